@@ -264,7 +264,7 @@ fn client() -> &'static Client {
             .no_proxy()
             .pool_idle_timeout(Duration::from_secs(2))
             .redirect(reqwest::redirect::Policy::none());
-        builder.timeout(Duration::from_secs(100)).build().expect("a client")
+        builder.timeout(Duration::from_secs(300)).build().expect("a client")
     })
 }
 

@@ -82,7 +82,7 @@ impl Seal {
         self.opened(token).ok_or_else(|| {
             Problem::new(
                 ErrorCode::InvalidQueryOption,
-                "The option after holds no next of this very read.",
+                "The option after is not a cursor of this query.",
             )
             .with_hint("Send next as it came, with the same query, order, join and fullTextSearch as before; to change these, begin at the first page.")
         })
