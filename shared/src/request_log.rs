@@ -6,7 +6,7 @@ use crate::policy::{Action, method_label};
 use std::sync::{Arc, OnceLock};
 use uuid::Uuid;
 
-/// What is known of one request so far. Each part is set once; later values are ignored.
+/// The log record of one request. A part is set when it becomes known; later values of it are ignored.
 #[derive(Debug)]
 pub struct RequestLog {
     method: &'static str,

@@ -1,4 +1,4 @@
-//! What is around the interface's sections: health, metrics, CORS, protocols.
+//! Health checks, metrics, CORS and HTTP versions.
 
 use crate::host::{Call, Host};
 use crate::service::shared;

@@ -24,7 +24,7 @@ pub(super) struct Prepared {
     pub(super) jwks: String,
 }
 
-/// Who else may use the MariaDB server.
+/// Whether programs other than Selkie may use the MariaDB server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Server {
     /// Nobody: a database with the demo's name is the demo.

@@ -1,6 +1,6 @@
-//! The parts of JSON text that was checked before, as slices of it: a batch of rows is not checked twice.
+//! Slices a JSON text that serde_json has checked into its parts, so that the rows of a batch are not parsed twice.
 //!
-//! Of text that is no JSON, the parts mean nothing; reading them does not panic.
+//! The parts of a text that is not JSON are meaningless, but slicing it ends and does not panic.
 
 use super::string_end;
 
@@ -12,7 +12,7 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// The parts of a list or an object, whose text begins with its bracket.
+    /// Begins behind the opening bracket of a list or an object, the first byte of `text`.
     pub(crate) fn inside(text: &'a str) -> Self {
         Self { text, at: 1 }
     }
@@ -28,7 +28,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Goes into the next part, a list or an object, whose parts are next; or out of one whose parts are all taken.
+    /// Steps over a bracket: into the list or object that comes next, or out of one whose parts are all read.
     pub(crate) fn pass_bracket(&mut self) {
         self.at += 1;
     }

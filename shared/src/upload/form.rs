@@ -31,7 +31,7 @@ pub enum Existing {
     IsReplaced,
 }
 
-/// Who may read a file, as the upload asks.
+/// The readers of a file that the upload requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
     /// Everybody who has its URL; a file that replaces a private one stays private.

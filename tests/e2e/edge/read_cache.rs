@@ -203,7 +203,7 @@ async fn only_whole_and_short_successes_are_kept(_: Host) {
         }
         assert_eq!(kept.asked(), if is_kept { 2 } else { 3 }, "{rest}");
     }
-    // What is kept is not compressed, also if its caller takes a coding.
+    // A cached answer is stored uncompressed, even if the caller accepts a coding.
     kept.db.behind("UPDATE t SET s = REPEAT('x', 5000) WHERE id = 2");
     for is_kept in [false, true] {
         let answer = kept.old("t/2?selectFields=s").header("accept-encoding", "zstd").send().await;
