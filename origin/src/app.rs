@@ -6,7 +6,7 @@ use crate::config::{BaseUrl, Config};
 use crate::database::admin::Admin;
 use crate::database::coalesce::Coalescer;
 use crate::database::idempotency;
-use crate::database::schema_cache::Catalog;
+use crate::database::schema_cache::SchemaCache;
 use crate::database::{PoolSettings, Pools};
 use crate::embedded::Health;
 use crate::media::intake::Intake;
@@ -47,7 +47,7 @@ pub struct App {
     pub keys: Arc<KeyRegistry>,
     pub pools: Arc<Pools>,
     pub coalescer: Arc<Coalescer>,
-    pub catalog: Arc<Catalog>,
+    pub schema_cache: Arc<SchemaCache>,
     pub pages: PageTokens,
     pub metrics: Metrics,
     /// Base of the URLs in responses; if `None`, taken from each request's headers.
@@ -108,7 +108,7 @@ impl App {
         };
         let source = system.projects.account_source();
         let pools = Arc::new(Pools::new(settings, system.address.clone(), source));
-        let catalog = Catalog::new(Arc::clone(&pools));
+        let schema_cache = SchemaCache::new(Arc::clone(&pools));
         let (store, table) = (library.store().clone(), library.table().clone());
         let terms = UploadTerms {
             max_bytes: config.tus_max_bytes,
@@ -117,7 +117,7 @@ impl App {
         };
         Ok(Self {
             keys: Arc::new(keys),
-            catalog: Arc::new(catalog),
+            schema_cache: Arc::new(schema_cache),
             coalescer: Arc::new(Coalescer::new(Arc::clone(&pools))),
             pools,
             pages: system.pages.clone(),
@@ -167,7 +167,7 @@ impl App {
                     () = stop.cancelled() => break,
                     _ = tick.tick() => {
                         app.pools.close_idle();
-                        app.catalog.close_idle();
+                        app.schema_cache.close_idle();
                     }
                 }
             }
@@ -179,7 +179,7 @@ impl App {
         let prepared_xa = self.admin.prepared_xa().await;
         Readings {
             pools: self.pools.gauge(),
-            schema_loads: self.catalog.loads(),
+            schema_loads: self.schema_cache.loads(),
             prepared_xa: prepared_xa.inspect_err(|error| tracing::debug!(%error, "XA RECOVER failed")).ok(),
         }
     }

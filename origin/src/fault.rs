@@ -35,11 +35,11 @@ points! {
     /// The deletion is committed.
     DeletionCommitted = "deletion_committed";
     /// The objects are recorded as due for deletion.
-    Doomed = "doomed";
+    DeletionRecorded = "deletion_recorded";
     /// Objects are deleted from the store, but not yet from the ledger.
     ObjectsDeleted = "objects_deleted";
     /// Objects are deleted from the ledger too.
-    Settled = "settled";
+    LedgerCleared = "ledger_cleared";
 }
 
 /// Aborts the process if `SELKIE_FAULT_POINT` names this point.

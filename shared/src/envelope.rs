@@ -3,7 +3,7 @@
 mod keys;
 mod text;
 
-pub use keys::{Keys, Part};
+pub use keys::{ColumnLabels, Part};
 pub use text::{write_csv, write_string};
 
 use crate::format::Format;
@@ -55,7 +55,7 @@ impl Encoder {
 
     /// Begins an answer in any format. `keys` name the cells of all rows; formats without an envelope ignore `shape`.
     #[must_use]
-    pub fn begin_as(format: Format, shape: Shape, keys: &Keys, capacity: usize) -> Self {
+    pub fn begin_as(format: Format, shape: Shape, keys: &ColumnLabels, capacity: usize) -> Self {
         if format == Format::Envelope {
             return Self::begin(shape, capacity);
         }
@@ -89,7 +89,12 @@ impl Encoder {
     /// in CSV); `is_null` returns whether a cell is NULL, and is called for the `presence` cells of nested objects
     /// only.
     #[inline]
-    pub fn row(&mut self, keys: &Keys, is_null: impl Fn(usize) -> bool, write: impl FnMut(usize, &mut Vec<u8>)) {
+    pub fn row(
+        &mut self,
+        keys: &ColumnLabels,
+        is_null: impl Fn(usize) -> bool,
+        write: impl FnMut(usize, &mut Vec<u8>),
+    ) {
         match self.format {
             Format::Envelope => {
                 if self.rows_in_set > 0 {
@@ -178,7 +183,7 @@ fn end_with(out: &mut Vec<u8>, trailer: &Trailer) {
 #[inline]
 pub fn write_object(
     out: &mut Vec<u8>,
-    keys: &Keys,
+    keys: &ColumnLabels,
     is_null: impl Fn(usize) -> bool,
     mut write: impl FnMut(usize, &mut Vec<u8>),
 ) {
@@ -206,7 +211,7 @@ pub fn write_object(
     out.extend_from_slice(if has_none { b"{}" } else { b"}" });
 }
 
-fn write_line(out: &mut Vec<u8>, keys: &Keys, mut write: impl FnMut(usize, &mut Vec<u8>)) {
+fn write_line(out: &mut Vec<u8>, keys: &ColumnLabels, mut write: impl FnMut(usize, &mut Vec<u8>)) {
     for at in 0..keys.len() {
         if at > 0 {
             out.push(b',');

@@ -170,7 +170,7 @@ pub const UPLOAD_MAX_ITEMS: usize = 64;
 
 /// Files that one response tells the edge to purge: four times the default of an upload's files. Their names take 8.5
 /// kB of a header, of which Cloudflare accepts 128 kB and other proxies 16 kB.
-pub const FORGOTTEN_MAX_COUNT: usize = 256;
+pub const PURGED_MAX_COUNT: usize = 256;
 
 /// Bytes of a key or short text of an upload (a name, a folder) as it is written: a name of [`MEDIA_NAME_MAX_BYTES`]
 /// takes 1,530 if each byte is an escape like `\u0061`.

@@ -2,7 +2,7 @@
 //! Names never become paths of a disk or keys of a bucket, so any Unicode is allowed, except what is ambiguous in a URL
 //! or a listing.
 
-mod kept;
+mod cache_purge;
 
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{ProjectName, shown};
@@ -10,7 +10,7 @@ use crate::limits::MEDIA_NAME_MAX_BYTES;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::fmt;
 
-pub use kept::{FORGET_HEADER, FORGETS_HEADER, KeptName, forget_project, project_to_forget};
+pub use cache_purge::{ACCEPTS_PURGE_HEADER, FilePathHash, PURGE_HEADER, project_to_purge, purge_project};
 
 /// Characters that a URL needs no percent-encoding for: the unreserved ones of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -268,8 +268,10 @@ mod tests {
 
     #[test]
     fn folders_have_parts_and_the_root_has_none() {
-        for (given, kept) in [("", ""), ("/", ""), ("a", "a"), ("/a/b", "a/b"), ("a/b/", "a/b"), ("ä/日", "ä/日")] {
-            assert_eq!(FolderPath::parse(given).unwrap().as_str(), kept, "{given:?}");
+        for (given, cache_purge) in
+            [("", ""), ("/", ""), ("a", "a"), ("/a/b", "a/b"), ("a/b/", "a/b"), ("ä/日", "ä/日")]
+        {
+            assert_eq!(FolderPath::parse(given).unwrap().as_str(), cache_purge, "{given:?}");
         }
         for folder in ["//", "a//b", "//a", "a/../b", "..", "./a", "a\\b", "a/\u{1}"] {
             assert!(FolderPath::parse(folder).is_err(), "{folder:?}");

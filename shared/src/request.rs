@@ -32,7 +32,7 @@ const ADDED_BY_PROXIES: [&str; 21] = [
     "x-forwarded-proto",
     "x-real-ip",
     "x-request-id",
-    crate::media::FORGETS_HEADER,
+    crate::media::ACCEPTS_PURGE_HEADER,
 ];
 
 /// Checks a URL's path and query, as received.

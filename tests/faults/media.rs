@@ -30,10 +30,10 @@ cases! {
 /// The steps of storing new files, and of replacing some.
 const BEFORE_ROWS: [&str; 5] = ["arrived", "announced", "object_published", "published", "rows_written"];
 const AFTER_ROWS: [&str; 1] = ["rows_committed"];
-const AFTER_REPLACED_ROWS: [&str; 3] = ["rows_committed", "objects_deleted", "settled"];
+const AFTER_REPLACED_ROWS: [&str; 3] = ["rows_committed", "objects_deleted", "ledger_cleared"];
 const BEFORE_DELETION: [&str; 1] = ["row_deleted"];
-const AFTER_DELETION: [&str; 3] = ["deletion_committed", "objects_deleted", "settled"];
-const OF_A_SWEEP: [&str; 3] = ["doomed", "objects_deleted", "settled"];
+const AFTER_DELETION: [&str; 3] = ["deletion_committed", "objects_deleted", "ledger_cleared"];
+const OF_A_SWEEP: [&str; 3] = ["deletion_recorded", "objects_deleted", "ledger_cleared"];
 
 /// For a start with its sweep, on a loaded machine.
 const SWEPT_MAX: Duration = Duration::from_secs(30);
@@ -100,7 +100,7 @@ async fn whatever_step_a_sweep_dies_at_the_next_one_ends_it(_: Host) {
         died.await.unwrap().unwrap();
         assert_eq!(rows(&service, point).await, before, "{point}");
         let left = ledger(&service);
-        assert_eq!(left == 0, point == "settled", "{left} at {point}");
+        assert_eq!(left == 0, point == "ledger_cleared", "{left} at {point}");
         let second = second(&service).await;
         eventually("nothing is left over", SWEPT_MAX, || async { is_clean(&service).then_some(()) }).await;
         drop(second);

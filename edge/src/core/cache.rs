@@ -27,7 +27,7 @@ use crate::config::Config;
 use recent::Recent;
 use shared::fingerprint::Fingerprint;
 use shared::ident::ProjectName;
-use shared::media::{KeptName, Rendition};
+use shared::media::{FilePathHash, Rendition};
 use single_flight::SingleFlight;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -66,13 +66,13 @@ pub struct Cache {
     /// When the origin last confirmed each version.
     confirmed: RefCell<Recent<Fingerprint>>,
     /// When each file was purged.
-    purged: RefCell<Recent<KeptName>>,
+    purged: RefCell<Recent<FilePathHash>>,
     single_flight: Rc<RefCell<SingleFlight>>,
 }
 
 #[derive(Hash)]
 enum Named<'a, T> {
-    File(&'a KeptName, Rendition),
+    File(&'a FilePathHash, Rendition),
     PrivateMark(&'a ProjectName),
     Read(T),
 }
@@ -95,7 +95,7 @@ impl Cache {
         Fingerprint::of(&(self.installation, named))
     }
 
-    fn file_key(&self, name: &KeptName, rendition: Rendition) -> Fingerprint {
+    fn file_key(&self, name: &FilePathHash, rendition: Rendition) -> Fingerprint {
         self.key(&Named::<()>::File(name, rendition))
     }
 
@@ -104,7 +104,7 @@ impl Cache {
     }
 
     /// Records the purge of a name. Returns the URLs of its entries, which the host must remove.
-    pub fn purge(&self, name: KeptName, now_ms: u64) -> [String; 2] {
+    pub fn purge(&self, name: FilePathHash, now_ms: u64) -> [String; 2] {
         let urls = [Rendition::Original, Rendition::Thumbnail].map(|rendition| url(self.file_key(&name, rendition)));
         self.purged.borrow_mut().insert(name, now_ms);
         urls

@@ -6,7 +6,7 @@ use super::request_log::Outcome;
 use crate::config::AccessConfig;
 use shared::cors::CorsOrigins;
 use shared::error::{ErrorCode, Problem};
-use shared::media::{FORGET_HEADER, FORGETS_HEADER};
+use shared::media::{ACCEPTS_PURGE_HEADER, PURGE_HEADER};
 use shared::operation::tus;
 use shared::request;
 use shared::request_id;
@@ -129,7 +129,7 @@ pub const NOT_FORWARDED: [&str; 21] = [
     FORWARDED_PROTO,
     "x-real-ip",
     "true-client-ip",
-    FORGETS_HEADER,
+    ACCEPTS_PURGE_HEADER,
     "cf-connecting-ip",
     EDGE_SECRET_HEADER,
 ];
@@ -186,7 +186,7 @@ pub fn forwarded<'a>(
     let mut headers: RequestHeaders<'_> = kept.collect();
     headers.extend(about_caller(head, request, access, seen_address));
     if request.may_change_media() {
-        headers.push((FORGETS_HEADER, "1"));
+        headers.push((ACCEPTS_PURGE_HEADER, "1"));
     }
     headers
 }
@@ -236,7 +236,7 @@ pub fn answer_changes(
     let origin = request.origin.as_deref();
     let cors_headers: Vec<_> = cors.map(|cors| cors.answer_headers(origin)).into_iter().flatten().collect();
     let is_set = |name: &str| cors_headers.iter().any(|(set, _)| *set == name);
-    let removed = NOT_ANSWERED.into_iter().chain([FORGET_HEADER]);
+    let removed = NOT_ANSWERED.into_iter().chain([PURGE_HEADER]);
     let mut changes: Vec<Change> =
         removed.filter(|name| headers.get(name).is_some() && !is_set(name)).map(Change::Delete).collect();
     let mut set = |name: &'static str, value: &str| {

@@ -11,7 +11,7 @@ use crate::core::{Gateway, Head, Headers, IncomingRequest, NoAnswer, Repeat};
 use futures_channel::oneshot;
 use futures_util::future::{Either, join, select};
 use shared::error::Problem;
-use shared::media::{FORGET_HEADER, KeptName, project_to_forget};
+use shared::media::{FilePathHash, PURGE_HEADER, project_to_purge};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -99,12 +99,12 @@ pub(crate) async fn answer(
 
 /// Purges the files, or all files of a project, that a response names. Completes before the response is sent.
 pub(crate) async fn purge(answer: &OriginAnswer, cache: &Cache) {
-    let Some(names) = answer.header(FORGET_HEADER) else {
+    let Some(names) = answer.header(PURGE_HEADER) else {
         return;
     };
-    let urls: Vec<_> = KeptName::read_list(names).flat_map(|name| cache.purge(name, now_ms())).collect();
+    let urls: Vec<_> = FilePathHash::read_list(names).flat_map(|name| cache.purge(name, now_ms())).collect();
     cache::remove(urls.iter().map(String::as_str)).await;
-    if let Some(project) = project_to_forget(names) {
+    if let Some(project) = project_to_purge(names) {
         let (url, mark) = cache.private_mark(&project, now_ms());
         if let Ok(mark) = headers::answer(&mark, None) {
             cache::put(&url, &mark).await;

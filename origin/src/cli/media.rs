@@ -58,14 +58,14 @@ struct OfProject {
 }
 
 /// What the media commands share.
-struct Shelf<'a> {
+struct MediaContext<'a> {
     context: &'a Context,
     system: &'a System,
     table: MediaTable,
     links: Links,
 }
 
-impl Shelf<'_> {
+impl MediaContext<'_> {
     /// Opens the store. Commands that don't need it work without a bucket's credentials.
     fn library(&self) -> Result<Library, CliError> {
         Ok(Library::open(&self.context.config, self.table.clone())?)
@@ -76,20 +76,20 @@ impl MediaArgs {
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let opened = Opened::migrated(context).await?;
         let table = MediaTable::new(&opened.system.address, context.config.connect_timeout);
-        let shelf = Shelf {
+        let context = MediaContext {
             context,
             system: &opened.system,
             table: table.clone(),
             links: Links::new(context.config.public_url.clone()),
         };
         let outcome = match self.command {
-            MediaCommand::Put(args) => args.run(&shelf).await,
-            MediaCommand::Get(args) => args.run(&shelf).await,
-            MediaCommand::Ls(args) => args.run(&shelf).await,
-            MediaCommand::Rm(args) => args.run(&shelf).await,
-            MediaCommand::Sign(args) => args.run(&shelf).await,
-            MediaCommand::Sweep(args) => args.run(&shelf).await,
-            MediaCommand::Claim(args) => args.run(&shelf).await,
+            MediaCommand::Put(args) => args.run(&context).await,
+            MediaCommand::Get(args) => args.run(&context).await,
+            MediaCommand::Ls(args) => args.run(&context).await,
+            MediaCommand::Rm(args) => args.run(&context).await,
+            MediaCommand::Sign(args) => args.run(&context).await,
+            MediaCommand::Sweep(args) => args.run(&context).await,
+            MediaCommand::Claim(args) => args.run(&context).await,
         };
         table.close().await;
         opened.close(outcome).await

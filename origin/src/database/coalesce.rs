@@ -34,7 +34,7 @@ pub struct Coalescer {
 }
 
 /// A kind of statement that requests can share.
-trait Kind: Sized + Send + Sync + 'static {
+trait CoalescedStatement: Sized + Send + Sync + 'static {
     /// What all requests of one shared statement have in common.
     type Shape: Eq + Hash + Send + Sync + 'static;
     /// The part of a statement that differs per request.
@@ -72,7 +72,7 @@ trait Kind: Sized + Send + Sync + 'static {
 }
 
 /// The requests of a kind that are in flight or wait.
-type Requests<K> = Queue<Key<<K as Kind>::Shape>, Waiter<K>>;
+type Requests<K> = Queue<Key<<K as CoalescedStatement>::Shape>, Waiter<K>>;
 
 /// What requests must have in common to share a statement. Cheap to clone.
 struct Key<S> {
@@ -102,7 +102,7 @@ impl<S: Hash> Hash for Key<S> {
 }
 
 /// A request that waits for a shared statement.
-struct Waiter<K: Kind> {
+struct Waiter<K: CoalescedStatement> {
     item: K::Item,
     caller: Caller<K>,
     /// Counts the request in the account's queue, which limits how many wait.
@@ -112,7 +112,7 @@ struct Waiter<K: Kind> {
 /// Sends the answer to a waiting request; closed once the client has disconnected.
 type Caller<K> = oneshot::Sender<Answer<K>>;
 
-type Answer<K> = Result<Share<<K as Kind>::Output>, DbError>;
+type Answer<K> = Result<Share<<K as CoalescedStatement>::Output>, DbError>;
 
 /// What a shared statement gives a waiting request.
 enum Share<T> {
@@ -159,7 +159,7 @@ impl Coalescer {
     }
 
     /// Runs a request alone and at once, or waits for a statement that it shares with others of its shape.
-    async fn run<K: Kind>(
+    async fn run<K: CoalescedStatement>(
         self: &Arc<Self>,
         (project, access): (&ProjectName, Access),
         shape: &Arc<K::Shape>,
@@ -208,13 +208,17 @@ impl Coalescer {
     }
 }
 
-async fn run_alone<K: Kind>(lease: &mut Lease, shape: &K::Shape, item: K::Item) -> Result<K::Output, DbError> {
+async fn run_alone<K: CoalescedStatement>(
+    lease: &mut Lease,
+    shape: &K::Shape,
+    item: K::Item,
+) -> Result<K::Output, DbError> {
     lease.begin();
     let output = K::run_one(lease.connection()?, shape, item).await;
     ended(lease, output)
 }
 
-async fn run_several<K: Kind>(
+async fn run_several<K: CoalescedStatement>(
     lease: &mut Lease,
     shape: &K::Shape,
     items: Vec<K::Item>,

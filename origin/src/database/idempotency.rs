@@ -11,7 +11,7 @@ use super::transaction::{self, Transaction};
 use crate::query::sql::receipt;
 use mysql_async::Value;
 use shared::ident::DatabaseName;
-use shared::operation::write::{Hash, Once};
+use shared::operation::write::{Hash, IdempotentRequest};
 use std::time::Duration;
 
 /// `ER_NO_SUCH_TABLE`
@@ -38,7 +38,7 @@ pub enum Receipt {
     /// The key was used for a different request.
     Mismatch,
     /// The receipt has expired.
-    Outlived,
+    Expired,
     /// There is no receipt any more.
     Gone,
 }
@@ -48,7 +48,7 @@ pub enum Receipt {
 ///
 /// # Errors
 /// [`DbError::NoReceipts`] if the account may not create the table; other errors of MariaDB or the connection.
-pub async fn make(
+pub async fn create_table(
     lease: &mut Lease,
     database: &DatabaseName,
     limit: Duration,
@@ -63,8 +63,12 @@ pub async fn make(
 ///
 /// # Errors
 /// [`DbError::NoReceipts`] if the account can't use the table of receipts; other errors of MariaDB or the connection.
-pub async fn claim(transaction: &mut Transaction<'_>, database: &DatabaseName, once: &Once) -> Result<Claim, DbError> {
-    match transaction.aside(receipt::claim(database, once)).await {
+pub async fn claim(
+    transaction: &mut Transaction<'_>,
+    database: &DatabaseName,
+    idempotent: &IdempotentRequest,
+) -> Result<Claim, DbError> {
+    match transaction.execute_internal(receipt::claim(database, idempotent)).await {
         Ok(_) => Ok(Claim::Ours),
         Err(error) if error.is_duplicate() => Ok(Claim::Taken),
         Err(error) if error.is_lock_timeout() => Ok(Claim::Busy),
@@ -77,10 +81,10 @@ pub async fn claim(transaction: &mut Transaction<'_>, database: &DatabaseName, o
 ///
 /// # Errors
 /// [`DbError::NoReceipts`] if the account can't use the table of receipts; other errors of MariaDB or the connection.
-pub async fn look(
+pub async fn read(
     transaction: &mut Transaction<'_>,
     database: &DatabaseName,
-    once: &Once,
+    idempotent: &IdempotentRequest,
     key: &Hash,
 ) -> Result<Receipt, DbError> {
     let row = match transaction.first(receipt::read(database, key)).await {
@@ -90,9 +94,9 @@ pub async fn look(
         Err(error) => return Err(of_receipts(error)),
     };
     Ok(match (row.as_ref(0), row.as_ref(1), row.as_ref(2)) {
-        (_, _, Some(outlived)) if *outlived != Value::Int(0) => Receipt::Outlived,
+        (_, _, Some(expired)) if *expired != Value::Int(0) => Receipt::Expired,
         (Some(Value::Bytes(fingerprint)), Some(Value::Bytes(answer)), _)
-            if fingerprint.as_slice() == once.fingerprint() =>
+            if fingerprint.as_slice() == idempotent.fingerprint() =>
         {
             Receipt::Answer(answer.clone())
         }
@@ -105,8 +109,12 @@ pub async fn look(
 ///
 /// # Errors
 /// [`DbError::NoReceipts`] if the account can't use the table of receipts; other errors of MariaDB or the connection.
-pub async fn renew(transaction: &mut Transaction<'_>, database: &DatabaseName, once: &Once) -> Result<Claim, DbError> {
-    match transaction.aside(receipt::renew(database, once)).await {
+pub async fn claim_expired(
+    transaction: &mut Transaction<'_>,
+    database: &DatabaseName,
+    idempotent: &IdempotentRequest,
+) -> Result<Claim, DbError> {
+    match transaction.execute_internal(receipt::renew(database, idempotent)).await {
         Ok(renewed) if renewed.affected == 1 => Ok(Claim::Ours),
         Ok(_) => Ok(Claim::Taken),
         Err(error) if error.is_lock_timeout() => Ok(Claim::Busy),
@@ -119,13 +127,13 @@ pub async fn renew(transaction: &mut Transaction<'_>, database: &DatabaseName, o
 ///
 /// # Errors
 /// [`DbError::NoReceipts`] if the account can't use the table of receipts; other errors of MariaDB or the connection.
-pub async fn keep(
+pub async fn store(
     transaction: &mut Transaction<'_>,
     database: &DatabaseName,
-    once: &Once,
+    idempotent: &IdempotentRequest,
     answer: &[u8],
 ) -> Result<(), DbError> {
-    let kept = transaction.aside(receipt::keep(database, once, answer)).await;
+    let kept = transaction.execute_internal(receipt::keep(database, idempotent, answer)).await;
     kept.map(drop).map_err(of_receipts)
 }
 

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream};
 pub use many::{Counting, Page, Reading, many};
 use mysql_async::{Column, Params, Row, Value};
-use shared::envelope::{Encoder, Keys, Shape, write_string};
+use shared::envelope::{ColumnLabels, Encoder, Shape, write_string};
 use shared::format::Format;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -195,9 +195,9 @@ impl Written {
 
 /// Runs a write and reads all rows that it returns.
 pub(super) async fn execute(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
-    let taken = statement.taken();
+    let duplicates = statement.duplicates();
     let outcome = gather(connection, statement).await;
-    match (taken, outcome) {
+    match (duplicates, outcome) {
         (DuplicateReport::Fails, Err(mysql_async::Error::Server(error))) if is_duplicate(error.code, &error.state) => {
             Ok(Written { keys: vec![NULL.to_vec()], ..Written::default() })
         }
@@ -215,11 +215,11 @@ const MARKS: usize = 2;
 
 async fn gather(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
     let mut written = Written::default();
-    let taken = statement.taken();
+    let duplicates = statement.duplicates();
     let (text, params) = statement.into_parts();
     let mut result = connection.run(&text, bind(params)).await?;
     let decoders = result.columns().map(|columns| decoders(None, &columns)).unwrap_or_default();
-    let marks = match taken {
+    let marks = match duplicates {
         DuplicateReport::Marked if !decoders.is_empty() => MARKS,
         _ => 0,
     };
@@ -274,14 +274,14 @@ pub(super) fn value(row: &Row, at: usize) -> &Value {
     row.as_ref(at).unwrap_or(&Value::NULL)
 }
 
-pub(super) fn write_row(encoder: &mut Encoder, keys: &Keys, decoders: &[Decoder], row: &Row) {
+pub(super) fn write_row(encoder: &mut Encoder, keys: &ColumnLabels, decoders: &[Decoder], row: &Row) {
     write_cells(encoder, keys, decoders, |at| value(row, at));
 }
 
 /// Writes a row in the encoder's format.
 pub(super) fn write_cells<'a>(
     encoder: &mut Encoder,
-    keys: &Keys,
+    keys: &ColumnLabels,
     decoders: &[Decoder],
     cell: impl Fn(usize) -> &'a Value,
 ) {

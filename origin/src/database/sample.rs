@@ -4,7 +4,7 @@ use super::json::Decoder;
 use super::run::{CHUNK_BYTES, CHUNK_ROOM_BYTES, bind, write_cells};
 use crate::query::sql::Statement;
 use mysql_async::{Params, Value};
-use shared::envelope::{Encoder, Keys, Shape};
+use shared::envelope::{ColumnLabels, Encoder, Shape};
 use shared::format::Format;
 
 /// Returns a statement's text and its values as they go to the driver.
@@ -16,7 +16,7 @@ pub fn bound(statement: Statement) -> (String, Params) {
 
 #[derive(Debug)]
 pub struct Sample {
-    keys: Keys,
+    keys: ColumnLabels,
     decoders: Vec<Decoder>,
     rows: Vec<Vec<Value>>,
 }
@@ -53,7 +53,7 @@ impl Sample {
         let meta = r#"{"lang":"en","place":"the Dolomites","readingMinutes":3,"featured":true,"tags":["sea",17,null]}"#;
         let text = |text: &str| Value::Bytes(text.as_bytes().to_vec());
         Self {
-            keys: Keys::new([
+            keys: ColumnLabels::new([
                 "id",
                 "author_id",
                 "category",
@@ -107,7 +107,7 @@ impl Sample {
     pub fn numbers(count: u32) -> Self {
         const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
         Self {
-            keys: Keys::new(NAMES),
+            keys: ColumnLabels::new(NAMES),
             decoders: vec![Decoder::Integer; NAMES.len()],
             rows: (0..i64::from(count)).map(|n| (0..8).map(|at| Value::Int(n * (1 << (at * 4)))).collect()).collect(),
         }

@@ -76,7 +76,7 @@ enum Reason {
 }
 
 /// The cache of table descriptions, by project.
-pub struct Catalog {
+pub struct SchemaCache {
     /// Connections for descriptions.
     pools: Pools,
     /// Connections for callers' statements.
@@ -93,9 +93,9 @@ pub struct Catalog {
     loads: AtomicU64,
 }
 
-impl std::fmt::Debug for Catalog {
+impl std::fmt::Debug for SchemaCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Catalog").field("tables", &self.tables.len()).finish_non_exhaustive()
+        f.debug_struct("SchemaCache").field("tables", &self.tables.len()).finish_non_exhaustive()
     }
 }
 
@@ -124,7 +124,7 @@ impl Views {
     }
 }
 
-impl Catalog {
+impl SchemaCache {
     /// Creates an empty cache, with connections beside those of `statement_pools`.
     #[must_use]
     pub fn new(statement_pools: Arc<Pools>) -> Self {
@@ -176,7 +176,7 @@ impl Catalog {
     /// Reloads a table's description, after MariaDB refused a statement that was planned with the cached one.
     ///
     /// # Errors
-    /// As [`Catalog::table`].
+    /// As [`SchemaCache::table`].
     pub async fn reload(self: &Arc<Self>, project: &ProjectName, path: &TablePath) -> Result<Arc<Table>, Problem> {
         let key = KeyRef { project, path }.to_owned();
         Box::pin(self.load(key, Reason::Refused)).await
@@ -334,7 +334,7 @@ impl Catalog {
 /// expires what is cached of the project.
 #[derive(Debug)]
 pub struct SchemaChange {
-    catalog: Arc<Catalog>,
+    catalog: Arc<SchemaCache>,
     project: ProjectName,
     effect: SchemaEffect,
 }
@@ -395,7 +395,7 @@ mod tests {
     use futures_util::FutureExt as _;
 
     /// Returns a catalogue whose pools never connect.
-    fn catalog() -> Arc<Catalog> {
+    fn catalog() -> Arc<SchemaCache> {
         let address = DatabaseAddress::parse("mysql://nobody:x@127.0.0.1:1/").unwrap();
         let account = Account { user: "nobody".to_owned(), password: "x".to_owned().into() };
         let source = AccountSource::new(move |_, _| account.clone(), |_| async { Repaired::No }.boxed());
@@ -408,7 +408,7 @@ mod tests {
             query_timeout: Duration::from_millis(1),
         };
         let pools = Pools::new(settings, address, source);
-        Arc::new(Catalog::new(Arc::new(pools)))
+        Arc::new(SchemaCache::new(Arc::new(pools)))
     }
 
     #[tokio::test]

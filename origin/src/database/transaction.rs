@@ -85,7 +85,7 @@ async fn transact(
     progress: &Progress,
 ) -> Result<Written, DbError> {
     let mut transaction = Transaction::begin(lease, limit, progress).await?;
-    let outcome = transaction.all(statements, effect).await;
+    let outcome = transaction.execute_all(statements, effect).await;
     transaction.end(outcome).await
 }
 
@@ -116,7 +116,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Runs the statements of one write. After an error, the caller must roll back.
-    pub async fn all(&mut self, statements: Vec<Statement>, effect: SessionEffect) -> Result<Written, DbError> {
+    pub async fn execute_all(&mut self, statements: Vec<Statement>, effect: SessionEffect) -> Result<Written, DbError> {
         let mut written = Written::default();
         for statement in statements {
             written.and(self.execute(statement, effect).await?);
@@ -126,7 +126,7 @@ impl<'a> Transaction<'a> {
 
     /// Runs a write of the program's own, whose rows are not counted. The project may have given its table triggers, so
     /// the session is reset afterwards.
-    pub(super) async fn aside(&mut self, statement: Statement) -> Result<Written, DbError> {
+    pub(super) async fn execute_internal(&mut self, statement: Statement) -> Result<Written, DbError> {
         self.lease.expect(SessionEffect::Anything);
         self.step(statement).await
     }

@@ -14,7 +14,7 @@ use crate::query::sql::session::{Effects, Results, Session};
 use bytes::Bytes;
 use mysql_async::prelude::{Protocol, Queryable as _};
 use mysql_async::{Column, QueryResult, Value};
-use shared::envelope::{Encoder, Keys, Shape};
+use shared::envelope::{ColumnLabels, Encoder, Shape};
 use shared::format::Format;
 use shared::ident::DatabaseName;
 use std::collections::HashSet;
@@ -191,7 +191,7 @@ fn use_schema(name: &DatabaseName) -> String {
 
 /// Encodes `{affectedRows, insertId, warnings}`.
 fn done<P: Protocol>(result: &QueryResult<'_, '_, P>, format: Format) -> Vec<u8> {
-    let keys = Keys::new(["affectedRows", "insertId", "warnings"]);
+    let keys = ColumnLabels::new(["affectedRows", "insertId", "warnings"]);
     let values = [
         Value::UInt(result.affected_rows()),
         Value::UInt(result.last_insert_id().unwrap_or_default()),
@@ -242,7 +242,7 @@ async fn several<P: Protocol>(result: &mut QueryResult<'_, '_, P>, progress: &Pr
 }
 
 /// Returns the keys of a row. A column name that occurred before becomes `name_2`, `name_3`, ….
-fn unique_keys(columns: &[Column]) -> Keys {
+fn unique_keys(columns: &[Column]) -> ColumnLabels {
     let mut taken: HashSet<String> = HashSet::with_capacity(columns.len());
     let mut names = Vec::with_capacity(columns.len());
     for column in columns {
@@ -255,5 +255,5 @@ fn unique_keys(columns: &[Column]) -> Keys {
         }
         names.push(unique);
     }
-    Keys::new(names.iter().map(String::as_str))
+    ColumnLabels::new(names.iter().map(String::as_str))
 }

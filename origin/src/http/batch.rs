@@ -193,7 +193,7 @@ impl Attempt<'_> {
             Plan::Insert(insert, _) => {
                 let answer = insert.answer();
                 let statements = sql::insert(insert, scope.root(), self.app.bounds.packet_max_bytes);
-                let written = transaction.all(statements, effect).await?;
+                let written = transaction.execute_all(statements, effect).await?;
                 let payload = records::ids(&written, answer);
                 ids.keep(at, answer, &payload, written);
                 payload

@@ -16,7 +16,7 @@ use axum::response::Response;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::DatabaseName;
 use shared::key::Principal;
-use shared::operation::write::Once;
+use shared::operation::write::IdempotentRequest;
 use std::time::Duration;
 
 /// How often a key's receipt is claimed, and the pause between attempts. A request that reads the receipt locks it for
@@ -32,7 +32,7 @@ pub(super) struct IdempotentInsert<'a> {
     pub(super) principal: &'a Principal,
     /// The database of the table, which also holds the receipts.
     pub(super) database: &'a DatabaseName,
-    pub(super) once: &'a Once,
+    pub(super) idempotent: &'a IdempotentRequest,
     pub(super) statements: Vec<Statement>,
     pub(super) answer: InsertAnswer,
     pub(super) effect: SessionEffect,
@@ -54,7 +54,7 @@ impl<'a> IdempotentInsert<'a> {
                 tokio::time::sleep(CLAIM_PAUSE).await;
             }
             let mut transaction = self.begin(lease).await?;
-            match idempotency::claim(&mut transaction, self.database, self.once).await {
+            match idempotency::claim(&mut transaction, self.database, self.idempotent).await {
                 Ok(Claim::Ours) => return self.insert_unless_known(transaction).await,
                 Ok(Claim::Taken) => transaction.rollback().await,
                 Ok(Claim::Busy) => {
@@ -73,19 +73,21 @@ impl<'a> IdempotentInsert<'a> {
                 Err(error) => return transaction.end(Err(error.into())).await,
             }
             let mut transaction = self.begin(lease).await?;
-            let key = self.once.key();
-            match idempotency::look(&mut transaction, self.database, self.once, key).await {
+            let key = self.idempotent.key();
+            match idempotency::read(&mut transaction, self.database, self.idempotent, key).await {
                 Ok(Receipt::Answer(payload)) => {
                     transaction.rollback().await;
                     return Ok(replayed(&payload));
                 }
                 Ok(Receipt::Mismatch) => return transaction.end(Err(mismatch().into())).await,
                 Ok(Receipt::Gone) => transaction.rollback().await,
-                Ok(Receipt::Outlived) => match idempotency::renew(&mut transaction, self.database, self.once).await {
-                    Ok(Claim::Ours) => return self.insert(transaction).await,
-                    Ok(_) => transaction.rollback().await,
-                    Err(error) => return transaction.end(Err(error.into())).await,
-                },
+                Ok(Receipt::Expired) => {
+                    match idempotency::claim_expired(&mut transaction, self.database, self.idempotent).await {
+                        Ok(Claim::Ours) => return self.insert(transaction).await,
+                        Ok(_) => transaction.rollback().await,
+                        Err(error) => return transaction.end(Err(error.into())).await,
+                    }
+                }
                 Err(error) => return transaction.end(Err(error.into())).await,
             }
         }
@@ -94,7 +96,7 @@ impl<'a> IdempotentInsert<'a> {
 
     async fn create_table(&self, lease: &mut Lease) -> Result<(), Failure> {
         let limit = self.app.pools.query_timeout();
-        Ok(idempotency::make(lease, self.database, limit, self.progress).await?)
+        Ok(idempotency::create_table(lease, self.database, limit, self.progress).await?)
     }
 
     async fn begin<'l>(&self, lease: &'l mut Lease) -> Result<Transaction<'l>, Failure>
@@ -108,16 +110,16 @@ impl<'a> IdempotentInsert<'a> {
     /// Inserts, unless an earlier build stored a receipt under its different hash of the key. Such receipts expire a
     /// day after that build was replaced.
     async fn insert_unless_known(self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {
-        let Some(key) = self.once.former_key() else {
+        let Some(key) = self.idempotent.former_key() else {
             return self.insert(transaction).await;
         };
-        match idempotency::look(&mut transaction, self.database, self.once, key).await {
+        match idempotency::read(&mut transaction, self.database, self.idempotent, key).await {
             Ok(Receipt::Answer(payload)) => {
                 transaction.rollback().await;
                 Ok(replayed(&payload))
             }
             Ok(Receipt::Mismatch) => transaction.end(Err(mismatch().into())).await,
-            Ok(Receipt::Outlived | Receipt::Gone) => self.insert(transaction).await,
+            Ok(Receipt::Expired | Receipt::Gone) => self.insert(transaction).await,
             Err(error) => transaction.end(Err(error.into())).await,
         }
     }
@@ -130,9 +132,9 @@ impl<'a> IdempotentInsert<'a> {
     }
 
     async fn insert_with_receipt(self, transaction: &mut Transaction<'_>) -> Result<Vec<u8>, Failure> {
-        let written = transaction.all(self.statements, self.effect).await?;
+        let written = transaction.execute_all(self.statements, self.effect).await?;
         let payload = records::ids(&written, self.answer);
-        idempotency::keep(transaction, self.database, self.once, &payload).await?;
+        idempotency::store(transaction, self.database, self.idempotent, &payload).await?;
         Ok(payload)
     }
 }

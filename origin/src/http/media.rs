@@ -17,7 +17,7 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use axum::response::Response;
 use payload::{Brief, Signed, Urls, Whole};
-use receive::Terms;
+use receive::ReceiveLimits;
 use shared::envelope::{self, Trailer};
 use shared::error::Problem;
 use shared::key::Principal;
@@ -53,7 +53,7 @@ async fn upload(
 ) -> Result<Response, Problem> {
     let slot = app.uploads.try_take(principal.project(), 1);
     let _slot = slot.map_err(|refused| refused.into_problem("uploads"))?;
-    let terms = Terms { limits: app.bounds.upload, pause_max: app.bounds.body_timeout };
+    let terms = ReceiveLimits { limits: app.bounds.upload, pause_max: app.bounds.body_timeout };
     let received = receive::receive(content, &parts.headers, app.library.store(), terms).await?;
     let (shape, folder, existing) = {
         let form = &received.form;

@@ -19,7 +19,7 @@ use shared::error::Problem;
 use shared::format::Format;
 use shared::key::Principal;
 use shared::operation::RecordOperation;
-use shared::operation::write::Once;
+use shared::operation::write::IdempotentRequest;
 use std::sync::Arc;
 
 pub(super) use describe::describe;
@@ -102,7 +102,7 @@ enum Prepared<'a> {
     Explain(Statement, Statement),
     /// Can share its statement with other requests.
     InsertOne(InsertOne),
-    Insert(Vec<Statement>, InsertAnswer, Option<&'a Once>),
+    Insert(Vec<Statement>, InsertAnswer, Option<&'a IdempotentRequest>),
     /// An update or delete.
     Change(Statement),
 }
@@ -124,7 +124,7 @@ impl<'a> Attempt<'a> {
                 Ok(respond::payload(&ids(&written, InsertAnswer::Id)))
             }
             Prepared::Insert(statements, answer, once) => match once {
-                Some(once) => {
+                Some(idempotent) => {
                     let insert = IdempotentInsert {
                         app: self.app,
                         principal: self.principal,

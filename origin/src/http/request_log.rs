@@ -1,7 +1,7 @@
 //! Collects a request's log line, metrics and timing header: never a value, a name that a caller chose, or a key's
 //! secret.
 
-use super::stream::Terms;
+use super::stream::StreamLimits;
 use crate::app::App;
 use crate::database::run::Progress;
 use crate::metrics::{RequestLabels, StreamGuard};
@@ -85,8 +85,8 @@ impl RequestRecord {
     ///
     /// # Errors
     /// `rate_limited` if the project has too many streams, `overloaded` if all projects together do.
-    pub(super) fn stream(&self, principal: &Principal) -> Result<(Terms, StreamGuard), Problem> {
-        let terms = Terms::of_records(&self.app, principal, self.started)?;
+    pub(super) fn stream(&self, principal: &Principal) -> Result<(StreamLimits, StreamGuard), Problem> {
+        let terms = StreamLimits::of_records(&self.app, principal, self.started)?;
         Ok((terms, self.app.metrics.stream()))
     }
 

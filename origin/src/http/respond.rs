@@ -2,7 +2,7 @@
 
 use super::etag::ETag;
 use super::records::Failure;
-use super::stream::{self, Terms};
+use super::stream::{self, StreamLimits};
 use crate::database::DbError;
 use crate::database::run::Chunks;
 use crate::metrics::StreamGuard;
@@ -132,7 +132,7 @@ pub(super) fn problem(problem: &Problem, request_id: &str) -> Response {
 pub(super) async fn chunks(
     mut chunks: Chunks,
     content_type: &'static str,
-    begin: impl FnOnce() -> Result<(Terms, StreamGuard), Problem>,
+    begin: impl FnOnce() -> Result<(StreamLimits, StreamGuard), Problem>,
 ) -> Result<Response, Failure> {
     let first = match chunks.next().await {
         Some(first) => first?,
@@ -146,7 +146,7 @@ pub(super) async fn chunks(
         None => None,
     };
     let ready = [first].into_iter().chain(ready);
-    let (terms, guard) = begin()?;
-    let body = stream::body(ready, chunks, terms, guard);
+    let (limits, guard) = begin()?;
+    let body = stream::body(ready, chunks, limits, guard);
     Ok(with_type(body, content_type))
 }

@@ -34,12 +34,12 @@ pub(super) async fn run(
     let schema = match &call.database {
         Some(name) if name.is_system() => return Err(no_database(name, &[])),
         Some(name) => Some(name.clone()),
-        None => app.catalog.only_database(principal.project()).await?,
+        None => app.schema_cache.only_database(principal.project()).await?,
     };
     let mut effects =
         effects(&call.query).ok_or_else(|| Problem::new(ErrorCode::InvalidBody, "The query holds no statement."))?;
     if effects.session == Session::Stateless {
-        let views = app.catalog.views(principal.project()).await?;
+        let views = app.schema_cache.views(principal.project()).await?;
         if names_any(&call.query, |name| views.has(name)) {
             effects.session = Session::Stateful;
         }
@@ -55,7 +55,7 @@ pub(super) async fn run(
     let statement = sql::verbatim(&call, schema.as_ref());
     let lease = app.pools.lease(principal.project(), principal.access()).await.map_err(DbError::into_problem)?;
     let limit = app.pools.query_timeout();
-    let change = (effects.schema == Schema::Changed).then(|| app.catalog.change(principal.project()));
+    let change = (effects.schema == Schema::Changed).then(|| app.schema_cache.change(principal.project()));
     let call = UserSql { statement, schema, effects, change, format };
     let chunks = user_sql::run(lease, call, limit, Arc::clone(record.progress()));
     let begin = || record.stream(principal);

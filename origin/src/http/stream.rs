@@ -1,15 +1,15 @@
-//! Streams response bodies through a bounded buffer. A client that reads nothing for too long is cut off; [`Terms`] has
+//! Streams response bodies through a bounded buffer. A client that reads nothing for too long is cut off; [`StreamLimits`] has
 //! the other limits.
 
-mod terms;
+mod limits;
 
 use crate::metrics::StreamGuard;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
+pub(super) use limits::StreamLimits;
 use std::error::Error;
 use std::pin::pin;
-pub(super) use terms::Terms;
 use tokio::sync::mpsc;
 
 /// Chunks that are buffered for a slow client, besides the one being produced.
@@ -34,11 +34,11 @@ enum Piece<E: Error + 'static> {
 pub(super) fn body<E: Error + Send + Sync + 'static>(
     ready: impl IntoIterator<Item = Bytes, IntoIter: Send + 'static>,
     chunks: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
-    terms: Terms,
+    limits: StreamLimits,
     guard: StreamGuard,
 ) -> Body {
     let (sender, receiver) = mpsc::channel(CHUNKS_WAITING);
-    tokio::spawn(forward_chunks(chunks, sender, terms));
+    tokio::spawn(forward_chunks(chunks, sender, limits));
     // Sends the head and the ready chunks before anything can cut the body.
     let flushed = stream::once(tokio::task::yield_now()).filter_map(|()| std::future::ready(None));
     let pieces = stream::iter(ready.into_iter().map(Ok)).chain(flushed).chain(received(receiver));
@@ -56,19 +56,19 @@ pub(super) fn body<E: Error + Send + Sync + 'static>(
 async fn forward_chunks<E: Error + Send + 'static>(
     chunks: impl Stream<Item = Result<Bytes, E>> + Send,
     sender: mpsc::Sender<Piece<E>>,
-    mut terms: Terms,
+    mut limits: StreamLimits,
 ) {
     let mut chunks = pin!(chunks);
     loop {
         let piece = tokio::select! {
             () = sender.closed() => return,
-            () = &mut terms.over => return,
+            () = &mut limits.over => return,
             chunk = chunks.next() => chunk.map_or(Piece::End, |chunk| Piece::Chunk(chunk.map_err(Cut::Failed))),
         };
         let last = !matches!(piece, Piece::Chunk(Ok(_)));
         let sent = tokio::select! {
-            sent = tokio::time::timeout(terms.write_timeout, sender.send(piece)) => sent,
-            () = &mut terms.over => return,
+            sent = tokio::time::timeout(limits.write_timeout, sender.send(piece)) => sent,
+            () = &mut limits.over => return,
         };
         if last || !matches!(sent, Ok(Ok(()))) {
             return;

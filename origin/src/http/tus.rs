@@ -9,7 +9,7 @@ use super::links::links;
 use super::media::{cache_purge, payload};
 use crate::app::App;
 use crate::database::media::{MediaRow, UploadRow};
-use crate::media::resumable::{Manner, Turn};
+use crate::media::resumable::{LockedUpload, OnLocked};
 use crate::media::url::Links;
 use arrive::{Arrival, Outcome};
 use axum::body::{Body, HttpBody as _};
@@ -84,9 +84,9 @@ async fn create(app: &Arc<App>, asker: &Asker<'_>, new: &TusNew, content: &mut B
     let mut response = empty(StatusCode::CREATED);
     if new.first_bytes == FirstBytes::Here {
         let begun = async {
-            let turn = app.resumable.take(asker.project, id, Manner::Yields).await?;
-            turn.expect(0, content.size_hint().exact())?;
-            arrive(app, turn, content).await
+            let upload = app.resumable.lock(asker.project, id, OnLocked::Fail).await?;
+            upload.expect(0, content.size_hint().exact())?;
+            arrive(app, upload, content).await
         };
         match begun.await {
             Ok(outcome) => add_outcome(&mut response, &outcome, asker),
@@ -109,10 +109,13 @@ async fn create(app: &Arc<App>, asker: &Asker<'_>, new: &TusNew, content: &mut B
 }
 
 async fn status(app: &Arc<App>, asker: &Asker<'_>, id: TusId) -> Result<Response, Problem> {
-    let turn = app.resumable.take(asker.project, id, Manner::TakesOver).await?;
+    let upload = app.resumable.lock(asker.project, id, OnLocked::TakeOver).await?;
     // The upload is complete but has no file: the origin crashed or the store failed in between.
-    let outcome =
-        if turn.is_complete() { arrive(app, turn, &mut Body::empty()).await? } else { reached(app, &turn).await? };
+    let outcome = if upload.is_complete() {
+        arrive(app, upload, &mut Body::empty()).await?
+    } else {
+        reached(app, &upload).await?
+    };
     let mut response = empty(StatusCode::OK);
     add_outcome(&mut response, &outcome, asker);
     let headers = response.headers_mut();
@@ -130,11 +133,11 @@ async fn append(
     (id, offset): (TusId, u64),
     content: &mut Body,
 ) -> Result<Response, Problem> {
-    let turn = app.resumable.take(asker.project, id, Manner::Yields).await?;
-    turn.expect(offset, content.size_hint().exact())?;
-    let outcome = match turn.file() {
-        Some(_) => reached(app, &turn).await?,
-        None => arrive(app, turn, content).await?,
+    let upload = app.resumable.lock(asker.project, id, OnLocked::Fail).await?;
+    upload.expect(offset, content.size_hint().exact())?;
+    let outcome = match upload.file() {
+        Some(_) => reached(app, &upload).await?,
+        None => arrive(app, upload, content).await?,
     };
     let mut response = empty(StatusCode::NO_CONTENT);
     add_outcome(&mut response, &outcome, asker);
@@ -142,25 +145,25 @@ async fn append(
 }
 
 async fn terminate(app: &App, project: &ProjectName, id: TusId) -> Result<Response, Problem> {
-    let turn = app.resumable.take(project, id, Manner::TakesOver).await?;
-    turn.give_up().await?;
+    let upload = app.resumable.lock(project, id, OnLocked::TakeOver).await?;
+    upload.give_up().await?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
 /// Returns the state of an upload to which the request adds nothing.
-async fn reached(app: &App, turn: &Turn) -> Result<Outcome, Problem> {
-    let row = turn.row();
-    let file = match turn.file() {
+async fn reached(app: &App, upload: &LockedUpload) -> Result<Outcome, Problem> {
+    let row = upload.row();
+    let file = match upload.file() {
         Some(file) => app.library.get(&row.project, file).await?,
         None => None,
     };
-    Ok(Outcome { row: row.clone(), offset: turn.offset(), file })
+    Ok(Outcome { row: row.clone(), offset: upload.offset(), file })
 }
 
 /// Receives a body in a task that outlives this request.
-async fn arrive(app: &Arc<App>, turn: Turn, content: &mut Body) -> Result<Outcome, Problem> {
+async fn arrive(app: &Arc<App>, upload: LockedUpload, content: &mut Body) -> Result<Outcome, Problem> {
     let body = std::mem::take(content);
-    let task = tokio::spawn(arrive::run(Arc::clone(app), turn, body));
+    let task = tokio::spawn(arrive::run(Arc::clone(app), upload, body));
     let Arrival { outcome, body } = task.await.map_err(|error| {
         Problem::internal(
             "Something went wrong in the service itself.",

@@ -128,7 +128,7 @@ impl Library {
     async fn delete_unrecorded(&self, keys: &[ObjectKey]) {
         match self.table.mark_for_deletion(keys).await {
             Ok(marked) => {
-                fault::reach(Point::Doomed);
+                fault::reach(Point::DeletionRecorded);
                 self.try_delete_marked(&marked).await;
             }
             Err(error) => tracing::warn!(%error, "objects are left to the sweeper"),
@@ -149,7 +149,7 @@ impl Library {
         self.store.delete(keys).await?;
         fault::reach(Point::ObjectsDeleted);
         self.table.remove_marked(keys).await?;
-        fault::reach(Point::Settled);
+        fault::reach(Point::LedgerCleared);
         Ok(())
     }
 

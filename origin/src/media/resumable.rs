@@ -2,8 +2,8 @@
 //! whose synced length alone says how much has arrived. So a crash at any moment leaves an upload that can be resumed.
 //! Knows nothing of HTTP.
 
+mod locked_upload;
 mod running;
-mod turn;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use shared::upload::{Existing, Label};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+pub use self::locked_upload::LockedUpload;
 use self::running::Running;
-pub use self::turn::Turn;
 use super::image::ImageFault;
 use super::store::{Held, Store, StoreError};
 use crate::clock::now;
@@ -55,11 +55,11 @@ pub struct ResumableUploads {
 
 /// What a request does if another request has the upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub enum OnLocked {
     /// It fails with `upload_locked`.
-    Yields,
+    Fail,
     /// It interrupts the other request: the client has come back, so its old connection is dead.
-    TakesOver,
+    TakeOver,
 }
 
 impl ResumableUploads {
@@ -116,9 +116,9 @@ impl ResumableUploads {
     ///
     /// # Errors
     /// `media_not_found`; `upload_locked` if another request has the upload; errors of the store or MariaDB.
-    pub async fn take(&self, project: &ProjectName, id: TusId, manner: Manner) -> Result<Turn, Problem> {
+    pub async fn lock(&self, project: &ProjectName, id: TusId, on_locked: OnLocked) -> Result<LockedUpload, Problem> {
         self.row(project, id).await?;
-        let held = self.lock(id, manner).await?;
+        let held = self.lock_file(id, on_locked).await?;
         // Read again, since the request that had the lock before may have finished the upload.
         let row = self.row(project, id).await?;
         match held {
@@ -127,10 +127,10 @@ impl ResumableUploads {
                 if held.is_some() {
                     self.discard(row.id).await;
                 }
-                Ok(Turn::over(self.clone(), row))
+                Ok(LockedUpload::of_finished(self.clone(), row))
             }
             Some(held) if held.length() >= row.received && held.length() <= row.length => {
-                Ok(Turn::of(self.clone(), row, held))
+                Ok(LockedUpload::of_unfinished(self.clone(), row, held))
             }
             _ => {
                 // The file is on another origin's disk, or lost. The row stays, since it may be another origin's.
@@ -185,12 +185,12 @@ impl ResumableUploads {
     ///
     /// # Errors
     /// `upload_locked` if another request keeps the lock; errors of the store.
-    async fn lock(&self, id: TusId, manner: Manner) -> Result<Option<Held>, Problem> {
+    async fn lock_file(&self, id: TusId, on_locked: OnLocked) -> Result<Option<Held>, Problem> {
         let deadline = tokio::time::Instant::now() + TAKE_OVER_TIMEOUT;
         loop {
             match self.store.hold(id.get()).await {
                 Ok(Some(held)) => return Ok(Some(held)),
-                Ok(None) if manner == Manner::Yields => return Err(locked()),
+                Ok(None) if on_locked == OnLocked::Fail => return Err(locked()),
                 Ok(None) if tokio::time::Instant::now() >= deadline => return Err(locked()),
                 Ok(None) => {}
                 Err(StoreError::NotFound) => return Ok(None),

@@ -4,7 +4,7 @@
 mod charset_coverage;
 
 pub use charset_coverage::CharsetCoverage;
-use shared::envelope::Keys;
+use shared::envelope::ColumnLabels;
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, FieldName, TableName, shown};
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ pub struct Layout {
     /// One per column; `None` if only the result set tells the kind.
     pub kinds: Vec<Option<Kind>>,
     /// The columns' names, encoded for the response.
-    pub keys: Keys,
+    pub keys: ColumnLabels,
 }
 
 /// Facts about a table as a whole.
@@ -162,7 +162,7 @@ impl Table {
         Self {
             whole: Arc::new(Layout {
                 kinds: columns.iter().map(|column| Some(column.kind)).collect(),
-                keys: Keys::new(columns.iter().map(|column| column.name.as_str())),
+                keys: ColumnLabels::new(columns.iter().map(|column| column.name.as_str())),
             }),
             list: OnceLock::new(),
             database,

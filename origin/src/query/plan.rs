@@ -25,7 +25,7 @@ use shared::operation::filter::{Comparison, MatchMode};
 use shared::operation::read::join::JoinKind;
 use shared::operation::read::select::Aggregate;
 use shared::operation::read::{Direction, Read, ReadOne, Rows};
-use shared::operation::write::Once;
+use shared::operation::write::IdempotentRequest;
 use std::sync::Arc;
 
 /// An operation in terms of columns.
@@ -36,7 +36,7 @@ pub enum Plan<'a> {
     /// Read one record by an integer key.
     SelectByKey(SelectByKey),
     /// Insert records, once per idempotency key if the caller sent one.
-    Insert(Insert, Option<&'a Once>),
+    Insert(Insert, Option<&'a IdempotentRequest>),
     /// Insert one record, by a statement that requests can share.
     InsertOne(InsertOne),
     Update(Update),
@@ -179,7 +179,7 @@ pub enum OnConflict {
     Ignore { anchor: usize },
     /// The existing record stays as it is, and no update trigger runs: each row has its own statement, whose
     /// duplicate-key error is ignored.
-    PassOver,
+    Skip,
 }
 
 /// The shape of an insert's response.

@@ -34,7 +34,7 @@ pub use update::update;
 pub struct Statement {
     text: String,
     params: Vec<Param>,
-    taken: DuplicateReport,
+    duplicates: DuplicateReport,
 }
 
 /// How a statement reports rows that it did not insert because their key exists.
@@ -42,7 +42,7 @@ pub struct Statement {
 pub enum DuplicateReport {
     /// It does not: there are no such rows, or the statement fails.
     #[default]
-    Untold,
+    NotReported,
     /// The first column that it returns is not NULL for such a row, and the second has no meaning. After a failure the
     /// session may hold the variable `@selkie_taken`.
     Marked,
@@ -62,8 +62,8 @@ impl Statement {
     }
 
     #[must_use]
-    pub fn taken(&self) -> DuplicateReport {
-        self.taken
+    pub fn duplicates(&self) -> DuplicateReport {
+        self.duplicates
     }
 
     #[must_use]

@@ -21,7 +21,7 @@ pub enum Part<'a> {
 /// The keys of a row's cells, which are numbered flat in order of appearance, as they are written: `{"id":`,
 /// `,"title":`.
 #[derive(Clone, Debug, Default)]
-pub struct Keys {
+pub struct ColumnLabels {
     bytes: Vec<u8>,
     ends: Vec<usize>,
     objects: Vec<Object>,
@@ -36,7 +36,7 @@ pub(super) struct Object {
     pub(super) presence: usize,
 }
 
-impl Keys {
+impl ColumnLabels {
     /// Prepares the keys of a flat row. Without names, each row is `{}`.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut keys = Self::default();

@@ -7,7 +7,7 @@ fn text(bytes: Vec<u8>) -> String {
 }
 
 /// Writes a row of these cells; an empty one is NULL.
-fn row(encoder: &mut Encoder, keys: &Keys, cells: &[&str]) {
+fn row(encoder: &mut Encoder, keys: &ColumnLabels, cells: &[&str]) {
     let csv = encoder.format() == Format::Csv;
     encoder.row(
         keys,
@@ -28,7 +28,7 @@ fn no_rows_make_an_empty_list() {
 
 #[test]
 fn rows_are_separated_also_across_chunks() {
-    let keys = Keys::new(["id", "a\"b"]);
+    let keys = ColumnLabels::new(["id", "a\"b"]);
     let mut encoder = Encoder::begin(Shape::Rows, 16);
     let mut chunks = Vec::new();
     for cells in [["0", "1"], ["10", "11"], ["20", ""]] {
@@ -44,7 +44,7 @@ fn rows_are_separated_also_across_chunks() {
 
 #[test]
 fn result_sets_are_lists_in_a_list() {
-    let keys = Keys::new(["a"]);
+    let keys = ColumnLabels::new(["a"]);
     let mut encoder = Encoder::begin(Shape::Sets, 0);
     encoder.next_set();
     row(&mut encoder, &keys, &["1"]);
@@ -53,9 +53,9 @@ fn result_sets_are_lists_in_a_list() {
     assert_eq!(text(encoder.finish()), r#"{"success":true,"payload":[[{"a":1},{"a":2}],[]]}"#);
 }
 
-/// Keys of a post with its author and title; cell 4, which is not written, tells whether the author is null.
-fn nested() -> Keys {
-    Keys::nested([
+/// ColumnLabels of a post with its author and title; cell 4, which is not written, tells whether the author is null.
+fn nested() -> ColumnLabels {
+    ColumnLabels::nested([
         Part::Field("id"),
         Part::Object { name: "aut\"hor", fields: vec!["id", "name"], presence: 4 },
         Part::Field("title"),
@@ -88,7 +88,7 @@ fn objects_may_come_first_last_alone_side_by_side_and_empty() {
         (vec![object("u", &["a"], 0), Part::Field("x")], vec!["", "5"], r#"{"u":null,"x":5}"#),
         (vec![], vec![], "{}"),
     ] {
-        let keys = Keys::nested(parts);
+        let keys = ColumnLabels::nested(parts);
         let mut encoder = Encoder::begin_as(Format::NdJson, Shape::Rows, &keys, 0);
         row(&mut encoder, &keys, &cells);
         assert_eq!(text(encoder.finish()), format!("{expected}\n"));
@@ -99,7 +99,7 @@ fn objects_may_come_first_last_alone_side_by_side_and_empty() {
 fn a_flat_row_is_the_same_by_either_way() {
     let names = ["id", "title"];
     let parts = names.map(Part::Field);
-    for keys in [Keys::new(names), Keys::nested(parts)] {
+    for keys in [ColumnLabels::new(names), ColumnLabels::nested(parts)] {
         let mut encoder = Encoder::begin(Shape::Row, 0);
         row(&mut encoder, &keys, &["1", "2"]);
         assert_eq!(text(encoder.finish()), r#"{"success":true,"payload":{"id":1,"title":2}}"#);
@@ -116,7 +116,7 @@ fn what_an_envelope_tells_beside_its_payload_comes_after_it() {
         (trailer(Some(0), Some("x")), r#","count":0,"next":"x"}"#),
     ] {
         let mut encoder = Encoder::begin(Shape::Rows, 0);
-        row(&mut encoder, &Keys::new(["id"]), &["1"]);
+        row(&mut encoder, &ColumnLabels::new(["id"]), &["1"]);
         assert_eq!(text(encoder.finish_with(&trailer)), format!(r#"{{"success":true,"payload":[{{"id":1}}]{end}"#));
     }
 }
@@ -142,7 +142,7 @@ fn bare_rows_have_no_envelope_and_end_their_lines() {
 
 #[test]
 fn bare_rows_of_which_there_are_none_leave_only_the_header() {
-    let keys = Keys::new(["id"]);
+    let keys = ColumnLabels::new(["id"]);
     let none = |format| text(Encoder::begin_as(format, Shape::Rows, &keys, 0).finish());
     assert_eq!(none(Format::Csv), "id\r\n");
     assert_eq!(none(Format::NdJson), "");

@@ -1,16 +1,16 @@
 //! Writes: inserts, updates and deletes.
 
 mod delete;
+mod idempotent_request;
 mod insert_head;
 mod key_values;
-mod once;
 mod row_table;
 
 pub(super) use delete::DeleteHead;
 pub use delete::{Delete, Target};
+pub use idempotent_request::{Hash, IdempotentRequest};
 pub(super) use insert_head::InsertHead;
 pub use insert_head::OnConflict;
-pub use once::{Hash, Once};
 
 use super::{RecordId, TablePath};
 use crate::error::{ErrorCode, Problem};
@@ -31,7 +31,7 @@ pub struct Insert {
     /// What happens to rows that violate a unique key.
     pub on_conflict: OnConflict,
     /// Set if the insert is idempotent.
-    pub once: Option<Once>,
+    pub idempotent: Option<IdempotentRequest>,
 }
 
 /// The rows of an insert, whose form also decides that of the answer.
@@ -60,7 +60,13 @@ impl Insert {
     pub(super) fn from_body(table: TablePath, head: InsertHead, body: &[u8]) -> Result<Self, Problem> {
         let InsertHead { on_conflict, key } = head;
         let (fields, rows) = Self::rows(body)?;
-        Ok(Self { once: key.map(|key| Once::new(&key, &table, on_conflict, body)), table, fields, rows, on_conflict })
+        Ok(Self {
+            idempotent: key.map(|key| IdempotentRequest::new(&key, &table, on_conflict, body)),
+            table,
+            fields,
+            rows,
+            on_conflict,
+        })
     }
 
     fn rows(body: &[u8]) -> Result<(Vec<FieldName>, Rows), Problem> {

@@ -60,7 +60,7 @@ impl Stand {
         body.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
         let call = self.call(Method::POST, MEDIA).key(&shared().full_key);
         let answer = call.json(&body).send().await;
-        assert_eq!(answer.header("x-selkie-forget"), None);
+        assert_eq!(answer.header("x-selkie-purge"), None);
         answer.payload()[0].clone()
     }
 
@@ -195,8 +195,8 @@ async fn a_file_that_is_deleted_or_replaced_through_the_edge_is_forgotten_at_onc
     let stand = Stand::new("3600").await;
     let delete = async |file: &Value| {
         let call = stand.call(Method::DELETE, &format!("{MEDIA}/{}", file["id"]));
-        let answer = call.key(&shared().full_key).header("x-selkie-forgets", "0").send().await;
-        assert_eq!((answer.payload(), answer.header("x-selkie-forget")), (json!({"id": file["id"]}), None));
+        let answer = call.key(&shared().full_key).header("x-selkie-accepts-purge", "0").send().await;
+        assert_eq!((answer.payload(), answer.header("x-selkie-purge")), (json!({"id": file["id"]}), None));
     };
     let deleted = stand.put("deleted.txt", b"one", json!({})).await;
     stand.kept(&deleted).await;
@@ -216,22 +216,22 @@ async fn a_file_that_is_deleted_or_replaced_through_the_edge_is_forgotten_at_onc
     stand.at(&new).send().await.refused(ErrorCode::MediaNotFound);
 
     // The origin tells it to who asks, and the edge has it asked by nobody else.
-    let smuggled = stand.at(&new).header("x-selkie-forgets", "1").send().await;
+    let smuggled = stand.at(&new).header("x-selkie-accepts-purge", "1").send().await;
     smuggled.refused(ErrorCode::MediaNotFound);
     for seen in stand.tap.requests() {
         let expected = (seen.method != "GET").then_some("1");
-        assert_eq!(seen.header("x-selkie-forgets"), expected, "{} {}", seen.method, seen.target);
+        assert_eq!(seen.header("x-selkie-accepts-purge"), expected, "{} {}", seen.method, seen.target);
     }
     let direct = async |asks: Option<&str>| {
         let file = stand.put("direct.txt", b"one", json!({"update": true})).await;
         let path = format!("{MEDIA}/{}", file["id"]);
         let mut call = Call::new(&shared().origin, Method::DELETE, &path).key(&shared().full_key);
         if let Some(value) = asks {
-            call = call.header("x-selkie-forgets", value);
+            call = call.header("x-selkie-accepts-purge", value);
         }
         let answer = call.send().await;
         answer.payload();
-        answer.header("x-selkie-forget").map(str::len)
+        answer.header("x-selkie-purge").map(str::len)
     };
     assert_eq!(direct(Some("1")).await, Some(32));
     assert_eq!(direct(None).await, None);

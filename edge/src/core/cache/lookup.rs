@@ -8,7 +8,7 @@ use shared::error::Problem;
 use shared::fingerprint::Fingerprint;
 use shared::key::{Access, Principal};
 use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
-use shared::media::{FilePath, KeptName, Rendition};
+use shared::media::{FilePath, FilePathHash, Rendition};
 use shared::operation::read::{Answer, Read, ReadOne};
 use shared::operation::{BodyUse, Operation, Pending, RecordOperation};
 use shared::policy::Action;
@@ -36,7 +36,7 @@ pub(super) enum Subject {
 
 #[derive(Clone, Debug)]
 pub struct PublicFile {
-    pub(super) name: KeptName,
+    pub(super) name: FilePathHash,
     /// The version's entity tag, with its quotes.
     pub tag: String,
     /// The cache key of the project's private mark, see [`Cache::private_mark`].
@@ -134,7 +134,7 @@ impl Cache {
         }
         let is_hex = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         let version = version.filter(|text| text.len() == 32 && text.bytes().all(is_hex))?;
-        let name = KeptName::of(path);
+        let name = FilePathHash::of(path);
         let key = self.file_key(&name, rendition.map_or(Rendition::Original, |_| Rendition::Thumbnail));
         let private_mark_url = self.private_mark_url(&path.project);
         let subject = Subject::File(PublicFile { name, tag: format!("\"{version}\""), private_mark_url });

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::Shelf;
+use super::MediaContext;
 use crate::cli::CliError;
 use crate::cli::system::{Consent, confirm};
 use crate::media::library::Ownership;
@@ -21,8 +21,8 @@ struct Claimed {
 }
 
 impl ClaimArgs {
-    pub(super) async fn run(self, shelf: &Shelf<'_>) -> Result<(), CliError> {
-        let library = shelf.library()?;
+    pub(super) async fn run(self, context: &MediaContext<'_>) -> Result<(), CliError> {
+        let library = context.library()?;
         let before = match library.ownership().await? {
             Ownership::Own => None,
             Ownership::Unmarked => Some("has no mark"),
@@ -37,7 +37,7 @@ impl ClaimArgs {
             library.take_over_store().await?;
         }
         let claimed = before.is_some();
-        shelf.context.output.answer(&Claimed { claimed }, |_| {
+        context.context.output.answer(&Claimed { claimed }, |_| {
             let text = match claimed {
                 true => "the media store is this installation's now",
                 false => "the media store is this installation's already",

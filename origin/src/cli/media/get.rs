@@ -16,7 +16,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use super::line::path_of;
 use super::progress::Progress;
 use super::target::Target;
-use super::{OfProject, Shelf, unless_stopped};
+use super::{MediaContext, OfProject, unless_stopped};
 use crate::cli::CliError;
 use crate::database::media::{MediaRow, StoredObject};
 use crate::files::remove_file;
@@ -50,8 +50,8 @@ struct Fetched {
 }
 
 impl GetArgs {
-    pub(super) async fn run(self, shelf: &Shelf<'_>) -> Result<(), CliError> {
-        let row = shelf.find(&self.of.project, &self.file).await?;
+    pub(super) async fn run(self, context: &MediaContext<'_>) -> Result<(), CliError> {
+        let row = context.find(&self.of.project, &self.file).await?;
         let rendition = match self.thumbnail {
             true => Rendition::Thumbnail,
             false => Rendition::Original,
@@ -62,17 +62,17 @@ impl GetArgs {
         let stop = signal::stop_token().map_err(CliError::Signals)?;
         if self.output.as_deref() == Some(Path::new("-")) {
             let mut stdout = stdout().map_err(CliError::Output)?;
-            let copied = copy(shelf, &row, object, &mut stdout, CliError::Output);
+            let copied = copy(context, &row, object, &mut stdout, CliError::Output);
             return unless_stopped(&stop, copied).await;
         }
         let target = self.target(&local_name(&row, rendition, object))?;
         let part = Part::beside(&target)?;
-        let copied = part.fill(shelf, &row, object);
+        let copied = part.fill(context, &row, object);
         unless_stopped(&stop, copied).await?;
         part.become_file(&target, self.force)?;
         let answer =
             Fetched { id: row.id.get(), file: path_of(&row), size: object.size, output: target.display().to_string() };
-        shelf.context.output.answer(&answer, |answer| {
+        context.context.output.answer(&answer, |answer| {
             let size = indicatif::BinaryBytes(answer.size);
             format!("{} is in {} ({size})", answer.file, answer.output)
         })
@@ -114,7 +114,7 @@ fn unwritable(path: &Path, error: &io::Error) -> CliError {
 
 /// Copies an object's bytes and checks them against the recorded hash.
 async fn copy(
-    shelf: &Shelf<'_>,
+    context: &MediaContext<'_>,
     row: &MediaRow,
     object: &StoredObject,
     to: &mut (impl AsyncWrite + Unpin),
@@ -122,7 +122,7 @@ async fn copy(
 ) -> Result<(), CliError> {
     let progress = Progress::new(row.name.as_str(), Some(object.size));
     let mut hash = Sha256::new();
-    let mut bytes = match shelf.library()?.store().read(object.key, None).await {
+    let mut bytes = match context.library()?.store().read(object.key, None).await {
         Err(StoreError::NotFound) => {
             return Err(CliError::failed(
                 format!("the store has no bytes of {}", path_of(row)),
@@ -162,11 +162,11 @@ impl Part {
         Ok(Self(target.with_file_name(format!(".selkie-{number:016x}.part"))))
     }
 
-    async fn fill(&self, shelf: &Shelf<'_>, row: &MediaRow, object: &StoredObject) -> Result<(), CliError> {
+    async fn fill(&self, context: &MediaContext<'_>, row: &MediaRow, object: &StoredObject) -> Result<(), CliError> {
         let faulty = |error: io::Error| unwritable(&self.0, &error);
         let made = tokio::fs::File::create_new(&self.0).await;
         let mut file = made.map_err(faulty)?;
-        copy(shelf, row, object, &mut file, faulty).await?;
+        copy(context, row, object, &mut file, faulty).await?;
         file.sync_all().await.map_err(faulty)
     }
 

@@ -7,7 +7,7 @@ use shared::operation::media::MediaList;
 
 use super::line::{FileLine, format_table};
 use super::put::{folder, kinds, name};
-use super::{OfProject, Shelf};
+use super::{MediaContext, OfProject};
 use crate::cli::CliError;
 use crate::cli::system::note;
 
@@ -36,17 +36,17 @@ pub(super) struct ListArgs {
 const PAGES_MAX: u64 = u32::MAX as u64;
 
 impl ListArgs {
-    pub(super) async fn run(self, shelf: &Shelf<'_>) -> Result<(), CliError> {
-        shelf.system.projects.require(&self.of.project).await?;
+    pub(super) async fn run(self, context: &MediaContext<'_>) -> Result<(), CliError> {
+        context.system.projects.require(&self.of.project).await?;
         let mut list =
             MediaList { folder: self.folder, kind: self.kind, name: self.name, count: true, ..MediaList::default() };
         list.span.limit = Some(self.limit);
         list.span.offset = self.limit * (self.page - 1);
         let offset = list.span.offset;
-        let found = shelf.table.list(&self.of.project, &list).await;
+        let found = context.table.list(&self.of.project, &list).await;
         let (rows, count) = found.map_err(|error| error.into_problem())?;
-        let lines: Vec<_> = rows.iter().map(|row| FileLine::of(row, &shelf.links)).collect();
-        shelf.context.output.answer(&lines, |lines| format_table(lines))?;
+        let lines: Vec<_> = rows.iter().map(|row| FileLine::of(row, &context.links)).collect();
+        context.context.output.answer(&lines, |lines| format_table(lines))?;
         let count = count.unwrap_or_default();
         if offset + self.limit < count {
             let (shown, next) = (lines.len(), self.page + 1);

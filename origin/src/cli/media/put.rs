@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::line::FileLine;
 use super::progress::Progress;
 use super::source::Source;
-use super::{OfProject, Shelf, stopped, unless_stopped};
+use super::{MediaContext, OfProject, stopped, unless_stopped};
 use crate::cli::{CliError, Table};
 use crate::files::remove_file;
 use crate::media::intake::{Claim, Intake};
@@ -64,17 +64,17 @@ pub(super) fn name(text: &str) -> Result<MediaName, String> {
 }
 
 impl PutArgs {
-    pub(super) async fn run(self, shelf: &Shelf<'_>) -> Result<(), CliError> {
-        let config = &shelf.context.config;
+    pub(super) async fn run(self, context: &MediaContext<'_>) -> Result<(), CliError> {
+        let config = &context.context.config;
         let named = self.named(config.upload_max_items)?;
-        shelf.system.projects.require(&self.of.project).await?;
-        self.check_names(shelf, &named).await?;
+        context.system.projects.require(&self.of.project).await?;
+        self.check_names(context, &named).await?;
         let intake = Intake::start(config).map_err(|error| CliError::Failed {
             message: format!("no threads could be started to decode images: {error}"),
             hint: None,
         })?;
         let stop = signal::stop_token().map_err(CliError::Signals)?;
-        let library = shelf.library()?;
+        let library = context.library()?;
         let mut arrivals = Arrivals::new(library.store());
         for (name, source) in named {
             arrivals.take(name, source, &stop).await?;
@@ -102,8 +102,8 @@ impl PutArgs {
                 upload: None,
             })
             .await?;
-        let lines: Vec<_> = rows.iter().map(|row| FileLine::of(row, &shelf.links)).collect();
-        shelf.context.output.answer(&lines, |lines| text(lines))
+        let lines: Vec<_> = rows.iter().map(|row| FileLine::of(row, &context.links)).collect();
+        context.context.output.answer(&lines, |lines| text(lines))
     }
 
     fn existing(&self) -> Existing {
@@ -142,12 +142,12 @@ impl PutArgs {
     }
 
     /// Refuses existing names before any file is read; publishing checks them again.
-    async fn check_names(&self, shelf: &Shelf<'_>, named: &[(MediaName, Source)]) -> Result<(), CliError> {
+    async fn check_names(&self, context: &MediaContext<'_>, named: &[(MediaName, Source)]) -> Result<(), CliError> {
         if self.update {
             return Ok(());
         }
         let names: Vec<_> = named.iter().map(|(name, _)| name.clone()).collect();
-        let taken = shelf.table.taken(&self.of.project, &self.folder, &names).await;
+        let taken = context.table.taken(&self.of.project, &self.folder, &names).await;
         match taken.map_err(|error| error.into_problem())? {
             Some(name) => Err(crate::database::media::exists(&self.folder, &name).into()),
             None => Ok(()),

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::line::path_of;
 use super::target::Target;
-use super::{OfProject, Shelf};
+use super::{MediaContext, OfProject};
 use crate::cli::CliError;
 use crate::cli::system::note;
 use crate::database::media::MediaRow;
@@ -29,15 +29,15 @@ struct Removed {
 }
 
 impl RemoveArgs {
-    pub(super) async fn run(self, shelf: &Shelf<'_>) -> Result<(), CliError> {
+    pub(super) async fn run(self, context: &MediaContext<'_>) -> Result<(), CliError> {
         let mut rows: Vec<MediaRow> = Vec::with_capacity(self.files.len());
         for target in &self.files {
-            let row = shelf.find(&self.of.project, target).await?;
+            let row = context.find(&self.of.project, target).await?;
             if rows.iter().all(|known| known.id != row.id) {
                 rows.push(row);
             }
         }
-        let library = shelf.library()?;
+        let library = context.library()?;
         let mut removed = Vec::with_capacity(rows.len());
         let mut outcome = Ok(());
         for row in rows {
@@ -56,7 +56,7 @@ impl RemoveArgs {
             }
         }
         // Reports also what was removed before a failure.
-        shelf.context.output.answer(&removed, |removed| {
+        context.context.output.answer(&removed, |removed| {
             let lines = removed.iter();
             lines.map(|file| format!("{} (id {}) is removed\n", file.path, file.id)).collect()
         })?;

@@ -8,7 +8,7 @@ use shared::operation::media::SignedFor;
 
 use super::line::{place, thumbnail_url};
 use super::target::Target;
-use super::{OfProject, Shelf};
+use super::{MediaContext, OfProject};
 use crate::cli::CliError;
 use crate::cli::system::{note, time};
 use crate::clock::now;
@@ -41,23 +41,23 @@ struct SignedAnswer {
 }
 
 impl SignArgs {
-    pub(super) async fn run(self, shelf: &Shelf<'_>) -> Result<(), CliError> {
-        let row = shelf.find(&self.of.project, &self.file).await?;
-        let signature = shelf.system.signer.sign(&row.path(), now(), self.expires);
-        let url = shelf.links.file(place(&row), &row.original.sha256);
+    pub(super) async fn run(self, context: &MediaContext<'_>) -> Result<(), CliError> {
+        let row = context.find(&self.of.project, &self.file).await?;
+        let signature = context.system.signer.sign(&row.path(), now(), self.expires);
+        let url = context.links.file(place(&row), &row.original.sha256);
         let answer = SignedAnswer {
             url: signed(&url, &signature),
-            thumbnail_url: thumbnail_url(&row, &shelf.links).map(|url| signed(&url, &signature)),
+            thumbnail_url: thumbnail_url(&row, &context.links).map(|url| signed(&url, &signature)),
             expires_at: time(signature.expires_at),
         };
         note(&format!("valid until {}", answer.expires_at));
         if !row.private {
             note("the file is public: anybody may read it without a signature");
         }
-        if shelf.context.config.public_url.is_none() {
+        if context.context.config.public_url.is_none() {
             note("the URL has no host: set public_url to where callers reach the service");
         }
         // Only the URL goes to standard output, so that it can be piped.
-        shelf.context.output.answer(&answer, |answer| answer.url.clone())
+        context.context.output.answer(&answer, |answer| answer.url.clone())
     }
 }

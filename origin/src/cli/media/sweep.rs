@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::Shelf;
+use super::MediaContext;
 use crate::cli::CliError;
 use crate::media::library::SweepTerms;
 use crate::media::store::Effect;
@@ -42,13 +42,13 @@ struct SweptAnswer {
 }
 
 impl SweepArgs {
-    pub(super) async fn run(self, shelf: &Shelf<'_>) -> Result<(), CliError> {
+    pub(super) async fn run(self, context: &MediaContext<'_>) -> Result<(), CliError> {
         let effect = match self.delete {
             true => Effect::Deletes,
             false => Effect::Counts,
         };
         let terms = SweepTerms { effect, grace: self.grace, share_max: self.max_share };
-        let swept = shelf.library()?.sweep_all(terms).await?;
+        let swept = context.library()?.sweep_all(terms).await?;
         let answer = SweptAnswer {
             deleted: self.delete,
             due: swept.due,
@@ -57,7 +57,7 @@ impl SweepArgs {
             objects: swept.objects,
             strangers: swept.strangers,
         };
-        shelf.context.output.answer(&answer, text)
+        context.context.output.answer(&answer, text)
     }
 }
 

@@ -7,7 +7,7 @@ use shared::ident::{ProjectName, shown};
 use shared::media::{FilePath, FolderPath, MediaName};
 use shared::operation::media::MediaId;
 
-use super::Shelf;
+use super::MediaContext;
 use crate::cli::CliError;
 use crate::database::media::MediaRow;
 
@@ -45,7 +45,7 @@ impl fmt::Display for Target {
     }
 }
 
-impl Shelf<'_> {
+impl MediaContext<'_> {
     /// Returns the file.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! A statement in flight, and the shared statements that follow it for as long as requests wait.
 
 use super::queue::Outcome;
-use super::{Caller, Coalescer, Key, Kind, Requests, Share, Waiter, run_several};
+use super::{Caller, CoalescedStatement, Coalescer, Key, Requests, Share, Waiter, run_several};
 use crate::database::DbError;
 use crate::database::pool::Lease;
 use crate::database::run::within;
@@ -15,7 +15,7 @@ const SLOW_AFTER: Duration = Duration::from_millis(10);
 
 /// A statement of a shape that counts as in flight. Dropping it, even by cancellation, starts the next statement for
 /// the requests that wait.
-pub(super) struct InFlight<K: Kind> {
+pub(super) struct InFlight<K: CoalescedStatement> {
     coalescer: Arc<Coalescer>,
     key: Key<K::Shape>,
     state: State,
@@ -29,7 +29,7 @@ enum State {
     Finished,
 }
 
-impl<K: Kind> InFlight<K> {
+impl<K: CoalescedStatement> InFlight<K> {
     pub(super) fn new(coalescer: &Arc<Coalescer>, key: &Key<K::Shape>) -> Self {
         Self { coalescer: Arc::clone(coalescer), key: key.clone(), state: State::Running }
     }
@@ -105,7 +105,7 @@ impl<K: Kind> InFlight<K> {
     }
 }
 
-impl<K: Kind> Drop for InFlight<K> {
+impl<K: CoalescedStatement> Drop for InFlight<K> {
     fn drop(&mut self) {
         match (self.state, tokio::runtime::Handle::try_current()) {
             (State::Finished, _) => {}
@@ -123,7 +123,7 @@ impl<K: Kind> Drop for InFlight<K> {
 
 /// Runs one statement for several requests and answers each. The statement is killed once all of their clients have
 /// disconnected.
-async fn share<K: Kind>(
+async fn share<K: CoalescedStatement>(
     mut lease: Lease,
     shape: Arc<K::Shape>,
     waiting: Vec<(K::Item, Caller<K>)>,
@@ -162,7 +162,7 @@ async fn share<K: Kind>(
 }
 
 /// Waits until all clients have disconnected.
-async fn all_left<K: Kind>(callers: &mut [Caller<K>]) {
+async fn all_left<K: CoalescedStatement>(callers: &mut [Caller<K>]) {
     for caller in callers {
         caller.closed().await;
     }

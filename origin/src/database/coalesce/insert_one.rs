@@ -3,7 +3,7 @@
 //! If a shared statement fails, InnoDB rolls back all of its rows. Each row is then inserted alone, so that only the
 //! row at fault gets an error.
 
-use super::{Coalescer, Kind, Requests};
+use super::{CoalescedStatement, Coalescer, Requests};
 use crate::database::DbError;
 use crate::database::connection::Connection;
 use crate::database::run::{Written, execute};
@@ -18,7 +18,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Inserts;
 
-impl Kind for Inserts {
+impl CoalescedStatement for Inserts {
     type Shape = RowShape;
     /// The values of the row.
     type Item = Vec<Param>;

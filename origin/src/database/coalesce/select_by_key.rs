@@ -1,6 +1,6 @@
 //! Reads by key that share a statement; each request gets the row of its key.
 
-use super::{Coalescer, Kind, Requests};
+use super::{CoalescedStatement, Coalescer, Requests};
 use crate::database::DbError;
 use crate::database::connection::Connection;
 use crate::database::run::{bind, two, value};
@@ -13,7 +13,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) struct Reads;
 
-impl Kind for Reads {
+impl CoalescedStatement for Reads {
     type Shape = KeyShape;
     type Item = i64;
     /// The row; `None` if no row has the key.

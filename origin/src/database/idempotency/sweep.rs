@@ -49,7 +49,7 @@ pub async fn sweep(pools: &Pools, project: &ProjectName) -> Result<u64, DbError>
 }
 
 async fn sweep_some(lease: &mut Lease, database: &DatabaseName, limit: Duration) -> Result<u64, DbError> {
-    let old = receipt::outlived(database, SWEPT_AT_ONCE);
+    let old = receipt::expired(database, SWEPT_AT_ONCE);
     let mut swept = 0;
     for key in first_column(lease, old, limit).await? {
         let statement = vec![receipt::delete(database, key)];

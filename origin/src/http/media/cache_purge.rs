@@ -4,7 +4,7 @@ use crate::database::media::MediaRow;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 use shared::ident::ProjectName;
-use shared::media::{FORGET_HEADER, FORGETS_HEADER, KeptName, forget_project};
+use shared::media::{ACCEPTS_PURGE_HEADER, FilePathHash, PURGE_HEADER, purge_project};
 
 /// Adds the tags of replaced or deleted files, and of the project `private_in`, in which a folder became private, if
 /// the request's headers ask for tags.
@@ -14,18 +14,18 @@ pub(in crate::http) fn announce(
     files: &[MediaRow],
     private_in: Option<&ProjectName>,
 ) {
-    if !request.contains_key(FORGETS_HEADER) {
+    if !request.contains_key(ACCEPTS_PURGE_HEADER) {
         return;
     }
     let paths: Vec<_> = files.iter().map(MediaRow::path).collect();
-    let names = KeptName::list(paths.iter());
+    let names = FilePathHash::list(paths.iter());
     let entries: Vec<_> =
-        [names].into_iter().chain(private_in.map(forget_project)).filter(|entry| !entry.is_empty()).collect();
+        [names].into_iter().chain(private_in.map(purge_project)).filter(|entry| !entry.is_empty()).collect();
     if entries.is_empty() {
         return;
     }
     if let Ok(entries) = HeaderValue::try_from(entries.join(",")) {
-        let name = HeaderName::from_static(FORGET_HEADER);
+        let name = HeaderName::from_static(PURGE_HEADER);
         response.headers_mut().insert(name, entries);
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Received {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
+pub(super) struct ReceiveLimits {
     pub(super) limits: UploadLimits,
     /// Longest wait for the next bytes.
     pub(super) pause_max: Duration,
@@ -29,7 +29,7 @@ pub(super) async fn receive(
     content: &mut Body,
     headers: &HeaderMap,
     store: &Store,
-    terms: Terms,
+    terms: ReceiveLimits,
 ) -> Result<Received, Problem> {
     let content_type = headers.get("content-type").and_then(|value| value.to_str().ok());
     if content.size_hint().lower() > terms.limits.body_bytes {

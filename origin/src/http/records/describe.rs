@@ -17,7 +17,7 @@ pub(in crate::http) async fn describe(
     principal: &Principal,
     path: &TablePath,
 ) -> Result<Response, Problem> {
-    let table = app.catalog.table(principal.project(), path).await?;
+    let table = app.schema_cache.table(principal.project(), path).await?;
     let description = Description {
         methods: match table.traits().read_only {
             true => policy::READ_METHODS,

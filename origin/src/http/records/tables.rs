@@ -32,8 +32,8 @@ impl Tables {
         schema: Schema,
     ) -> Result<Self, Problem> {
         let table = async |path: &TablePath| match schema {
-            Schema::Cached => app.catalog.table(project, path).await,
-            Schema::Fresh => app.catalog.reload(project, path).await,
+            Schema::Cached => app.schema_cache.table(project, path).await,
+            Schema::Fresh => app.schema_cache.reload(project, path).await,
         };
         let path = operation.table();
         let root = table(path).await?;

@@ -7,7 +7,7 @@ use crate::database::media::{MediaRow, UploadRow};
 use crate::http::body::BodyReader;
 use crate::media::intake::Claim;
 use crate::media::library::Publication;
-use crate::media::resumable::Turn;
+use crate::media::resumable::LockedUpload;
 use axum::body::Body;
 use shared::error::{ErrorCode, Problem};
 use std::sync::Arc;
@@ -28,41 +28,41 @@ pub(super) struct Arrival {
 }
 
 /// Receives a body, in an upload slot of its project. Publishes the upload if that completes it.
-pub(super) async fn run(app: Arc<App>, mut turn: Turn, mut body: Body) -> Arrival {
+pub(super) async fn run(app: Arc<App>, mut upload: LockedUpload, mut body: Body) -> Arrival {
     let outcome = async {
-        let slot = app.uploads.try_take(&turn.row().project, 1);
+        let slot = app.uploads.try_take(&upload.row().project, 1);
         let _slot = slot.map_err(|refused| refused.into_problem("uploads"))?;
-        receive(&mut turn, &mut body, app.bounds.body_timeout).await?;
-        if turn.is_complete() {
-            return finish(&app, turn).await;
+        receive(&mut upload, &mut body, app.bounds.body_timeout).await?;
+        if upload.is_complete() {
+            return finish(&app, upload).await;
         }
-        Ok(Outcome { offset: turn.offset(), row: turn.row().clone(), file: None })
+        Ok(Outcome { offset: upload.offset(), row: upload.row().clone(), file: None })
     };
     let outcome = outcome.await;
     Arrival { outcome, body }
 }
 
-async fn receive(turn: &mut Turn, body: &mut Body, pause_max: Duration) -> Result<(), Problem> {
-    let began = turn.offset();
-    turn.prolong().await?;
-    let received = write_body(turn, body, pause_max).await;
+async fn receive(upload: &mut LockedUpload, body: &mut Body, pause_max: Duration) -> Result<(), Problem> {
+    let began = upload.offset();
+    upload.prolong().await?;
+    let received = write_body(upload, body, pause_max).await;
     match received {
         // Publishing flushes the file.
-        Ok(()) if turn.is_complete() => return Ok(()),
+        Ok(()) if upload.is_complete() => return Ok(()),
         Err(ref problem) if problem.code() == ErrorCode::BodyTooLarge => {
-            turn.take_back(began).await?;
+            upload.take_back(began).await?;
             return received;
         }
         _ => {}
     }
-    let flushed = turn.flush().await;
+    let flushed = upload.flush().await;
     // Report the first error.
-    let prolonged = turn.prolong().await;
+    let prolonged = upload.prolong().await;
     received.and(flushed).and(prolonged)
 }
 
-async fn write_body(turn: &mut Turn, body: &mut Body, pause_max: Duration) -> Result<(), Problem> {
-    let interruption = turn.interruption();
+async fn write_body(upload: &mut LockedUpload, body: &mut Body, pause_max: Duration) -> Result<(), Problem> {
+    let interruption = upload.interruption();
     let mut reader = BodyReader::new(body, pause_max);
     loop {
         let piece = tokio::select! {
@@ -71,7 +71,7 @@ async fn write_body(turn: &mut Turn, body: &mut Body, pause_max: Duration) -> Re
             piece = reader.next() => piece?,
         };
         match piece {
-            Some(bytes) => turn.write(&bytes).await?,
+            Some(bytes) => upload.write(&bytes).await?,
             None => return Ok(()),
         }
     }
@@ -79,35 +79,35 @@ async fn write_body(turn: &mut Turn, body: &mut Body, pause_max: Duration) -> Re
 
 /// Publishes a complete upload. A refused upload is deleted; one that could not be stored for now is published by a
 /// later status request.
-async fn finish(app: &App, mut turn: Turn) -> Result<Outcome, Problem> {
-    let offset = turn.offset();
-    match publish(app, &mut turn).await {
-        Ok(file) => Ok(Outcome { row: turn.end(file.id).await, offset, file: Some(file) }),
+async fn finish(app: &App, mut upload: LockedUpload) -> Result<Outcome, Problem> {
+    let offset = upload.offset();
+    match publish(app, &mut upload).await {
+        Ok(file) => Ok(Outcome { row: upload.end(file.id).await, offset, file: Some(file) }),
         Err(problem) if problem.status() >= 500 || problem.code().retryable() => Err(problem),
         Err(problem) => {
             // The name may be taken by this upload itself, if an earlier response of MariaDB was lost.
-            if let Some(id) = turn.refresh().await? {
-                let file = app.library.get(&turn.row().project, id).await?;
-                return Ok(Outcome { row: turn.end(id).await, offset, file });
+            if let Some(id) = upload.refresh().await? {
+                let file = app.library.get(&upload.row().project, id).await?;
+                return Ok(Outcome { row: upload.end(id).await, offset, file });
             }
-            turn.give_up().await?;
+            upload.give_up().await?;
             Err(Problem::new(problem.code(), format!("{} The upload is gone.", problem.message()))
                 .with_hint_if(problem.hint().map(str::to_owned)))
         }
     }
 }
 
-async fn publish(app: &App, turn: &mut Turn) -> Result<MediaRow, Problem> {
-    let (staged, file) = turn.staged().await?;
+async fn publish(app: &App, upload: &mut LockedUpload) -> Result<MediaRow, Problem> {
+    let (staged, file) = upload.staged().await?;
     let claim = Claim { name: file.name, label: file.label, kind: file.kind, visibility: file.visibility };
-    let project = turn.row().project.clone();
+    let project = upload.row().project.clone();
     let examined = app.intake.examine_all(&project, [(claim, staged)]);
     let publication = Publication {
         files: examined.await?,
         project,
         folder: file.folder,
         existing: file.existing,
-        upload: Some(turn.finished()),
+        upload: Some(upload.finished()),
     };
     let rows = app.library.publish(publication).await?;
     rows.into_iter().next().ok_or_else(|| {

@@ -180,7 +180,7 @@ impl Library {
             if due.is_empty() {
                 break;
             }
-            fault::reach(Point::Doomed);
+            fault::reach(Point::DeletionRecorded);
             // Objects that were announced but never stored are not counted.
             let existing = self.store.existing(&due).await?.len() as u64;
             self.delete_marked(&due).await?;

@@ -3,7 +3,7 @@
 use super::scope::Scope;
 use super::{ColumnRef, Expression, Output, Search};
 use crate::query::catalog::{Kind, Layout};
-use shared::envelope::{Keys, Part};
+use shared::envelope::{ColumnLabels, Part};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, shown};
 use shared::operation::field::FieldRef;
@@ -193,7 +193,7 @@ impl Cells {
         parts.extend(self.cells[at..].iter().map(Cell::part));
         let layout = Layout {
             kinds: expressions.iter().map(|expression| kind(expression, scope)).collect(),
-            keys: Keys::nested(parts),
+            keys: ColumnLabels::nested(parts),
         };
         (Output::Cells(expressions), Arc::new(layout))
     }

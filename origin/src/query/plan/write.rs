@@ -30,7 +30,7 @@ pub(super) fn insert<'a>(
         write::Rows::One(_) => InsertAnswer::Id,
         write::Rows::Batch(_) => InsertAnswer::Ids,
     };
-    if insert.once.is_some() && !table.traits().inserts.transactional {
+    if insert.idempotent.is_some() && !table.traits().inserts.transactional {
         return Err(no_transactions(table));
     }
     let on_conflict = on_conflict(insert.on_conflict, table)?;
@@ -40,14 +40,14 @@ pub(super) fn insert<'a>(
         (false, _) => table.key().to_vec(),
     };
     // An insert with an Idempotency-Key runs in a transaction of its own.
-    let may_share = answer == InsertAnswer::Id && on_conflict == OnConflict::Refuse && insert.once.is_none();
+    let may_share = answer == InsertAnswer::Id && on_conflict == OnConflict::Refuse && insert.idempotent.is_none();
     if may_share
         && let [row] = rows.as_mut_slice()
         && let Some(one) = InsertOne::new(table, &columns, row, &returning)
     {
         return Ok(Plan::InsertOne(one));
     }
-    Ok(Plan::Insert(Insert { on_conflict, columns, rows, returning, answer }, insert.once.as_ref()))
+    Ok(Plan::Insert(Insert { on_conflict, columns, rows, returning, answer }, insert.idempotent.as_ref()))
 }
 
 /// Refuses to write through a read-only view. The view's metadata names the same methods.
@@ -98,7 +98,7 @@ fn on_conflict(wanted: write::OnConflict, table: &Table) -> Result<OnConflict, P
     let anchor = anchor(table).ok_or_else(|| unfit("all of its fields are computed"))?;
     Ok(match wanted {
         write::OnConflict::Update => OnConflict::Update { anchor },
-        _ if traits.inserts.update_triggers => OnConflict::PassOver,
+        _ if traits.inserts.update_triggers => OnConflict::Skip,
         _ => OnConflict::Ignore { anchor },
     })
 }

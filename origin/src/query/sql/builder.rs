@@ -12,12 +12,12 @@ use crate::query::plan::{ColumnRef, Form, Operand, Param};
 pub(super) struct Builder {
     text: String,
     params: Vec<Param>,
-    taken: DuplicateReport,
+    duplicates: DuplicateReport,
 }
 
 impl Builder {
     pub(super) fn new() -> Self {
-        Self { text: String::with_capacity(256), params: Vec::new(), taken: DuplicateReport::Untold }
+        Self { text: String::with_capacity(256), params: Vec::new(), duplicates: DuplicateReport::NotReported }
     }
 
     /// Appends constant text, never anything that came from a caller.
@@ -156,12 +156,12 @@ impl Builder {
     }
 
     /// Sets how the statement reports rows whose key exists.
-    pub(super) fn taken(&mut self, taken: DuplicateReport) {
-        self.taken = taken;
+    pub(super) fn duplicates(&mut self, duplicates: DuplicateReport) {
+        self.duplicates = duplicates;
     }
 
     pub(super) fn finish(self) -> Statement {
-        Statement { text: self.text, params: self.params, taken: self.taken }
+        Statement { text: self.text, params: self.params, duplicates: self.duplicates }
     }
 }
 

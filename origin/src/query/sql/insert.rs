@@ -24,7 +24,7 @@ type Row = Vec<Option<Operand>>;
 #[must_use]
 pub fn insert(insert: Insert, table: &Table, packet_max_bytes: usize) -> Vec<Statement> {
     let most_rows = match insert.on_conflict {
-        OnConflict::PassOver => 1,
+        OnConflict::Skip => 1,
         _ => (PLACEHOLDERS_MAX / insert.columns.len().max(1)).clamp(1, STATEMENT_MAX_ROWS),
     };
     // Leaves room for the statement's own text.
@@ -84,7 +84,7 @@ impl Shape {
             sql.syntax(")");
         });
         match self.on_conflict {
-            OnConflict::Refuse | OnConflict::PassOver => {}
+            OnConflict::Refuse | OnConflict::Skip => {}
             OnConflict::Update { anchor } => update(&mut sql, columns, anchor, table),
             OnConflict::Ignore { anchor } => self.ignore(&mut sql, anchor, table),
         }
@@ -96,11 +96,11 @@ impl Shape {
             }
             (false, true) => {
                 sql.syntax(" RETURNING @selkie_taken, @selkie_taken := NULL, ").columns(table, &self.returning);
-                sql.taken(DuplicateReport::Marked);
+                sql.duplicates(DuplicateReport::Marked);
             }
         }
-        if self.on_conflict == OnConflict::PassOver {
-            sql.taken(DuplicateReport::Fails);
+        if self.on_conflict == OnConflict::Skip {
+            sql.duplicates(DuplicateReport::Fails);
         }
         sql.finish()
     }

@@ -6,7 +6,7 @@ use super::builder::Builder;
 use crate::query::plan::Param;
 use shared::ident::{DatabaseName, TableName};
 use shared::limits::IDEMPOTENCY_LIFETIME_SECONDS;
-use shared::operation::write::{Hash, Once};
+use shared::operation::write::{Hash, IdempotentRequest};
 
 impl Builder {
     fn receipts(&mut self, database: &DatabaseName) -> &mut Self {
@@ -41,14 +41,14 @@ pub fn create(database: &DatabaseName) -> Statement {
 
 /// Claims a key. Fails at once if another transaction has locked it.
 #[must_use]
-pub fn claim(database: &DatabaseName, once: &Once) -> Statement {
+pub fn claim(database: &DatabaseName, idempotent: &IdempotentRequest) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SET STATEMENT innodb_lock_wait_timeout = 0 FOR INSERT INTO ")
         .receipts(database)
         .syntax(" (key_hash, fingerprint, created_at) VALUES (")
-        .hash(once.key())
+        .hash(idempotent.key())
         .syntax(", ")
-        .hash(once.fingerprint())
+        .hash(idempotent.fingerprint())
         .syntax(", UNIX_TIMESTAMP())");
     sql.finish()
 }
@@ -63,14 +63,14 @@ pub fn read(database: &DatabaseName, key: &Hash) -> Statement {
 
 /// Claims the key of an expired receipt. Of two concurrent claims, the second finds no row.
 #[must_use]
-pub fn renew(database: &DatabaseName, once: &Once) -> Statement {
+pub fn renew(database: &DatabaseName, idempotent: &IdempotentRequest) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE ")
         .receipts(database)
         .syntax(" SET fingerprint = ")
-        .hash(once.fingerprint())
+        .hash(idempotent.fingerprint())
         .syntax(", created_at = UNIX_TIMESTAMP(), answer = NULL")
-        .of_key(once.key())
+        .of_key(idempotent.key())
         .syntax(" AND ")
         .outlived();
     sql.finish()
@@ -78,13 +78,13 @@ pub fn renew(database: &DatabaseName, once: &Once) -> Statement {
 
 /// Stores the response in the receipt.
 #[must_use]
-pub fn keep(database: &DatabaseName, once: &Once, answer: &[u8]) -> Statement {
+pub fn keep(database: &DatabaseName, idempotent: &IdempotentRequest, answer: &[u8]) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("UPDATE ")
         .receipts(database)
         .syntax(" SET answer = ")
         .param(Param::Bytes(answer.to_vec()))
-        .of_key(once.key());
+        .of_key(idempotent.key());
     sql.finish()
 }
 

@@ -33,7 +33,7 @@ pub enum Session {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schema {
     /// It can't.
-    Kept,
+    Unchanged,
     /// It may: cached descriptions are read again.
     Changed,
 }
@@ -64,7 +64,7 @@ pub fn effects(text: &str) -> Option<Effects> {
     Some(Effects {
         session: if reads && is_stateless(text) { Session::Stateless } else { Session::Stateful },
         schema: if reads || writes || sets || is_one_of(&SCHEMA_KEEPING, first) {
-            Schema::Kept
+            Schema::Unchanged
         } else {
             Schema::Changed
         },
@@ -284,7 +284,7 @@ mod tests {
             "ANALYZE TABLE t",
             "TRUNCATE t",
         ] {
-            assert_eq!(effects(text).unwrap().schema, Schema::Kept, "{text}");
+            assert_eq!(effects(text).unwrap().schema, Schema::Unchanged, "{text}");
         }
         for text in [
             "CREATE TABLE t (a INT)",

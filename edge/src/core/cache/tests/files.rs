@@ -253,7 +253,7 @@ fn an_entry_from_before_a_folder_became_private_does_not_count() {
 #[test]
 fn what_was_asked_before_a_purge_or_right_after_it_is_not_stored() {
     let (cache, file) = (cache(), file());
-    let name = |n: u32| KeptName::of(&path(&format!("/media/default/{n}")));
+    let name = |n: u32| FilePathHash::of(&path(&format!("/media/default/{n}")));
     assert!(!cache.is_purged(&file, 0));
     cache.purge(name(1), 10_000);
     assert!(!cache.is_purged(&file, 0));
@@ -272,7 +272,7 @@ fn what_was_asked_before_a_purge_or_right_after_it_is_not_stored() {
 #[test]
 fn a_projects_private_mark_is_where_no_file_is() {
     // A project may have the same name as a file.
-    let name = KeptName::of(&path("/media/default/a"));
+    let name = FilePathHash::of(&path("/media/default/a"));
     let project = format!("a{}", &name.as_str()[1..]);
     let file = at(&format!("/media/{project}/a"), &format!("v={V}")).unwrap();
     let mark = file.file().unwrap().private_mark_url.clone();

@@ -18,7 +18,7 @@ const FLUSH_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Exclusive access to an upload. Dropping it releases the upload's lock.
 #[derive(Debug)]
-pub struct Turn {
+pub struct LockedUpload {
     uploads: ResumableUploads,
     row: UploadRow,
     /// Bytes received; only those up to `flushed` count for other requests.
@@ -30,8 +30,8 @@ pub struct Turn {
     _held: Option<Held>,
 }
 
-impl Turn {
-    pub(super) fn of(uploads: ResumableUploads, row: UploadRow, held: Held) -> Self {
+impl LockedUpload {
+    pub(super) fn of_unfinished(uploads: ResumableUploads, row: UploadRow, held: Held) -> Self {
         Self {
             offset: held.length(),
             flushed: held.length(),
@@ -43,7 +43,7 @@ impl Turn {
         }
     }
 
-    pub(super) fn over(uploads: ResumableUploads, row: UploadRow) -> Self {
+    pub(super) fn of_finished(uploads: ResumableUploads, row: UploadRow) -> Self {
         Self { offset: row.length, flushed: row.length, running: None, _held: None, staging: None, uploads, row }
     }
 

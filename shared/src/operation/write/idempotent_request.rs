@@ -67,13 +67,13 @@ impl fmt::Debug for IdempotencyKey {
 
 /// The identity of an idempotent insert.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Once {
+pub struct IdempotentRequest {
     key: Hash,
     former_key: Option<Hash>,
     fingerprint: Hash,
 }
 
-impl Once {
+impl IdempotentRequest {
     pub(super) fn new(key: &IdempotencyKey, table: &TablePath, on_conflict: OnConflict, body: &[u8]) -> Self {
         let option = match on_conflict {
             OnConflict::Refuse => "",
@@ -113,9 +113,9 @@ impl Once {
     }
 }
 
-impl fmt::Debug for Once {
+impl fmt::Debug for IdempotentRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Once")
+        f.write_str("IdempotentRequest")
     }
 }
 

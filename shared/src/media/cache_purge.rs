@@ -3,28 +3,28 @@
 
 use super::FilePath;
 use crate::ident::ProjectName;
-use crate::limits::FORGOTTEN_MAX_COUNT;
+use crate::limits::PURGED_MAX_COUNT;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
-/// Request header by which the edge asks the origin for [`FORGET_HEADER`]. The edge never forwards a caller's own.
-pub const FORGETS_HEADER: &str = "x-selkie-forgets";
+/// Request header by which the edge asks the origin for [`PURGE_HEADER`]. The edge never forwards a caller's own.
+pub const ACCEPTS_PURGE_HEADER: &str = "x-selkie-accepts-purge";
 
-/// Response header with the files to purge: comma-separated [`KeptName`]s, and `project:<name>` where a folder of that
+/// Response header with the files to purge: comma-separated [`FilePathHash`]s, and `project:<name>` where a folder of that
 /// project became private. The edge removes it.
-pub const FORGET_HEADER: &str = "x-selkie-forget";
+pub const PURGE_HEADER: &str = "x-selkie-purge";
 
 const PROJECT_MARK: &str = "project:";
 
-/// Returns the entry of [`FORGET_HEADER`] that purges all files of a project, any of which may be private now.
+/// Returns the entry of [`PURGE_HEADER`] that purges all files of a project, any of which may be private now.
 #[must_use]
-pub fn forget_project(project: &ProjectName) -> String {
+pub fn purge_project(project: &ProjectName) -> String {
     format!("{PROJECT_MARK}{project}")
 }
 
-/// Returns the first project that a [`FORGET_HEADER`] names; `None` if it names none.
+/// Returns the first project that a [`PURGE_HEADER`] names; `None` if it names none.
 #[must_use]
-pub fn project_to_forget(header: &str) -> Option<ProjectName> {
+pub fn project_to_purge(header: &str) -> Option<ProjectName> {
     let mut entries = header.split(',').map(str::trim);
     let name = entries.find_map(|entry| entry.strip_prefix(PROJECT_MARK))?;
     ProjectName::parse(name).ok()
@@ -36,9 +36,9 @@ const NAME_BYTES: usize = 16;
 
 /// The cache key of a file's path: 32 hex digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeptName(Box<str>);
+pub struct FilePathHash(Box<str>);
 
-impl KeptName {
+impl FilePathHash {
     /// Returns the name of a path, regardless of how its URL was encoded.
     #[must_use]
     pub fn of(path: &FilePath) -> Self {
@@ -49,19 +49,19 @@ impl KeptName {
         Self(hex.collect())
     }
 
-    /// Parses the names in a header. Leaves out malformed entries, and those beyond [`FORGOTTEN_MAX_COUNT`].
+    /// Parses the names in a header. Leaves out malformed entries, and those beyond [`PURGED_MAX_COUNT`].
     pub fn read_list(header: &str) -> impl Iterator<Item = Self> {
         let names = header.split(',').map(str::trim).filter(|name| {
             let is_hex = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
             name.len() == 2 * NAME_BYTES && name.bytes().all(is_hex)
         });
-        names.take(FORGOTTEN_MAX_COUNT).map(|name| Self(name.into()))
+        names.take(PURGED_MAX_COUNT).map(|name| Self(name.into()))
     }
 
-    /// Returns a header value with the names of these paths; leaves out those beyond [`FORGOTTEN_MAX_COUNT`].
+    /// Returns a header value with the names of these paths; leaves out those beyond [`PURGED_MAX_COUNT`].
     #[must_use]
     pub fn list<'a>(paths: impl Iterator<Item = &'a FilePath>) -> String {
-        let names: Vec<_> = paths.take(FORGOTTEN_MAX_COUNT).map(|path| Self::of(path).0).collect();
+        let names: Vec<_> = paths.take(PURGED_MAX_COUNT).map(|path| Self::of(path).0).collect();
         names.join(",")
     }
 
@@ -71,7 +71,7 @@ impl KeptName {
     }
 }
 
-impl fmt::Display for KeptName {
+impl fmt::Display for FilePathHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -87,27 +87,27 @@ mod tests {
 
     #[test]
     fn a_path_has_one_name_however_it_is_encoded() {
-        let name = KeptName::of(&path("/media/default/a%20b/%C3%BC.png"));
+        let name = FilePathHash::of(&path("/media/default/a%20b/%C3%BC.png"));
         assert_eq!(name.as_str().len(), 32);
-        assert_eq!(name, KeptName::of(&path("/media/default/%61 b/ü.png")));
+        assert_eq!(name, FilePathHash::of(&path("/media/default/%61 b/ü.png")));
         for other in ["/media/default/b/ü.png", "/media/other/a b/ü.png"] {
-            assert_ne!(name, KeptName::of(&path(other)));
+            assert_ne!(name, FilePathHash::of(&path(other)));
         }
     }
 
     #[test]
     fn a_list_is_read_as_it_was_written_and_holds_nothing_else() {
-        let paths: Vec<_> = (0..FORGOTTEN_MAX_COUNT + 1).map(|n| path(&format!("/media/default/{n}"))).collect();
-        let list = KeptName::list(paths.iter());
-        let names: Vec<_> = paths.iter().map(KeptName::of).collect();
-        let read: Vec<_> = KeptName::read_list(&list).collect();
-        assert_eq!(read, names[..FORGOTTEN_MAX_COUNT]);
+        let paths: Vec<_> = (0..PURGED_MAX_COUNT + 1).map(|n| path(&format!("/media/default/{n}"))).collect();
+        let list = FilePathHash::list(paths.iter());
+        let names: Vec<_> = paths.iter().map(FilePathHash::of).collect();
+        let read: Vec<_> = FilePathHash::read_list(&list).collect();
+        assert_eq!(read, names[..PURGED_MAX_COUNT]);
         let odd = format!(" {} ,, x,{}é", names[0], &names[1].as_str()[1..]);
-        assert_eq!(KeptName::read_list(&odd).collect::<Vec<_>>(), names[..1]);
-        assert_eq!(project_to_forget(&odd), None);
+        assert_eq!(FilePathHash::read_list(&odd).collect::<Vec<_>>(), names[..1]);
+        assert_eq!(project_to_purge(&odd), None);
         let project = ProjectName::parse("default").unwrap();
-        let both = format!("{}, {}", names[0], forget_project(&project));
-        assert_eq!(KeptName::read_list(&both).collect::<Vec<_>>(), names[..1]);
-        assert_eq!(project_to_forget(&both), Some(project));
+        let both = format!("{}, {}", names[0], purge_project(&project));
+        assert_eq!(FilePathHash::read_list(&both).collect::<Vec<_>>(), names[..1]);
+        assert_eq!(project_to_purge(&both), Some(project));
     }
 }

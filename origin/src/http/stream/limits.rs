@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub(in crate::http) struct Terms {
+pub(in crate::http) struct StreamLimits {
     /// Longest wait for the client to read.
     pub(super) write_timeout: Duration,
     pub(super) over: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -17,7 +17,7 @@ pub(in crate::http) struct Terms {
     pub(super) _slot: Option<Guard>,
 }
 
-impl Terms {
+impl StreamLimits {
     /// Returns the limits of a media stream, which holds no database connection: only `write_timeout`.
     pub(in crate::http) fn of_file(app: &App) -> Self {
         Self { write_timeout: app.bounds.write_timeout, over: Box::pin(std::future::pending()), _slot: None }
