@@ -1,6 +1,4 @@
-//! The worker's variables, parsed once per isolate.
-//!
-//! Must not know where the variables come from: [`Config::read`] calls a function for each name.
+//! The worker's variables, parsed once per isolate. Independent of the worker's API: a function returns each variable.
 
 mod access;
 mod origins;
@@ -15,38 +13,38 @@ use shared::limits::{ORIGINS_MAX_COUNT, UPLOAD_BODY_MAX_BYTES};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Default of `ORIGIN_TIMEOUT_MS`. The origin ends statements after 30 s and then answers by itself.
+/// Default of `ORIGIN_TIMEOUT_MS`: longer than the 30 s after which the origin itself ends a statement.
 const ORIGIN_TIMEOUT_DEFAULT_MS: u32 = 35_000;
 
 /// Default of `ORIGIN_CONNECT_TIMEOUT_MS`: ten round trips around the world.
 const ORIGIN_CONNECT_TIMEOUT_DEFAULT_MS: u32 = 2_000;
 
-/// An hour.
+/// Maximum of `ORIGIN_TIMEOUT_MS` and `ORIGIN_CONNECT_TIMEOUT_MS`: an hour.
 const ORIGIN_TIMEOUT_MAX_MS: u32 = 3_600_000;
 
-/// Range of `UPLOAD_MAX_BYTES`, that of the origin's `upload_max_bytes`.
+/// Range of `UPLOAD_MAX_BYTES`, the same as of the origin's `upload_max_bytes`.
 const UPLOAD_BYTES: RangeInclusive<u64> = 1_024..=1 << 40;
 
 const MEDIA_REVALIDATE_DEFAULT_SECONDS: u64 = 60;
 
-/// At most an hour, during which a deleted file may still be served.
+/// Range of `MEDIA_REVALIDATE_SECONDS`: at most an hour, during which a deleted file may still be served.
 const MEDIA_REVALIDATE_SECONDS: RangeInclusive<u64> = 1..=3_600;
 
-/// Range of `READ_CACHE_MAX_SECONDS`; a day at most.
+/// Range of `READ_CACHE_MAX_SECONDS`: at most a day.
 const READ_CACHE_SECONDS: RangeInclusive<u64> = 0..=86_400;
 
 #[derive(Debug)]
 pub struct Config {
-    /// In the order of `ORIGINS`; at least one.
+    /// The origins in the order of `ORIGINS`; at least one.
     pub origins: Vec<Origin>,
-    /// Longest wait for the head of a response, over all attempts.
+    /// Timeout for the head of a response, over all attempts together.
     pub origin_timeout: Duration,
-    /// How long an origin may be silent before its health is checked.
+    /// How long an origin may be silent before the edge checks its health.
     pub origin_connect_timeout: Duration,
     pub keys: KeySet,
     pub cors: CorsOrigins,
     pub logs_requests: bool,
-    /// Maximum age of cached reads; 0 disables the cache.
+    /// Maximum age of cached reads in seconds; 0 disables the cache of reads.
     pub read_cache_max_seconds: u32,
     pub upload_max_bytes: u64,
     /// Seconds for which a cached public file is served without a revalidation.
@@ -59,10 +57,10 @@ pub struct Config {
 pub enum ConfigError {
     #[error("the variable {0} is not set")]
     Missing(&'static str),
-    /// The entry's number, counted from 1.
+    /// An entry of `ORIGINS` is malformed. Contains the entry's number, from 1.
     #[error("the variable ORIGINS: entry {0} is not of the form https://host[:port][;near=EU|AF]")]
     Origin(usize),
-    /// The number of the second of two equal entries, counted from 1.
+    /// Two entries of `ORIGINS` are equal. Contains the number of the second, from 1.
     #[error("the variable ORIGINS: entry {0} is there already")]
     OriginTwice(usize),
     #[error("the variable ORIGINS lists more than {ORIGINS_MAX_COUNT} addresses")]
@@ -73,7 +71,7 @@ pub enum ConfigError {
     Switch(&'static str),
     #[error("the variable {0} is not a number from {1} to {2}")]
     Limit(&'static str, u64, u64),
-    /// The variable and its expected form.
+    /// The name of a variable with an invalid value, and the expected form.
     #[error("the variable {0} is not {1}")]
     Form(&'static str, &'static str),
     #[error("the variable JWKS can't be used: {0}")]
@@ -83,10 +81,10 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Parses the variables.
+    /// Parses the configuration. `variable` returns the value of a variable.
     ///
     /// # Errors
-    /// The first variable that is missing or invalid.
+    /// A [`ConfigError`] for the first variable that is missing or invalid.
     pub fn read(variable: impl Fn(&'static str) -> Option<String>) -> Result<Self, ConfigError> {
         let required = |name| set(variable(name)).ok_or(ConfigError::Missing(name));
         let timeout = |name, default| match set(variable(name)) {
@@ -125,7 +123,7 @@ impl Config {
     }
 }
 
-/// Trims a variable; `None` if it is unset or empty.
+/// Trims the value of a variable; `None` if it is unset or blank.
 fn set(value: Option<String>) -> Option<String> {
     value.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }

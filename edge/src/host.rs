@@ -16,7 +16,7 @@ use worker::web_sys::{ReadableStream, Response};
 
 /// A response before the common headers are added.
 pub(crate) enum Reply {
-    /// A response of the edge, or a cached one, whose body is the stream.
+    /// A response that the edge built. The stream is the body of a cached response.
     Own(Answer, Option<ReadableStream>),
     /// An origin's response, whose headers are immutable.
     Origin(OriginAnswer),

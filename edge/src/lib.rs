@@ -23,10 +23,12 @@ use worker::web_sys::{Request, Response};
 use worker::{Context, Env, Result, event};
 
 thread_local! {
-    /// Variables don't change within an isolate's life.
+    /// The isolate's gateway, created by the first request, since variables don't change within an isolate's life.
     static GATEWAY: OnceCell<Rc<Gateway>> = const { OnceCell::new() };
 }
 
+/// Handles a request.
+///
 /// # Errors
 /// The runtime has no randomness or refuses to build a response; no input can cause either.
 #[event(fetch)]
@@ -109,7 +111,7 @@ async fn reply(
     Ok(Reply::Origin(answer))
 }
 
-/// Adds the headers that every response has.
+/// Builds the runtime's response, with the headers that every response has.
 fn add_common_headers(
     reply: Reply,
     incoming: &IncomingRequest,

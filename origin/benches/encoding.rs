@@ -1,6 +1,6 @@
-//! How fast rows of the driver become bytes of an answer. `make bench-micro` runs it.
+//! Measures how fast rows from the driver become bytes of a response. `make bench-micro` runs it.
 //!
-//! The aim: 400 MB/s a core.
+//! The aim: 400 MB/s per core.
 #![allow(missing_docs, reason = "a program, not an interface")]
 
 use divan::Bencher;
@@ -35,7 +35,7 @@ fn posts_with_much_to_escape(bencher: Bencher<'_, '_>, format: Format) {
     encode(bencher, &Sample::posts(ROWS, Prose::Quoted), format);
 }
 
-/// What the `ETag` of a record costs on top.
+/// Measures how long it takes to make the `ETag` of a record's response.
 #[divan::bench(args = [100, 700, 10_000])]
 fn tag(bencher: Bencher<'_, '_>, bytes: usize) {
     let body: Vec<u8> = (0..=255).cycle().take(bytes).collect();

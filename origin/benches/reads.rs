@@ -1,7 +1,6 @@
-//! What a request costs before MariaDB sees it: parsed, planned, rendered. `make bench-micro` runs it.
+//! Measures what a request costs before MariaDB gets it: parsing, planning and rendering. `make bench-micro` runs it.
 //!
-//! The aim: a typical read in under 10 µs, all three together. Allocations are counted beside the time, since
-//! they are most of it.
+//! The aim: a typical read takes under 10 µs for all three. Also counts allocations, which take most of the time.
 #![allow(clippy::expect_used, reason = "what is measured here is known to be right")]
 
 #[path = "material/requests.rs"]
@@ -30,14 +29,14 @@ fn statements(operation: &RecordOperation, tables: &[Arc<Table>]) -> Vec<Stateme
     render(plan(operation, &scope), &scope)
 }
 
-/// Head and body become an operation: what the edge does, and the origin again.
+/// Measures how head and body are parsed to an operation, which the edge and the origin both do.
 #[divan::bench(args = REQUESTS.iter().map(|(name, ..)| *name))]
 fn parsing(bencher: Bencher<'_, '_>, name: &str) {
     let (target, body) = request(name);
     bencher.bench(|| parse(black_box(target), black_box(body)));
 }
 
-/// An operation becomes statements.
+/// Measures how an operation is planned and rendered to SQL statements.
 #[divan::bench(args = REQUESTS.iter().map(|(name, ..)| *name))]
 fn planning_and_rendering(bencher: Bencher<'_, '_>, name: &str) {
     let (target, body) = request(name);
@@ -45,7 +44,7 @@ fn planning_and_rendering(bencher: Bencher<'_, '_>, name: &str) {
     bencher.bench(|| statements(black_box(&operation), black_box(&tables)));
 }
 
-/// Both: from the bytes of a request to the text for MariaDB.
+/// Measures parsing, planning and rendering: from the bytes of a request to SQL statements.
 #[divan::bench(args = REQUESTS.iter().map(|(name, ..)| *name))]
 fn altogether(bencher: Bencher<'_, '_>, name: &str) {
     let (target, body) = request(name);
@@ -53,7 +52,7 @@ fn altogether(bencher: Bencher<'_, '_>, name: &str) {
     bencher.bench(|| statements(&parse(black_box(target), black_box(body)), &tables));
 }
 
-/// A batch of a thousand rows, parsed, planned and rendered.
+/// Measures parsing, planning and rendering of a batch of a thousand rows.
 #[divan::bench]
 fn a_batch_of_a_thousand(bencher: Bencher<'_, '_>) {
     let (_, row) = request("an insert");
@@ -65,7 +64,7 @@ fn a_batch_of_a_thousand(bencher: Bencher<'_, '_>) {
         .bench(|| statements(&parse(target, black_box(&body)), &tables));
 }
 
-/// What costs the most for its size, up to the point where it is refused: as much as a URL may hold.
+/// Measures the queries that take the longest to parse for their size, at the maximum length of a URL.
 #[divan::bench(args = ["names", "names with brackets", "items", "labels", "fields"])]
 fn hostile(bencher: Bencher<'_, '_>, kind: &str) {
     let query = worst(kind);

@@ -1,6 +1,6 @@
-//! How fast the bytes of an upload become a staged file with its hash. `make bench-micro` runs it.
+//! Measures how fast the bytes of an upload become a staged file with its hash. `make bench-micro` runs it.
 //!
-//! The aim: 600 MB/s a core, reading and parsing included. Without fsync: what the disk takes is not ours to mend.
+//! The aim: 600 MB/s per core, reading and parsing included. Without fsync, whose time depends only on the disk.
 #![allow(missing_docs, clippy::expect_used, reason = "a program, not an interface")]
 
 use divan::Bencher;
@@ -13,15 +13,15 @@ fn main() {
     divan::main();
 }
 
-/// Of one upload.
+/// Bytes of a large upload.
 const FILE_BYTES: usize = 1 << 30;
 
-/// A small one: a picture for the web.
+/// Bytes of a small upload: a picture for the web.
 const PICTURE_BYTES: usize = 100 * 1024;
 
 const KIB: usize = 1024;
 
-/// What the parser hands over at once.
+/// Sizes in bytes of the pieces that are written to the staged file.
 const PUSHES: [usize; 3] = [16 * KIB, 64 * KIB, 256 * KIB];
 
 async fn stage(store: &Store, push: &[u8], length: usize) -> Result<Staged, StoreError> {
@@ -57,7 +57,7 @@ fn a_picture_in_pushes_of(bencher: Bencher<'_, '_>, push: usize) {
     run(bencher, push, PICTURE_BYTES);
 }
 
-/// What the hash alone takes of it: far above 1 GB/s where the processor has instructions for it.
+/// Measures only the hash: far above 1 GB/s if the processor has instructions for SHA-256.
 #[divan::bench]
 fn the_hash_alone(bencher: Bencher<'_, '_>) {
     let bytes = vec![0x5a_u8; 256 * KIB];

@@ -1,5 +1,5 @@
-//! What it costs to examine a picture and make its thumbnail, on one thread. `make bench-micro` runs it;
-//! `make bench-thumbnails` measures the same beside sharp.
+//! Measures how long it takes to examine a picture and make its thumbnail, on one thread. `make bench-micro` runs it;
+//! `make bench-thumbnails` measures the same in comparison with sharp.
 #![allow(clippy::expect_used, reason = "what is measured here is known to be right")]
 
 #[path = "material/pictures.rs"]

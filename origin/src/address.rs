@@ -1,4 +1,4 @@
-//! The address and administrator of MariaDB, from `database_url` or the private server. Knows nothing of the driver.
+//! The address and administrator account of MariaDB, from `database_url` or the private server. Knows no driver.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use url::Url;
 
 const DEFAULT_PORT: u16 = 3306;
 
-/// How to reach MariaDB, and the administrator's credentials.
+/// The address of the MariaDB server, and the credentials of the account that Selkie administers it with.
 #[derive(Debug, Clone)]
 pub struct DatabaseAddress {
     pub endpoint: Endpoint,
-    /// The account that creates the projects' accounts and databases.
+    /// Name of the MariaDB account that creates the accounts and databases of projects.
     pub admin_user: String,
-    /// May be empty.
+    /// Password of `admin_user`; may be empty.
     pub admin_password: SecretString,
 }
 
@@ -23,7 +23,7 @@ pub struct DatabaseAddress {
 pub enum Endpoint {
     Socket(PathBuf),
     Tcp {
-        /// Name or address; an IPv6 address without brackets.
+        /// Host name or IP address; an IPv6 address has no brackets.
         host: String,
         port: u16,
         tls: Tls,
@@ -44,30 +44,30 @@ impl fmt::Display for Endpoint {
 pub enum Tls {
     Off,
     Required {
-        /// File of certificate authorities (PEM) to trust besides the built-in ones.
+        /// PEM file of certificate authorities that are trusted in addition to the built-in ones.
         ca_file: Option<PathBuf>,
         verify: Verify,
     },
 }
 
-/// Which parts of a server's certificate are checked.
+/// Which parts of MariaDB's TLS certificate are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verify {
-    /// Its issuer and its host name.
+    /// Checks the certificate's issuer and host name.
     Identity,
-    /// Only its issuer.
+    /// Checks the certificate's issuer, but not its host name.
     Issuer,
-    /// None: the connection is encrypted, but the server may be anybody.
+    /// Accepts any certificate: the connection is encrypted, but the server's identity is unknown.
     Nothing,
 }
 
 impl DatabaseAddress {
-    /// Parses `mysql://user:password@host:port` (or `mariadb://`) with percent-encoded user and password. Parameters,
-    /// as in the driver's URLs: `socket=/path`, `require_ssl=true`, `verify_identity=false`, `verify_ca=false`,
-    /// `ssl_ca=/path.pem`. Ignores a path (`/database`): the administrator has no default database.
+    /// Parses `mysql://user:password@host:port` (or `mariadb://`) with percent-encoded user and password. Supports the
+    /// driver's parameters `socket=/path`, `require_ssl=true`, `verify_identity=false`, `verify_ca=false` and
+    /// `ssl_ca=/path.pem`. Ignores a path (`/database`), since the administrator has no default database.
     ///
     /// # Errors
-    /// What the text must be; never repeats the text.
+    /// `text` is no such URL. The error says what the URL must be, without repeating `text`, which may be secret.
     pub fn parse(text: &str) -> Result<Self, String> {
         let form = || "a URL such as mysql://user:password@host:3306".to_owned();
         let url = Url::parse(text).map_err(|_| form())?;

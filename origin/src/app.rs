@@ -1,4 +1,4 @@
-//! The parts of the service that requests share, built once at the start. Must not know HTTP.
+//! The state that all requests share, such as connection pools and caches, built at the start. Must not know HTTP.
 
 mod stream_slots;
 
@@ -38,8 +38,8 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 /// How often expired receipts (stored answers of an `Idempotency-Key`) are deleted.
 const RECEIPTS_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// Maximum bytes of all JSON bodies in memory, beyond what each may hold uncounted: sixteen of the default maximum,
-/// each of which is parsed and bound in three or four copies.
+/// Maximum bytes of large JSON bodies that are in memory at once: sixteen of the default maximum size, each counted
+/// with its three or four copies for parsing and binding.
 pub(crate) const BODIES_MAX_BYTES: usize = 256 * 1024 * 1024;
 
 #[derive(Debug)]
@@ -50,43 +50,43 @@ pub struct App {
     pub schema_cache: Arc<SchemaCache>,
     pub pages: PageTokens,
     pub metrics: Metrics,
-    /// Base of the URLs in responses; if `None`, taken from each request's headers.
+    /// Base of the URLs in responses; if `None`, it is taken from each request's headers.
     pub public_url: Option<BaseUrl>,
     pub signer: Signer,
     pub edge_secret: EdgeSecret,
     pub rates: Rates,
     pub bounds: Bounds,
-    /// Bytes of large JSON bodies in memory.
+    /// Limits the bytes of large JSON bodies that are in memory at once.
     pub bodies: Shares,
     pub streams: StreamSlots,
     pub library: Library,
     pub intake: Intake,
     pub resumable: ResumableUploads,
-    /// Cached health check of the media store.
+    /// Health check of the media store, cached for a second.
     pub stored: Watch,
-    /// Slots of uploads that are being received or examined.
+    /// Limits the uploads that are received or examined at once.
     pub uploads: Shares,
     admin: Admin,
     projects: Projects,
     database: Option<watch::Receiver<Health>>,
 }
 
-/// Configured limits of one request.
+/// Configured limits that apply to each request separately.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub body_max_bytes: usize,
-    /// Longest wait for the next bytes of a body.
+    /// Maximum wait for the next bytes of a request's body.
     pub body_timeout: Duration,
-    /// Longest wait for a client to read the next bytes of a response.
+    /// Maximum wait for a client to read the next bytes of a response.
     pub write_timeout: Duration,
     pub batch_max_rows: usize,
     pub upload: UploadLimits,
-    /// MariaDB's `max_allowed_packet`, read at the start.
+    /// MariaDB's `max_allowed_packet` in bytes, read at the start.
     pub packet_max_bytes: usize,
 }
 
 impl App {
-    /// Builds the app from the configuration and a prepared system.
+    /// Builds the shared state from the configuration and a prepared [`System`].
     ///
     /// # Errors
     /// The signing keys or `max_allowed_packet` can't be read from MariaDB.
@@ -147,13 +147,13 @@ impl App {
         })
     }
 
-    /// Reads from MariaDB the project's databases that no key may drop.
+    /// Reads from MariaDB the project's databases that its full keys may not drop.
     pub async fn undroppable(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, ProjectError> {
         self.projects.undroppable(project).await
     }
 
-    /// Starts the background tasks, which run until `stop`: watching keys, closing idle connections, deleting what has
-    /// expired.
+    /// Starts the background tasks, which run until `stop` is cancelled: refreshing keys, closing idle connections and
+    /// deleting expired data.
     pub fn start_background(self: &Arc<Self>, tasks: &TaskTracker, stop: &CancellationToken) {
         tasks.spawn(Arc::clone(&self.keys).watch(stop.clone()));
         tasks.spawn(sweep_receipts(Arc::clone(self), stop.clone()));
@@ -174,7 +174,8 @@ impl App {
         });
     }
 
-    /// Reads the metrics that are counted elsewhere. Queries MariaDB for the number of prepared XA transactions.
+    /// Reads the metrics that other parts count: connection pools, schema loads, and MariaDB's prepared XA
+    /// transactions, which takes a query.
     pub async fn readings(&self) -> Readings {
         let prepared_xa = self.admin.prepared_xa().await;
         Readings {
@@ -184,22 +185,23 @@ impl App {
         }
     }
 
-    /// Returns whether MariaDB answers.
+    /// Returns whether MariaDB answers a query, and the private MariaDB, if there is one, is not being restarted.
     pub async fn is_ready(&self) -> bool {
         let healthy = self.database.as_ref().is_none_or(|health| *health.borrow() == Health::Up);
         healthy && self.admin.key_changes().await.is_ok()
     }
 }
 
-/// Returns the limit of JSON bodies in memory: [`BODIES_MAX_BYTES`] or two of the largest bodies, whichever is more,
-/// and half of that for one project.
+/// Limits the bytes of JSON bodies in memory to [`BODIES_MAX_BYTES`] or two of the largest bodies, whichever is more,
+/// and each project to half of that.
 #[must_use]
 pub fn body_memory(body_max_bytes: usize) -> Shares {
     let whole = BODIES_MAX_BYTES.max(body_max_bytes.saturating_mul(2)) as u64;
     Shares::new(whole, whole / 2)
 }
 
-/// Deletes expired receipts at an interval until `stop`. Several origins may do so at once.
+/// Deletes expired receipts of idempotency keys each [`RECEIPTS_SWEEP_INTERVAL`] until `stop` is cancelled. Several
+/// origins may run it at once.
 async fn sweep_receipts(app: Arc<App>, stop: CancellationToken) {
     let mut tick = tokio::time::interval(RECEIPTS_SWEEP_INTERVAL);
     loop {

@@ -1,5 +1,5 @@
-//! The command line: every command with its arguments, and what the commands share. Each command is in a file of its
-//! own under `cli/`. Knows no SQL and no HTTP.
+//! The command line: every command with its arguments, and what the commands share. Each command has its own file under
+//! `cli/`. Knows no SQL and no HTTP.
 
 pub mod completions;
 pub mod config;
@@ -95,8 +95,7 @@ impl Context {
     }
 }
 
-/// Runs the command and returns the process's exit code. Writes an error to standard error: one line, and a hint if
-/// there is one.
+/// Runs the command and returns the exit code of the process. Writes an error and its hint, if any, to standard error.
 pub async fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let parsed = command()
         .try_get_matches_from(arguments)
@@ -115,7 +114,7 @@ pub async fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
-    // These two need no valid configuration.
+    // `completions` and `guard` need no valid configuration.
     let command = match cli.command {
         Command::Completions(args) => return args.run(),
         Command::Guard(args) => return args.run().await,
@@ -142,7 +141,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
     }
 }
 
-/// Returns the command line: the commands, and a flag for each setting.
+/// Returns clap's command: all subcommands, and a flag for each setting that is not secret.
 fn command() -> clap::Command {
     let settings = SETTINGS.iter().filter(|setting| setting.has_flag()).map(|setting| {
         let default = setting.default.map_or_else(String::new, |text| format!(" [default: {text}]"));
@@ -190,7 +189,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         error.report();
         return error.exit_code();
     }
-    // Writing help fails only if the pipe is closed.
+    // Writing help fails only if the reader has closed the pipe.
     let _ = error.print();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
@@ -198,7 +197,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Returns the secret setting whose name was used as a flag; `None` if clap refuses something else.
+/// Returns the secret setting that the user gave as an unknown flag; `None` if clap reports another error.
 fn secret_flag(error: &clap::Error) -> Option<&'static Setting> {
     let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else {
         return None;

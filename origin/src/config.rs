@@ -1,5 +1,5 @@
 //! The configuration: built from flags, `SELKIE_*` variables and one TOML file, in this order of precedence, and
-//! checked completely before anything starts. Opens nothing but the file.
+//! checked completely before anything starts. Opens only the configuration file.
 
 mod access;
 mod accounts;
@@ -40,15 +40,15 @@ use crate::address::DatabaseAddress;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Config {
-    /// The origin's address.
+    /// Address and port on which the origin listens.
     pub listen: SocketAddr,
     /// Directory of the installation's secret, its private MariaDB and its media.
     pub data_dir: PathBuf,
-    /// `None`: the private MariaDB.
+    /// Address and administrator of MariaDB; `None`: Selkie runs a private MariaDB.
     pub database_url: Option<DatabaseAddress>,
-    /// `None`: the file `secret` in `data_dir`.
+    /// Encoded installation secret; `None`: it is in the file `secret` in `data_dir`.
     pub secret: Option<SecretString>,
-    /// Connections to MariaDB per account.
+    /// Maximum connections to MariaDB per account.
     pub pool_size: usize,
     pub pool_total: usize,
     pub pool_queue: usize,
@@ -56,13 +56,13 @@ pub struct Config {
     pub connect_timeout: Duration,
     pub query_timeout: Duration,
     pub stream_timeout: Duration,
-    /// Longest stall while a client reads an answer.
+    /// Maximum wait for a client to read the next bytes of a response.
     pub write_timeout: Duration,
-    /// Longest pause within a request's body.
+    /// Maximum wait for the next bytes of a request's body.
     pub body_read_timeout: Duration,
-    /// Longest wait for a connection's next request head, idle time included.
+    /// Maximum wait for a connection's next request head, idle time included.
     pub keep_alive_timeout: Duration,
-    /// How long running requests may take to end at a stop.
+    /// How long running requests may continue after a stop signal.
     pub shutdown_grace: Duration,
     pub json_body_max_bytes: usize,
     pub upload_max_bytes: u64,
@@ -73,31 +73,31 @@ pub struct Config {
     pub tus_expiry: Duration,
     /// Media types that may be uploaded.
     pub media_types: MediaTypes,
-    /// Rows of one `batchData`.
+    /// Maximum rows of one `batchData`.
     pub rows_batch_max: usize,
     pub cors_origins: CorsOrigins,
-    /// Limit per key; `None`: no limit.
+    /// Rate limit of each key; `None`: no limit.
     pub rate_limit: Option<RateLimit>,
     pub access: AccessConfig,
-    /// Networks whose `X-Forwarded-…` headers are used, and which [`AccessConfig::Restricted`] admits.
+    /// Networks whose `X-Forwarded-…` headers are trusted, and which [`AccessConfig::Restricted`] admits.
     pub trusted_networks: Vec<IpNet>,
     pub media_store: StoreAddress,
-    /// Base of file URLs; `None`: taken from the request.
+    /// Base of file URLs in responses; `None`: taken from each request's headers.
     pub public_url: Option<BaseUrl>,
     pub log_level: tracing::Level,
     pub log_format: LogFormat,
-    /// Address of the edge that `selkie dev` starts.
+    /// Address and port of the edge that `selkie dev` starts.
     pub edge_listen: SocketAddr,
-    /// InnoDB buffer pool of the private MariaDB, in bytes.
+    /// Size of the private MariaDB's InnoDB buffer pool, in bytes.
     pub mariadb_buffer_pool_bytes: usize,
-    /// Ready-made accounts by project, for an admin account that may not create users.
+    /// Ready-made MariaDB accounts by project, for an admin account that may not create users.
     pub accounts: BTreeMap<String, ProjectAccounts>,
-    /// The configuration file that was read.
+    /// Path of the configuration file that was read; `None` if no file was.
     pub file: Option<PathBuf>,
 }
 
 impl Config {
-    /// Returns the directory in which uploads are staged, and media are stored unless `media_store` is set.
+    /// Returns the directory of staged uploads, and of all media files unless `media_store` is set.
     #[must_use]
     pub fn media_dir(&self) -> PathBuf {
         media::directory(&self.data_dir)
@@ -106,12 +106,12 @@ impl Config {
     /// Reads and checks the configuration.
     ///
     /// # Errors
-    /// The first fault found; the message names the setting.
+    /// Returns the first fault found; the message names the setting.
     pub fn load(sources: Sources) -> Result<Self, ConfigError> {
         Self::from_layers(&Layers::read(sources)?)
     }
 
-    /// Checks the values of all settings.
+    /// Parses and checks the values of all settings.
     ///
     /// # Errors
     /// A setting has an invalid value.
@@ -164,14 +164,14 @@ pub enum ConfigError {
     #[error("{name} must be {expected}; {given} (set it by {spellings})")]
     BadValue {
         name: &'static str,
-        /// What the value must be.
+        /// What the value must be, to complete the sentence "`name` must be …".
         expected: String,
-        /// The source and the value; a secret value is left out.
+        /// The value and its source, as text; a secret value is left out.
         given: String,
-        /// How to set it, by flag, variable and file.
+        /// How to set the setting: by flag, variable and file.
         spellings: String,
     },
-    /// The file has a key that is no setting.
+    /// The configuration file has a key that is no setting.
     #[error("`{key}` in {path} is no setting{hint}", path = path.display())]
     UnknownKey {
         key: String,
@@ -179,21 +179,21 @@ pub enum ConfigError {
         /// `; did you mean …?`, or empty.
         hint: String,
     },
-    /// An environment variable looks like a misspelt setting.
+    /// An environment variable that starts with `SELKIE_` looks like a misspelt setting.
     #[error("{0}")]
     Misspelt(UnknownVariable),
     #[error("the value of {name} is not UTF-8")]
     NotUtf8 { name: String },
-    /// A setting in the file is neither a text nor a number.
+    /// The value of a setting in the file is neither a string, an integer nor a list of strings.
     #[error("`{name}` in {path} must be a text or a number", path = path.display())]
     NotScalar { name: &'static str, path: PathBuf },
-    /// The `accounts` table is malformed.
+    /// The `accounts` table of the configuration file is malformed.
     #[error("[accounts] in {path}: {reason}", path = path.display())]
     BadAccounts { path: PathBuf, reason: String },
     #[error("{path}, line {line}: {reason}", path = path.display())]
     NotToml {
         path: PathBuf,
-        /// Counted from 1.
+        /// Line number in the file, counted from 1.
         line: usize,
         reason: String,
     },
@@ -252,9 +252,9 @@ fn directory(text: &str, base: &Path) -> Result<PathBuf, String> {
     Ok(base.join(text))
 }
 
-/// Returns the name most similar to `word`; `None` if none is similar.
+/// Returns the name most similar to `word`; `None` if no name is similar enough.
 fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    /// Least Jaro-Winkler similarity of a suggestion; clap uses the same.
+    /// Minimum Jaro-Winkler similarity of a suggestion; clap uses the same value.
     const ALIKE: f64 = 0.7;
     names
         .map(|name| (strsim::jaro_winkler(word, name), name))

@@ -1,5 +1,5 @@
-//! The SQL statements of the demo database, a small magazine with authors, posts, tags and comments. Always the same
-//! text. Doesn't run the statements.
+//! The SQL statements of the demo database, a small magazine with authors, posts, tags and comments. The statements are
+//! the same in each run. Doesn't run them.
 
 mod material;
 mod schema;
@@ -8,16 +8,16 @@ use std::fmt::Write as _;
 
 use material::{Dice, Scene, Topic};
 
-/// 150 kB of text, far below `max_allowed_packet` (16 MB by default).
+/// Keeps an INSERT at about 150 kB of text, far below `max_allowed_packet` (16 MB by default).
 const ROWS_PER_INSERT: usize = 200;
 const POSTS: usize = 1_200;
 const COMMENTS: usize = 3_000;
-/// Posts and comments date from 2023 to 2025, on days 1 to 28 of each month.
+/// Number of days on which posts are dated: days 1 to 28 of each month from 2023 to 2025.
 const DAYS: usize = 36 * 28;
 
 /// Returns the statements that create and fill the demo's tables, to be run in order in an empty selected database.
 /// They have no trailing semicolon, and contain neither backslashes nor semicolons, so that they mean the same in every
-/// `sql_mode` and client. They take about a second.
+/// `sql_mode` and client.
 pub fn statements() -> impl Iterator<Item = String> {
     let mut dice = Dice::new();
     let topics = material::topics();
@@ -115,7 +115,7 @@ fn post_row(id: usize, topic: &Topic, scene: &Scene, day: usize, author: usize, 
         .done()
 }
 
-/// Returns the comments. Three in five on a post that has one already answer its first comment.
+/// Returns the rows of `comments`. Three in five comments on a post that already has one answer its first comment.
 fn comment_rows(subjects: &[(Scene, usize)], people: &[(&str, &str)], dice: &mut Dice) -> Vec<String> {
     let remarks = material::remarks();
     let mut first_on_post: Vec<Option<usize>> = vec![None; subjects.len()];
@@ -140,7 +140,7 @@ fn comment_rows(subjects: &[(Scene, usize)], people: &[(&str, &str)], dice: &mut
     (1..=COMMENTS).map(row).collect()
 }
 
-/// Returns a random time on that day, as `DATETIME` text.
+/// Returns a random time, as `DATETIME` text, `day` days after 1 January 2023 in a calendar of months with 28 days.
 fn moment(day: usize, dice: &mut Dice) -> String {
     let (year, month, day) = (2023 + day / 336, day / 28 % 12 + 1, day % 28 + 1);
     format!("{year}-{month:02}-{day:02} {:02}:{:02}:{:02}", 6 + dice.below(16), dice.below(60), dice.below(60))
@@ -170,7 +170,7 @@ impl Row {
         self.raw(&number.to_string())
     }
 
-    /// The text contains no backslash (which a test checks), so that only quotes need escaping.
+    /// Appends a quoted literal. The demo's text contains no backslash (a test checks it), so only quotes are escaped.
     fn text(self, text: &str) -> Self {
         let mut literal = String::with_capacity(text.len() + 2);
         let _ = write!(literal, "'{}'", text.replace('\'', "''"));
@@ -193,7 +193,7 @@ impl Row {
 mod tests {
     use super::*;
 
-    /// Counts the rows of a table: each is on its own line, and no other line begins with a parenthesis.
+    /// Counts the rows inserted into a table: each is on its own line, and no other line begins with a parenthesis.
     fn rows(table: &str) -> usize {
         let prefix = format!("INSERT INTO {table} (");
         let inserts = statements().filter(|statement| statement.starts_with(&prefix));

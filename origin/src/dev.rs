@@ -1,5 +1,5 @@
-//! `selkie dev`: runs a private MariaDB (or the one that is named), the origin in this process, and the edge in
-//! Miniflare, and creates a demo database and two keys. This file starts and stops them in order; `dev/` has the parts.
+//! `selkie dev`: runs a private or configured MariaDB, the origin in this process, and the edge in Miniflare, and
+//! creates a demo database and two keys. This file starts and stops them in order; `dev/` has the parts.
 
 mod edge;
 mod environment;
@@ -28,15 +28,15 @@ use crate::serve::{self, ServeError};
 use crate::system::installation::{Installation, InstallationError, Purpose};
 use crate::system::{System, SystemError};
 
-/// Longest wait for the origin's first answer.
+/// Maximum wait for the origin to answer after its start.
 const ORIGIN_LIMIT: Duration = Duration::from_secs(30);
 
-/// How to run the edge.
+/// Where the edge's files are, and the address on which it listens.
 #[derive(Debug, Clone)]
 pub struct EdgePlan {
     /// The directory of `wrangler.toml`, `node_modules` and the worker's build.
     pub root: PathBuf,
-    /// The edge's address.
+    /// Address and port on which the edge listens.
     pub listen: SocketAddr,
 }
 
@@ -54,15 +54,15 @@ impl EdgePlan {
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Running {
-    /// For example `http://127.0.0.1:8080`.
+    /// URL of the origin for callers on this machine, such as `http://127.0.0.1:8080`.
     pub origin_url: String,
-    /// `None` if the edge does not run.
+    /// URL of the edge for callers on this machine; `None` if the edge does not run.
     pub edge_url: Option<String>,
     pub full_key: String,
     pub read_key: String,
     pub project: String,
     pub database: String,
-    /// The path of `dev.env`, which holds all these values.
+    /// Path of `dev.env`, which holds the other values of this struct.
     pub environment_file: PathBuf,
 }
 
@@ -75,7 +75,7 @@ pub enum DevError {
     System(#[from] SystemError),
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// The origin doesn't answer in time.
+    /// The origin doesn't answer on this address within 30 seconds.
     #[error("the origin doesn't answer on {0}")]
     Silent(SocketAddr),
     #[error(transparent)]
@@ -85,7 +85,7 @@ pub enum DevError {
     File { path: PathBuf, source: io::Error },
 }
 
-/// Runs everything until `stop` is cancelled; calls `ready` once all services answer.
+/// Runs MariaDB, the origin and the edge until `stop` is cancelled, then stops them. Calls `ready` once all answer.
 ///
 /// # Errors
 /// A service doesn't start, or ends by itself. All services are stopped before this returns.
@@ -115,7 +115,7 @@ pub async fn run(
     outcome
 }
 
-/// The services on an opened installation.
+/// What the origin and the edge need to run on an opened installation.
 struct Service<'a> {
     config: &'a Config,
     system: System,
@@ -137,7 +137,7 @@ impl Service<'_> {
             () = self.stop.cancelled() => return Ok(()),
         };
         let running = self.running(address, &prepared);
-        // Written before any service answers, so that whoever sees an answer finds the right file.
+        // Written before any service answers, so that a client that gets an answer finds this start's file.
         let secret = &self.system.edge_secret;
         environment::write(self.config, &running, &prepared.jwks, secret)?;
         let ending = CancellationToken::new();
@@ -145,7 +145,7 @@ impl Service<'_> {
             serve::run(self.config, &self.system, self.installation.database_health(), listener, ending.clone());
         tokio::pin!(serving);
         let outcome = tokio::select! {
-            // The server ended by itself.
+            // The origin ended by itself.
             served = &mut serving => return Ok(served?),
             outcome = self.run_edge(address, || ready(&running)) => outcome,
         };
@@ -155,7 +155,7 @@ impl Service<'_> {
         Ok(served?)
     }
 
-    /// Waits for the origin's first answer, then runs the edge, if wanted, until `stop` is cancelled.
+    /// Waits for the origin's first answer, then runs the edge, if configured, until `stop` is cancelled.
     async fn run_edge(&self, address: SocketAddr, ready: impl FnOnce()) -> Result<(), DevError> {
         tokio::select! {
             answered = probe::answers_within(address, ORIGIN_LIMIT) => {

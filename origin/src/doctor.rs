@@ -1,6 +1,5 @@
-//! Checks an installation without changing it, and says how to fix it.
-//! Each check has at least one finding. If MariaDB does not answer, the first finding says why, and the checks that
-//! need it are left out.
+//! Checks an installation without changing it, and says how to fix it. Each check has at least one finding. If MariaDB
+//! does not answer, the first finding says why, and the checks that need MariaDB are left out.
 
 mod accounts;
 mod machine;
@@ -14,10 +13,10 @@ use crate::config::Config;
 use crate::database::admin::{AdminError, SCHEMA_VERSION, ServerFacts};
 use crate::system::System;
 
-/// The oldest supported MariaDB.
+/// Major and minor version of the oldest supported MariaDB.
 const OLDEST_MARIADB: (u32, u32) = (10, 6);
 
-/// Tolerated difference between MariaDB's clock and this machine's: key expiry and idempotency keys compare the two.
+/// Clock difference between MariaDB and this machine that gives a warning, since expiry of keys compares both.
 const CLOCK_APART_WARN_SECONDS: f64 = 2.0;
 const CLOCK_APART_FAIL_SECONDS: f64 = 60.0;
 
@@ -31,11 +30,11 @@ pub enum Verdict {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was checked: `database`, `grants`, ….
+    /// Name of the check: `database`, `grants`, ….
     pub check: &'static str,
     pub verdict: Verdict,
     pub message: String,
-    /// How to fix it.
+    /// How to fix the fault; `None` if there is nothing to fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -116,7 +115,7 @@ fn clock(facts: &ServerFacts) -> Finding {
 }
 
 fn connections(facts: &ServerFacts, config: &Config) -> Finding {
-    // Connections of all projects, and a few of the administrator.
+    // Connections of all projects, and four of the administrator.
     let needed = config.pool_total as u64 + 4;
     let message = format!("MariaDB takes {} connections; this origin uses up to {needed}", facts.max_connections);
     if facts.max_connections < needed {

@@ -1,5 +1,6 @@
 //! A private MariaDB, for installations without a `database_url`: installs, starts, monitors and stops it. Clients
-//! connect through a socket that only this user can open. Knows no SQL but the administrator's account, and no driver.
+//! connect through a socket that only this user can open. Its only SQL creates the administrator's account; it doesn't
+//! use the driver.
 
 mod layout;
 mod lock;
@@ -27,18 +28,18 @@ use crate::secret::InstallationSecret;
 
 const ADMIN_USER: &str = "selkie-admin";
 
-/// The label from which the administrator's password is derived.
+/// Label from which [`InstallationSecret`] derives the administrator's password.
 const ADMIN_LABEL: &str = "account:admin";
 
-/// Why the private MariaDB can't be used.
+/// Why the private MariaDB can't be installed or started.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedError {
     #[error("`{0}` isn't installed on this machine")]
     NotInstalled(&'static str),
-    /// Another service uses the data directory.
+    /// Another process runs the private MariaDB in this data directory as a service.
     #[error("the data directory {data_dir} is in use by process {pid}", data_dir = data_dir.display())]
     InUse { data_dir: PathBuf, pid: u32 },
-    /// Another process used the data directory until the timeout.
+    /// Another process held the data directory's lock until the timeout.
     #[error("the data directory {data_dir} stayed in use by another process", data_dir = data_dir.display())]
     StayedInUse { data_dir: PathBuf },
     #[error("{path} can't be used: {source}", path = path.display())]
@@ -47,10 +48,10 @@ pub enum EmbeddedError {
     Spawn(#[source] io::Error),
     #[error("MariaDB couldn't make its data directory: {0}")]
     Install(String),
-    /// The server ended, or didn't answer in time.
+    /// MariaDB ended during its start, or didn't answer in time.
     #[error("the private MariaDB didn't start: {reason} (see {log})", log = log.display())]
     Start {
-        /// The last error in its log.
+        /// The last error in MariaDB's log.
         reason: String,
         log: PathBuf,
     },
@@ -77,14 +78,14 @@ impl EmbeddedError {
     }
 }
 
-/// A running private MariaDB, run by this process or by a service that this process attached to.
+/// A running private MariaDB. Either this process or a service that it attached to runs the server.
 #[derive(Debug)]
 pub struct Embedded {
     address: DatabaseAddress,
     run: Option<Run>,
 }
 
-/// What this process holds if it runs the server.
+/// Handles of a MariaDB server that this process runs.
 #[derive(Debug)]
 struct Run {
     health: channel::Receiver<Health>,
@@ -94,16 +95,17 @@ struct Run {
 }
 
 impl Embedded {
-    /// Returns whether the data directory has a private MariaDB, running or not.
+    /// Returns whether the data directory contains a private MariaDB, running or not.
     #[must_use]
     pub fn exists(data_dir: &Path) -> bool {
         Layout::new(data_dir).data().is_dir()
     }
 
-    /// Attaches to the MariaDB that a service runs on this data directory, or runs one. A service always runs its own.
+    /// Attaches to the MariaDB that a service runs in this data directory, or starts MariaDB. A [`Role::Service`]
+    /// always starts its own.
     ///
     /// # Errors
-    /// MariaDB isn't installed or doesn't start, or another service uses the data directory.
+    /// MariaDB isn't installed or doesn't start; another service uses the data directory; its files can't be used.
     pub async fn attach_or_start(
         config: &Config,
         secret: &InstallationSecret,
@@ -124,7 +126,7 @@ impl Embedded {
         }
     }
 
-    /// Waits until this process has the data directory's lock, or a service's MariaDB in it answers.
+    /// Waits until this process has the data directory's lock, or the MariaDB of a service that has the lock answers.
     async fn claim(config: &Config, server: &Server, role: Role) -> Result<Claim, EmbeddedError> {
         let path = server.layout.lock();
         let socket = server.layout.socket();
@@ -143,7 +145,7 @@ impl Embedded {
                 (Role::Command, Role::Service) if server::answers(&holder.socket).await => {
                     return Ok(claim);
                 }
-                // A command ends soon, and a service that doesn't answer yet will do so or end.
+                // A command releases the lock soon, and a starting service will answer or end.
                 _ => sleep(server::POLL_INTERVAL).await,
             }
         }
@@ -166,17 +168,17 @@ impl Embedded {
         &self.address
     }
 
-    /// Returns the server's health; `None` if another process runs it.
+    /// Returns the health of the private MariaDB; `None` if another process runs it.
     #[must_use]
     pub fn health(&self) -> Option<channel::Receiver<Health>> {
         self.run.as_ref().map(|run| run.health.clone())
     }
 
-    /// Stops the server, if this process runs it, and waits until it has ended.
+    /// Stops MariaDB and waits until it has ended. Does nothing if another process runs it.
     pub async fn stop(self) {
         if let Some(run) = self.run {
             run.stop.cancel();
-            // The token ends the task; a panic in it has been reported.
+            // The cancelled token ends the task; a panic in the task has been reported.
             let _ = run.watcher.await;
         }
     }

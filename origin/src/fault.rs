@@ -1,4 +1,4 @@
-//! Points at which a test can make the process crash, to check what is left behind. They do nothing in release builds.
+//! Points at which a test can crash the process, to check what a crash leaves behind. Do nothing in release builds.
 
 macro_rules! points {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
@@ -18,27 +18,27 @@ macro_rules! points {
 }
 
 points! {
-    /// Files are staged and validated; nothing is recorded yet.
+    /// Reached when files are staged and validated, but nothing is recorded yet.
     Arrived = "arrived";
-    /// The keys of the new objects are committed to the ledger.
+    /// Reached when the keys of the new objects are committed to the ledger.
     Announced = "announced";
-    /// One object is in the store.
+    /// Reached when one object is in the media store.
     ObjectPublished = "object_published";
-    /// All objects are in the store.
+    /// Reached when all objects are in the media store.
     Published = "published";
-    /// Rows are written, but not committed.
+    /// Reached when the files' rows are written, but not committed.
     RowsWritten = "rows_written";
-    /// Rows are committed.
+    /// Reached when the files' rows are committed.
     RowsCommitted = "rows_committed";
-    /// A row is deleted, but not committed.
+    /// Reached when a file's row is deleted, but the deletion is not committed.
     RowDeleted = "row_deleted";
-    /// The deletion is committed.
+    /// Reached when the deletion of a file's row is committed.
     DeletionCommitted = "deletion_committed";
-    /// The objects are recorded as due for deletion.
+    /// Reached when the objects are recorded as due for deletion.
     DeletionRecorded = "deletion_recorded";
-    /// Objects are deleted from the store, but not yet from the ledger.
+    /// Reached when objects are deleted from the media store, but not from the ledger.
     ObjectsDeleted = "objects_deleted";
-    /// Objects are deleted from the ledger too.
+    /// Reached when objects are deleted from the media store and the ledger.
     LedgerCleared = "ledger_cleared";
 }
 
@@ -48,7 +48,7 @@ pub fn reach(point: Point) {
     use std::sync::LazyLock;
     static WANTED: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("SELKIE_FAULT_POINT").ok());
     if WANTED.as_deref() == Some(point.as_str()) {
-        // Like a kill: runs no destructor and flushes nothing.
+        // `abort` acts like SIGKILL: no destructor runs and nothing is flushed.
         std::process::abort();
     }
 }

@@ -5,37 +5,37 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Creates a directory of mode 0700 and its parents; leaves an existing one unchanged.
+/// Creates a directory and its parents with mode 0700; leaves an existing directory unchanged.
 pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Creates a file of mode 0600 and syncs it to disk. Fails if the file exists.
+/// Creates a file of mode 0600 with this text and syncs it to disk. Fails if the file exists.
 pub(crate) fn create_private(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
 
-/// Writes a file of mode 0600 atomically: a reader sees the old or the new text.
+/// Replaces a file atomically by one of mode 0600: a reader sees the old or the new text.
 pub(crate) fn replace_private(path: &Path, text: &str) -> io::Result<()> {
     let mut staged = path.as_os_str().to_owned();
     staged.push(format!(".{:016x}", getrandom::u64().map_err(io::Error::other)?));
     let staged = Path::new(&staged);
     let outcome = create_private(staged, text).and_then(|()| std::fs::rename(staged, path));
     if outcome.is_err() {
-        // The first error is the one to report.
+        // A failed removal is ignored, so that the caller gets the first error.
         let _ = std::fs::remove_file(staged);
     }
     outcome
 }
 
-/// Removes a file if it exists.
+/// Removes a file; succeeds if it doesn't exist.
 pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
     absent_is_fine(std::fs::remove_file(path))
 }
 
-/// Removes a directory and its content if it exists.
+/// Removes a directory and its content; succeeds if it doesn't exist.
 pub(crate) fn remove_directory(path: &Path) -> io::Result<()> {
     absent_is_fine(std::fs::remove_dir_all(path))
 }

@@ -48,7 +48,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tower::Service as _;
 
-/// Handles requests: applies what all routes have in common, and calls the router.
+/// Handles all HTTP requests: does what all routes have in common (access check, CORS, logging), and calls the router.
 pub(crate) struct HttpService {
     app: Arc<App>,
     router: Router,
@@ -67,8 +67,8 @@ impl HttpService {
         }
     }
 
-    /// Handles a request: assigns the id, adds the headers that all responses have, and logs it. `peer` is the address at
-    /// the other end of the connection.
+    /// Handles one request: assigns the request id, calls the router, adds the common headers, and logs the request.
+    /// `peer` is the address at the other end of the connection.
     async fn answer(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr) -> Response {
         // A request without a body, as most are, needs no allocation for it.
         let mut request = request.map(|body| match body.is_end_stream() {
@@ -112,7 +112,7 @@ impl HttpService {
         record.finish(response)
     }
 
-    /// Returns the response to a request that could not be parsed; it is counted and logged like any other.
+    /// Returns the error response to a request that could not be parsed. Counts and logs the request like any other.
     fn unparsed(&self, problem: &Problem) -> Response {
         let mut request = Request::new(Body::empty());
         *request.method_mut() = Method::from_bytes(b"UNPARSED").unwrap_or_default();
@@ -124,7 +124,7 @@ impl HttpService {
     }
 }
 
-/// Returns the router's response, or the problem that a handler attached as an extension.
+/// Returns the router's response, or the [`Problem`] that a handler attached to the response as an extension.
 fn of_router(answer: Result<Response, Infallible>) -> Result<Response, Problem> {
     let mut response = answer.unwrap_or_else(|never| match never {});
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
@@ -147,7 +147,7 @@ fn panicked(panic: &(dyn Any + Send)) -> Problem {
     )
 }
 
-/// Resolves dot segments, as the edge's runtime does. Leaves the path as it is if the result is no valid URL.
+/// Resolves the dot segments (`..`) of the request's path, as the edge's runtime does, if the result is a valid URL.
 fn resolve_path(request: &mut Request) {
     let uri = request.uri();
     let Cow::Owned(path) = resolve_dot_segments(uri.path()) else {
@@ -162,7 +162,7 @@ fn resolve_path(request: &mut Request) {
     }
 }
 
-/// Checks the URL and headers, whatever the route.
+/// Checks the URL and headers of a request against the limits of all routes.
 fn check(request: &Request) -> Result<(), Problem> {
     let uri = request.uri();
     check_url(uri.path(), uri.query())?;
@@ -173,7 +173,7 @@ fn check(request: &Request) -> Result<(), Problem> {
     })
 }
 
-/// Joins the values of each repeated header, as the edge's runtime does.
+/// Joins the values of each repeated header with commas, as the edge's runtime does.
 fn join_values(headers: &mut HeaderMap) {
     if headers.len() == headers.keys_len() {
         return;
@@ -188,8 +188,8 @@ fn join_values(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns a header's value; `None` without the header, and U+FFFD, which no valid value contains, if the value is not
-/// visible ASCII.
+/// Returns a header's value; `None` without the header; U+FFFD, which no valid value contains, if it is not visible
+/// ASCII.
 fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     let value = headers.get(name)?;
     Some(value.to_str().unwrap_or("\u{fffd}"))
@@ -217,7 +217,8 @@ mod tests {
         }
     }
 
-    /// Each request allocates this future and hyper copies it: CONTRIBUTING.md, "Futures".
+    /// Asserts a maximum size of the future that each request allocates and hyper copies: see CONTRIBUTING.md,
+    /// "Futures".
     #[test]
     fn the_future_of_an_answer_stays_small() {
         let bytes = future_bytes(HttpService::answer);

@@ -1,6 +1,5 @@
-//! Writes log lines to standard error through a buffer and a thread, so that logging doesn't block a request.
-//! Selkie's own lines follow `log_level`; those of other crates are logged from WARN only, because some print keys at
-//! finer levels.
+//! Writes log lines to standard error through a buffer and a thread, so that logging doesn't block a request. Selkie's
+//! own lines follow `log_level`; other crates are logged from WARN only, because some print keys at finer levels.
 
 mod json;
 
@@ -18,21 +17,21 @@ use tracing_subscriber::util::SubscriberInitExt;
 use self::json::JsonLines;
 use crate::config::{Config, LogFormat};
 
-/// Bytes waiting to be written. If the reader of standard error blocks, further lines are dropped and counted.
+/// Maximum bytes waiting to be written. If the reader of standard error blocks, further lines are only counted.
 const BUFFER_MAX_BYTES: usize = 1024 * 1024;
 
-/// How long lines are collected before they are written.
+/// How long lines are collected before they are written together.
 const COLLECT_TIME: Duration = Duration::from_millis(20);
 
-/// Longest wait for the last lines when the process ends.
+/// Maximum wait for the last lines to be written when the process ends.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Crates of this project.
+/// Crates of this project, which log at `log_level`.
 const OURS: [&str; 3] = ["origin", "selkie", "shared"];
 
 static SINK: Sink = Sink::new();
 
-/// Flushes the log on drop. Keep it for as long as the process logs.
+/// Flushes the log on drop. Keep the guard for as long as the process logs.
 #[derive(Debug)]
 #[must_use = "dropping it flushes"]
 pub struct LogGuard(());
@@ -43,7 +42,7 @@ impl Drop for LogGuard {
     }
 }
 
-/// Starts logging to standard error. Only the first call of a process has an effect.
+/// Starts logging to standard error. Only the first call in a process has an effect.
 pub fn init(config: &Config) -> LogGuard {
     let terminal = io::stderr().is_terminal();
     let json = match config.log_format {
@@ -58,7 +57,7 @@ pub fn init(config: &Config) -> LogGuard {
     };
     let level = LevelFilter::from_level(config.log_level);
     let levels = Targets::new().with_default(LevelFilter::WARN.min(level)).with_targets(OURS.map(|name| (name, level)));
-    // Fails on a second call, as in tests; the first subscriber stays.
+    // Fails on a second call, as in tests; the subscriber of the first call stays.
     let _ = tracing_subscriber::registry().with(levels).with(lines).try_init();
     static START: Once = Once::new();
     START.call_once(|| {
@@ -120,7 +119,7 @@ impl Sink {
         }
     }
 
-    /// Writes lines forever.
+    /// Writes buffered lines to `to`. Never returns.
     fn drain(&self, to: &mut impl Write) {
         let mut taken = Vec::new();
         loop {
@@ -137,7 +136,7 @@ impl Sink {
         let dropped = std::mem::take(&mut state.dropped);
         state.writing = true;
         drop(state);
-        // If standard error is closed, there is nowhere to report to.
+        // An error is ignored: if standard error is closed, nobody can read a report.
         let _ = to.write_all(taken);
         if dropped > 0 {
             let _ = writeln!(to, "{{\"level\":\"WARN\",\"message\":\"log lines were dropped\",\"dropped\":{dropped}}}");
@@ -162,7 +161,7 @@ impl Sink {
     }
 }
 
-/// A writer for one line: the formatter writes each line in one call.
+/// Appends each write to the buffer. The formatter writes each line in one call.
 #[derive(Debug)]
 struct LineWriter(&'static Sink);
 

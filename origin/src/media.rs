@@ -1,5 +1,5 @@
-//! Media: examination of uploaded files, thumbnails, and their storage. The only folder that uses `object_store` and
-//! the image crates. Knows nothing of HTTP, and reaches MariaDB only through `database::media`.
+//! Media files: validation of uploads, thumbnails and storage. The only folder that uses `object_store` and the image
+//! crates. Independent of HTTP; reaches MariaDB only through `database::media`.
 
 pub mod image;
 pub mod intake;

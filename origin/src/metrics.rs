@@ -11,13 +11,13 @@ use prometheus_client::registry::Registry;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Upper bounds in seconds.
+/// Upper bounds of the latency histogram's buckets, in seconds.
 const LATENCY_BUCKETS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 
-/// Labels of a request, all of bounded cardinality.
+/// Labels of a request in the metrics; the number of values of each is bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
-    /// `OTHER` for an unknown method.
+    /// HTTP method; `OTHER` for an unknown one.
     pub method: &'static str,
     /// The route's pattern, such as `/media/{project}/{path}`.
     pub route: &'static str,
@@ -45,13 +45,13 @@ pub struct Metrics {
     prepared_xa: Gauge,
 }
 
-/// Values that are counted elsewhere and read for each scrape.
+/// Values that other parts count, read at each scrape of the metrics.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Readings {
     pub pools: PoolGauge,
-    /// Tables whose schema was read from MariaDB since the start.
+    /// Number of schema reads of tables from MariaDB since the start.
     pub schema_loads: u64,
-    /// Number of prepared XA transactions in MariaDB; `None` if it did not answer.
+    /// Number of prepared XA transactions in MariaDB; `None` if MariaDB did not answer.
     pub prepared_xa: Option<usize>,
 }
 
@@ -115,7 +115,7 @@ impl Metrics {
         self.rate_limited.inc();
     }
 
-    /// Counts a running streamed response, until the guard is dropped.
+    /// Increments the gauge of running streamed responses until the guard is dropped.
     #[must_use]
     pub fn stream(&self) -> StreamGuard {
         self.streams.inc();
@@ -142,7 +142,7 @@ impl Metrics {
     }
 }
 
-/// Counts one streamed response until it is dropped.
+/// Decrements the gauge of running streamed responses on drop.
 #[derive(Debug)]
 pub struct StreamGuard(Gauge);
 

@@ -1,6 +1,5 @@
-//! Child processes that end with this process, however it ends.
-//! The kernel signals a child when the *thread* that spawned it ends. Threads of the async runtime come and go, so one
-//! permanent thread spawns all children.
+//! Child processes that end with this process, however it ends. The kernel signals a child when the *thread* that
+//! spawned it ends. Threads of the async runtime come and go, so one permanent thread spawns all children.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,14 +13,14 @@ use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// Variables that are removed from a child's environment.
+/// Environment variables with secrets, which are removed from a child's environment.
 const SECRET_VARIABLES: [&str; 2] = ["SELKIE_SECRET", "SELKIE_DATABASE_URL"];
 
-/// Directories searched after `PATH`, which often lacks the `sbin`s.
+/// Directories searched after `PATH`, which often lacks the `sbin` directories.
 const PROGRAM_DIRECTORIES: [&str; 6] =
     ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/usr/libexec", "/usr/local/mysql/bin"];
 
-/// Finds the first of `names` that is an executable, in `PATH` or where system programs are.
+/// Returns the path of the first of `names` that is an executable in `PATH` or [`PROGRAM_DIRECTORIES`], if any.
 pub(crate) fn find_program(names: &[&str]) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -33,17 +32,17 @@ pub(crate) fn find_program(names: &[&str]) -> Option<PathBuf> {
     names.iter().flat_map(|name| directories.iter().map(move |directory| directory.join(name))).find(runs)
 }
 
-/// The signal that a child gets when this process ends without having stopped it.
+/// The signal that the kernel sends to a child when this process ends without having stopped the child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LastSignal {
-    /// SIGTERM, for a program that cleans up.
+    /// SIGTERM, for a program that cleans up before it ends.
     Term,
     /// SIGKILL, for a program that may ignore SIGTERM.
     Kill,
 }
 
-/// Returns a command that gets the signal `last` when this process ends. It runs in its own process group, so that
-/// Ctrl-C reaches only this process, which stops its children in order. Start it with [`spawn`].
+/// Returns a command whose process gets the signal `last` when this process ends. The child has its own process group,
+/// so that Ctrl-C reaches only this process, which stops its children in order. Start the command with [`spawn`].
 pub(crate) fn tied(program: &Path, last: LastSignal) -> Command {
     let signal = match last {
         LastSignal::Term => "TERM",
@@ -55,7 +54,7 @@ pub(crate) fn tied(program: &Path, last: LastSignal) -> Command {
             command.args(["--pdeathsig", signal, "--"]).arg(program);
             command
         }
-        // Without util-linux, a child may outlive a killed process.
+        // Without `setpriv` (util-linux), the child outlives this process if this process is killed.
         None => Command::new(program),
     };
     for variable in SECRET_VARIABLES {
@@ -67,10 +66,10 @@ pub(crate) fn tied(program: &Path, last: LastSignal) -> Command {
 
 type Order = (Command, Handle, oneshot::Sender<io::Result<Child>>);
 
-/// Spawns `command` from the permanent thread.
+/// Spawns `command` from the permanent thread, which ends only with this process.
 ///
 /// # Errors
-/// Those of [`Command::spawn`].
+/// The program can't be started, as in [`Command::spawn`].
 pub(crate) async fn spawn(command: Command) -> io::Result<Child> {
     static SPAWNER: OnceLock<Sender<Order>> = OnceLock::new();
     let spawner = SPAWNER.get_or_init(|| {
@@ -78,7 +77,7 @@ pub(crate) async fn spawn(command: Command) -> io::Result<Child> {
         std::thread::spawn(move || {
             for (mut command, runtime, answer) in queue {
                 let _inside = runtime.enter();
-                // If the receiver is gone, the child is dropped, which kills it.
+                // If the caller has been cancelled, the child is dropped, which kills it.
                 let _ = answer.send(command.spawn());
             }
         });
@@ -90,20 +89,20 @@ pub(crate) async fn spawn(command: Command) -> io::Result<Child> {
     child.await.map_err(|_| gone())?
 }
 
-/// Sends SIGTERM to a child, and SIGKILL when `limit` has passed.
+/// Sends SIGTERM to a child and waits for its end; sends SIGKILL if it hasn't ended within `limit`.
 pub(crate) async fn stop(child: &mut Child, limit: Duration) {
     let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let Some(pid) = pid else {
         return; // It has ended and been waited for.
     };
-    // Fails if the child ended by itself, which `wait` below notices.
+    // Fails if the child ended by itself; `wait` below then returns at once.
     let _ = kill_process(pid, Signal::TERM);
     if tokio::time::timeout(limit, child.wait()).await.is_err() {
         let _ = child.kill().await;
     }
 }
 
-/// Returns whether the process `pid` runs and was started with `argument`, which guards against reused process ids.
+/// Returns whether process `pid` runs and `argument` is one of its arguments. Detects a process id that was reused.
 pub(crate) fn runs_with(pid: Pid, argument: &OsStr) -> bool {
     let path = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
     std::fs::read(path).is_ok_and(|line| line.split(|byte| *byte == 0).any(|part| part == argument.as_encoded_bytes()))

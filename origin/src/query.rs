@@ -1,5 +1,5 @@
-//! Turns an operation into an SQL statement without I/O: schema catalogue, plan, SQL text, page cursors. Knows neither
-//! connections nor HTTP.
+//! Turns an API operation into an SQL statement, without I/O: schema catalogue, plan, SQL text, page cursors. Knows
+//! neither connections nor HTTP.
 
 pub mod catalog;
 pub mod cursor;

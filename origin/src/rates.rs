@@ -1,5 +1,5 @@
-//! Rate limits: counts the requests of each key in a token bucket, which holds the limit's requests and refills evenly
-//! over its period. Knows no HTTP.
+//! Rate limits: counts the requests of each key in a token bucket, which holds one period's requests and refills evenly
+//! over the period. Knows no HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,8 +35,7 @@ impl Rates {
         Self(limit.and_then(Counted::new))
     }
 
-    /// Counts a request of a verified key. Returns the remaining allowance; `None` if the configuration sets no rate
-    /// limit.
+    /// Takes a token from a verified key's bucket and returns the remaining allowance; `None` without a rate limit.
     ///
     /// # Errors
     /// `rate_limited`: the key's bucket is empty.
@@ -75,7 +74,7 @@ impl Counted {
         }
     }
 
-    /// Returns the bucket of a new key; concurrent first requests share one.
+    /// Creates the bucket of a key. Concurrent first requests of the key share one bucket.
     fn new_bucket(&self, key: Uuid) -> Arc<Bucket> {
         let full = || Arc::new(RateLimiter::direct(self.quota).with_middleware());
         let begun = self.buckets.get_or_insert_with(&key, || Ok::<_, std::convert::Infallible>(full()));

@@ -1,5 +1,5 @@
-//! The installation's secret, from which all passwords and keys are derived, so that none of them is stored. Knows the
-//! labels of derived values, but not their uses.
+//! The installation's secret, from which all passwords and signing keys are derived, so that none of them is stored.
+//! Knows the form of labels, but not what the derived values are for.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -14,15 +14,15 @@ use sha2::Sha256;
 
 use crate::files::{create_private, private_directory};
 
-/// The size of derived keys.
+/// Minimum length of the installation's secret: that of the derived keys.
 const SECRET_MIN_BYTES: usize = 32;
 
-/// More bytes, in the file or the setting, are a mistaken path.
+/// Maximum length of the encoded secret: a longer text means that the path or the setting is wrong.
 const SECRET_TEXT_MAX_BYTES: usize = 4_096;
 
 const FILE_NAME: &str = "secret";
 
-/// The installation's secret. Its `Debug` is redacted.
+/// The installation's secret. Its `Debug` doesn't print it.
 #[derive(Debug)]
 pub struct InstallationSecret(SecretBox<[u8]>);
 
@@ -31,14 +31,14 @@ pub enum SecretError {
     #[error("the installation secret {path} can't be {deed}: {source}", path = path.display())]
     File {
         path: PathBuf,
-        /// `read` or `written`.
+        /// What failed: `read` or `written`.
         deed: &'static str,
         source: io::Error,
     },
-    /// The file contains no valid secret.
+    /// The file of the installation's secret contains no valid secret.
     #[error("the installation secret {path} must hold {expected}", path = path.display())]
     BadFile { path: PathBuf, expected: String },
-    /// The setting `secret` is no valid secret.
+    /// The value of the setting `secret` is no valid secret.
     #[error("the installation secret must be {expected}")]
     BadText { expected: String },
     #[error("the system gave no random bytes: {0}")]
@@ -46,11 +46,11 @@ pub enum SecretError {
 }
 
 impl InstallationSecret {
-    /// Decodes `text`, the setting `secret`, or without it the file at [`InstallationSecret::path`]. `None` if there is
-    /// neither.
+    /// Decodes `text` (the setting `secret`) or, if `text` is `None`, the file at [`InstallationSecret::path`]. Returns
+    /// `None` if both are missing.
     ///
     /// # Errors
-    /// The file can't be read, or the text is no valid secret.
+    /// The file can't be read; the setting or the file contains no valid secret.
     pub fn load(text: Option<&SecretString>, data_dir: &Path) -> Result<Option<Self>, SecretError> {
         if let Some(text) = text {
             let bytes = decode(text.expose_secret());
@@ -63,12 +63,12 @@ impl InstallationSecret {
         }
     }
 
-    /// Loads the secret as [`InstallationSecret::load`] does; if there is none, writes a new one to
-    /// [`InstallationSecret::path`] (mode 0600, in a directory of mode 0700). Two processes that do this at the same
-    /// time get the same secret.
+    /// Loads the secret as [`InstallationSecret::load`] does. If there is none, writes a random one to
+    /// [`InstallationSecret::path`] (mode 0600, in a directory of mode 0700); processes that do so at once get the same
+    /// secret.
     ///
     /// # Errors
-    /// The file can't be read or written, or contains no valid secret.
+    /// The file can't be read or written; the setting or the file contains no valid secret.
     pub fn load_or_create(text: Option<&SecretString>, data_dir: &Path) -> Result<Self, SecretError> {
         if let Some(secret) = Self::load(text, data_dir)? {
             return Ok(secret);
@@ -81,11 +81,12 @@ impl InstallationSecret {
     /// Makes a random secret that is not stored.
     ///
     /// # Errors
+    /// The operating system gives no random bytes.
     pub fn temporary() -> Result<Self, SecretError> {
         random().map(|bytes| Self::new(bytes.to_vec()))
     }
 
-    /// Returns the path of the secret's file in the data directory.
+    /// Returns the path of the secret's file in the data directory `data_dir`.
     #[must_use]
     pub fn path(data_dir: &Path) -> PathBuf {
         data_dir.join(FILE_NAME)
@@ -107,7 +108,7 @@ impl InstallationSecret {
     /// Derives a password of 47 URL-safe characters.
     #[must_use]
     pub fn derive_password(&self, label: &str) -> SecretString {
-        // Some servers require each class of characters in a password; base64 alone may lack one, the suffix has all.
+        // Some servers require each class of characters in a password. Base64 may lack one; the suffix has all.
         let text = URL_SAFE_NO_PAD.encode(self.derive(label)) + "-Aa1";
         SecretString::from(text)
     }
@@ -118,7 +119,7 @@ impl InstallationSecret {
     }
 }
 
-/// Checks the setting `secret`; the error is what it must be.
+/// Checks the setting `secret`. The error says what the value must be, without repeating it.
 pub(crate) fn check_text(text: &str) -> Result<SecretString, String> {
     decode(text).map(|_| SecretString::from(text.to_owned()))
 }
@@ -145,7 +146,7 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
 fn read(path: &Path) -> Result<InstallationSecret, SecretError> {
     let fault = |source| SecretError::File { path: path.to_owned(), deed: "read", source };
     let text = std::fs::read_to_string(path).map_err(fault)?;
-    // A copy or a restored backup may have another mode.
+    // A copied file or a restored backup may have another mode than 0600.
     let mode = std::fs::metadata(path).map_err(fault)?.permissions().mode();
     if mode & 0o077 != 0 {
         std::fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(fault)?;
@@ -155,14 +156,14 @@ fn read(path: &Path) -> Result<InstallationSecret, SecretError> {
         .map_err(|expected| SecretError::BadFile { path: path.to_owned(), expected })
 }
 
-/// Writes a new secret under a temporary name and hard-links it to `path`: readers see all of it or nothing, and of two
-/// writers one wins.
+/// Writes a new secret under a temporary name and hard-links the file to `path`: readers see a complete secret or none,
+/// and the first of several writers wins.
 fn create(path: &Path) -> Result<(), SecretError> {
     let bytes = random()?;
     let spare_name = getrandom::u64().map_err(SecretError::Randomness)?;
     let staged = path.with_file_name(format!(".{FILE_NAME}.{spare_name:016x}"));
     let outcome = stage(&staged, &bytes).and_then(|()| publish(&staged, path));
-    // Best effort: it is a second link, or an incomplete file.
+    // An error is ignored: the temporary file is a second link to the secret, or incomplete.
     let _ = std::fs::remove_file(&staged);
     outcome.map_err(|source| SecretError::File { path: path.to_owned(), deed: "written", source })
 }

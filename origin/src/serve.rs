@@ -25,7 +25,7 @@ pub enum ServeError {
     Keys(#[from] KeyError),
     #[error("the media store can't be opened: {0}")]
     Store(#[from] StoreError),
-    /// No threads could be started to decode images.
+    /// The threads that decode images could not be started.
     #[error("no threads could be started to decode images: {0}")]
     Threads(#[source] std::io::Error),
     #[error("the origin stopped: {0}")]
@@ -33,9 +33,10 @@ pub enum ServeError {
 }
 
 /// Serves on `listener` until `stop` is cancelled, then lets running requests end within `shutdown_grace`. The system
-/// must have been prepared. `database` is the health of a private MariaDB; `None` for any other.
+/// must have been prepared. `database` is the health of a private MariaDB that this process runs, else `None`.
 ///
 /// # Errors
+/// The media store can't be opened; MariaDB can't be read; threads can't be started; the server fails.
 pub async fn run(
     config: &Config,
     system: &System,
@@ -48,7 +49,7 @@ pub async fn run(
     let intake = Intake::start(config).map_err(ServeError::Threads)?;
     let app = Arc::new(App::open(config, system, library, intake, database).await?);
     let tasks = TaskTracker::new();
-    // A child token, so that the background tasks also stop if the server fails.
+    // A child token also stops the background tasks if the server fails, without cancelling the caller's token.
     let stop = stop.child_token();
     app.start_background(&tasks, &stop);
     let served = http::server::serve(listener, app, config, &stop).await;

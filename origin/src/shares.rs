@@ -1,5 +1,5 @@
 //! A limit of slots or bytes for the whole process, with a maximum share for each project. Knows neither what is
-//! limited nor who uses it.
+//! limited nor who takes it.
 
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Clones share their counts.
+/// A limit for the whole process with a share per project. Clones use the same counts.
 #[derive(Clone, Debug)]
 pub struct Shares {
     inner: Arc<Inner>,
@@ -25,11 +25,11 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Taken {
     whole: u64,
-    /// Projects that hold nothing have no entry.
+    /// Amounts taken by project. Projects that have taken nothing have no entry.
     by_project: HashMap<ProjectName, u64>,
 }
 
-/// An amount held by a project until the guard is dropped.
+/// An amount that a project has taken; given back on drop.
 #[derive(Debug)]
 pub struct Guard {
     inner: Arc<Inner>,
@@ -65,7 +65,7 @@ impl Refused {
 }
 
 impl Shares {
-    /// Creates a limit of `whole` for all projects together and `share` for each.
+    /// Creates a limit: `whole` for all projects together, `share` for each project.
     #[must_use]
     pub fn new(whole: u64, share: u64) -> Self {
         Self { inner: Arc::new(Inner { whole, share, taken: Mutex::default(), given_back: Notify::new() }) }
@@ -81,17 +81,17 @@ impl Shares {
         self.inner.share
     }
 
-    /// Takes an amount for a project, without waiting.
+    /// Takes `amount` for a project, without waiting.
     ///
     /// # Errors
-    /// The project's share or the whole limit is exceeded.
+    /// The amount would exceed the project's share or the whole limit.
     pub fn try_take(&self, project: &ProjectName, amount: u64) -> Result<Guard, Refused> {
         self.inner.add(project, amount)?;
         Ok(Guard { inner: Arc::clone(&self.inner), project: project.clone(), amount })
     }
 
-    /// Waits until both limits allow the amount, and takes it. Needs a timeout: an amount beyond the share is never
-    /// granted.
+    /// Waits until both limits allow `amount`, then takes it for the project. Callers need a timeout: an amount above
+    /// the project's share is never granted.
     pub async fn take(&self, project: &ProjectName, amount: u64) -> Guard {
         loop {
             let mut given_back = pin!(self.inner.given_back.notified());
@@ -106,10 +106,10 @@ impl Shares {
 }
 
 impl Guard {
-    /// Takes more for the same project.
+    /// Takes another `amount` for the guard's project.
     ///
     /// # Errors
-    /// The project's share or the whole limit is exceeded; the guard keeps what it has.
+    /// The amount would exceed the project's share or the whole limit. The guard is unchanged.
     pub fn grow(&mut self, amount: u64) -> Result<(), Refused> {
         self.inner.add(&self.project, amount)?;
         self.amount += amount;
@@ -152,7 +152,7 @@ impl Inner {
         self.given_back.notify_waiters();
     }
 
-    /// Locks the counts. They are consistent at every step, so a poisoned lock can be used.
+    /// Locks the counts. They are consistent even if a thread panicked with the lock, so poisoning is ignored.
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -7,15 +7,16 @@ use rustix::process::getppid;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Interval of checks of the parent process, each of which takes a microsecond.
+/// Interval of checks whether the parent process has ended.
 const PARENT_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The exit code that shells use for SIGINT.
+/// Exit code that shells use for a program ended by SIGINT.
 const INTERRUPTED: i32 = 130;
 
-/// Returns a token that is cancelled by the first stop signal. The second one ends the process at once.
+/// Returns a token that the first stop signal cancels. The second stop signal ends the process at once.
 ///
 /// # Errors
+/// A signal handler can't be installed.
 pub fn stop_token() -> io::Result<CancellationToken> {
     let token = CancellationToken::new();
     let mut signals = Signals {
@@ -52,8 +53,8 @@ impl Signals {
     }
 }
 
-/// Cancels `token` when the parent process ends. Polls, because the kernel's parent-death signal is sent when the
-/// parent's *thread* ends.
+/// Cancels `token` when the parent process ends. Polls the parent's id, because the kernel's parent-death signal is
+/// already sent when the *thread* ends that started this process.
 pub fn stop_with_parent(token: &CancellationToken) {
     let token = token.clone();
     let parent = getppid();

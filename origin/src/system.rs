@@ -1,5 +1,4 @@
-//! The system schema, projects and keys of an installation. `serve` and every command start with it, once MariaDB
-//! answers.
+//! The system schema, projects and keys of an installation, for `serve` and most commands.
 
 pub mod edge_secret;
 pub mod installation;
@@ -20,7 +19,7 @@ use crate::system::edge_secret::EdgeSecret;
 use crate::system::keys::{KeyError, Keys};
 use crate::system::projects::{ProjectError, Projects};
 
-/// For origins of a cluster that start at the same time. Each step is idempotent.
+/// Retries of migrations that fail because other origins of a cluster start at the same time. Each step is idempotent.
 const RETRIES: Retries = Retries { tries: 8, pause: Duration::from_millis(50) };
 
 #[derive(Clone, Debug)]
@@ -51,13 +50,13 @@ pub enum SystemError {
     Project(#[from] ProjectError),
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// MariaDB has no system schema.
+    /// MariaDB has no schema `selkie`, so it contains no installation.
     #[error("MariaDB at {0} holds no installation: it has no schema `selkie`")]
     NoSchema(Endpoint),
 }
 
 impl SystemError {
-    /// Returns whether another process did the same at the same time, so that a retry may succeed.
+    /// Returns whether another process did the same at the same time, so that a retry of the operation may succeed.
     fn is_contended(&self) -> bool {
         match self {
             Self::Admin(error)
@@ -84,7 +83,7 @@ impl SystemError {
 }
 
 impl System {
-    /// Builds the system without contacting MariaDB.
+    /// Builds the clients of the system schema, projects and keys, without contacting MariaDB.
     #[must_use]
     pub fn new(address: &DatabaseAddress, secret: Arc<InstallationSecret>, config: &Config) -> Self {
         let admin = Admin::new(address, &secret, config.connect_timeout);
@@ -96,11 +95,11 @@ impl System {
         Self { address: address.clone(), admin, projects, keys, pages, signer, edge_secret }
     }
 
-    /// Migrates the schema of an existing installation to this program's version, and creates the default project if
-    /// missing. Commands need no more.
+    /// Migrates an existing installation's schema to this program's version, and creates the default project if
+    /// missing.
     ///
     /// # Errors
-    /// There is no system schema; MariaDB can't be reached or denies a right; the schema is newer.
+    /// There is no system schema; MariaDB can't be reached or denies a right; the schema is newer than this program.
     pub async fn migrate(&self) -> Result<(), SystemError> {
         if self.admin.schema_version().await?.is_none() {
             return Err(SystemError::NoSchema(self.address.endpoint.clone()));
@@ -117,7 +116,7 @@ impl System {
     /// other projects' accounts: ready-made ones may have rights on databases that are adopted later.
     ///
     /// # Errors
-    /// MariaDB can't be reached or denies a right; the schema is newer.
+    /// MariaDB can't be reached or denies a right; the schema is newer than this program.
     pub async fn init(&self) -> Result<Initialised, SystemError> {
         let before = self.admin.schema_version().await;
         let init = async || {
@@ -137,7 +136,8 @@ impl System {
     /// of all projects. Safe if several origins start at once, even on nodes of a cluster, which share no lock.
     ///
     /// # Errors
-    /// MariaDB can't be reached or denies a right; the schema is newer; a ready-made account is wrong.
+    /// MariaDB can't be reached or denies a right; the schema is newer than this program; a ready-made account is
+    /// wrong.
     pub async fn prepare(&self) -> Result<(), SystemError> {
         let prepare = async || {
             self.admin.migrate().await?;

@@ -1,5 +1,5 @@
-//! Tests of the binary as a process: what remains however it ends, and its messages when it can't start. The edge is
-//! not started; a shell that starts programs takes wrangler's place.
+//! Tests of the binary as a process: what it leaves behind however it ends, and its messages when it can't start. The
+//! edge is not started; a shell that starts programs replaces wrangler.
 
 #![expect(clippy::unwrap_used, reason = "these are tests, their helpers too")]
 
@@ -51,7 +51,7 @@ fn pid(child: &Child) -> Pid {
     Pid::from_raw(child.id().cast_signed()).unwrap()
 }
 
-/// Returns whether a process runs. A zombie does not.
+/// Returns whether a process runs; `false` for a zombie.
 fn runs(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     let zombie = stat.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')));
@@ -187,7 +187,7 @@ fn without_an_edge_to_run_it_says_what_to_do() {
     assert!(error.contains("--no-edge"), "{error}");
 }
 
-/// Starts another program, prints both process ids, and ignores SIGTERM.
+/// Shell script that starts another program, prints both process ids, and ignores SIGTERM.
 const STUBBORN: &str = "trap '' TERM; sleep 600 & echo $$ $!; wait";
 
 fn guarded() -> (Child, Vec<Pid>) {

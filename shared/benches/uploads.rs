@@ -1,6 +1,6 @@
-//! How fast the bodies of uploads are parsed, without storing anything. `make bench-micro` runs it.
+//! Benchmarks of parsing the bodies of uploads, without storing anything. Run by `make bench-micro`.
 //!
-//! The aim: 1.5 GB/s of body on one core, so that hashing and storing are what an upload costs.
+//! The aim is 1.5 GB/s of body on one core, so that hashing and storing dominate the cost of an upload.
 #![allow(clippy::expect_used, reason = "what is measured here is known to be right")]
 #![allow(missing_docs, reason = "a program, not an interface")]
 
@@ -15,11 +15,11 @@ fn main() {
 }
 
 const IMAGE_BYTES: usize = 64 * 1024 * 1024;
-/// What a connection hands over at once, about.
+/// Approximate number of bytes that a connection delivers at once.
 const PIECE_BYTES: usize = 64 * 1024;
 const FORM: &str = "multipart/form-data; boundary=----WebKitFormBoundaryx8jO2oVc6SWP3Sad";
 
-/// Bytes as random as those of a compressed picture.
+/// Returns pseudo-random bytes, as hard to compress as a picture's.
 fn image() -> Vec<u8> {
     let mut state = 1_u64;
     let mut next = || {
@@ -90,7 +90,7 @@ fn form(bencher: Bencher<'_, '_>) {
     parse(bencher, Some(FORM), &body);
 }
 
-/// Not ours: what the decoder of the crate `base64` takes by itself, for comparison.
+/// Measures the decoder of the crate `base64` by itself, for comparison.
 #[divan::bench(sample_count = 10)]
 fn the_other_decoder_alone(bencher: Bencher<'_, '_>) {
     let text = STANDARD.encode(image());

@@ -1,6 +1,6 @@
-//! Admission of a request in both hosts: checks route, key, options, access and the body's type, in this order.
-//! Doesn't read bodies or verify keys: authentication is a parameter, since only the origin knows which keys are
-//! revoked.
+//! Admits a request, at the edge and again at the origin: checks route, API key, options, access and the body's type,
+//! in this order. Doesn't read bodies or verify keys: authentication is a parameter, since only the origin knows which
+//! keys are revoked.
 
 use crate::error::{ErrorCode, Problem};
 use crate::key::Principal;
@@ -10,12 +10,13 @@ use crate::policy::Action;
 use crate::request::RequestHead;
 use std::borrow::Borrow;
 
-/// Checks the route, calls `authenticate`, then checks the rest of the head, the access and the body's type.
-/// `authenticate` gets the action, or `None` if the head is invalid, and may refuse a caller whose key is valid.
+/// Checks the route, calls `authenticate`, then checks the rest of the head, the key's access and the body's type.
+/// `authenticate` gets the request's action, or `None` if the head is invalid, and may refuse a caller whose key is
+/// valid.
 ///
 /// # Errors
-/// The first of: `route_not_found`, `method_not_allowed`, `uri_too_long` (reported without a key); those of
-/// `authenticate`; those of [`parse_head`]; `full_access_required`; `unsupported_media_type`.
+/// `route_not_found`, `method_not_allowed` or `uri_too_long` without calling `authenticate`; else the error of
+/// `authenticate`; else one of [`parse_head`], `full_access_required` or `unsupported_media_type`.
 pub async fn admit<P: Borrow<Principal>>(
     head: &RequestHead<'_>,
     authenticate: impl AsyncFnOnce(Option<Action>) -> Result<P, Problem>,
@@ -30,10 +31,10 @@ pub async fn admit<P: Borrow<Principal>>(
     Ok((principal, pending))
 }
 
-/// Checks a body's `Content-Length`, before the body is read.
+/// Checks the `Content-Length` of a JSON body before the body is read.
 ///
 /// # Errors
-/// `body_too_large`.
+/// `body_too_large` for more than [`JSON_BODY_MAX_BYTES`].
 pub fn check_body_length(bytes: u64) -> Result<(), Problem> {
     match usize::try_from(bytes) {
         Ok(0..=JSON_BODY_MAX_BYTES) => Ok(()),
@@ -47,7 +48,7 @@ pub fn body_too_large(most: usize) -> Problem {
         .with_hint("Send the records in several requests.")
 }
 
-/// Returns whether an error is reported to callers without a key.
+/// Returns whether an error is reported to callers without an API key.
 const fn is_public(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::RouteNotFound | ErrorCode::MethodNotAllowed | ErrorCode::UriTooLong)
 }

@@ -1,5 +1,5 @@
-//! Conditional requests (RFC 9110, section 13) for files, as the origin and the edge's cache evaluate them.
-//! Compares header texts; knows neither files nor their bytes.
+//! Evaluates the headers of conditional requests (RFC 9110, section 13) for files, at the origin and in the edge's
+//! cache.
 
 use crate::error::{ErrorCode, Problem};
 use httpdate::HttpDate;
@@ -7,9 +7,9 @@ use std::borrow::Cow;
 
 #[derive(Clone, Debug)]
 pub struct Validators<'a> {
-    /// A strong entity tag, with its quotes.
+    /// The file's `ETag`: a strong entity tag, with its quotes.
     pub tag: &'a str,
-    /// `Last-Modified`.
+    /// The file's `Last-Modified`.
     pub modified: HttpDate,
 }
 
@@ -25,14 +25,14 @@ pub struct Conditions<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Send,
-    /// 304: the caller's copy is current.
+    /// Answer 304: the client's copy is current.
     NotModified,
-    /// 412: the file is not the version that the condition names.
+    /// Answer 412: the file does not satisfy `If-Match` or `If-Unmodified-Since`.
     Failed,
 }
 
 impl Conditions<'_> {
-    /// Evaluates all conditions except `If-Range`.
+    /// Evaluates all conditional headers except `If-Range`.
     #[must_use]
     pub fn judge(&self, validators: &Validators<'_>) -> Verdict {
         let Validators { tag, modified } = validators;
@@ -53,8 +53,8 @@ impl Conditions<'_> {
         if has_it { Verdict::NotModified } else { Verdict::Send }
     }
 
-    /// Returns whether the `Range` header applies to this version, by `If-Range`. A date must equal `modified`: callers
-    /// may use one only if it is a strong validator (section 8.8.2.2).
+    /// Returns whether `If-Range` lets `Range` apply to the file with these validators; true without `If-Range`. A date
+    /// must equal `modified`: clients may send a date only if it is a strong validator (section 8.8.2.2).
     #[must_use]
     pub fn range_holds(&self, validators: &Validators<'_>) -> bool {
         match self.if_range.as_deref().map(str::trim) {
@@ -71,20 +71,21 @@ pub fn failed() -> Problem {
     Problem::new(ErrorCode::PreconditionFailed, "The file is not the one that the condition names.")
 }
 
-/// Parses an HTTP date, in any of its three forms.
+/// Parses an HTTP date, in any of its three forms; `None` if malformed.
 fn read(date: &str) -> Option<HttpDate> {
     date.trim().parse().ok()
 }
 
-/// Returns whether an `If-None-Match` names `tag`, the value of an `ETag`: by `*`, or in a list. Weak and strong tags are
-/// equal here (RFC 9110, section 13.1.2). Parsing stops at the first malformed tag.
+/// Returns whether an `If-None-Match` value is `*` or lists the entity tag `tag`. Weak and strong tags compare as equal
+/// (RFC 9110, section 13.1.2). Parsing stops at the first malformed tag.
 #[must_use]
 pub fn names(if_none_match: &str, tag: &str) -> bool {
     let tag = tag.strip_prefix("W/").unwrap_or(tag);
     if_none_match.trim() == "*" || tags(if_none_match).any(|(listed, _)| listed == tag)
 }
 
-/// Returns whether an `If-Match` or `If-Range` names `tag`. A weak tag never does, since it may stand for other bytes.
+/// Returns whether an `If-Match` or `If-Range` value is `*` or lists `tag` as a strong entity tag. Weak tags never
+/// match, since they may stand for other bytes.
 #[must_use]
 pub fn names_strongly(if_match: &str, tag: &str) -> bool {
     if_match.trim() == "*" || tags(if_match).any(|(listed, strength)| listed == tag && strength == Strength::Strong)
@@ -96,7 +97,7 @@ enum Strength {
     Strong,
 }
 
-/// Returns the tags of a list, each in its quotes and without `W/`, up to the first malformed one.
+/// Returns the entity tags of a comma-separated list, with quotes but without `W/`, up to the first malformed one.
 fn tags(list: &str) -> impl Iterator<Item = (&str, Strength)> {
     let mut rest = list;
     std::iter::from_fn(move || {
@@ -125,7 +126,7 @@ mod tests {
         Validators { tag: TAG, modified: AT.parse().unwrap() }
     }
 
-    /// Headers: if-match, if-unmodified-since, if-none-match, if-modified-since.
+    /// Evaluates If-Match, If-Unmodified-Since, If-None-Match, If-Modified-Since (in this order; `""` for none).
     fn judge(texts: [&str; 4]) -> Verdict {
         let [if_match, if_unmodified_since, if_none_match, if_modified_since] =
             texts.map(|text| (!text.is_empty()).then_some(Cow::Borrowed(text)));

@@ -1,21 +1,21 @@
-//! Cross-origin rules: which web pages may call, and the headers that tell their browsers so.
-//! Keys are bearer tokens and no cookie is read, so any page may call by default. Knows neither keys nor paths.
+//! CORS: which web pages may call the API, and the headers that tell this to browsers. Any page may call by default,
+//! since API keys are bearer tokens and cookies are not read.
 
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 use std::fmt;
 
-/// A day.
+/// Seconds for which browsers may cache a preflight response: a day.
 const PREFLIGHT_CACHE_SECONDS: &str = "86400";
 
-/// `*` does not cover `Authorization`, which is therefore named.
+/// Value of `Access-Control-Allow-Headers`. Names `Authorization`, since `*` does not cover it.
 const ALLOWED_HEADERS: &str = "Authorization, Cache-Control, Content-Type, Idempotency-Key, If-Match, If-Modified-Since, If-None-Match, \
                                If-Range, If-Unmodified-Since, Range, Tus-Resumable, Upload-Length, Upload-Metadata, \
                                Upload-Offset, X-HTTP-Method-Override, X-Request-Id, traceparent, tracestate, *";
 
 const ALLOWED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// Response headers that pages may read, beside those that browsers always show.
+/// Response headers that web pages may read in addition to the CORS-safelisted ones.
 const EXPOSED_HEADERS: &str = "Accept-Ranges, Age, Allow, Content-Disposition, Content-Length, Content-Range, ETag, \
                                Idempotency-Replayed, Location, RateLimit, RateLimit-Policy, Retry-After, \
                                Selkie-Media-Id, Selkie-Media-Url, Server-Timing, Tus-Extension, Tus-Max-Size, \
@@ -24,11 +24,11 @@ const EXPOSED_HEADERS: &str = "Accept-Ranges, Age, Allow, Content-Disposition, C
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorsOrigins {
-    /// Empty: any origin.
+    /// The allowed origins; empty if any origin is allowed.
     listed: Vec<Box<str>>,
 }
 
-/// Writes the list as [`CorsOrigins::parse`] reads it.
+/// Formats the setting as [`CorsOrigins::parse`] reads it.
 impl fmt::Display for CorsOrigins {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.listed.is_empty() {
@@ -44,10 +44,10 @@ impl CorsOrigins {
         Self { listed: Vec::new() }
     }
 
-    /// Reads a setting: `*`, or a comma list such as `https://a.example, http://localhost:3000`.
+    /// Parses the setting: `*`, or a comma-separated list such as `https://a.example, http://localhost:3000`.
     ///
     /// # Errors
-    /// `invalid_value`, naming the entry that is no origin.
+    /// `invalid_value` if an entry is not an origin; the message names the entry.
     pub fn parse(setting: &str) -> Result<Self, Problem> {
         if setting.trim() == "*" {
             return Ok(Self::any());
@@ -56,7 +56,7 @@ impl CorsOrigins {
         Ok(Self { listed })
     }
 
-    /// Returns the CORS headers of a response to a request with this `Origin`.
+    /// Returns the CORS headers of the response to a request whose `Origin` header is `origin`.
     pub fn answer_headers<'a>(
         &self,
         origin: Option<&'a str>,
@@ -74,7 +74,7 @@ impl CorsOrigins {
         [allow, expose, vary].into_iter().flatten()
     }
 
-    /// Returns the headers that a preflight response (204, no body) has beside those of every response.
+    /// Returns the headers that only preflight responses (204, no body) have.
     pub fn preflight_headers(&self) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
         [
             ("access-control-allow-methods", ALLOWED_METHODS),
@@ -85,15 +85,15 @@ impl CorsOrigins {
     }
 }
 
-/// Returns whether a request is a browser's preflight, which needs no key. `OPTIONS` without these two headers asks for
-/// a table's metadata. An empty `Origin` counts as none, because some HTTP parsers leave empty headers out.
+/// Returns whether a request is a CORS preflight, which needs no API key. Any other `OPTIONS` is an API request, such
+/// as for a table's metadata. An empty `Origin` counts as missing, because some HTTP parsers drop empty headers.
 #[must_use]
 pub fn is_preflight(method: &str, origin: Option<&str>, access_control_request_method: Option<&str>) -> bool {
     let has_origin = origin.is_some_and(|origin| !origin.is_empty());
     method == "OPTIONS" && has_origin && access_control_request_method.is_some()
 }
 
-/// Parses an origin as browsers send it: lower case, no path.
+/// Parses an origin as browsers send it: `http://` or `https://` and a host, in lower case, without a path.
 fn parse_origin(entry: &str) -> Result<Box<str>, Problem> {
     let host = entry.strip_prefix("https://").or_else(|| entry.strip_prefix("http://"));
     let well_formed = host.is_some_and(|host| {

@@ -1,4 +1,5 @@
-//! Writes the body of a success row by row, in the envelope or as bare NDJSON or CSV. Holds only the current chunk.
+//! Encodes the body of a successful response row by row: as JSON `{"success":true,"payload":…}` (the envelope), bare
+//! NDJSON or CSV. Buffers only the current chunk.
 
 mod keys;
 mod text;
@@ -10,7 +11,7 @@ use crate::format::Format;
 
 const PREFIX: &[u8] = b"{\"success\":true,\"payload\":";
 
-/// The form of an envelope's payload.
+/// The JSON form of `payload` in a response's envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// `"payload":[{…},{…}]`
@@ -21,16 +22,16 @@ pub enum Shape {
     Sets,
 }
 
-/// Members of an envelope beside its payload. Formats without an envelope leave them out: see [`Format::has_trailer`].
+/// Members of the envelope after `payload`. Left out in formats without an envelope: see [`Format::has_trailer`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trailer {
-    /// Number of records on all pages.
+    /// The member `count`: the number of records on all pages. Left out if `None`.
     pub count: Option<u64>,
-    /// Cursor of the next page.
+    /// The member `next`: the cursor of the next page. Left out if `None`.
     pub next: Option<String>,
 }
 
-/// Encodes an answer row by row.
+/// Encodes a response's body row by row.
 #[derive(Debug)]
 pub struct Encoder {
     out: Vec<u8>,
@@ -42,7 +43,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Begins an envelope, with an initial buffer of `capacity` bytes.
+    /// Creates an encoder for the JSON envelope, with a buffer of `capacity` bytes.
     #[must_use]
     pub fn begin(shape: Shape, capacity: usize) -> Self {
         let mut out = Vec::with_capacity(capacity);
@@ -53,7 +54,8 @@ impl Encoder {
         Self::with(out, Format::Envelope, shape)
     }
 
-    /// Begins an answer in any format. `keys` name the cells of all rows; formats without an envelope ignore `shape`.
+    /// Creates an encoder for any format, with a buffer of `capacity` bytes. CSV begins with a header row made of
+    /// `keys`; formats without an envelope ignore `shape`.
     #[must_use]
     pub fn begin_as(format: Format, shape: Shape, keys: &ColumnLabels, capacity: usize) -> Self {
         if format == Format::Envelope {
@@ -85,9 +87,8 @@ impl Encoder {
         self.rows_in_set = 0;
     }
 
-    /// Writes one row. `write` is called for each cell and appends its text in the answer's format (nothing for a NULL
-    /// in CSV); `is_null` returns whether a cell is NULL, and is called for the `presence` cells of nested objects
-    /// only.
+    /// Writes one row. Calls `write` with the index of each cell to append the cell's text in the response's format
+    /// (nothing for a NULL in CSV), and `is_null` with the `presence` index of each nested object.
     #[inline]
     pub fn row(
         &mut self,
@@ -112,7 +113,7 @@ impl Encoder {
         self.rows_in_set += 1;
     }
 
-    /// Number of bytes written and not yet taken.
+    /// Returns the number of encoded bytes that [`Encoder::take`] has not returned yet.
     #[must_use]
     pub fn len(&self) -> usize {
         self.out.len()
@@ -128,7 +129,7 @@ impl Encoder {
         self.rows
     }
 
-    /// Returns the bytes written so far and continues in a new buffer of the same capacity.
+    /// Returns the bytes encoded so far, and continues in a new buffer of the same capacity.
     pub fn take(&mut self) -> Vec<u8> {
         let room = self.out.capacity();
         std::mem::replace(&mut self.out, Vec::with_capacity(room))
@@ -139,14 +140,14 @@ impl Encoder {
         self.sets
     }
 
-    /// Ends the answer and returns its last bytes. [`Shape::Sets`] with a single set becomes that set's rows; this is
-    /// possible only if no bytes were taken before.
+    /// Ends the response's body and returns its remaining bytes. [`Shape::Sets`] with a single set becomes
+    /// [`Shape::Rows`], unless [`Encoder::take`] was called before.
     #[must_use]
     pub fn finish(self) -> Vec<u8> {
         self.finish_with(&Trailer::default())
     }
 
-    /// Ends the answer as [`Encoder::finish`] does, with `trailer` after the payload.
+    /// Ends the response's body as [`Encoder::finish`] does, with `trailer` after the payload.
     #[must_use]
     pub fn finish_with(mut self, trailer: &Trailer) -> Vec<u8> {
         if !self.format.has_trailer() {
@@ -179,7 +180,7 @@ fn end_with(out: &mut Vec<u8>, trailer: &Trailer) {
     out.push(b'}');
 }
 
-/// Appends one row as a JSON object; the arguments are those of [`Encoder::row`].
+/// Appends one row to `out` as a JSON object. The other arguments are those of [`Encoder::row`].
 #[inline]
 pub fn write_object(
     out: &mut Vec<u8>,
@@ -221,13 +222,13 @@ fn write_line(out: &mut Vec<u8>, keys: &ColumnLabels, mut write: impl FnMut(usiz
     out.extend_from_slice(b"\r\n");
 }
 
-/// Returns an envelope around a payload that is JSON text.
+/// Returns `{"success":true,"payload":…}` with `payload`, which must be JSON.
 #[must_use]
 pub fn success(payload: &[u8]) -> Vec<u8> {
     success_with(payload, &Trailer::default())
 }
 
-/// Returns an envelope around a payload that is JSON text, with `trailer` after the payload.
+/// Returns `{"success":true,"payload":…}` with `payload`, which must be JSON, and the members of `trailer`.
 #[must_use]
 pub fn success_with(payload: &[u8], trailer: &Trailer) -> Vec<u8> {
     let mut out = Vec::with_capacity(payload.len() + 32);

@@ -1,5 +1,5 @@
-//! The errors that callers see: [`ErrorCode`] is the stable vocabulary, [`Problem`] one occurrence.
-//! Knows nothing of where a problem comes from: each stage converts its own errors to a `Problem` in one place.
+//! The errors that API callers see: [`ErrorCode`] is the stable vocabulary, [`Problem`] one occurrence. Each module
+//! converts its own errors to a `Problem` in one place.
 
 use crate::limits::IDENTIFIER_MAX_CHARS;
 use crate::rate::Allowance;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Response header by which an origin names what it can't reach, so that the edge tries another origin.
+/// Response header by which an origin tells the edge what it can't reach, so that the edge tries another origin.
 pub const UNAVAILABLE_HEADER: &str = "x-selkie-unavailable";
 
 /// Value of [`UNAVAILABLE_HEADER`] if the origin can't reach MariaDB.
@@ -33,7 +33,7 @@ macro_rules! codes {
                 match self { $(ErrorCode::$variant => $status,)* }
             }
 
-            /// Returns the seconds to wait; `None` if retrying the same request can't succeed.
+            /// Returns the default of `Retry-After` in seconds; `None` if retrying the same request can't succeed.
             #[must_use]
             pub const fn retry_after_seconds(self) -> Option<u32> {
                 match self { $(ErrorCode::$variant => $retry,)* }
@@ -47,27 +47,26 @@ codes! {
     InvalidRequest = "invalid_request", 400, None;
     /// The body is not JSON, or nests too deep.
     InvalidJson = "invalid_json", 400, None;
-    /// A query option is unknown, repeated or of the wrong form.
+    /// A query option is unknown, repeated or invalid, or a header is not supported for this request.
     InvalidQueryOption = "invalid_query_option", 400, None;
-    /// A condition (`query`, `updateKeyValues`, `deleteKeyValues`) can't be understood.
+    /// A condition (`query`, `updateKeyValues`, `deleteKeyValues`) is malformed or exceeds a limit.
     InvalidFilter = "invalid_filter", 400, None;
-    /// The body is JSON of the wrong shape.
+    /// The body is well-formed, but not what the operation expects.
     InvalidBody = "invalid_body", 400, None;
     UnknownField = "unknown_field", 400, None;
     InvalidIdentifier = "invalid_identifier", 400, None;
-    /// MariaDB refused the statement's text.
     SqlError = "sql_error", 400, None;
     FulltextIndexMissing = "fulltext_index_missing", 400, None;
-    /// The bytes of an upload are not of the declared type.
+    /// An uploaded file is empty, not valid base64, or not of the declared type.
     InvalidMedia = "invalid_media", 400, None;
     MissingKey = "missing_key", 401, None;
-    /// The key is malformed or not signed by this installation.
+    /// The API key is malformed or not signed by this installation.
     InvalidKey = "invalid_key", 401, None;
     ExpiredKey = "expired_key", 401, None;
     RevokedKey = "revoked_key", 401, None;
-    /// A read-only key asked for something that changes data.
+    /// The request needs an API key with full access, but carries a read-only key.
     FullAccessRequired = "full_access_required", 403, None;
-    /// MariaDB denied the project's account the right.
+    /// MariaDB's grants forbid the statement, or a web page sent a full-access key.
     PermissionDenied = "permission_denied", 403, None;
     RouteNotFound = "route_not_found", 404, None;
     /// The database does not exist, or belongs to another project.
@@ -77,50 +76,46 @@ codes! {
     MediaNotFound = "media_not_found", 404, None;
     MethodNotAllowed = "method_not_allowed", 405, None;
     DuplicateKey = "duplicate_key", 409, None;
-    /// A foreign key constraint forbids the change.
     ForeignKeyViolation = "foreign_key_violation", 409, None;
-    /// A trigger or procedure refused with SIGNAL.
+    /// A trigger or stored procedure raised an error with SIGNAL.
     RejectedByDatabase = "rejected_by_database", 409, None;
-    /// The folder has a medium of that name.
+    /// The folder already has a file of that name.
     MediaExists = "media_exists", 409, None;
-    /// A deadlock, also after one automatic retry.
+    /// MariaDB reported a deadlock, again after one automatic retry.
     Deadlock = "deadlock", 409, Some(1);
-    /// The first request with this idempotency key is still running.
+    /// The first request with this `Idempotency-Key` is still running.
     IdempotencyInProgress = "idempotency_in_progress", 409, Some(1);
-    /// A chunk of a resumable upload whose `Upload-Offset` is not the upload's current offset.
+    /// The `Upload-Offset` of a chunk is not the resumable upload's current offset.
     UploadOffsetMismatch = "upload_offset_mismatch", 409, None;
-    /// A file is not the version that the condition (`If-Match`, …) names.
+    /// A file does not satisfy `If-Match` or another condition, or the client's tus version is not supported.
     PreconditionFailed = "precondition_failed", 412, None;
     BodyTooLarge = "body_too_large", 413, None;
     UriTooLong = "uri_too_long", 414, None;
     UnsupportedMediaType = "unsupported_media_type", 415, None;
-    /// The requested range lies outside the file.
     RangeNotSatisfiable = "range_not_satisfiable", 416, None;
     InvalidValue = "invalid_value", 422, None;
-    /// The idempotency key was used with another request body.
+    /// The `Idempotency-Key` was used before for a request with another table, option or body.
     IdempotencyMismatch = "idempotency_mismatch", 422, None;
     /// Another request is writing to the resumable upload.
     UploadLocked = "upload_locked", 423, Some(1);
     RateLimited = "rate_limited", 429, Some(1);
-    /// The request has more or longer headers than allowed.
     HeadersTooLarge = "headers_too_large", 431, None;
-    /// A bug or fault of Selkie; the log has its cause under the request id.
+    /// A fault of Selkie itself; the log has its cause under the request id.
     Internal = "internal", 500, None;
-    /// The origin's response is not an envelope.
+    /// The response from the origin's address is not Selkie's.
     BadOriginAnswer = "bad_origin_answer", 502, Some(1);
     OriginUnreachable = "origin_unreachable", 502, Some(2);
-    /// Every origin failed shortly before, so that none is tried.
+    /// All origins failed, just now or shortly before.
     OriginUnavailable = "origin_unavailable", 503, Some(1);
     DatabaseUnavailable = "database_unavailable", 503, Some(2);
-    /// A queue or a limit of concurrent work is full.
+    /// A queue is full, or a limit of concurrent work is reached.
     Overloaded = "overloaded", 503, Some(1);
-    /// MariaDB's lock wait timed out.
+    /// A statement waited too long for a lock in MariaDB.
     LockTimeout = "lock_timeout", 503, Some(1);
     /// The media store can't be reached or timed out.
     StorageUnavailable = "storage_unavailable", 503, Some(2);
     QueryTimeout = "query_timeout", 504, None;
     OriginTimeout = "origin_timeout", 504, Some(1);
-    /// The media store is full.
     StorageFull = "storage_full", 507, None;
 }
 
@@ -138,13 +133,13 @@ impl Serialize for ErrorCode {
     }
 }
 
-/// Details of an error, for callers.
+/// The member `details` of an error response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Details {
-    /// MariaDB's error, if MariaDB refused.
+    /// MariaDB's error; `None` if the error is not MariaDB's.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Refusal>,
-    /// Index of the failed operation in its batch.
+    /// Index of the failed operation of a `/batch`; `None` for other requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<usize>,
 }
@@ -152,12 +147,12 @@ pub struct Details {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Refusal {
-    /// For example 1062.
+    /// MariaDB's error number, such as 1062.
     pub errno: u16,
     pub sql_state: String,
 }
 
-/// One error, ready for the caller. Contains no secret, path or SQL of Selkie's own.
+/// An error response. What callers see of it contains no secret, file path or SQL that Selkie generated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     inner: Box<Inner>,
@@ -206,7 +201,6 @@ impl Problem {
         self
     }
 
-    /// Adds a hint how to fix the request.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.inner.hint = Some(hint.into());
@@ -229,7 +223,7 @@ impl Problem {
         self
     }
 
-    /// Adds the index of the operation in its batch to the details, and to the message unless a trigger wrote that.
+    /// Adds the index of a `/batch`'s failed operation to the details, and to the message unless a trigger wrote it.
     #[must_use]
     pub fn in_operation(mut self, at: usize) -> Self {
         if self.inner.code != ErrorCode::RejectedByDatabase {
@@ -246,15 +240,14 @@ impl Problem {
         self
     }
 
-    /// Adds the remaining rate limit, and when it is renewed, as headers.
+    /// Adds the headers `RateLimit-Policy`, `RateLimit` and `Retry-After` of an exceeded rate limit.
     #[must_use]
     pub fn with_allowance(mut self, allowance: Allowance) -> Self {
         self.inner.allowance = Some(allowance);
         self.with_retry_after(allowance.seconds())
     }
 
-    /// Sets `Retry-After`, if a better value is known than the code's usual one. Ignored for codes that are not
-    /// retryable.
+    /// Sets `Retry-After` in seconds, instead of the code's default. Ignored for codes that are not retryable.
     #[must_use]
     pub fn with_retry_after(mut self, seconds: u32) -> Self {
         self.inner.retry_after_seconds = Some(seconds);
@@ -281,7 +274,7 @@ impl Problem {
         self.inner.hint.as_deref()
     }
 
-    /// Returns the cause for the log; never sent to callers.
+    /// Returns the cause, which is logged but never sent to callers.
     #[must_use]
     pub fn cause(&self) -> Option<&str> {
         self.inner.cause.as_deref()
@@ -315,7 +308,7 @@ impl Problem {
             .chain(allowance.map(|(name, value)| (name, Cow::Owned(value))))
     }
 
-    /// Returns the envelope: `{"success":false,"payload":null,"error":{…}}`.
+    /// Returns the response's body: `{"success":false,"payload":null,"error":{…}}`.
     #[must_use]
     pub fn to_json(&self, request_id: &str) -> Vec<u8> {
         let envelope = Envelope {
@@ -366,7 +359,7 @@ impl std::error::Error for Problem {}
 /// Returns the name most similar to `wanted`, for a hint; `None` if none is similar.
 #[must_use]
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Comparing takes time and memory of the product of both lengths; a text of megabytes resembles no name.
+    // Time and memory of a comparison grow with the product of both lengths, and no name is longer than this.
     if wanted.chars().nth(IDENTIFIER_MAX_CHARS).is_some() {
         return None;
     }

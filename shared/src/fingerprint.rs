@@ -1,12 +1,12 @@
-//! A collision-resistant cache key for a parsed value: two values of one type have the same only if they mean the same.
-//! [`std::hash::Hash`] is fed to SHA-256. Values of two types may share a fingerprint. It differs between targets and
-//! versions: never store it permanently.
+//! Collision-resistant cache keys for parsed values: SHA-256 of what [`std::hash::Hash`] writes. Two values of one type
+//! have the same fingerprint only if they mean the same; values of two types may share one. Fingerprints differ between
+//! targets and versions: never store them permanently.
 
 use sha2::{Digest, Sha256};
 use std::collections::BinaryHeap;
 use std::hash::{Hash, Hasher};
 
-/// SHA-256 of what a value's [`Hash`] writes.
+/// SHA-256 of the bytes that a value's [`Hash`] implementation writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint([u8; 32]);
 
@@ -27,9 +27,9 @@ impl Fingerprint {
     }
 }
 
-/// Hashes items regardless of their order.
+/// Hashes `items` so that their order doesn't matter.
 pub(crate) fn unordered<T: Hash, H: Hasher>(items: &[T], state: &mut H) {
-    // A heap adds less code to the worker than a sort.
+    // A heap adds less code to the edge's wasm than a sort.
     let prints: BinaryHeap<Fingerprint> = items.iter().map(Fingerprint::of).collect();
     prints.into_sorted_vec().hash(state);
 }
@@ -41,7 +41,7 @@ impl Hasher for Sink {
         self.0.update(bytes);
     }
 
-    /// Only hash tables call it.
+    /// Returns 0, since only hash tables call `finish`.
     fn finish(&self) -> u64 {
         0
     }
@@ -71,7 +71,7 @@ mod tests {
         impl Hash for Nothing {
             fn hash<H: Hasher>(&self, _: &mut H) {}
         }
-        // The SHA-256 of no bytes.
+        // The SHA-256 of empty input.
         let expected = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(Fingerprint::of(&Nothing).to_hex(), expected);
     }

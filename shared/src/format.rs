@@ -1,20 +1,20 @@
-//! The format of an answer's rows, by the `Accept` header. Errors are always in the envelope.
+//! The format of the rows in a response, chosen by the `Accept` header. Errors are always JSON, in the envelope.
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// JSON in the envelope.
+    /// JSON in the envelope `{"success":true,"payload":…}`.
     #[default]
     Envelope,
     /// CSV (RFC 4180) with a header row.
     Csv,
-    /// One JSON object a line.
+    /// One JSON object per line (`application/x-ndjson`).
     NdJson,
 }
 
 impl Format {
-    /// Returns the format that a caller prefers (RFC 9110, section 12.5.1). A format without an envelope must be named,
-    /// with a greater weight than JSON or its wildcards; against a wildcard, the same weight is enough. The envelope is
-    /// the default, also if the caller accepts none of the formats.
+    /// Returns the format that an `Accept` header prefers (RFC 9110, section 12.5.1). CSV or NDJSON must be named, with
+    /// a greater weight than `application/json`, or at least the weight of a wildcard. The default is
+    /// [`Format::Envelope`], also if `Accept` allows none of the formats.
     #[must_use]
     pub fn from_accept(accept: Option<&str>) -> Self {
         let mut json = Wish::default();
@@ -23,7 +23,7 @@ impl Format {
             match range.wanted {
                 Wanted::Json => json.exact = json.exact.max(Some(range.weight)),
                 Wanted::Wildcard => json.wildcard = json.wildcard.max(range.weight),
-                // Of two with the same weight, the one that is named first.
+                // Of two formats with the same weight, the one that is named first.
                 Wanted::Bare(format) if range.weight > best.1 => best = (format, range.weight),
                 Wanted::Bare(_) => {}
             }
@@ -40,17 +40,17 @@ impl Format {
         }
     }
 
-    /// Returns whether the format can hold `count` and `next` beside the rows.
+    /// Returns whether the format can contain `count` and `next` after the rows.
     #[must_use]
     pub const fn has_trailer(self) -> bool {
         matches!(self, Self::Envelope)
     }
 }
 
-/// A weight of 1, in thousandths.
+/// The largest weight, `q=1`, in thousandths.
 const WEIGHT_MAX: u16 = 1000;
 
-/// One entry of an `Accept` header that matches a format.
+/// An entry of an `Accept` header that matches a supported format.
 struct Range {
     wanted: Wanted,
     weight: u16,
@@ -60,7 +60,7 @@ struct Range {
 enum Wanted {
     Json,
     Bare(Format),
-    /// A range that JSON matches.
+    /// `*/*` or `application/*`, which JSON matches.
     Wildcard,
 }
 
@@ -75,7 +75,7 @@ const NAMES: [(&str, Wanted); 7] = [
 ];
 
 impl Range {
-    /// Returns `None` for another type, and for a variant that is never sent, such as CSV without its header row.
+    /// Parses an entry of `Accept`; `None` for a type or variant that is never sent, such as CSV without a header row.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let media_type = parts.next()?;
@@ -97,7 +97,7 @@ impl Range {
     }
 }
 
-/// The weights of JSON, by name and by wildcard.
+/// The weights that `Accept` gives to JSON, in thousandths: by its own name, if listed, and by wildcards.
 #[derive(Default)]
 struct Wish {
     exact: Option<u16>,
@@ -105,7 +105,7 @@ struct Wish {
 }
 
 impl Wish {
-    /// The more specific range decides, even with a smaller weight.
+    /// Returns whether JSON is preferred to a format of weight `other`. JSON's own entry overrules wildcards.
     fn is_preferred_to(&self, other: u16) -> bool {
         match self.exact {
             Some(weight) => weight >= other,
@@ -114,7 +114,7 @@ impl Wish {
     }
 }
 
-/// Parses `0.8` as 800. An invalid weight counts as the smallest above 0.
+/// Parses a weight as thousandths: `0.8` is 800. An invalid weight counts as 1, the smallest above 0.
 fn parse_weight(text: &str) -> u16 {
     let thousandths = |text: &str| -> Option<u16> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));

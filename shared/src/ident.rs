@@ -1,5 +1,5 @@
-//! Names of projects, databases, tables and fields, checked by their syntax.
-//! Whether a name exists, the origin's catalogue says. Quoting is the task of `origin/src/query/sql/builder.rs` alone.
+//! Names of projects, databases, tables and fields, checked by their syntax. The origin's catalogue checks whether a
+//! name exists; only `origin/src/query/sql/builder.rs` quotes names for SQL.
 
 use crate::error::{ErrorCode, Problem};
 use crate::limits::{IDENTIFIER_MAX_CHARS, PROJECT_NAME_MAX_CHARS};
@@ -24,8 +24,8 @@ fn check(kind: &str, name: &str) -> Result<(), Problem> {
     Err(Problem::new(ErrorCode::InvalidIdentifier, format!("The {kind} name {} {fault}.", shown(name))))
 }
 
-/// Returns a name as messages and hints show it: in double quotes, shortened to 80 characters. Letters and marks of
-/// all scripts stand as they are; quotes, backslashes, and what would break or reorder the line are escaped.
+/// Formats a name for error messages: in double quotes, cut to 80 characters. Letters and marks of all scripts stay as
+/// they are; quotes, backslashes and characters that would break or reorder the line are escaped.
 #[must_use]
 pub fn shown(name: &str) -> String {
     const SHOWN_MAX_CHARS: usize = 80;
@@ -47,8 +47,8 @@ pub fn shown(name: &str) -> String {
     text
 }
 
-/// Whether a character ends a line or changes the direction of the text after it (Unicode's bidirectional controls),
-/// so that a name could make the rest of a message read as something else.
+/// Returns whether a character ends a line or changes the direction of the text after it (Unicode's bidirectional
+/// controls), so that a name could disguise the rest of a message.
 fn breaks_lines(c: char) -> bool {
     matches!(
         c,
@@ -63,8 +63,10 @@ macro_rules! identifier {
         pub struct $type(Box<str>);
 
         impl $type {
+            /// Checks the name by MariaDB's rules for quoted identifiers.
+            ///
             /// # Errors
-            /// `invalid_identifier` if MariaDB allows no such name.
+            /// `invalid_identifier` if the name breaks them.
             pub fn parse(name: &str) -> Result<Self, Problem> {
                 check($kind, name)?;
                 Ok(Self(name.into()))
@@ -91,20 +93,20 @@ macro_rules! identifier {
 }
 
 identifier!(
-    /// A database (schema) of MariaDB.
+    /// The name of a MariaDB database (schema).
     DatabaseName, "database"
 );
 identifier!(
-    /// A table or view.
+    /// The name of a table or view.
     TableName, "table"
 );
 identifier!(
-    /// A field (column) of a table.
+    /// The name of a field (column) of a table.
     FieldName, "field"
 );
 
 impl TableName {
-    /// The table in which a database stores the receipts of idempotent inserts.
+    /// The table, one per database, that records inserts with an `Idempotency-Key`.
     pub const RECEIPTS: &str = "selkie_receipts";
 
     /// Returns whether this is one of Selkie's own tables, which the API hides.
@@ -124,14 +126,16 @@ impl DatabaseName {
     }
 }
 
-/// A project: 1 to 32 lower-case letters, digits and inner hyphens. It contains no underscore, so that the grant
-/// pattern `<project>\_%` of one project never covers another's databases.
+/// The name of a project (tenant): 1 to 32 lower-case letters, digits and inner hyphens. Contains no underscore, so
+/// that the grant pattern `<project>\_%` of one project never covers another's databases.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProjectName(Box<str>);
 
 impl ProjectName {
+    /// Checks the name.
+    ///
     /// # Errors
-    /// `invalid_identifier` if the name breaks the rule above.
+    /// `invalid_identifier` unless the name is 1 to 32 lower-case letters, digits and inner hyphens.
     pub fn parse(name: &str) -> Result<Self, Problem> {
         let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         let well_formed = (1..=PROJECT_NAME_MAX_CHARS).contains(&name.len())

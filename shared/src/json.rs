@@ -1,6 +1,5 @@
-//! Request JSON: exact numbers, no duplicate keys, bounded depth.
-//! [`Value`] keeps the text of numbers, lists and objects as written. Lists and objects are parsed only on demand, so
-//! that a value for a JSON column is never re-encoded.
+//! Parses request JSON: exact numbers, no duplicate keys, bounded depth. [`Value`] keeps numbers, lists and objects as
+//! text, and parses lists and objects only on demand, so that a value for a JSON column is never re-encoded.
 
 pub(crate) mod lexer;
 mod parts;
@@ -45,10 +44,10 @@ impl Value {
         }
     }
 
-    /// Reads a JSON text that serde_json has checked.
+    /// Parses a JSON value that serde_json has validated.
     ///
     /// # Errors
-    /// serde_json's message of a string that holds half of a surrogate pair, which its check lets pass.
+    /// serde_json's message for a lone surrogate such as `"\ud800"`, which its validation accepts.
     pub(crate) fn of(text: &str) -> Result<Self, serde_json::Error> {
         Ok(match text.as_bytes() {
             [b'[', ..] => Self::List(text.into()),
@@ -103,10 +102,10 @@ impl<'de> Deserialize<'de> for Borrowed<'de> {
     }
 }
 
-/// Returns the string of a JSON text that serde_json has checked.
+/// Decodes a JSON string that serde_json has validated.
 ///
 /// # Errors
-/// serde_json's message, if the string holds half of a surrogate pair.
+/// serde_json's message for a lone surrogate such as `"\ud800"`, which its validation accepts.
 pub(crate) fn string(text: &str) -> Result<Cow<'_, str>, serde_json::Error> {
     match text.as_bytes() {
         // Without a backslash, the text is the string.
@@ -121,11 +120,11 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// Checks a JSON text before it is parsed: UTF-8, and at most [`JSON_NESTING_MAX_LEVELS`] levels. Skips a byte-order
-/// mark.
+/// Checks before parsing that a body is UTF-8 and nests at most [`JSON_NESTING_MAX_LEVELS`] levels. Returns it as text
+/// without a byte-order mark.
 ///
 /// # Errors
-/// `invalid_json`.
+/// `invalid_json` for other encodings or deeper nesting.
 pub fn check(body: &[u8]) -> Result<&str, Problem> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     let text = std::str::from_utf8(body).map_err(|fault| {
@@ -141,7 +140,7 @@ pub fn check(body: &[u8]) -> Result<&str, Problem> {
     Ok(text)
 }
 
-/// Returns the depth of brackets outside of strings.
+/// Returns the greatest depth of brackets outside of strings.
 fn nesting(text: &[u8]) -> usize {
     let (mut depth, mut deepest, mut at) = (0usize, 0usize, 0);
     while let Some(byte) = text.get(at) {
@@ -173,16 +172,16 @@ fn string_end(text: &[u8], mut at: usize) -> usize {
     text.len()
 }
 
-/// Parses the members of an object, in order.
+/// Parses the members of a JSON object, in order.
 ///
 /// # Errors
-/// serde_json's message, or one that names a repeated key.
+/// serde_json's message, also for a repeated key or more than [`JSON_MEMBERS_MAX_COUNT`] keys.
 pub fn members(text: &str) -> Result<Vec<(Cow<'_, str>, Value)>, serde_json::Error> {
     serde_json::from_str::<Members<'_, _>>(text).map(|members| members.0)
 }
 
-/// Parses the items of a list, in order. Of a list with more than `most` items only `most` + 1 are returned, which the
-/// caller must refuse; all of a list of megabytes would take twenty times its text.
+/// Parses the items of a JSON list, in order, but at most `most` + 1 of them, so that the caller can refuse a longer
+/// list. Parsed items take up to twenty times the memory of their text.
 pub fn items(text: &str, most: usize) -> Result<Vec<Value>, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let items = Items { most }.deserialize(&mut deserializer)?;
@@ -190,7 +189,7 @@ pub fn items(text: &str, most: usize) -> Result<Vec<Value>, serde_json::Error> {
     Ok(items)
 }
 
-/// Returns the number of commas outside of strings: no list or object in the text has more parts than that plus one.
+/// Returns the number of commas outside of strings. Any list or object in the text has at most one part more than that.
 #[must_use]
 pub fn commas(text: &str) -> usize {
     let (mut count, mut in_string, mut escaped) = (0, false, false);
@@ -206,7 +205,6 @@ pub fn commas(text: &str) -> usize {
     count
 }
 
-/// Parses one value of any kind.
 pub fn value(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
@@ -263,7 +261,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Members<'de, V> {
     }
 }
 
-/// Up to this number of keys, comparing one by one is quicker than a hash set.
+/// Number of keys up to which comparing one by one is faster than a hash set.
 const FEW_KEYS: usize = 16;
 
 fn is_repeated<'a, V>(members: &[(Cow<'a, str>, V)], seen: &mut HashSet<Cow<'a, str>>, key: &str) -> bool {
@@ -308,14 +306,14 @@ impl<'de> Visitor<'de> for Items {
 /// Parses a request body that must be one JSON object.
 ///
 /// # Errors
-/// `invalid_json` if the body is not JSON, `invalid_body` if it is not an object or repeats a key.
+/// `invalid_json` if the body is not JSON; `invalid_body` if it is not an object, repeats a key or has too many keys.
 pub fn body_members<'a, V: Deserialize<'a>>(body: &'a [u8]) -> Result<Vec<(Cow<'a, str>, V)>, Problem> {
     let text = check(body)?;
     let members = serde_json::from_str::<Members<'_, V>>(text);
     members.map(|members| members.0).map_err(|fault| body_problem(text, &fault))
 }
 
-/// Beginnings of serde_json's messages for half of a surrogate pair.
+/// Beginnings of serde_json's messages for lone surrogates.
 const SURROGATE_FAULTS: [&str; 2] = ["lone leading surrogate in hex escape", "unexpected end of hex escape"];
 
 /// Returns `invalid_json` for text that is not JSON, and `invalid_body` for JSON of the wrong shape.
@@ -327,7 +325,7 @@ fn body_problem(text: &str, fault: &serde_json::Error) -> Problem {
     if let Err(syntax) = serde_json::from_str::<IgnoredAny>(text) {
         return malformed(&syntax.to_string());
     }
-    // `IgnoredAny` accepts lone surrogates, and `members` those in nested values, which stay text.
+    // `IgnoredAny` accepts lone surrogates; `members` accepts them in nested values only, which it does not decode.
     let is_half = members(text).is_err_and(|fault| {
         let fault = fault.to_string();
         SURROGATE_FAULTS.iter().any(|half| fault.starts_with(half))

@@ -1,5 +1,5 @@
-//! Keys: JWTs that the installation signed with Ed25519, and the [`Principal`] that a verified key proves.
-//! Knows neither a clock (`now` is a parameter) nor which keys are revoked: only the origin can look that up.
+//! API keys: JWTs that the installation signed with Ed25519, and the [`Principal`] that a verified key proves. Doesn't
+//! check whether a key is revoked: only the origin knows that.
 
 mod cache;
 mod crypto;
@@ -25,13 +25,13 @@ const ISSUER: &str = "selkie";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
-    /// Everything in the key's project.
+    /// Reading and changing everything in the key's project.
     Full,
     Read,
 }
 
 impl Access {
-    /// `"full"` or `"read"`, as in the claim `acc` and on the command line.
+    /// Returns `"full"` or `"read"`, as in the claim `acc` and on the command line.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ impl FromStr for Access {
     }
 }
 
-/// The claims of a token, not verified: only [`verify`] makes a [`Principal`] of them.
+/// The unverified claims of a token. [`verify`] checks them and returns a [`Principal`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
     iss: String,
@@ -76,7 +76,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Makes the claims of a new key. `key_id` is a UUIDv7; times are seconds since 1970.
+    /// Creates the claims of a new API key. `key_id` must be a UUIDv7; times are seconds since 1970.
     #[must_use]
     pub fn new(key_id: Uuid, project: &ProjectName, access: Access, issued_at: u64, expires_at: Option<u64>) -> Self {
         Self {
@@ -89,7 +89,8 @@ impl Claims {
         }
     }
 
-    /// Returns the principal of claims whose signature was verified; `None` if this installation issues no such claims.
+    /// Converts claims whose signature was verified; `None` if the issuer, key id or project name is invalid, or `iat`
+    /// is more than [`CLOCK_SKEW_MAX_SECONDS`] after `now`.
     fn into_principal(self, now: u64) -> Option<Principal> {
         let key_id = Uuid::try_parse(&self.sub).ok().filter(|id| {
             // Ids are compared as text elsewhere, so only one spelling is valid.
@@ -104,7 +105,7 @@ impl Claims {
     }
 }
 
-/// The caller, proven by a signature. Cheap to clone. The key may have been revoked.
+/// The caller of a request, proven by the signature of an API key, which may have been revoked since. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     key_id: Uuid,
@@ -114,7 +115,7 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// A UUIDv7.
+    /// Returns the id of the API key, a UUIDv7.
     #[must_use]
     pub fn key_id(&self) -> Uuid {
         self.key_id
@@ -130,16 +131,16 @@ impl Principal {
         self.access
     }
 
-    /// The first second since 1970 at which the key is invalid; `None` if it never expires.
+    /// Returns the second since 1970 from which on the key is invalid; `None` if it never expires.
     #[must_use]
     pub fn expires_at(&self) -> Option<u64> {
         self.expires_at
     }
 
-    /// Checks at `now` (seconds since 1970) that a cached principal has not expired.
+    /// Checks that the API key has not expired at `now` (seconds since 1970).
     ///
     /// # Errors
-    /// `expired_key` from the second of `exp` on.
+    /// `expired_key` if `now` is at or after the key's `exp`.
     pub fn check_lifetime(&self, now: u64) -> Result<(), Problem> {
         match self.expires_at {
             Some(end) if now >= end => Err(Problem::new(ErrorCode::ExpiredKey, "The key's lifetime is over.")
@@ -149,24 +150,25 @@ impl Principal {
     }
 }
 
-/// Verifies an `Authorization` header: `Bearer <key>` in any case, or only `<key>`. `now` is in seconds since 1970.
+/// Verifies an `Authorization` header: `Bearer <key>`, with the scheme in any case, or only `<key>`. `now` is in
+/// seconds since 1970.
 ///
 /// # Errors
-/// `missing_key` for none or an empty one; `expired_key` from the second of `exp` on; `invalid_key` for anything else
-/// that this installation did not sign.
+/// `missing_key` without a key; `expired_key` if `now` is at or after `exp`; `invalid_key` if the key is malformed or
+/// was not signed by this installation.
 pub fn verify(authorization: Option<&str>, keys: &KeySet, now: u64) -> Result<Principal, Problem> {
     Token::from_header(authorization)?.verify(keys, now)
 }
 
-/// The token of an `Authorization` header, not verified; bounded in length.
+/// The unverified token of an `Authorization` header, at most [`AUTHORIZATION_MAX_BYTES`] long.
 #[derive(Clone, Copy)]
 pub struct Token<'a>(&'a str);
 
 impl<'a> Token<'a> {
-    /// Takes the token out of the header.
+    /// Extracts the token from an `Authorization` header.
     ///
     /// # Errors
-    /// `missing_key`, or `invalid_key` for one that is too long or of another scheme.
+    /// `missing_key` without a token; `invalid_key` if the header is too long, or has another scheme than `Bearer`.
     pub fn from_header(authorization: Option<&'a str>) -> Result<Self, Problem> {
         let header = authorization.unwrap_or_default();
         if header.len() > AUTHORIZATION_MAX_BYTES {
@@ -196,7 +198,7 @@ impl<'a> Token<'a> {
     /// Verifies the token, which takes about 0.1 ms: cache the principal under [`Token::digest`].
     ///
     /// # Errors
-    /// Those of [`verify`], except `missing_key`.
+    /// `invalid_key` or `expired_key`, as [`verify`] does.
     pub fn verify(self, keys: &KeySet, now: u64) -> Result<Principal, Problem> {
         let claims = keys.open(self.0).ok_or_else(foreign)?;
         let principal = claims.into_principal(now).ok_or_else(foreign)?;
@@ -205,7 +207,7 @@ impl<'a> Token<'a> {
     }
 }
 
-/// Returns the index of the first blank.
+/// Returns the index of the first space or tab; `None` without one.
 fn blank(text: &str) -> Option<usize> {
     memchr::memchr2(b' ', b'\t', text.as_bytes())
 }
@@ -218,7 +220,7 @@ fn invalid(message: &'static str) -> Problem {
     Problem::new(ErrorCode::InvalidKey, message)
 }
 
-/// One message for every kind of forgery, so that a forger learns nothing.
+/// Returns the same `invalid_key` problem for every kind of forgery, so that a forger learns nothing.
 fn foreign() -> Problem {
     invalid("The key is malformed or was not signed by this installation.")
 }

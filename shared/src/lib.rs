@@ -1,17 +1,17 @@
-//! The code that edge and origin share. A request passes through it in this order:
+//! The code shared by the edge (a Cloudflare worker) and the origin (the server). A request passes in this order:
 //!
 //! ```text
 //! request::check_url, check_headers → ok | Problem
 //! request::RequestHead::read → RequestHead
-//! admission::admit           → Principal + Pending      operation::parse_head, the host's authentication, policy::permit
+//! admission::admit           → Principal + Pending      operation::parse_head, authentication, policy::permit
 //! Pending::finish(body)      → Operation
 //! envelope::Encoder(row, row, …) → body chunks
 //!
 //! an upload's body             upload::Parser (push bytes, pull events) → UploadForm
 //! ```
 //!
-//! No clock, randomness, environment, async runtime or I/O: `now` and ids are parameters. Both hosts parse with the
-//! same functions, so that they agree; the edge refuses early, and the origin checks everything again.
+//! No clock, randomness, environment, async runtime or I/O: `now` and ids are parameters. Edge and origin parse with
+//! the same functions, so that they agree; the edge refuses early, and the origin checks everything again.
 
 pub mod admission;
 pub mod conditional;

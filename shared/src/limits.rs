@@ -1,219 +1,214 @@
-//! The limits of requests, each with its unit in its name. Inputs are checked against them before they are parsed.
+//! Limits of requests, with their units in their names. Inputs are checked against the limits before they are parsed.
 
-/// Bytes of a JSON body; more is 413. Bounds memory.
+/// Maximum size of a JSON body; a larger body gets a 413. Bounds memory.
 pub const JSON_BODY_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes of a JSON body that the edge reads whole and parses; larger ones stream to the origin unread. An isolate has
-/// 128 MiB for all its requests.
+/// Maximum size of a JSON body that the edge reads whole and parses; larger bodies stream to the origin unparsed. All
+/// requests of an isolate share 128 MiB.
 pub const EDGE_CHECKED_BODY_MAX_BYTES: usize = 1024 * 1024;
 
-/// Origins of one edge: one for each region that Cloudflare names, and some more. Every request loops over them.
+/// Maximum origins of one edge: one for each region that Cloudflare names, and more. Every request loops over them.
 pub const ORIGINS_MAX_COUNT: usize = 16;
 
-/// Bytes of a request's path and query; more is 414, whose hint names the POST alternative.
+/// Maximum length of a request's path and query; a longer URL gets a 414, whose hint names the POST alternative.
 pub const URL_MAX_BYTES: usize = 16 * 1024;
 
-/// Headers of a request, without those that proxies add; more is 431. The origin's HTTP parser reads 100 lines, of
-/// which the rest is for proxies.
+/// Maximum headers of a request, without those that proxies add; more get a 431. The origin's HTTP parser accepts 100,
+/// which leaves 25 for proxies.
 pub const HEADERS_MAX_COUNT: usize = 75;
 
-/// Bytes of the names and values of a request's headers; more is 431. Together with the longest URL and what proxies
-/// add, they fit the 128 KiB that workerd and the origin read of a head.
+/// Maximum size of the names and values of a request's headers; more gets a 431. With the longest URL and what proxies
+/// add, they fit the 128 KiB that workerd and the origin accept for a head.
 pub const HEADERS_MAX_BYTES: usize = 64 * 1024;
 
-/// Pairs of one query string. Each is compared with those before it: a URL full of names would take a tenth of a
-/// second. Pairs such as `query[id][value][]=12345` fill the longest URL with this many.
+/// Maximum `name=value` pairs of a query string. Each name is compared with those before it, which would take a tenth
+/// of a second for a URL full of names. 640 pairs such as `query[id][value][]=12345` fill the longest URL.
 pub const QUERY_MAX_PAIRS: usize = 640;
 
-/// Levels of `[` and `{` in a JSON text. Bounds recursion; MariaDB's own JSON stops at 32 too.
+/// Maximum nesting of `[` and `{` in JSON. Bounds recursion; MariaDB's JSON functions stop at 32 levels too.
 pub const JSON_NESTING_MAX_LEVELS: usize = 32;
 
-/// Keys of one parsed JSON object: MariaDB's tables have at most 4,096 columns. Bounds memory.
+/// Maximum keys of one parsed JSON object: MariaDB's tables have at most 4,096 columns. Bounds memory.
 pub const JSON_MEMBERS_MAX_COUNT: usize = 4_096;
 
-/// Names in `selectFields` or `omitFields`: the most columns that a MariaDB table can have.
+/// Maximum names in `selectFields` or `omitFields`: the most columns that a MariaDB table can have.
 pub const FIELDS_MAX_COUNT: usize = 4_096;
 
 pub const ORDER_MAX_STEPS: usize = 64;
 
 pub const BATCH_MAX_ROWS: usize = 10_000;
 
-/// Cells of one `batchData`: its rows, times the distinct fields that they name. 10,000 rows of 200 fields. Without it,
-/// rows that each name a new field would turn 200 KB of text into gigabytes of empty cells.
+/// Maximum cells of one `batchData`: its rows times the distinct fields that they name, such as 10,000 rows of 200
+/// fields. Without this limit, rows that each name a new field would turn 200 KB of text into gigabytes of empty cells.
 pub const BATCH_MAX_CELLS: usize = 2_000_000;
 
-/// Operations of one `/batch`. Each takes at least one round trip to MariaDB, during which the locks of those before it
-/// are held.
+/// Maximum operations of one `/batch`. Each takes at least one round trip to MariaDB, during which the locks of earlier
+/// operations are held.
 pub const BATCH_OPERATIONS_MAX_COUNT: usize = 1_000;
 
-/// Commas in one `/batch`, a bound on the values of all its operations together. Also the limit of cells of all its
-/// inserts together.
+/// Maximum commas in one `/batch`, which bounds the values of all its operations together. Equal to the limit of the
+/// cells of all its inserts together.
 pub const BATCH_COMMAS_MAX_COUNT: usize = BATCH_MAX_CELLS;
 
-/// Rows that the reads of one `/batch` return together: the answer is buffered until the commit.
+/// Maximum rows that the reads of one `/batch` return together. The response is buffered until the commit.
 pub const BATCH_ANSWER_MAX_ROWS: usize = 10_000;
 
 pub const BATCH_ANSWER_MAX_BYTES: usize = JSON_BODY_MAX_BYTES;
 
 pub const IDEMPOTENCY_KEY_MAX_BYTES: usize = 255;
 
-/// Seconds for which the answer of an insert is stored under its `Idempotency-Key`: a day.
+/// Seconds for which the response of an insert is stored under its `Idempotency-Key`: a day.
 pub const IDEMPOTENCY_LIFETIME_SECONDS: u64 = 24 * 60 * 60;
 
 pub const JOIN_MAX_ITEMS: usize = 16;
 
-/// Conditions of one join: an index of MariaDB has at most 32 columns.
+/// Maximum conditions of one join: an index of MariaDB has at most 32 columns.
 pub const JOIN_MATCH_MAX_COUNT: usize = 32;
 
-/// Bytes of a page's cursor, which holds the sort values of one row.
+/// Maximum size of a page's cursor, which contains the sort values of one row.
 pub const PAGE_TOKEN_MAX_BYTES: usize = 256 * 1024;
 
-/// Conditions in one `query`, `updateKeyValues` or `deleteKeyValues`, nested ones included. Bounds the statement's text
-/// and the time MariaDB takes to optimise it.
+/// Maximum conditions in one `query`, `updateKeyValues` or `deleteKeyValues`, including nested ones. Bounds the
+/// statement's length and the time that MariaDB takes to optimise it.
 pub const CONDITION_MAX_COUNT: usize = 1_000;
 
-/// Values of one list (`IN`, a list operand). MariaDB turns long lists into a temporary table.
+/// Maximum values of one list in a condition (`IN` or a list operand). MariaDB turns long lists into a temporary table.
 pub const LIST_MAX_VALUES: usize = 10_000;
 
-/// Commas in one `query`, `updateKeyValues` or `deleteKeyValues`, a bound on the values of all its lists together:
-/// MariaDB counts a statement's parameters in 16 bits, and each condition takes some more of them.
+/// Maximum commas in one `query`, `updateKeyValues` or `deleteKeyValues`: bounds the values of all its lists together.
 pub const CONDITION_COMMAS_MAX_COUNT: usize = 100_000;
 
-/// Reads by key that one statement coalesces. Larger batches save nothing more per caller, and make callers wait
-/// longer.
+/// Maximum reads by key that are coalesced into one statement. Larger batches save nothing more, and take longer.
 pub const COALESCED_READ_MAX_RECORDS: usize = 64;
 
-/// Inserts that one statement coalesces. Larger batches save nothing more per row, and one refused row makes more
-/// others be inserted again.
+/// Maximum inserts that are coalesced into one statement. Larger batches save nothing more per row, and one refused row
+/// makes more other rows be inserted again.
 pub const COALESCED_INSERT_MAX_ROWS: usize = 64;
 
-/// Values that one statement of coalesced inserts has: MariaDB keeps about 300 bytes for each in the prepared
-/// statement.
+/// Maximum values in one statement of coalesced inserts: MariaDB keeps 300 bytes for each in a prepared statement.
 pub const COALESCED_INSERT_MAX_VALUES: usize = 2_048;
 
-/// Bytes of a row that is coalesced with others: 64 of them take 1 MiB, an eighth of MariaDB's default
+/// Maximum size of a row that is coalesced with others: 64 such rows take 1 MiB, far less than MariaDB's default
 /// `max_allowed_packet`. Larger rows gain nothing.
 pub const COALESCED_ROW_MAX_BYTES: usize = 16 * 1024;
 
-/// Characters of an identifier: MariaDB's own limit.
+/// Maximum characters of a database, table or field name: MariaDB's own limit.
 pub const IDENTIFIER_MAX_CHARS: usize = 64;
 
-/// Characters of a project's name: with `-rw`, `_` and `selkie-` it fits MariaDB's 80 for an account and 64 for a
-/// database.
+/// Maximum characters of a project's name: with `-rw`, `_` and `selkie-` added, it fits MariaDB's 80 characters for an
+/// account and 64 for a database.
 pub const PROJECT_NAME_MAX_CHARS: usize = 32;
 
-/// Bytes of an `Authorization` header. Selkie's tokens take about 350.
+/// Maximum size of an `Authorization` header. Selkie's tokens take about 350 bytes.
 pub const AUTHORIZATION_MAX_BYTES: usize = 2_048;
 
-/// Valid public signing keys at once. Rotation needs two.
+/// Maximum public signing keys that are valid at once. Rotation needs two.
 pub const SIGNING_KEYS_MAX_COUNT: usize = 4;
 
-/// Seconds that a key's `iat` may lie ahead of the verifier's clock.
+/// Maximum seconds that an API key's `iat` may lie ahead of the verifier's clock.
 pub const CLOCK_SKEW_MAX_SECONDS: u64 = 300;
 
-/// Bytes of a caller's `X-Request-Id`.
+/// Maximum size of the `X-Request-Id` that a client sends.
 pub const REQUEST_ID_MAX_BYTES: usize = 128;
 
-/// Requests per period of one rate limit: more than any installation answers.
+/// Maximum requests per period of a rate limit: more than any installation answers.
 pub const RATE_REQUESTS_MAX_COUNT: u32 = 10_000_000;
 
-/// Seconds of a rate limit's period: the longest that a refused caller waits.
+/// Maximum period of a rate limit, in seconds; also the longest time that a refused caller waits.
 pub const RATE_PERIOD_MAX_SECONDS: u32 = 60 * 60;
 
-/// Keys whose requests are counted at once, at about 150 bytes each: 10 MB. Beyond it, the counters of the least busy
-/// keys are reset.
+/// Maximum API keys whose requests are counted for rate limits at once, at about 150 bytes each: 10 MB. Beyond, the
+/// counters of the least busy keys are reset.
 pub const RATED_KEYS_MAX_COUNT: usize = 65_536;
 
-/// Concurrent uploads, until they are validated. Each has two buffers of 256 KiB and a parser of 64 KiB: 150 MB in
-/// total.
+/// Maximum concurrent uploads that are not yet validated. Each has buffers of 576 KiB: 150 MB in total.
 pub const UPLOADS_MAX_COUNT: u64 = 256;
 
-/// Concurrent uploads of one project: half of all, so that other projects can upload too.
+/// Maximum concurrent uploads of one project: half of all, so that other projects can upload too.
 pub const UPLOADS_PER_PROJECT_MAX_COUNT: u64 = 128;
 
-/// Minimum average rate of a request body over `body_read_timeout`, less than the slowest mobile networks send. Keeps a
-/// slow body from holding a slot for days.
+/// Minimum average rate of a request body, measured over each `body_read_timeout`; lower than that of the slowest
+/// mobile networks. Without it, a slow body could hold a slot for days.
 pub const BODY_MIN_BYTES_PER_SECOND: u64 = 1_024;
 
-/// Parameters of one `/sql` statement: MariaDB counts them in 16 bits.
+/// Maximum parameters of one `/sql` statement: MariaDB counts them in 16 bits.
 pub const SQL_PARAMS_MAX_COUNT: usize = 65_535;
 
-/// Bytes of a medium's name, and of its folder's path: the limit of common file systems.
+/// Maximum size of a media file's name, and of its folder's path: the limit of common file systems.
 pub const MEDIA_NAME_MAX_BYTES: usize = 255;
 
-/// Bytes of an `Upload-Metadata`: a name and a folder of 255 bytes each in base64, and as much for what clients add.
-/// Stored with the upload and repeated in answers to `HEAD`.
+/// Maximum size of `Upload-Metadata`: a name and a folder of 255 bytes each in base64, and as much for what clients
+/// add. The header is stored with the upload and repeated in responses to `HEAD`.
 pub const TUS_METADATA_MAX_BYTES: usize = 4_096;
 
-/// Unfinished resumable uploads of one project: each may hold disk space until it expires.
+/// Maximum unfinished resumable uploads of one project: each may hold disk space until it expires.
 pub const TUS_OPEN_MAX_COUNT: usize = 100;
 
-/// Bytes of all unfinished resumable uploads of one project, as a multiple of the largest allowed (`tus_max_bytes`): 64
-/// GiB by default. Keeps one project from filling the staging disk.
+/// Maximum size of all unfinished resumable uploads of one project, as a multiple of the largest upload allowed
+/// (`tus_max_bytes`): 64 GiB by default. Keeps one project from filling the staging disk.
 pub const TUS_OPEN_MAX_LARGEST: u64 = 4;
 
-/// Seconds for which a finished resumable upload can still be queried for its file, by a client that lost the last
-/// answer.
+/// Seconds for which a finished resumable upload can still be queried, by a client that lost the last response.
 pub const TUS_FINISHED_SECONDS: u64 = 60 * 60;
 
-/// Entries of one page of a media listing, which is buffered.
+/// Maximum entries of one page of a media listing, which is buffered.
 pub const MEDIA_LIST_MAX_ITEMS: u64 = 10_000;
 
-/// Seconds for which a signed URL may be valid: a week. It can't be revoked before.
+/// Maximum lifetime of a signed URL: a week. A signed URL can't be revoked.
 pub const SIGNED_URL_MAX_SECONDS: u64 = 7 * 24 * 60 * 60;
 
-/// Bytes of an upload's request body. Base64 makes a file a third larger: 190 MB of files.
+/// Default maximum size of an upload's request body: 190 MB of files, since base64 makes them a third larger.
 pub const UPLOAD_BODY_MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Files of one upload.
+/// Default maximum number of files in one upload.
 pub const UPLOAD_MAX_ITEMS: usize = 64;
 
-/// Files that one response tells the edge to purge: four times the default of an upload's files. Their names take 8.5
-/// kB of a header, of which Cloudflare accepts 128 kB and other proxies 16 kB.
+/// Maximum files that one response tells the edge to purge: four times the default maximum of an upload. Their hashes
+/// take 8.5 kB of a header, of which Cloudflare accepts 128 kB and other proxies 16 kB.
 pub const PURGED_MAX_COUNT: usize = 256;
 
-/// Bytes of a key or short text of an upload (a name, a folder) as it is written: a name of [`MEDIA_NAME_MAX_BYTES`]
-/// takes 1,530 if each byte is an escape like `\u0061`.
+/// Maximum size of a key or short text of an upload (a name, a folder) as written in JSON: a name of
+/// [`MEDIA_NAME_MAX_BYTES`] takes 1,530 if each byte is escaped like `\u0061`.
 pub const UPLOAD_TEXT_MAX_BYTES: usize = 2_048;
 
-/// Bytes before the comma of a data URL: a type has at most 255 (RFC 6838), and some programs add the file's name,
-/// percent-encoded.
+/// Maximum bytes before the comma of a data URL: a media type has at most 255 (RFC 6838), and some programs add the
+/// file's name, percent-encoded.
 pub const UPLOAD_LABEL_MAX_BYTES: usize = 1_024;
 
-/// Bytes of the header lines of one part of a multipart body: a name twice, percent-encoded, and a type.
+/// Maximum size of the header lines of one part of a multipart body, such as a percent-encoded name twice and a type.
 pub const UPLOAD_PART_HEAD_MAX_BYTES: usize = 8 * 1024;
 
-/// Bytes of a multipart boundary, by RFC 2046.
+/// Maximum length of a multipart boundary (RFC 2046).
 pub const UPLOAD_BOUNDARY_MAX_BYTES: usize = 70;
 
-/// Bytes of a file decoded from base64 at once, the parser's only large buffer. A multiple of 3, the bytes that four
-/// characters encode.
+/// Bytes of a file that are decoded from base64 at once: the size of the parser's only large buffer. A multiple of 3,
+/// since four base64 characters encode 3 bytes.
 pub const UPLOAD_CHUNK_BYTES: usize = 65_535;
 
-/// Pixels of an image that is decoded: the largest cameras make as many. A file of a few KB can claim billions.
+/// Maximum pixels of an image that is decoded, as many as the largest cameras produce. Small files can claim billions.
 pub const IMAGE_MAX_PIXELS: u64 = 100_000_000;
 
-/// Pixels of one side of an image: JPEG's own limit.
+/// Maximum width or height of an image in pixels: JPEG's own limit.
 pub const IMAGE_EDGE_MAX_PIXELS: u32 = 65_535;
 
 pub const THUMBNAIL_EDGE_PIXELS: u32 = 256;
 
-/// Bytes of one image file: 100 megapixels of four samples of 16 bits are 800 MB without compression.
+/// Maximum size of one image file: uncompressed, 100 megapixels of four 16-bit samples take 800 MB.
 pub const IMAGE_FILE_MAX_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// Bytes of memory that all images take together while they are decoded; an image that needs more by itself is refused
-/// before. A photograph takes 10 MB, 100 megapixels 300 MB where a format must be decoded whole at three bytes a pixel.
-/// The rest of the process then fits a machine of 512 MB.
+/// Maximum memory that all images together take while they are decoded; an image that needs more by itself is refused
+/// before. A photograph takes 10 MB; 100 megapixels take 300 MB in formats that must be decoded whole at three bytes a
+/// pixel. The rest of the process then fits a machine of 512 MB.
 pub const IMAGE_MEMORY_MAX_BYTES: u64 = 380_000_000;
 
-/// Images queued or being decoded: those of 16 requests of 64 files. A queued image is on disk and takes no memory.
+/// Maximum images queued or being decoded: those of 16 requests of 64 files. A queued image takes no memory.
 pub const IMAGE_QUEUE_MAX_COUNT: usize = 1_024;
 
-/// Images of one project queued or being decoded: half of all.
+/// Maximum images of one project that are queued or being decoded: half of all.
 pub const IMAGE_QUEUE_PROJECT_MAX_COUNT: usize = IMAGE_QUEUE_MAX_COUNT / 2;
 
-/// Seconds that an image waits in the queue before its upload gets a 503.
+/// Maximum seconds that an image waits in the queue; then its upload gets a 503.
 pub const IMAGE_WAIT_MAX_SECONDS: u64 = 60;
 
-/// Seconds that decoding an image may take before its upload is refused. 100 megapixels take under ten.
+/// Maximum seconds that decoding an image may take; then its upload is refused. 100 megapixels take less than ten.
 pub const IMAGE_DECODE_MAX_SECONDS: u64 = 120;

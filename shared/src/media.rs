@@ -1,6 +1,5 @@
-//! Names of files and folders: their rules, and how they are written in a URL.
-//! Names never become paths of a disk or keys of a bucket, so any Unicode is allowed, except what is ambiguous in a URL
-//! or a listing.
+//! Names of files and folders in the media library: their rules, and how they are written in a URL. Names never become
+//! paths on a disk or keys in a bucket, so any Unicode is allowed, except what is ambiguous in a URL or a listing.
 
 mod cache_purge;
 
@@ -12,18 +11,19 @@ use std::fmt;
 
 pub use cache_purge::{ACCEPTS_PURGE_HEADER, FilePathHash, PURGE_HEADER, project_to_purge, purge_project};
 
-/// Characters that a URL needs no percent-encoding for: the unreserved ones of RFC 3986.
+/// Characters that are percent-encoded in a URL: all but the unreserved ones of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A file's name: no slash, at most 255 bytes.
+/// The name of a media file without its folder: no slash, at most 255 bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MediaName(Box<str>);
 
 impl MediaName {
-    /// Checks a name. A leading `/` is dropped.
+    /// Checks a file's name, after dropping a leading `/`.
     ///
     /// # Errors
-    /// `invalid_body`.
+    /// `invalid_body` if the name is empty, `.` or `..`, is too long, or contains a slash, a backslash, a control
+    /// character or a character that changes the direction of text.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let name = text.strip_prefix('/').unwrap_or(text);
         if name.contains('/') {
@@ -38,7 +38,7 @@ impl MediaName {
         &self.0
     }
 
-    /// Returns the text after the last dot, in lower case; `None` for `.profile` or `README`.
+    /// Returns the text after the name's last dot, in lower case; `None` for `.profile` or `README`.
     #[must_use]
     pub fn extension(&self) -> Option<String> {
         let (stem, extension) = self.0.rsplit_once('.')?;
@@ -52,7 +52,7 @@ impl fmt::Display for MediaName {
     }
 }
 
-/// A folder: parts separated by slashes, at most 255 bytes; empty for the root.
+/// A folder of media files: parts separated by slashes, at most 255 bytes; empty for the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FolderPath(Box<str>);
 
@@ -62,10 +62,10 @@ impl FolderPath {
         Self::default()
     }
 
-    /// Checks a path. A leading or trailing slash is dropped.
+    /// Checks a folder's path, after dropping a leading and a trailing slash.
     ///
     /// # Errors
-    /// `invalid_body`.
+    /// `invalid_body` if the path is too long, or if a part of it is not a valid [`MediaName`].
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let path = text.strip_prefix('/').unwrap_or(text);
         if path.is_empty() {
@@ -84,7 +84,7 @@ impl FolderPath {
         &self.0
     }
 
-    /// Returns the paths of all ancestors and then of the folder itself, without the root.
+    /// Returns the paths of the folder's ancestors, outermost first, and then of the folder itself; without the root.
     pub fn lineage(&self) -> impl Iterator<Item = &str> {
         let ends = self.0.match_indices('/').map(|(at, _)| at);
         let own = (!self.0.is_empty()).then_some(self.0.len());
@@ -117,8 +117,8 @@ fn check_part(kind: &str, whole: &str, part: &str) -> Result<(), Problem> {
     Err(refused(kind, whole, fault))
 }
 
-/// Returns whether a character separates lines or changes the text's direction: `gpj.exe` after one would be shown as
-/// `exe.jpg`.
+/// Returns whether a character ends a line or changes the direction of text: after such a character, `gpj.exe` would be
+/// shown as `exe.jpg`.
 fn changes_direction(c: char) -> bool {
     matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -131,7 +131,7 @@ fn refused(kind: &str, text: &str, fault: &str) -> Problem {
     Problem::new(ErrorCode::InvalidBody, format!("The {kind} {} {fault}.", shown(text)))
 }
 
-/// The kind of files that an upload declares.
+/// The kind of file that an upload declares as its `type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MediaKind {
     /// Images, which get thumbnails.
@@ -163,7 +163,7 @@ impl MediaKind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rendition {
-    /// The uploaded file.
+    /// The file as it was uploaded.
     Original,
     Thumbnail,
 }
@@ -179,7 +179,7 @@ pub struct FilePath {
 impl FilePath {
     pub const PREFIX: &'static str = "/media/";
 
-    /// Parses a URL's path, percent-encoded as received.
+    /// Parses the path of a file's URL, percent-encoded as received.
     ///
     /// # Errors
     /// `media_not_found` for a path that no file can have.
@@ -189,7 +189,7 @@ impl FilePath {
 
     fn read(path: &str) -> Option<Self> {
         let (project, rest) = path.strip_prefix(Self::PREFIX)?.split_once('/')?;
-        // Decoded part by part, so that an encoded slash separates nothing; no name may contain one.
+        // Decodes part by part, so that an encoded slash does not separate parts; such a path is refused.
         let mut parts =
             rest.split('/').map(|part| percent_decode_str(part).decode_utf8().ok()).collect::<Option<Vec<_>>>()?;
         if parts.iter().any(|part| part.is_empty() || part.contains('/')) {
@@ -209,14 +209,14 @@ impl FilePath {
         url_path(self.project.as_str(), self.folder.as_str(), &self.name.0)
     }
 
-    /// The error for a file that does not exist, or that its caller may not see.
+    /// Returns the problem of a file that does not exist or that the caller may not see.
     #[must_use]
     pub fn not_found() -> Problem {
         Problem::new(ErrorCode::MediaNotFound, "There is no such file.")
     }
 }
 
-/// Returns the URL path of a file whose names are valid.
+/// Returns the percent-encoded path of a file's URL. The names must be valid.
 #[must_use]
 pub fn url_path(project: &str, folder: &str, name: &str) -> String {
     let mut path = format!("{}{project}", FilePath::PREFIX);

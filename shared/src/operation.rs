@@ -1,6 +1,6 @@
-//! Parses a request in two steps: [`RequestHead`] → [`Pending`] → [`Operation`].
-//! The head tells the action, so that the body is read only for callers who may do it. All identifiers of an
-//! `Operation` are valid names; whether they exist is not checked here.
+//! Parses a request in two steps: [`RequestHead`] → [`Pending`] → [`Operation`]. The head determines the action, so
+//! that the body is read only for callers who may do it. All identifiers of an `Operation` are valid names; whether
+//! they exist is not checked here.
 
 pub mod batch;
 pub mod field;
@@ -36,7 +36,7 @@ pub struct TablePath {
     pub table: TableName,
 }
 
-/// The `{id}` of a path. Its meaning depends on the table's key.
+/// The `{id}` in a record's path: the value of the table's primary key, or several values for a composite key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RecordId {
     whole: String,
@@ -44,8 +44,7 @@ pub struct RecordId {
 }
 
 impl RecordId {
-    /// Decodes a path segment. Plain commas separate the parts of a composite key; an encoded one (`%2C`) belongs to
-    /// its part.
+    /// Decodes a path segment. Plain commas separate a composite key's parts; an encoded one (`%2C`) belongs to a part.
     fn decode(segment: &str) -> Result<Self, Problem> {
         let parts = segment
             .split(',')
@@ -54,14 +53,14 @@ impl RecordId {
         Ok(Self { whole: route::decode_segment(segment)?.into_owned(), parts })
     }
 
-    /// Returns the id for a key of one field.
+    /// Returns the undivided id, for a primary key of one field.
     #[must_use]
     pub fn whole(&self) -> &str {
         &self.whole
     }
 
-    /// Returns the parts for a key of `wanted` fields; `None` if the id has another number of them. An id whose commas
-    /// are all encoded is split at them too.
+    /// Returns the parts for a primary key of `wanted` fields; `None` if the id has another number of parts. An id
+    /// without plain commas is split at its encoded commas.
     #[must_use]
     pub fn parts(&self, wanted: usize) -> Option<Vec<&str>> {
         let parts: Vec<&str> = match self.parts.as_slice() {
@@ -90,7 +89,7 @@ pub enum Operation {
     Tus(TusCall),
 }
 
-/// What a caller can ask of a table's records: what the origin plans.
+/// An operation on the records of a table, which the origin translates to SQL.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RecordOperation {
     Read(Read),
@@ -103,13 +102,12 @@ pub enum RecordOperation {
 /// How an operation uses the request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyUse {
-    /// The operation has no body.
     None,
     /// JSON, which [`Pending::finish`] parses.
     Json,
-    /// Files, parsed as they arrive; [`Pending::finish`] does not need them.
+    /// JSON or multipart with files, parsed as they arrive. [`Pending::finish`] does not need the body.
     Upload,
-    /// Bytes of one file, stored as they arrive; [`Pending::finish`] does not need them.
+    /// The raw bytes of one file, stored as they arrive. [`Pending::finish`] does not need the body.
     Bytes,
 }
 
@@ -125,7 +123,7 @@ impl RecordOperation {
         }
     }
 
-    /// Returns the tables that a read joins.
+    /// Returns the joined tables of a read; empty for other operations.
     #[must_use]
     pub fn joins(&self) -> &[Join] {
         match self {
@@ -135,7 +133,7 @@ impl RecordOperation {
         }
     }
 
-    /// Returns the action that the body asks for, beyond that of the head; `None` if there is none.
+    /// Returns [`Action::Explain`] for a read with `explain`, which needs more access than other reads; else `None`.
     #[must_use]
     pub fn further_action(&self) -> Option<Action> {
         match self {
@@ -158,9 +156,9 @@ impl RecordOperation {
 pub struct Pending {
     action: Action,
     step: Step,
-    /// Why the body can't be read, as far as the head tells. Reported after the access was checked.
+    /// The `unsupported_media_type` problem of the body's headers, if any. Reported after the access check.
     unreadable: Option<Problem>,
-    /// The access of the request's key: full until [`Pending::permit`] sets it.
+    /// The access of the request's API key; full until [`Pending::permit`] sets it.
     access: Access,
 }
 
@@ -191,7 +189,6 @@ impl Step {
 }
 
 impl Pending {
-    /// Returns the action that the head asks for.
     #[must_use]
     pub fn action(&self) -> Action {
         self.action
@@ -202,11 +199,11 @@ impl Pending {
         self.step.body()
     }
 
-    /// Checks that a key of this access may do the action, then the body's type. [`Pending::finish`] checks what the
-    /// body asks for beyond the action.
+    /// Checks that an API key with this access may do the action, then that the body's type is supported.
+    /// [`Pending::finish`] checks an action that only the body asks for.
     ///
     /// # Errors
-    /// `full_access_required`, `unsupported_media_type`.
+    /// `full_access_required` for a read-only key; `unsupported_media_type` for the body's type or encoding.
     pub(crate) fn permit(mut self, access: Access) -> Result<Self, Problem> {
         permit(self.action, access)?;
         self.check_body_type()?;
@@ -214,19 +211,19 @@ impl Pending {
         Ok(self)
     }
 
-    /// Checks that the type of the body, if the operation has one, is supported.
+    /// Checks that the body's `Content-Type` and `Content-Encoding`, if the operation has a body, are supported.
     ///
     /// # Errors
-    /// `unsupported_media_type`.
+    /// `unsupported_media_type` if not.
     pub fn check_body_type(&self) -> Result<(), Problem> {
         self.unreadable.clone().map_or(Ok(()), Err)
     }
 
-    /// Parses the body. An operation without a body ignores it.
+    /// Parses the body; ignores it if the operation has none.
     ///
     /// # Errors
-    /// `invalid_json`, `invalid_body`, `invalid_query_option`, `invalid_filter`, `invalid_identifier` or
-    /// `unknown_field`; `full_access_required` if the body asks for more than the key may do.
+    /// `invalid_json`, `invalid_body`, `invalid_query_option`, `invalid_filter`, `invalid_identifier`, `unknown_field`
+    /// or `unsupported_media_type`; `full_access_required` if the body asks for more than the key may do.
     pub fn finish(self, body: &[u8]) -> Result<Operation, Problem> {
         self.check_body_type()?;
         let operation = match self.step {
@@ -250,8 +247,9 @@ impl Pending {
 /// Parses a request's head: its route, method, options and content type.
 ///
 /// # Errors
-/// `uri_too_long`, `route_not_found`, `method_not_allowed`,
-/// `invalid_identifier`, `invalid_query_option`, `invalid_filter`.
+/// `uri_too_long`, `route_not_found`, `method_not_allowed`, `media_not_found`, `invalid_identifier`,
+/// `invalid_query_option` or `invalid_filter`; also `precondition_failed`, `invalid_media` or `invalid_body` for
+/// headers of resumable uploads.
 pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     let resource = route::resolve(head)?;
     let pairs = options::pairs(head.query, texts(&resource))?;
@@ -313,7 +311,7 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     Ok(Pending { action, step, unreadable, access: Access::Full })
 }
 
-/// Checks that the body's type and encoding, by its headers, fit the operation.
+/// Checks that `Content-Type` and `Content-Encoding` fit the operation.
 fn check_content(head: &RequestHead<'_>, body: BodyUse) -> Result<(), Problem> {
     match body {
         BodyUse::None => return Ok(()),
@@ -324,7 +322,7 @@ fn check_content(head: &RequestHead<'_>, body: BodyUse) -> Result<(), Problem> {
     expect_plain(head)
 }
 
-/// Returns the options of a resource whose values are never JSON.
+/// Returns the query options of a resource whose values are never parsed as JSON.
 fn texts(resource: &Resource) -> &'static [&'static str] {
     match resource {
         Resource::Library => MediaList::TEXTS,
@@ -332,7 +330,6 @@ fn texts(resource: &Resource) -> &'static [&'static str] {
     }
 }
 
-/// Parses a request to the media library.
 fn in_library(method: &str, resource: Resource, pairs: options::Options) -> Result<(Action, Step), Problem> {
     let media = |call| ready(Operation::Media(call));
     if let (Resource::Library, "GET" | "HEAD") = (&resource, method) {
@@ -348,7 +345,6 @@ fn in_library(method: &str, resource: Resource, pairs: options::Options) -> Resu
     })
 }
 
-/// Returns the action and step of a request to resumable uploads.
 fn resumable(call: TusCall) -> (Action, Step) {
     let action = match &call {
         TusCall::Describe => Action::DescribeUploads,
@@ -362,8 +358,8 @@ fn ready(operation: Operation) -> Step {
     Step::Ready(Box::new(operation))
 }
 
-/// Refuses an `Idempotency-Key` on anything but an insert, and conditions on writes: ignoring them would break a
-/// promise, such as to overwrite nobody's changes.
+/// Refuses headers that would have no effect: `Idempotency-Key` on anything but an insert, `If-Match` and
+/// `If-None-Match` on writes. Ignoring them would break a promise, such as not to overwrite another client's changes.
 fn refuse_idle_headers(head: &RequestHead<'_>, action: Action) -> Result<(), Problem> {
     let writes = action.needs() == Access::Full;
     let inserts = action == Action::Insert;
@@ -381,7 +377,7 @@ fn refuse_idle_headers(head: &RequestHead<'_>, action: Action) -> Result<(), Pro
     }
 }
 
-/// Accepts JSON or no content type.
+/// Checks that `Content-Type` is JSON or missing.
 fn expect_json(content_type: Option<&str>) -> Result<(), Problem> {
     let Some(essence) = other_than_json(content_type) else {
         return Ok(());
@@ -393,7 +389,7 @@ fn expect_json(content_type: Option<&str>) -> Result<(), Problem> {
     .with_hint("Send Content-Type: application/json."))
 }
 
-/// Refuses a compressed body, which would otherwise be reported as broken JSON.
+/// Refuses a compressed body, which would otherwise be reported as malformed JSON.
 fn expect_plain(head: &RequestHead<'_>) -> Result<(), Problem> {
     match head.content_encoding {
         None | Some("" | "identity") => Ok(()),
@@ -405,7 +401,7 @@ fn expect_plain(head: &RequestHead<'_>) -> Result<(), Problem> {
     }
 }
 
-/// Returns the media type without its parameters; `None` if it is missing or JSON.
+/// Returns the media type without its parameters; `None` if `Content-Type` is missing or JSON.
 pub(crate) fn other_than_json(content_type: Option<&str>) -> Option<&str> {
     let essence = content_type?.split(';').next().unwrap_or_default().trim();
     let is_json = essence.is_empty()

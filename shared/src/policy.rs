@@ -1,4 +1,4 @@
-//! Which kind of key may do which action. MariaDB's grants enforce the same a second time.
+//! The access that each action needs. MariaDB's grants enforce the same a second time.
 
 use crate::error::{ErrorCode, Problem};
 use crate::key::Access;
@@ -11,7 +11,7 @@ pub enum Action {
     /// Read records, with the options in a POST body.
     Query,
     ReadOne,
-    /// Explain how MariaDB would find records.
+    /// Return MariaDB's plan of a read (`explain`).
     Explain,
     Insert,
     Update,
@@ -57,7 +57,7 @@ impl Action {
         Self::ResumeUpload,
     ];
 
-    /// Returns the least access that the action needs.
+    /// Returns the least access that an API key needs for the action.
     #[must_use]
     pub const fn needs(self) -> Access {
         match self {
@@ -120,7 +120,7 @@ impl Action {
     }
 }
 
-/// Returns a method as a label of bounded cardinality, for logs and metrics.
+/// Returns the method, or `OTHER` for an unknown one: a label of bounded cardinality, for logs and metrics.
 #[must_use]
 pub fn method_label(method: &str) -> &'static str {
     const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -128,10 +128,10 @@ pub fn method_label(method: &str) -> &'static str {
     known.unwrap_or("OTHER")
 }
 
-/// Checks that a key of this access may do an action.
+/// Checks that an API key with this access may do an action.
 ///
 /// # Errors
-/// `full_access_required`.
+/// `full_access_required` if the action needs full access and the key is read-only.
 pub fn permit(action: Action, access: Access) -> Result<(), Problem> {
     match (action.needs(), access) {
         (_, Access::Full) | (Access::Read, Access::Read) => Ok(()),
@@ -146,7 +146,7 @@ pub fn permit(action: Action, access: Access) -> Result<(), Problem> {
 /// The methods that never change data.
 pub const READ_METHODS: &[&str] = &["GET", "HEAD", "OPTIONS"];
 
-/// Returns the methods that a key may use on a table, the `methods` of the table's metadata.
+/// Returns the HTTP methods that an API key with this access may use on a table, as the table's metadata lists them.
 #[must_use]
 pub const fn table_methods(access: Access) -> &'static [&'static str] {
     match access {

@@ -1,4 +1,4 @@
-//! Parses `Range` (RFC 9110, section 14). Knows only a file's size.
+//! Parses `Range` headers (RFC 9110, section 14) of requests for files.
 
 use crate::error::{ErrorCode, Problem};
 use std::ops::Range;
@@ -7,14 +7,14 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Extent {
     Whole,
-    /// At least one byte.
+    /// A non-empty range of byte offsets.
     Part(Range<u64>),
-    /// No byte: the range begins after the end.
+    /// The range selects no byte of the file: answer 416.
     Beyond,
 }
 
-/// Parses a `Range` for a file of `size` bytes. A malformed range, one of another unit, or several ranges count as the
-/// whole file, as the RFC allows.
+/// Parses a `Range` header for a file of `size` bytes. A malformed range, another unit than bytes, or several ranges
+/// select the whole file, as the RFC allows.
 #[must_use]
 pub fn extent(range: &str, size: u64) -> Extent {
     let Some((unit, spec)) = range.split_once('=') else {

@@ -1,15 +1,15 @@
-//! Rate limits by key: their setting and their response headers (draft-ietf-httpapi-ratelimit-headers, 10 and 11).
-//! Doesn't count requests and knows no clock: each host does that in its own way.
+//! Rate limits by API key: their setting and their response headers (draft-ietf-httpapi-ratelimit-headers, 10 and 11).
+//! Edge and origin count the requests, each in its own way.
 
 use crate::error::{ErrorCode, Problem};
 use crate::limits::{RATE_PERIOD_MAX_SECONDS, RATE_REQUESTS_MAX_COUNT};
 use std::fmt;
 use std::time::Duration;
 
-/// The policy's name in the headers: requests are counted by key.
+/// The policy's name in the `RateLimit` headers: requests are counted by API key.
 const POLICY: &str = "key";
 
-/// A number of requests per period.
+/// A rate limit: a number of requests per period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     requests: u32,
@@ -37,19 +37,19 @@ impl RateLimit {
         fits.then_some(Self { requests, seconds })
     }
 
-    /// At least 1.
+    /// Returns the number of requests per period; at least 1.
     #[must_use]
     pub fn requests(&self) -> u32 {
         self.requests
     }
 
-    /// At least a second.
+    /// Returns the period; at least a second.
     #[must_use]
     pub fn period(&self) -> Duration {
         Duration::from_secs(self.seconds.into())
     }
 
-    /// Returns the allowance of a caller with that many requests left; all are restored after that time.
+    /// Returns the allowance of a caller that has `requests` left; the full limit is restored after `restored`.
     #[must_use]
     pub fn left(self, requests: u32, restored: Duration) -> Allowance {
         Allowance { limit: self, remaining: requests, seconds: whole_seconds(restored) }
@@ -76,7 +76,7 @@ impl fmt::Display for RateLimit {
     }
 }
 
-/// What remains of a rate limit.
+/// What a caller has left of a rate limit, for response headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
     limit: RateLimit,
@@ -95,7 +95,7 @@ impl Allowance {
         ]
     }
 
-    /// Seconds until the allowance is renewed.
+    /// Returns the seconds until the allowance is renewed.
     #[must_use]
     pub fn seconds(&self) -> u32 {
         self.seconds
@@ -108,7 +108,7 @@ fn digits(text: &str) -> Option<u32> {
     text.parse().ok()
 }
 
-/// Rounds up, so that a caller that waits this long is not refused again.
+/// Rounds up to whole seconds, so that a caller that waits this long is not refused again.
 fn whole_seconds(time: Duration) -> u32 {
     let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
     u32::try_from(seconds).unwrap_or(u32::MAX)

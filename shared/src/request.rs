@@ -1,5 +1,5 @@
-//! Checks of a request's head that hold for all routes; both hosts run them first.
-//! Knows neither routes nor keys. Hosts also use these problems for requests that their HTTP parsers refuse.
+//! Checks of a request's head that hold for all routes; edge and origin run them first. Both also return the problems
+//! of this module for requests that their HTTP parsers refuse.
 
 mod head;
 
@@ -9,7 +9,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::limits::{HEADERS_MAX_BYTES, HEADERS_MAX_COUNT, URL_MAX_BYTES};
 use std::borrow::Cow;
 
-/// Headers that the edge, its platform and other proxies add. They are not counted, so that a request has as many
+/// Request headers that the edge, Cloudflare and other proxies add. They are not counted, so that a request has as many
 /// counted headers at the origin as at the edge.
 const ADDED_BY_PROXIES: [&str; 21] = [
     "accept-encoding",
@@ -38,7 +38,7 @@ const ADDED_BY_PROXIES: [&str; 21] = [
 /// Checks a URL's path and query, as received.
 ///
 /// # Errors
-/// `uri_too_long`; `invalid_request` for characters that must be percent-encoded in a URL.
+/// `uri_too_long` for more than [`URL_MAX_BYTES`]; `invalid_request` for characters that must be percent-encoded.
 pub fn check_url(path: &str, query: Option<&str>) -> Result<(), Problem> {
     check_url_length(path, query)?;
     let parts = [path, query.unwrap_or_default()];
@@ -71,7 +71,7 @@ pub fn resolve_dot_segments(path: &str) -> Cow<'_, str> {
     Cow::Owned(format!("/{}", resolved.join("/")))
 }
 
-/// A dot segment of a path.
+/// A dot segment of a path, `.` or `..`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Dots {
     Same,
@@ -96,7 +96,7 @@ impl Dots {
 /// Checks the length of a URL's path and query.
 ///
 /// # Errors
-/// `uri_too_long`.
+/// `uri_too_long` for more than [`URL_MAX_BYTES`].
 pub fn check_url_length(path: &str, query: Option<&str>) -> Result<(), Problem> {
     let length = path.len() + query.map_or(0, |query| query.len() + 1);
     if length <= URL_MAX_BYTES {
@@ -105,12 +105,11 @@ pub fn check_url_length(path: &str, query: Option<&str>) -> Result<(), Problem> 
     Err(url_too_long())
 }
 
-/// Checks the headers of a request. `headers` returns pairs of a lower-case name and a value; pairs of the same name
-/// must be adjacent.
+/// Checks the headers of a request: pairs of a lower-case name and a value; pairs of the same name must be adjacent.
 ///
 /// # Errors
-/// `invalid_request` for a name or value that HTTP does not allow; `headers_too_large`; `invalid_body` for a `Trailer`
-/// header, since not every HTTP implementation finds the end of a body with trailers.
+/// `invalid_request` for a name or value that HTTP does not allow; `headers_too_large`; `invalid_body` for `Trailer`,
+/// since some HTTP implementations don't find the end of a body with trailers.
 pub fn check_headers<'a, I>(headers: impl Fn() -> I) -> Result<(), Problem>
 where
     I: Iterator<Item = (&'a str, &'a [u8])>,
@@ -166,7 +165,6 @@ pub fn url_too_long() -> Problem {
         .with_hint("Send the same options as a JSON body to POST /api/v1/crud/{database}/{table}/query.")
 }
 
-/// The count and size of a request's headers.
 #[derive(Default)]
 struct Size<'a> {
     count: usize,
@@ -192,7 +190,7 @@ impl<'a> Size<'a> {
     }
 }
 
-/// Returns whether a header's value can't contain the byte (RFC 9110, section 5.5).
+/// Returns whether HTTP forbids the byte in a header's value (RFC 9110, section 5.5).
 const fn is_control(byte: u8) -> bool {
     (byte < b' ' && byte != b'\t') || byte == 0x7f
 }

@@ -1,9 +1,9 @@
-//! Request ids, which name a request in logs, headers and errors. Clock and randomness are parameters.
+//! Request ids, which identify a request in logs, headers and errors.
 
 use crate::limits::REQUEST_ID_MAX_BYTES;
 use std::fmt;
 
-/// Request and response header of the id.
+/// The request and response header that contains the request id.
 pub const HEADER: &str = "x-request-id";
 
 /// A request id: 1 to 128 characters that need no quoting in a header, a log line or a URL.
@@ -11,7 +11,7 @@ pub const HEADER: &str = "x-request-id";
 pub struct RequestId(Box<str>);
 
 impl RequestId {
-    /// Accepts an incoming id of 1 to 128 letters, digits and `-_.~:+/=@`; `None` for any other.
+    /// Accepts a client's request id of 1 to 128 letters, digits and `-_.~:+/=@`; `None` for any other value.
     #[must_use]
     pub fn from_incoming(header: &str) -> Option<Self> {
         let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-_.~:+/=@".contains(&b);
@@ -19,7 +19,7 @@ impl RequestId {
         well_formed.then(|| Self(header.into()))
     }
 
-    /// Makes a UUIDv7 from the time in milliseconds since 1970 and ten random bytes.
+    /// Creates a UUIDv7 from the time in milliseconds since 1970 and ten random bytes.
     #[must_use]
     pub fn generate(unix_millis: u64, random: &[u8; 10]) -> Self {
         let id = uuid::Builder::from_unix_timestamp_millis(unix_millis, random).into_uuid();

@@ -1,8 +1,6 @@
-//! Security headers of responses, the same at edge and origin. Media responses have their own, which are not
-//! overwritten.
+//! Security headers of responses, the same at edge and origin. Media responses have their own.
 
-/// Headers of every API response: browsers never render JSON as a page or in a frame, and pages of other sites read it
-/// by CORS only.
+/// Security headers of every API response: no rendering of JSON as a page or in a frame; other sites need CORS.
 pub const HEADERS: [(&str, &str); 4] = [
     ("x-content-type-options", "nosniff"),
     ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
@@ -10,8 +8,8 @@ pub const HEADERS: [(&str, &str); 4] = [
     ("cross-origin-resource-policy", "same-origin"),
 ];
 
-/// Header of the edge's https responses: browsers use only https for a year.
+/// Security header of the edge's https responses: browsers then use only https for a year.
 pub const HTTPS_HEADER: (&str, &str) = ("strict-transport-security", "max-age=31536000");
 
-/// Request header by which the edge proves its identity to the origin. The edge never forwards a caller's own.
+/// Request header by which the edge proves its identity to the origin. The edge drops it from clients' requests.
 pub const EDGE_SECRET_HEADER: &str = "x-selkie-edge";

@@ -27,12 +27,12 @@ use crate::limits::{UPLOAD_BODY_MAX_BYTES, UPLOAD_MAX_ITEMS};
 use crate::operation::other_than_json;
 use std::ops::Range;
 
-/// Configurable limits of one upload.
+/// The configured limits of one upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UploadLimits {
-    /// Bytes of the request body.
+    /// Maximum bytes of the request body.
     pub body_bytes: u64,
-    /// Number of files.
+    /// Maximum number of files.
     pub items: usize,
 }
 
@@ -43,7 +43,7 @@ impl Default for UploadLimits {
 }
 
 impl UploadLimits {
-    /// Returns the problem of a body over the limit.
+    /// Returns the problem of a body of more than `body_bytes`.
     #[must_use]
     pub fn body_too_large(&self) -> Problem {
         Problem::new(
@@ -54,10 +54,9 @@ impl UploadLimits {
     }
 }
 
-/// An event of the parser.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A file's bytes begin; its index in the form's items.
+    /// The bytes of a file begin. The number is the file's index in [`UploadForm::items`].
     ItemBegins(usize),
     /// The next decoded bytes of the file, at least one.
     Data(&'a [u8]),
@@ -65,15 +64,15 @@ pub enum Event<'a> {
     ItemEnds,
 }
 
-/// An event of a reader; its bytes are borrowed afterwards, from where they are.
+/// An event of the JSON or multipart reader. [`Feed::next_event`] converts it to an [`Event`], which borrows the bytes.
 enum Step<'i> {
     /// More input is needed.
     Hungry,
     Begins(usize),
     Slice(&'i [u8]),
-    /// Bytes decoded in the reader.
+    /// Decoded bytes of a file, in the JSON reader's buffer.
     Decoded,
-    /// Bytes of the delimiter's beginning that turned out to be content.
+    /// Bytes of a file that looked like the beginning of a multipart delimiter: a range of the delimiter.
     Held(Range<usize>),
     Ends,
 }
@@ -86,15 +85,17 @@ enum Reader {
 /// The encoding of a body, by its `Content-Type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding<'a> {
-    /// Also if the type is missing.
+    /// JSON, also if `Content-Type` is missing.
     Json,
     /// `multipart/form-data`; the whole header value, with its boundary.
     Multipart(&'a str),
 }
 
 impl<'a> Encoding<'a> {
+    /// Determines the encoding of an upload's body.
+    ///
     /// # Errors
-    /// `unsupported_media_type`.
+    /// `unsupported_media_type` for any `Content-Type` but JSON and `multipart/form-data`.
     pub(crate) fn of(content_type: Option<&'a str>) -> Result<Self, Problem> {
         match (other_than_json(content_type), content_type) {
             (None, _) | (_, None) => Ok(Self::Json),
@@ -118,10 +119,10 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// Creates a parser for a body of this `Content-Type`: JSON, also if missing, or `multipart/form-data`.
+    /// Creates a parser for a body of this `Content-Type`: JSON (also if missing) or `multipart/form-data`.
     ///
     /// # Errors
-    /// `unsupported_media_type`; `invalid_body` for a multipart type without a valid boundary.
+    /// `unsupported_media_type` for other types; `invalid_body` for a multipart type without a valid boundary.
     pub fn new(content_type: Option<&str>, limits: UploadLimits) -> Result<Self, Problem> {
         let reader = match Encoding::of(content_type)? {
             Encoding::Json => Reader::Json(Box::new(json::Reader::new(limits))),
@@ -132,7 +133,7 @@ impl Parser {
         Ok(Self { reader, limits, taken: 0, refused: None })
     }
 
-    /// Takes the next bytes of the body, which are parsed by [`Feed::next_event`]: call it until it returns `None`.
+    /// Takes the next bytes of the body. [`Feed::next_event`] parses them: call it until it returns `None`.
     pub fn feed<'a>(&'a mut self, input: &'a [u8]) -> Feed<'a> {
         let room = usize::try_from(self.limits.body_bytes - self.taken).unwrap_or(usize::MAX);
         let rest = &input[..input.len().min(room)];
@@ -143,8 +144,8 @@ impl Parser {
     /// Returns the form, after the whole body was fed.
     ///
     /// # Errors
-    /// `invalid_json` or `invalid_body` for a body that is truncated, incomplete or contradictory; the problem of an
-    /// earlier event again.
+    /// `invalid_json` or `invalid_body` for a body that is truncated, incomplete or contradictory; the same problem
+    /// again if an earlier event failed.
     pub fn finish(self) -> Result<UploadForm, Problem> {
         if let Some(problem) = self.refused {
             return Err(problem);
@@ -156,7 +157,7 @@ impl Parser {
     }
 }
 
-/// The events of the bytes of one [`Parser::feed`].
+/// The events of the bytes that one call of [`Parser::feed`] got.
 #[must_use = "bytes are read only as events are pulled"]
 pub struct Feed<'a> {
     parser: &'a mut Parser,
@@ -168,7 +169,7 @@ impl Feed<'_> {
     /// Returns the next event; `None` once all bytes are consumed.
     ///
     /// # Errors
-    /// `invalid_json`, `invalid_body`, `invalid_media` or `body_too_large`; every later call returns the same one.
+    /// `invalid_json`, `invalid_body`, `invalid_media` or `body_too_large`; every later call returns the same problem.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Problem> {
         if let Some(problem) = &self.parser.refused {
             return Err(problem.clone());

@@ -1,35 +1,35 @@
-//! What the kernel says a process used: processor time and memory, from `/proc`.
+//! Reads a process's processor time and memory from `/proc`.
 
 use std::{fs, time::Duration};
 
 use anyhow::{Context as _, Result};
 
-/// `USER_HZ`: the unit of `/proc/<pid>/stat` on every architecture that Linux runs on today. The sum itself is kept in
-/// nanoseconds by the scheduler, so over a run of seconds the rounding to 10 ms is lost in the noise.
+/// `USER_HZ`: the unit of `/proc/<pid>/stat` on every architecture that Linux runs on today. The scheduler keeps the
+/// sums in nanoseconds, so rounding to 10 ms hardly matters over a run of seconds.
 const TICKS_PER_SECOND: u32 = 100;
 
-/// User and system time of all threads, living or ended.
+/// Returns the user and system time of all threads of a process, running or ended.
 pub(crate) fn cpu(pid: u32) -> Result<Duration> {
     let stat = read(pid, "stat")?;
-    // The second field is the command's name in parentheses and may hold anything, so count from its end.
+    // The second field is the command's name in parentheses and may contain spaces, so count from its end.
     let after_name = stat.rsplit_once(')').context("stat without a name")?.1;
     let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
     let field = |index: usize| fields.get(index).and_then(|text| text.parse::<u32>().ok()).context("short stat");
-    // Fields 14 and 15 of proc(5), of which the first two are gone.
+    // Fields 14 and 15 of proc(5), of which the first two are cut off.
     Ok(Duration::from_secs(1) * (field(11)? + field(12)?) / TICKS_PER_SECOND)
 }
 
-/// Resident memory now, in bytes.
+/// Returns the resident memory of a process, in bytes.
 pub(crate) fn resident(pid: u32) -> Result<u64> {
     kilobytes(&read(pid, "smaps_rollup")?, "Rss:")
 }
 
-/// Highest resident memory since [`forget_peak`], in bytes.
+/// Returns the highest resident memory of a process since [`forget_peak`], in bytes.
 pub(crate) fn peak(pid: u32) -> Result<u64> {
     kilobytes(&read(pid, "status")?, "VmHWM:")
 }
 
-/// Start anew to look for the peak.
+/// Resets the peak of a process's resident memory.
 pub(crate) fn forget_peak(pid: u32) -> Result<()> {
     fs::write(format!("/proc/{pid}/clear_refs"), "5").with_context(|| format!("resetting the peak of {pid}"))
 }

@@ -60,7 +60,7 @@ pub(crate) struct Compare {
     /// at which a request was due). Without it: as fast as answers come, and then at half of the slowest's rate.
     #[arg(long, value_parser = value_parser!(u32).range(1..=200_000))]
     pub(crate) rate: Option<u32>,
-    /// Send only as fast as answers come (a closed loop), and leave out what follows it at a fixed rate.
+    /// Send each request when the last is answered (a closed loop), and omit the measurements at a fixed rate.
     #[arg(long, conflicts_with = "rate")]
     pub(crate) closed: bool,
     /// Where `bench.json` is written (default: `target/bench`). A page of the same name beside it, such as
@@ -86,11 +86,11 @@ pub(crate) enum Contender {
     Values,
     /// axum + mysql_async, rows written straight into a streamed body.
     Streamed,
-    /// Selkie's origin, started here.
+    /// Selkie's origin, started by this program.
     Selkie,
-    /// A worker of ten lines of JavaScript before that origin, in workerd, which only passes requests on.
+    /// A worker of ten lines of JavaScript that only forwards to Selkie's origin, in workerd.
     PassThrough,
-    /// Selkie's worker before that origin, in workerd.
+    /// Selkie's worker in front of Selkie's origin, in workerd.
     Edge,
     /// fastify and mysql2, written by hand; only if named.
     Fastify,
@@ -99,7 +99,7 @@ pub(crate) enum Contender {
 }
 
 impl Contender {
-    /// Is it measured, when `asked` were named?
+    /// Returns whether the contender is measured when the contenders `asked` were named.
     pub(crate) fn is_wanted(self, asked: &[Self]) -> bool {
         let is_usual = !matches!(self, Self::Values | Self::Fastify | Self::Xmysql);
         asked.contains(&self) || (asked.is_empty() && is_usual)
@@ -107,7 +107,8 @@ impl Contender {
 }
 
 impl Compare {
-    /// The comparison with other projects' servers: what all of them can do, as fast as answers come.
+    /// Sets the defaults of the comparison with other projects' servers: contenders and workloads unless named, and a
+    /// closed loop.
     pub(crate) fn with_peers(mut self) -> Self {
         if self.contenders.is_empty() {
             self.contenders = vec![Contender::Selkie, Contender::Fastify, Contender::Xmysql];
@@ -137,8 +138,8 @@ pub(crate) struct Serve {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Style {
-    /// All rows into a `serde_json::Value`, then into text.
+    /// Collects all rows in a `serde_json::Value`, then writes its text.
     Values,
-    /// Each row into bytes as it comes, each full buffer to the caller.
+    /// Writes each row as bytes when it is read, and sends each full buffer.
     Streamed,
 }

@@ -1,5 +1,5 @@
-//! The comparison: start the contenders, see that each gives the right answer, then measure them in turn: first as fast as
-//! answers come, for throughput, then all at one rate that each of them carries, for latency.
+//! The comparison: starts the contenders, checks their answers, then measures them in turn: first in a closed loop, for
+//! throughput, then all at the same rate, for latency.
 
 mod measure;
 mod rate;
@@ -23,19 +23,19 @@ use crate::{
     workload::{STORM_CALLERS, Workload},
 };
 
-/// Nothing here runs longer, whatever was asked for.
+/// Maximum time of a run, whatever the arguments.
 const RUN_LIMIT: Duration = Duration::from_secs(3 * 3600);
 
-/// Workloads whose latency is measured at a fixed rate: those with many callers and small answers.
+/// Workloads whose latency is also measured at a fixed rate: those with many callers and small answers.
 const OPEN: [Workload; 3] = [Workload::W1, Workload::W2, Workload::W3];
 
-/// Run the whole comparison, print it and save it.
+/// Runs the whole comparison, prints and saves it.
 pub(crate) async fn run(compare: Compare) -> Result<()> {
     tokio::time::timeout(RUN_LIMIT, measure_all(&compare)).await.context("the comparison took too long")?
 }
 
 async fn measure_all(compare: &Compare) -> Result<()> {
-    // A socket for each caller, here and in each server, which inherits it.
+    // Each caller needs a socket, here and in each server, which inherits the limit.
     process::allow_open_files(u64::from(STORM_CALLERS) * 4)?;
     say("starting MariaDB and filling its tables")?;
     let mariadb = MariaDb::start().await?;
@@ -78,7 +78,7 @@ impl<'a> Comparison<'a> {
         for subject in self.subjects {
             self.report.idle(&subject.name, subject.idle_bytes);
         }
-        // All before anything is measured: who answers wrong is known at once.
+        // All answers are checked before anything is measured, so that a wrong one is reported early.
         for &workload in &workloads {
             for subject in self.taking_part(workload) {
                 check(subject, workload).await.with_context(|| format!("{}: {}", subject.name, workload.title()))?;
@@ -103,7 +103,7 @@ impl<'a> Comparison<'a> {
         self.subjects.iter().filter(|subject| subject.role.takes_part(workload)).collect()
     }
 
-    /// All of a league at one rate that each carries.
+    /// Measures all contenders of a league at one rate that each can carry.
     async fn open(&mut self, workload: Workload, league: League) -> Result<()> {
         let mut members = self.taking_part(workload);
         members.retain(|subject| subject.role.league() == Some(league));
@@ -120,7 +120,7 @@ impl<'a> Comparison<'a> {
         self.alternate(case, members).await
     }
 
-    /// One after the other, again and again.
+    /// Measures the contenders in turn, for each round.
     async fn alternate(&mut self, case: Case, subjects: Vec<&Subject>) -> Result<()> {
         for round in 1..=self.compare.rounds {
             for subject in &subjects {
@@ -140,7 +140,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// An answer that is wrong may be as fast as it likes.
+/// Checks that a contender's answer to a workload is right.
 async fn check(subject: &Subject, workload: Workload) -> Result<()> {
     let Kind::Server(endpoint) = &subject.kind else {
         return Ok(());
@@ -152,7 +152,7 @@ async fn check(subject: &Subject, workload: Workload) -> Result<()> {
     }
     let mut answer: serde_json::Value = serde_json::from_slice(&body).with_context(excerpt)?;
     let (succeeded, payload) = match endpoint.requests.dialect {
-        // A record is a list of one row there, and an insert has no list of rows either.
+        // For xmysql, a record is a list of one row, and an insert returns no rows.
         Dialect::Xmysql => (true, if workload.rows().is_some() { answer } else { serde_json::Value::Null }),
         Dialect::Selkie | Dialect::Handwritten => (answer["success"] == true, answer["payload"].take()),
     };
@@ -163,7 +163,7 @@ async fn check(subject: &Subject, workload: Workload) -> Result<()> {
     Ok(())
 }
 
-/// Progress, where it does not mix with the result.
+/// Prints progress to standard error.
 fn say(line: &str) -> Result<()> {
     writeln!(std::io::stderr().lock(), "{line}")?;
     Ok(())

@@ -1,16 +1,16 @@
-//! The tables that all contenders read: `posts` (100,000 rows of some 600 bytes), `inbox` (its empty twin, for inserts) and
-//! `million` (short rows).
+//! The tables that all contenders read: `posts` (100,000 rows of some 600 bytes), `inbox` (an empty table like `posts`,
+//! for inserts) and `million` (short rows).
 
 use anyhow::Result;
 use mysql_async::{Conn, prelude::Queryable as _};
 
-/// Named as project `default` may name its own.
+/// Name of the benchmark's database; the prefix makes it one of project `default`.
 pub(crate) const DATABASE: &str = "default_bench";
 pub(crate) const POSTS: u64 = 100_000;
 pub(crate) const CATEGORIES: u64 = 10;
 
-/// Statements that make and fill the tables in the selected database. The rows come from MariaDB's own sequence
-/// engine, so that the same list serves a connection and the SQL call of an installation that already runs.
+/// Statements that create and fill the tables in the selected database. MariaDB's sequence engine generates the rows,
+/// so that the statements can also be run as SQL calls of a running installation.
 pub(crate) const STATEMENTS: [&str; 7] = [
     "CREATE TABLE posts (
        id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
@@ -26,7 +26,7 @@ pub(crate) const STATEMENTS: [&str; 7] = [
     "CREATE TABLE inbox LIKE posts",
     "CREATE TABLE million (id INT UNSIGNED NOT NULL PRIMARY KEY, label VARCHAR(40) NOT NULL, amount DECIMAL(10,2) NOT NULL)
      ENGINE=InnoDB DEFAULT CHARSET=utf8mb4",
-    // About 500 bytes with what text has: quotes, line ends and letters beyond ASCII.
+    // About 500 bytes of typical text: quotes, line ends and non-ASCII letters.
     "INSERT INTO posts
      SELECT seq, CONCAT('Notes from the harbour, no. ', seq),
        LEFT(REPEAT(CONCAT('The tide was out & the boats lay still. \"Wait for the evening\", said Zoë, number ', MD5(seq),
@@ -39,10 +39,10 @@ pub(crate) const STATEMENTS: [&str; 7] = [
     "SELECT COUNT(*) FROM posts",
 ];
 
-/// Statement that empties the table of inserts, so that every measurement starts alike.
+/// Empties the table of inserts before each measurement.
 pub(crate) const EMPTY_INBOX: &str = "TRUNCATE TABLE inbox";
 
-/// Make the database over a connection with every right.
+/// Creates and fills the database over a connection with all rights.
 pub(crate) async fn fill(connection: &mut Conn) -> Result<()> {
     connection.query_drop(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}")).await?;
     connection.query_drop(format!("USE {DATABASE}")).await?;

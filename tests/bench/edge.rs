@@ -1,7 +1,8 @@
-//! What the edge adds to a request: the same bodies from the same origin, through the edge and through a worker of ten
-//! lines that only passes them on, in the same kind of workerd and in turn, so that a machine that drifts hurts both.
+//! Measures what the edge adds to a request: the same bodies from the same origin, through the edge and through a
+//! worker of ten lines that only forwards. Both run in the same kind of workerd and in turn, so that variations of the
+//! machine affect both.
 //!
-//! The origin is one of a few lines in this process, whose cost disturbs least; then Selkie's own.
+//! The origin is first a minimal one in this process, which disturbs least, then Selkie's.
 
 mod callers;
 mod origin;
@@ -31,13 +32,13 @@ use crate::{
     selkie,
 };
 
-/// Code is compiled and connections are made in this time, before anything counts.
+/// Time before a measurement in which code is compiled and connections are opened.
 const WARM_UP: Duration = Duration::from_secs(2);
 
-/// More than the edge remembers (two generations of 2,048), so that a key is forgotten when it comes again.
+/// More keys than the edge caches (two generations of 2,048), so that each is evicted before it is used again.
 const KEYS: usize = 8_192;
 
-/// Where a record is, at an origin that has it.
+/// Path of a record in the database of the benchmark.
 const RECORD_PATH: &str = "/api/v1/crud/default_bench/posts/4711";
 
 #[derive(Debug, Args)]
@@ -76,13 +77,13 @@ impl Edge {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Origin {
-    /// One in this process, which does nothing.
+    /// A minimal origin in this process.
     Fixed,
-    /// Selkie's, with a record by its id.
+    /// Selkie's origin, with a record by its id.
     Selkie,
 }
 
-/// One kind of load.
+/// The load of one measurement.
 struct Measure {
     title: &'static str,
     keys: Vec<String>,
@@ -93,7 +94,7 @@ const WARM: &str = "a key that is known";
 const LONE: &str = "a key that is known, one caller";
 const COLD: &str = "a new key every time";
 
-/// Measure and print.
+/// Runs all measurements and prints the result.
 pub(crate) async fn run(asked: &Edge) -> Result<()> {
     let wanted = |origin| asked.origins.is_empty() || asked.origins.contains(&origin);
     let mut report = Report::new(asked.seconds, asked.rounds, asked.connections);
@@ -183,7 +184,7 @@ async fn measure(
     alternate(asked, origin, workers, &lone, report).await
 }
 
-/// One after the other, again and again; who begins changes.
+/// Measures both workers in turn, for each round; the first one alternates.
 async fn alternate(
     asked: &Edge,
     origin: &'static str,
@@ -192,7 +193,7 @@ async fn alternate(
     report: &mut Report,
 ) -> Result<()> {
     writeln!(std::io::stderr().lock(), "{origin} origin, {}", measure.title)?;
-    // Each has its own turn of the keys: one must not skip what the other used.
+    // Each worker has its own sequence of keys, so that none skips keys that the other used.
     let mut turns: Vec<(&Worker, Arc<Requests>)> =
         workers.iter().map(|worker| (worker, Requests::new(RECORD_PATH, &measure.keys))).collect();
     for (worker, requests) in &turns {

@@ -1,5 +1,4 @@
-//! The floor: the same statements by the bare driver over the same socket, without HTTP, JSON or a pool. No server can be
-//! faster than this one's absence.
+//! The floor: the same statements by the bare driver, without HTTP, JSON or a pool. No server can be faster.
 
 use std::{
     sync::Arc,
@@ -22,7 +21,7 @@ use crate::{
     workload::{AGGREGATE, BATCH_ROWS, Random, Workload},
 };
 
-/// Run `workload` on so many connections for so long, in this process.
+/// Runs `workload` in this process over a number of connections, for a duration.
 pub(crate) async fn run(
     options: &Opts,
     workload: Workload,
@@ -87,7 +86,7 @@ async fn once(connection: &mut Conn, workload: Workload, random: &mut Random) ->
     Ok(())
 }
 
-/// What an insert binds.
+/// Returns the values that an insert binds.
 fn new_post(number: u64) -> Vec<Value> {
     vec![
         format!("Letter no. {number}").into(),
@@ -100,7 +99,7 @@ fn new_post(number: u64) -> Vec<Value> {
     ]
 }
 
-/// Rows one by one, dropped as they come.
+/// Reads all rows of a result one by one and drops them.
 async fn drain(connection: &mut Conn, text: &str) -> Result<()> {
     let mut rows = text.with(()).stream::<Row, _>(connection).await?;
     while rows.try_next().await?.is_some() {}

@@ -1,6 +1,6 @@
-//! How cost grows: one curve for each thing of which there may be more, from one to as many as there may be. Each curve has
-//! its own origin, freshly started, on the same private MariaDB; where it helps, the bare driver or the hand-written server
-//! does the same beside it, so that MariaDB's part can be told from Selkie's.
+//! Measures how cost grows with rows, columns, callers, tables, keys and projects: one curve for each. Each curve has
+//! its own new origin on the same private MariaDB. Where it helps, the bare driver or the hand-written server is
+//! measured too, to tell MariaDB's part from Selkie's.
 
 mod columns;
 mod connections;
@@ -28,7 +28,7 @@ use self::{
 };
 use crate::selkie;
 
-/// Nothing here runs longer, whatever was asked for.
+/// Maximum time of a run, whatever the arguments.
 const RUN_LIMIT: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, Args)]
@@ -55,26 +55,26 @@ pub(crate) struct Growth {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// Rows in one answer.
+    /// Varies the rows in one answer.
     Rows,
-    /// Columns of the table.
+    /// Varies the columns of a table.
     Columns,
-    /// Bytes of one row.
+    /// Varies the bytes of one row.
     Width,
-    /// Callers at once.
+    /// Varies the concurrent callers.
     Connections,
-    /// Tables of the schema.
+    /// Varies the tables of a schema.
     Tables,
-    /// Keys in use.
+    /// Varies the keys in use.
     Keys,
-    /// Projects made.
+    /// Varies the existing projects.
     Projects,
-    /// Projects used at once.
+    /// Varies the projects in use at the same time.
     InUse,
 }
 
 impl Part {
-    /// Those that share a MariaDB follow each other.
+    /// Curves that share a MariaDB are next to each other.
     const ALL: [Self; 8] = [
         Self::Rows,
         Self::Columns,
@@ -86,7 +86,7 @@ impl Part {
         Self::InUse,
     ];
 
-    /// What it stands on: those that leave thousands of things behind have a MariaDB of their own.
+    /// Returns what MariaDB must contain. Curves that create thousands of things have their own MariaDB.
     const fn ground(self) -> Contents {
         match self {
             Self::Rows | Self::Columns | Self::Width | Self::Connections | Self::Keys => Contents::Posts,
@@ -95,7 +95,7 @@ impl Part {
     }
 }
 
-/// How long and how far is measured.
+/// Duration of a measurement, and the largest point.
 #[derive(Debug, Clone, Copy)]
 struct Extent {
     duration: Duration,
@@ -103,14 +103,14 @@ struct Extent {
 }
 
 impl Extent {
-    /// Those of `points` that were asked for.
+    /// Returns those of `points` that the arguments allow.
     fn of(self, points: &[u64]) -> impl Iterator<Item = u64> {
         let most = self.most;
         points.iter().copied().filter(move |point| *point <= most)
     }
 }
 
-/// Measure, print and save.
+/// Measures, prints and saves the curves.
 pub(crate) async fn run(growth: &Growth) -> Result<()> {
     tokio::time::timeout(RUN_LIMIT, measure(growth)).await.context("the curves took too long")?
 }
@@ -163,7 +163,7 @@ async fn one(part: Part, mut ground: Ground, extent: Extent) -> Result<(Curve, G
     Ok((curve, ground))
 }
 
-/// Progress, where it does not mix with the result.
+/// Prints progress to standard error.
 fn say(line: &str) -> Result<()> {
     writeln!(std::io::stderr().lock(), "{line}")?;
     Ok(())

@@ -1,5 +1,5 @@
-//! The server to compare with: axum and mysql_async, written by hand for exactly these requests. It checks no key, reads
-//! no schema, plans nothing, counts nothing and bounds nothing. In two styles, see [`Style`].
+//! The server to compare with: axum and mysql_async, written by hand for exactly these requests. It checks no key,
+//! reads no schema and has no limits. See [`Style`] for its two styles.
 
 mod hello;
 mod rows;
@@ -35,7 +35,7 @@ struct Server {
     style: Style,
 }
 
-/// A server of this program's own, in a process of its own.
+/// Starts a hand-written server in its own process.
 pub(crate) async fn start(configure: impl FnOnce(&mut Command)) -> Result<(Started, Endpoint)> {
     let mut process = Started::new(&std::env::current_exe()?, |command| {
         configure(command);
@@ -45,19 +45,19 @@ pub(crate) async fn start(configure: impl FnOnce(&mut Command)) -> Result<(Start
     let requests = Requests {
         dialect: Dialect::Handwritten,
         host: format!("{address}"),
-        // As long as a key is, so that both read the same number of bytes.
+        // As long as a real key, so that all servers read the same number of bytes.
         key: "x".repeat(300),
         database: DATABASE.to_owned(),
     };
     Ok((process, Endpoint { address, requests }))
 }
 
-/// Serve until the process is ended.
+/// Serves until the process is ended.
 pub(crate) async fn serve(serve: Serve) -> Result<()> {
     listen(serve.listen, router(&serve)?).await
 }
 
-/// Serve one record that is always the same, without a database: what any HTTP server can reach on this machine.
+/// Serves one fixed record without a database: the maximum of any HTTP server on this machine.
 pub(crate) async fn serve_hello(address: SocketAddr) -> Result<()> {
     listen(address, hello::router()).await
 }
@@ -78,7 +78,7 @@ fn router(serve: &Serve) -> Result<Router> {
     let Some(constraints) = PoolConstraints::new(usize::from(serve.pool), usize::from(serve.pool)) else {
         bail!("a pool of none");
     };
-    // Without the reset at every return, which costs half of the throughput: the better of the hand-written servers.
+    // Without resetting returned connections, which would cost half of the throughput.
     let pool_options = PoolOpts::default().with_constraints(constraints).with_reset_connection(false);
     let options = OptsBuilder::from_opts(mariadb::options(&serve.socket, Some(DATABASE))).pool_opts(pool_options);
     let server = Arc::new(Server { pool: Pool::new(options), style: serve.style });
@@ -181,7 +181,7 @@ async fn read_many(
     }
 }
 
-/// One record, or a batch: told apart by how the requests of this comparison begin.
+/// Inserts one record or a batch, depending on how the body begins.
 async fn insert(State(server): State<Arc<Server>>, body: Bytes) -> Result<Response, Failure> {
     if body.starts_with(b"{\"batchData\"") {
         let new: Batch = serde_json::from_slice(&body)?;
@@ -194,13 +194,13 @@ async fn insert(State(server): State<Arc<Server>>, body: Bytes) -> Result<Respon
     Ok(json(&serde_json::json!({"success": true, "payload": connection.last_insert_id()})))
 }
 
-/// As many rows as the statement has places for, or none.
+/// Inserts a batch, which must have as many rows as the statement has parameters for.
 async fn insert_batch(server: &Server, rows: Vec<NewPost>) -> Result<Response, Failure> {
     let count = rows.len() as u64;
     let mut connection = server.pool.get_conn().await?;
     let values = rows.into_iter().flat_map(NewPost::values).collect();
     connection.exec_drop(statement::INSERT_BATCH.as_str(), Params::Positional(values)).await?;
-    // InnoDB gives the rows of one such statement numbers that follow each other.
+    // InnoDB gives the rows of such a statement consecutive ids.
     let first = connection.last_insert_id().unwrap_or(0);
     let ids: Vec<u64> = (first..first + count).collect();
     Ok(json(&serde_json::json!({"success": true, "payload": ids})))

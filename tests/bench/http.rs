@@ -1,5 +1,5 @@
-//! One keep-alive HTTP/1.1 connection with as little work a request as possible: on a machine that also runs the server
-//! and the database, whatever the load itself costs is missing from the result.
+//! A keep-alive HTTP/1.1 connection with minimal work per request: the load shares the machine with the server and the
+//! database, so its cost reduces the result.
 //!
 //! Reads answers with a length or in chunks; anything else is an error. Not for general use.
 
@@ -10,7 +10,7 @@ use tokio::{
     net::TcpStream,
 };
 
-/// Large enough that a long answer takes few reads, and the limit of an answer's head.
+/// Size of the read buffer and maximum size of an answer's head. Large, so that a long answer takes few reads.
 const BUFFER_BYTES: usize = 64 * 1024;
 const HEADERS: usize = 64;
 
@@ -22,15 +22,15 @@ pub(crate) struct Connection {
     end: usize,
 }
 
-/// What is known of an answer whose body was read to its end.
+/// Status, size and times of an answer whose body was read to its end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     /// Bytes of the body.
     pub(crate) bytes: u64,
-    /// When the head was complete.
+    /// Time when the head was complete.
     pub(crate) began: Instant,
-    /// When the body was.
+    /// Time when the body was complete.
     pub(crate) ended: Instant,
 }
 
@@ -49,12 +49,12 @@ impl Connection {
         Ok(Self { stream, buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), start: 0, end: 0 })
     }
 
-    /// Send a whole request, read the whole answer, forget its body.
+    /// Sends a request, reads the whole answer and drops its body.
     pub(crate) async fn call(&mut self, request: &[u8]) -> io::Result<Answer> {
         self.exchange(request, &mut |_| {}).await
     }
 
-    /// Send a whole request, read the whole answer, keep its body.
+    /// Sends a request and returns the status and body of its answer.
     pub(crate) async fn fetch(&mut self, request: &[u8]) -> io::Result<(u16, Vec<u8>)> {
         let mut body = Vec::new();
         let answer = self.exchange(request, &mut |bytes| body.extend_from_slice(bytes)).await?;
@@ -66,7 +66,7 @@ impl Connection {
         let (status, length) = self.head().await?;
         let began = Instant::now();
         let (bytes, ended) = match length {
-            // A small answer comes whole: the clock is asked once.
+            // A small answer is read at once, so the clock is read once.
             Length::Known(bytes) if bytes <= (self.end - self.start) as u64 => {
                 self.body(bytes, keep).await?;
                 (bytes, began)
@@ -116,7 +116,7 @@ impl Connection {
         loop {
             let size = self.chunk_size().await?;
             self.body(size, keep).await?;
-            // The line end after a chunk, or after the last one; trailers are not expected.
+            // Reads the line end after a chunk. Trailers are not supported.
             self.body(2, &mut |_| {}).await?;
             if size == 0 {
                 return Ok(total);
@@ -138,7 +138,7 @@ impl Connection {
         }
     }
 
-    /// Read more behind what is there.
+    /// Appends more bytes from the socket to the buffer.
     async fn fill(&mut self) -> io::Result<()> {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);

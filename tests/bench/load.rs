@@ -1,7 +1,7 @@
-//! The load: a number of callers, each on a connection of its own, for a fixed time.
+//! The load: a number of callers, each with its own connection, for a fixed time.
 //!
-//! All of them live on one thread: it sends more than 100,000 requests a second before it is full, and leaves the other
-//! processors to what is measured. Four fifths of what it costs is the kernel's, for a send and a receive a request.
+//! All callers share one thread: it can send more than 100,000 requests per second, and leaves the other processors to
+//! the server. Four fifths of its cost are the kernel's, for a send and a receive per request.
 
 use std::{
     net::SocketAddr,
@@ -21,9 +21,9 @@ use crate::{
     workload::{Random, Workload},
 };
 
-/// Longer than any answer here should take: so long after its end a load is given up.
+/// Time after the end of a load at which it is given up; longer than any answer should take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// What takes longer is counted as this, in microseconds.
+/// Maximum latency that is recorded, in microseconds; longer ones are recorded as this.
 const LATENCY_MAX_MICROS: u64 = 120_000_000;
 
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ pub(crate) struct Load {
     pub(crate) duration: Duration,
 }
 
-/// What the callers saw.
+/// The answers of a load and their latencies.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) requests: u64,
@@ -44,13 +44,13 @@ pub(crate) struct Outcome {
     pub(crate) elapsed: Duration,
     /// Microseconds to the last byte.
     pub(crate) latency: Histogram<u64>,
-    /// Microseconds to the head of the answer.
+    /// Microseconds to the answer's head.
     pub(crate) first_byte: Histogram<u64>,
 }
 
 impl Outcome {
     pub(crate) fn new() -> Result<Self> {
-        // Grows with what is recorded: room for the longest from the start would be 400 kB a caller.
+        // The histogram grows as needed: for the full range it would take 400 kB per caller.
         let histogram = || Histogram::new(3).context("histogram");
         Ok(Self { requests: 0, bytes: 0, elapsed: Duration::ZERO, latency: histogram()?, first_byte: histogram()? })
     }
@@ -61,7 +61,7 @@ impl Outcome {
         let micros = |time: Duration| {
             u64::try_from(time.as_micros()).map_or(LATENCY_MAX_MICROS, |micros| micros.min(LATENCY_MAX_MICROS))
         };
-        // It has room for all up to that limit.
+        // The histogram has the range for all values up to this maximum.
         let _ = self.latency.record(micros(latency));
         let _ = self.first_byte.record(micros(first_byte));
     }
@@ -75,23 +75,23 @@ impl Outcome {
     }
 }
 
-/// Run the load on a thread of its own. Any answer but a success ends it with an error.
+/// Runs the load on its own thread. Any answer but a success is an error.
 pub(crate) async fn run(load: Load) -> Result<Outcome> {
     let thread = tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            // One wait for all: a timer for each request would be a tenth of what the load itself costs.
+            // One timeout for all callers: a timer per request would take a tenth of the load's time.
             timeout(load.duration + ANSWER_TIMEOUT, callers(load)).await.context("no answer in time")?
         })
     });
     thread.await.context("the load's thread")?
 }
 
-/// What all callers of a load have in common.
+/// What all callers of a load share.
 struct Common {
     load: Load,
     clock: Clock,
-    /// Of all callers, who are on one thread: one of its own each would not stay in the processor's caches.
+    /// Shared by all callers, which are on one thread: one outcome each would not stay in the processor's caches.
     outcome: Mutex<Outcome>,
 }
 

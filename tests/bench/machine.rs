@@ -1,4 +1,4 @@
-//! What it was measured on: figures without it say little.
+//! The machine and software on which figures were measured.
 
 use std::fs;
 
@@ -8,17 +8,16 @@ use serde::Serialize;
 
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Machine {
-    /// Day of the measurement.
     pub(crate) date: String,
     pub(crate) processor: String,
-    /// How many of its cores may be used.
+    /// Number of processor cores that may be used.
     pub(crate) cores: usize,
     pub(crate) kernel: String,
     pub(crate) mariadb: String,
 }
 
 impl Machine {
-    /// The one that runs this program and the MariaDB of this connection.
+    /// Describes the machine that runs this program and the MariaDB of this connection.
     pub(crate) async fn of(connection: &mut Conn) -> Result<Self> {
         let asked: Option<(String, String)> =
             connection.query_first("SELECT VERSION(), CAST(CURDATE() AS CHAR)").await?;

@@ -1,9 +1,9 @@
-//! Load and comparison: what a request costs through Selkie, next to what it costs without any HTTP, and next to an
-//! axum server written by hand for just these requests.
+//! Load and comparison: what a request costs through Selkie, compared with the bare driver without HTTP and with an
+//! axum server written by hand for exactly these requests.
 //!
-//! Everything runs on this machine's loopback, against one private MariaDB with default settings that is started and
-//! removed here. All contenders are measured in the same run, in turn (A B A B …), because absolute figures drift with
-//! whatever else the machine does; the medians are printed, and the ratios between them are what counts.
+//! Everything runs on this machine's loopback, with one private MariaDB with default settings. All contenders are
+//! measured in the same run, in turn (A B A B …), because absolute figures vary with other load of the machine. Medians
+//! are printed; their ratios are what matters.
 
 #![allow(clippy::disallowed_methods, reason = "an answer of another type ends a measurement, by a panic as well")]
 
@@ -65,7 +65,7 @@ fn main() -> anyhow::Result<()> {
             };
             tokio::select! {
                 result = compare::run(compare) => result,
-                // Dropping the comparison stops what it started.
+                // Dropping the comparison stops the processes that it started.
                 () = process::interrupted() => Err(anyhow::anyhow!("interrupted")),
             }
         }),

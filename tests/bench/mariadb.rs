@@ -15,12 +15,12 @@ use tokio::{process::Command, time::sleep};
 
 use crate::process::Started;
 
-/// Tries of 100 ms each until the server must answer.
+/// Number of tries, 100 ms apart, until MariaDB must answer.
 const START_TRIES: u32 = 300;
 
 #[derive(Debug)]
 pub(crate) struct MariaDb {
-    // Dropped in this order: the server is gone before its directory.
+    // Fields are dropped in this order: MariaDB ends before its directory is removed.
     server: Started,
     directory: TempDir,
 }
@@ -29,7 +29,7 @@ impl MariaDb {
     pub(crate) async fn start() -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("selkie-bench-").tempdir()?;
         let data = directory.path().join("data");
-        // Its own: a MariaDB that starts removes the temporary tables of all others from a shared one.
+        // MariaDB's own directory: at its start it removes the temporary tables of all servers that share one.
         let temporary = directory.path().join("tmp");
         fs::create_dir(&temporary)?;
         let log = directory.path().join("mariadb.log");
@@ -86,13 +86,13 @@ impl MariaDb {
         socket_in(self.directory.path())
     }
 
-    /// A directory that goes when the server goes.
+    /// Returns a directory that is removed when MariaDB ends.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
     }
 }
 
-/// How to reach the server on `socket` as its administrator.
+/// Returns the driver's options for the administrator on `socket`.
 pub(crate) fn options(socket: &Path, database: Option<&str>) -> Opts {
     OptsBuilder::default()
         .socket(Some(socket.display().to_string()))
@@ -106,7 +106,7 @@ fn socket_in(directory: &Path) -> PathBuf {
     directory.join("s.sock")
 }
 
-/// The server lives in a directory that is not on everybody's path.
+/// Returns the path of mariadbd, which is often in a directory outside `PATH`.
 fn mariadbd() -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -116,7 +116,7 @@ fn mariadbd() -> Result<PathBuf> {
         .context("mariadbd is not installed (Debian: apt install mariadb-server)")
 }
 
-/// MariaDB refuses to run as root unless it is told so.
+/// Returns this process's user: MariaDB refuses to run as root unless the user is given.
 fn user_of_this_process() -> Result<String> {
     let uid = fs::metadata("/proc/self")?.uid();
     let users = fs::read_to_string("/etc/passwd")?;

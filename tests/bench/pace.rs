@@ -1,5 +1,5 @@
-//! When requests are sent: each when the last is answered, or so many a second. The floor and the HTTP callers are paced by
-//! the same clock, so that their latencies can be compared.
+//! When requests are sent: after the last answer, or at a fixed rate. The floor and the HTTP callers use the same
+//! clock, so that their latencies can be compared.
 
 use std::{
     io,
@@ -17,33 +17,33 @@ use tokio::{net::unix::pipe, sync::Mutex};
 /// How requests follow each other.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pace {
-    /// The next one when the answer to the last is there.
+    /// A caller sends its next request when its last one is answered.
     Closed,
-    /// So many a second, whatever the answers do; latency counts from the moment at which a request was due.
+    /// Requests are due at a fixed rate, whatever the answers do; latency counts from the time when a request is due.
     Open { per_second: u32 },
 }
 
-/// Tells all callers of one load when to send, from when the load began.
+/// Tells all callers of a load when to send.
 #[derive(Debug)]
 pub(crate) struct Clock {
     began: Instant,
     duration: Duration,
-    /// None where the answers are the clock.
+    /// Due times; `None` for a closed loop.
     schedule: Option<Mutex<Schedule>>,
 }
 
-/// Whoever holds it waits for the next moment, the others for it, in the order in which they came.
+/// Due times of requests. A caller that holds its lock waits for the next one; other callers queue for the lock.
 #[derive(Debug)]
 struct Schedule {
     per_second: u32,
     next: u64,
-    /// The kernel's: tokio's own timers come in whole milliseconds, in which a hundred requests would be due at once. It is
-    /// read like a pipe, and to wait for it as for one takes no `unsafe`.
+    /// A timer of the kernel: tokio's timers have a resolution of a millisecond, in which a hundred requests would be
+    /// due at once. Read as a pipe, which needs no `unsafe`.
     timer: pipe::Receiver,
 }
 
 impl Clock {
-    /// Begins now; needs a runtime with I/O.
+    /// Starts the clock now. Needs a runtime with I/O.
     pub(crate) fn start(pace: Pace, duration: Duration) -> Result<Self> {
         let schedule = match pace {
             Pace::Closed => None,
@@ -56,7 +56,7 @@ impl Clock {
         self.began.elapsed()
     }
 
-    /// The moment from which the next request's latency counts, when it is there; none when the load has ended.
+    /// Waits until a request is due and returns the time from which its latency counts; `None` when the load has ended.
     pub(crate) async fn next(&self) -> Result<Option<Instant>> {
         let end = self.began + self.duration;
         let Some(schedule) = &self.schedule else {
@@ -80,7 +80,7 @@ impl Schedule {
         Ok(Self { per_second, next: 0, timer: pipe::Receiver::from_owned_fd_unchecked(timer)? })
     }
 
-    /// Returns at once if that has passed.
+    /// Waits until `due`; returns at once if it has passed.
     async fn wait_until(&mut self, due: Instant) -> Result<()> {
         loop {
             let left = due.saturating_duration_since(Instant::now());
@@ -95,7 +95,7 @@ impl Schedule {
             self.timer.readable().await?;
             match self.timer.try_read(&mut [0_u8; 8]) {
                 Ok(_) => {}
-                // What was ready was an earlier alarm.
+                // The timer was ready because of an earlier alarm.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error.into()),
             }
@@ -103,7 +103,7 @@ impl Schedule {
     }
 }
 
-/// When the request with this number is due, after the first.
+/// Returns when the request with this index is due, relative to the first.
 fn due(index: u64, per_second: u32) -> Duration {
     Duration::from_secs_f64(index as f64 / f64::from(per_second))
 }

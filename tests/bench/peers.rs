@@ -1,5 +1,5 @@
-//! Servers of others, for `make bench ARGS=peers`: fastify with mysql2, written by hand for the requests of the
-//! comparison, and xmysql, which serves every table of a database. Each is one Node process, as it is usually run.
+//! Servers of other projects, for `make bench ARGS=peers`: fastify with mysql2, written by hand for the requests of the
+//! comparison, and xmysql, which serves every table of a database. Each is one Node process, as is usual.
 
 use std::{
     fs::{self, File},
@@ -23,23 +23,23 @@ use crate::{
     workload::{Random, Workload},
 };
 
-/// Tries of 50 ms each until a server must answer.
+/// Number of tries, 50 ms apart, until a server must answer.
 const START_TRIES: u32 = 400;
 
-/// The workloads that all of them can do.
+/// The workloads that all of these servers support.
 pub(crate) const WORKLOADS: [Workload; 4] = [Workload::W1, Workload::Lone, Workload::W2, Workload::W3];
 
-/// Starts one of them.
+/// Starts a server of another project.
 ///
 /// # Errors
-/// npm can't install it, or it doesn't answer.
+/// npm can't install the server, or it doesn't answer.
 pub(crate) async fn start(peer: Contender, mariadb: &MariaDb, pool: u16) -> Result<(Started, Endpoint)> {
     let directory = install().await?;
     let (process, address, dialect) = match peer {
         Contender::Xmysql => xmysql(&directory, mariadb)?,
         _ => fastify(&directory, mariadb, pool).await?,
     };
-    // A key of Selkie's length, which they ignore, so that all read the same number of bytes.
+    // A key of the same length as Selkie's, which these servers ignore, so that all read the same number of bytes.
     let (key, database) = ("x".repeat(300), DATABASE.to_owned());
     let endpoint = Endpoint { address, requests: Requests { dialect, host: address.to_string(), key, database } };
     wait_until_it_answers(&endpoint).await?;

@@ -1,4 +1,4 @@
-//! Child processes that never outlive this one.
+//! Child processes that never outlive this process.
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -11,10 +11,10 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a dropped program's end is awaited.
+/// Number of tries to see a killed program's end.
 const END_TRIES: u32 = 200;
 
-/// A started program. Dropping it kills it and waits for its end, so that nothing of it is left behind.
+/// A started program. Drop kills it and waits for its end.
 #[derive(Debug)]
 pub(crate) struct Started {
     child: Child,
@@ -22,8 +22,8 @@ pub(crate) struct Started {
 }
 
 impl Started {
-    /// Start `program`. The kernel kills it should this process be killed itself (`setpriv` replaces itself by the
-    /// program, so the process id is the program's).
+    /// Starts `program`. The kernel kills it if this process is killed (`setpriv` replaces itself by the program, so
+    /// the process id is the program's).
     pub(crate) fn new(program: &Path, configure: impl FnOnce(&mut Command)) -> Result<Self> {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(program).kill_on_drop(true).stdin(Stdio::null());
@@ -37,7 +37,7 @@ impl Started {
         self.pid
     }
 
-    /// The first line that the program prints, for which its standard output must be piped.
+    /// Returns the first line that the program prints. Its standard output must be piped.
     pub(crate) async fn first_line(&mut self) -> Result<String> {
         let output = self.child.stdout.take().context("standard output is not piped")?;
         let mut line = String::new();
@@ -49,7 +49,7 @@ impl Started {
         Ok(line.trim().to_owned())
     }
 
-    /// Fails if the program has ended.
+    /// Returns an error if the program has ended.
     pub(crate) fn check(&mut self) -> Result<()> {
         match self.child.try_wait()? {
             Some(status) => bail!("the program ended: {status}"),
@@ -60,7 +60,7 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // Killing what has ended already is no fault.
+        // Fails if the program has already ended.
         let _ = self.child.start_kill();
         for _ in 0..END_TRIES {
             if !matches!(self.child.try_wait(), Ok(None)) {
@@ -71,12 +71,11 @@ impl Drop for Started {
     }
 }
 
-/// Let this process and those that it starts hold so many files and sockets open, or as many as the machine allows it to
-/// ask for.
+/// Raises the limit of open files and sockets of this process and its children to `count`, or as far as allowed.
 pub(crate) fn allow_open_files(count: u64) -> Result<()> {
     let mut limit = getrlimit(Resource::Nofile);
     let asked = limit.maximum.map_or(count, |maximum| count.min(maximum));
-    // No soft limit is none to raise.
+    // Without a soft limit there is nothing to raise.
     if limit.current.is_some_and(|current| current < asked) {
         limit.current = Some(asked);
         setrlimit(Resource::Nofile, limit)?;
@@ -84,7 +83,7 @@ pub(crate) fn allow_open_files(count: u64) -> Result<()> {
     Ok(())
 }
 
-/// Returns when this process is asked to end.
+/// Waits for a signal that asks this process to end.
 pub(crate) async fn interrupted() {
     let Ok(mut terminate) = signal(SignalKind::terminate()) else {
         return std::future::pending().await;

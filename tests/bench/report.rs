@@ -1,4 +1,4 @@
-//! What was measured, in order: kept, judged, printed and saved. Knows nothing of how it was measured.
+//! All measurements in order: collects, judges, prints and saves them. Knows nothing of how they were made.
 
 mod page;
 mod table;
@@ -18,11 +18,11 @@ use crate::{
     workload::Workload,
 };
 
-/// What was asked of everybody: a workload, as fast as answers come or at a rate.
+/// What is measured of each contender: a workload, in a closed loop or at a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Case {
     pub(crate) workload: Workload,
-    /// Requests a second of an open loop; none for a closed one.
+    /// Requests per second of an open loop; `None` for a closed loop.
     pub(crate) rate: Option<u32>,
 }
 
@@ -39,18 +39,18 @@ impl Case {
     }
 }
 
-/// One contender in one case.
+/// The measurements of one contender in one case.
 #[derive(Debug)]
 struct Entry {
     case: Case,
     role: Role,
     contender: String,
     samples: Vec<Sample>,
-    /// Why a round of it has no sample.
+    /// Why a round has no sample.
     failure: Option<String>,
 }
 
-/// The same as it is saved.
+/// An entry as it is saved in JSON.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Saved<'a> {
@@ -73,11 +73,11 @@ struct Setting {
     machine: Machine,
 }
 
-/// Everything that was measured.
+/// All measurements of a run.
 #[derive(Debug)]
 pub(crate) struct Report {
     setting: Setting,
-    /// Resident memory of each process that is called before its first request, in bytes.
+    /// Resident memory of each server before its first request, in bytes.
     idle: Vec<(String, u64)>,
     entries: Vec<Entry>,
 }
@@ -125,20 +125,20 @@ impl Report {
         self.entries.iter().any(|entry| entry.failure.is_some())
     }
 
-    /// The middle of one contender's rounds.
+    /// Returns the median of a contender's rounds.
     pub(crate) fn median(&self, case: Case, contender: &str) -> Option<Sample> {
         let of = |entry: &&Entry| entry.case == case && entry.contender == contender;
         Sample::median(&self.entries.iter().find(of)?.samples)
     }
 
-    /// The rounds of who plays this part.
+    /// Returns the rounds of the contender with this role.
     fn rounds(&self, case: Case, role: Role) -> &[Sample] {
         let of = |entry: &&Entry| entry.case == case && entry.role == role;
         let entry = self.entries.iter().find(of);
         entry.map_or(&[], |entry| &entry.samples)
     }
 
-    /// The floor that others are compared with: that of equally many callers, where it was measured.
+    /// Returns the floor's rounds to compare with: with as many connections as callers, if that was measured.
     fn floor(&self, case: Case) -> &[Sample] {
         match self.rounds(case, Role::WideFloor) {
             [] => self.rounds(case, Role::Floor),
@@ -150,7 +150,7 @@ impl Report {
         ratio(ours, self.floor(case), figure)
     }
 
-    /// Each case once, in the order of measurement.
+    /// Returns each case once, in the order of measurement.
     fn cases(&self) -> Vec<Case> {
         let mut cases: Vec<Case> = Vec::new();
         for entry in &self.entries {
@@ -165,7 +165,7 @@ impl Report {
         self.entries.iter().filter(move |entry| entry.case == case)
     }
 
-    /// How it was measured, in a sentence.
+    /// Describes in a sentence how the figures were measured.
     fn preamble(&self) -> String {
         let Setting { seconds, connections, rounds, pool, machine } = &self.setting;
         format!(
@@ -175,7 +175,7 @@ impl Report {
         )
     }
 
-    /// For the terminal.
+    /// Prints the report for the terminal.
     pub(crate) fn print(&self, out: &mut impl Write) -> Result<()> {
         writeln!(out, "{}", self.preamble())?;
         writeln!(out, "µs are processor time for one request; × floor and × axum are ratios of req/s")?;
@@ -199,7 +199,7 @@ impl Report {
         Ok(())
     }
 
-    /// JSON into `directory`, tables into the page of its name beside it.
+    /// Writes JSON into `directory`, and tables into the page of the same name beside it.
     pub(crate) fn save(&self, directory: &Path) -> Result<()> {
         fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
         fs::write(directory.join("bench.json"), self.json()?)?;
@@ -210,7 +210,7 @@ impl Report {
         Ok(())
     }
 
-    /// One line an entry, so that a renewed file shows what changed.
+    /// Returns JSON with one line per entry, so that a diff shows what changed.
     fn json(&self) -> Result<String> {
         let entries = self.entries.iter().map(|entry| {
             serde_json::to_string(&Saved {

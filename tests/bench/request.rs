@@ -1,5 +1,5 @@
-//! The requests of each workload, as bytes ready to send. Both kinds of server get the same ones, but for the filter of
-//! W2, which a server written by hand takes as plain parameters.
+//! The requests of each workload, as bytes to send. Both kinds of servers get the same requests, except for the filter
+//! of W2, which the hand-written server takes as plain parameters.
 
 use std::{io::Write as _, sync::LazyLock};
 
@@ -8,7 +8,7 @@ use crate::{
     workload::{AGGREGATE, BATCH_ROWS, Random, Workload},
 };
 
-/// The rows of a batch, the same every time: composing them anew would cost as much as a hand-written server does.
+/// The rows of a batch, made once: making them for each request would cost as much as a hand-written server does.
 static BATCH: LazyLock<String> = LazyLock::new(|| {
     let rows: Vec<String> = (1..=BATCH_ROWS).map(new_post).collect();
     format!(r#"{{"batchData":[{}]}}"#, rows.join(","))
@@ -19,7 +19,7 @@ pub(crate) struct Requests {
     pub(crate) dialect: Dialect,
     /// Host and port, for the `Host` header.
     pub(crate) host: String,
-    /// The key's text; the hand-written server reads past it.
+    /// The key's text; the hand-written server ignores it.
     pub(crate) key: String,
     pub(crate) database: String,
 }
@@ -32,7 +32,7 @@ pub(crate) enum Dialect {
 }
 
 impl Requests {
-    /// The next request of `workload`, written over `buffer`.
+    /// Writes the next request of `workload` to `buffer`, replacing its content.
     pub(crate) fn write(&self, workload: Workload, random: &mut Random, buffer: &mut Vec<u8>) {
         let (root, database) = match self.dialect {
             Dialect::Xmysql => ("/api", ""),
@@ -73,13 +73,13 @@ impl Requests {
         }
     }
 
-    /// A call of the SQL route, in the tables' database.
+    /// Writes a call of the SQL route in the benchmark's database.
     pub(crate) fn sql(&self, query: &str, buffer: &mut Vec<u8>) {
         let body = serde_json::json!({"query": query, "database": self.database});
         self.post(format_args!("/api/v1/sql"), &body.to_string(), buffer);
     }
 
-    /// A call of the SQL route that makes the tables' database.
+    /// Writes a call of the SQL route that creates the benchmark's database.
     pub(crate) fn create_database(&self, buffer: &mut Vec<u8>) {
         let body = serde_json::json!({"query": format!("CREATE DATABASE `{}`", self.database)});
         self.post(format_args!("/api/v1/sql"), &body.to_string(), buffer);
@@ -87,7 +87,7 @@ impl Requests {
 
     fn get(&self, path: std::fmt::Arguments<'_>, buffer: &mut Vec<u8>) {
         buffer.clear();
-        // Writing to a vector does not fail.
+        // Writing to a vector can't fail.
         let _ = write!(
             buffer,
             "GET {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nAccept: application/json\r\n\r\n",
@@ -108,7 +108,7 @@ impl Requests {
     }
 }
 
-/// A record of the size that `posts` has.
+/// Returns a record as large as those of `posts`.
 fn new_post(number: u64) -> String {
     format!(
         r#"{{"title":"Letter no. {number}","body":"{BODY}","category":"c{}","price":"{}.50","is_published":1,"views":{number},"published_at":"2026-01-02 03:04:05"}}"#,

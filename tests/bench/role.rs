@@ -1,4 +1,4 @@
-//! What part a contender plays in the comparison: which workloads it takes part in, and whom it is compared with.
+//! A contender's role in the comparison: its workloads, and the contenders to compare with.
 
 use serde::Serialize;
 
@@ -9,8 +9,7 @@ use crate::{peers, workload::Workload};
 pub(crate) enum Role {
     /// The bare driver with as many connections as the servers have.
     Floor,
-    /// The bare driver with as many connections as there are callers: the floor that others are compared with, since its
-    /// latencies are those of equally many.
+    /// The bare driver with as many connections as there are callers: the floor for latencies.
     WideFloor,
     Hello,
     Values,
@@ -27,19 +26,19 @@ pub(crate) enum Role {
 impl Role {
     pub(crate) fn takes_part(self, workload: Workload) -> bool {
         match self {
-            // MariaDB has no room for a thousand connections.
+            // The private MariaDB doesn't allow a thousand connections.
             Self::Floor => workload != Workload::Storm,
-            // Elsewhere there are fewer callers than connections, and it would be the other floor once more.
+            // Other workloads have fewer callers than connections, so the result would be that of `Floor`.
             Self::WideFloor => matches!(workload, Workload::W1 | Workload::W2 | Workload::W3 | Workload::Mixed),
             Self::Hello => matches!(workload, Workload::W1 | Workload::Lone | Workload::Storm),
             Self::Peer => peers::WORKLOADS.contains(&workload),
-            // A million rows say nothing of a worker that a hundred thousand don't.
+            // A million rows show nothing about a worker that 100,000 rows don't.
             Self::PassThrough | Self::Edge => workload != Workload::Million,
             Self::Values | Self::Streamed | Self::Origin | Self::Running => true,
         }
     }
 
-    /// At whose rate it is measured in an open loop; none for those that say nothing there.
+    /// Returns the league at whose rate the contender is measured in an open loop; `None` if it isn't.
     pub(crate) const fn league(self) -> Option<League> {
         match self {
             Self::Floor | Self::Hello | Self::Peer => None,
@@ -49,7 +48,7 @@ impl Role {
     }
 }
 
-/// Who can be sent the same number of requests a second: workerd carries a fraction of what a server does.
+/// Contenders that are measured at the same rate: workerd carries a fraction of what a server does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum League {
     Direct,

@@ -1,4 +1,4 @@
-//! The figures of one measurement, and the middle of several.
+//! The figures of one measurement, and the median of several.
 
 use std::time::Duration;
 
@@ -12,34 +12,34 @@ use crate::load::Outcome;
 pub(crate) struct Sample {
     pub(crate) requests_per_second: f64,
     pub(crate) megabytes_per_second: f64,
-    /// Processor time of the server for one request; of the origin, where a worker stands before it.
+    /// Processor time of the server (behind a worker: of the origin) per request, in microseconds.
     pub(crate) server_micros: Option<f64>,
-    /// Processor time of that worker's workerd for one request.
+    /// Processor time of the worker's workerd per request, in microseconds.
     pub(crate) worker_micros: Option<f64>,
-    /// Processor time of MariaDB for one request.
+    /// Processor time of MariaDB per request, in microseconds.
     pub(crate) database_micros: Option<f64>,
-    /// Processor time of the load itself for one request; none for the floor, where it is the server's.
+    /// Processor time of the load per request, in microseconds; `None` for the floor, where load and server are one.
     pub(crate) load_micros: Option<f64>,
-    /// Milliseconds to the last byte.
+    /// Median milliseconds to the last byte.
     pub(crate) p50: f64,
     pub(crate) p90: f64,
     pub(crate) p99: f64,
     pub(crate) p999: f64,
     pub(crate) p9999: f64,
     pub(crate) max: f64,
-    /// Milliseconds to the head of the answer, the middle one.
+    /// Median milliseconds to the answer's head.
     pub(crate) first_byte: f64,
-    /// Highest resident memory of the process that was called.
+    /// Highest resident memory of the called process, in bytes.
     pub(crate) peak_bytes: Option<u64>,
-    /// How much that is above what it held before its first request.
+    /// Growth of the called process's resident memory since before its first request, in bytes.
     pub(crate) grown_bytes: Option<u64>,
 }
 
-/// What one figure of a sample is.
+/// Selects a figure of a sample.
 pub(crate) type Figure = fn(&Sample) -> Option<f64>;
 
 impl Sample {
-    /// All that the callers saw; the kernel's figures are still missing.
+    /// Creates a sample from the answers, without processor time and memory.
     pub(crate) fn of(outcome: &Outcome) -> Self {
         let seconds = outcome.elapsed.max(Duration::from_millis(1)).as_secs_f64();
         let at = |quantile| outcome.latency.value_at_quantile(quantile) as f64 / 1e3;
@@ -57,7 +57,7 @@ impl Sample {
         }
     }
 
-    /// Each figure's middle one by itself.
+    /// Returns a sample of the median of each figure.
     pub(crate) fn median(samples: &[Self]) -> Option<Self> {
         let of = |figure: fn(&Self) -> f64| middle(samples.iter().map(figure).collect());
         let maybe = |figure: fn(&Self) -> Option<f64>| middle(samples.iter().filter_map(figure).collect());
@@ -86,13 +86,13 @@ impl Sample {
     }
 }
 
-/// Microseconds of processor time for each of so many requests.
+/// Returns the microseconds of processor time per request.
 pub(crate) fn micros_each(time: Duration, requests: u64) -> f64 {
     short(time.as_secs_f64() * 1e6 / requests.max(1) as f64)
 }
 
-/// How many times `theirs` `ours` is, in the middle of the rounds: both of a round were measured one after the other, so
-/// that a machine that drifts from round to round changes both. None where either was not measured.
+/// Returns the median of the rounds' ratios of `ours` to `theirs`. Both of a round were measured one after the other,
+/// so that slow changes of the machine affect both. `None` if either was not measured.
 pub(crate) fn ratio(ours: &[Sample], theirs: &[Sample], figure: Figure) -> Option<f64> {
     let ratios = ours.iter().zip(theirs).filter_map(|(ours, theirs)| {
         let (ours, theirs) = (figure(ours)?, figure(theirs)?);
@@ -106,7 +106,7 @@ fn middle(mut values: Vec<f64>) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-/// To a thousandth: what is beyond is noise, and the files that hold it are read by people too.
+/// Rounds to a thousandth: further digits are noise.
 fn short(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }

@@ -1,5 +1,4 @@
-//! Selkie as a contender: a `selkie serve` of its own on the private MariaDB, or an installation that runs already and is
-//! named by its `dev.env`.
+//! Selkie as a contender: a `selkie serve` on the private MariaDB, or a running installation that a `dev.env` names.
 
 use std::{
     collections::HashMap,
@@ -21,17 +20,17 @@ use crate::{
     request::{Dialect, Requests},
 };
 
-/// Tries of 10 ms each until the service must be ready.
+/// Number of tries, 10 ms apart, until the service must be ready.
 const START_TRIES: u32 = 6_000;
 
-/// Where a Selkie listens and what it is asked with.
+/// The address of a server, and the key for its requests.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
     pub(crate) requests: Requests,
 }
 
-/// The binary to use: the one asked for, or the one built beside this program.
+/// Returns the path of the `selkie` binary: the given one, or the one beside this program.
 pub(crate) fn binary(asked: Option<&Path>) -> Result<Option<PathBuf>> {
     if let Some(path) = asked {
         return Ok(Some(path.canonicalize().with_context(|| path.display().to_string())?));
@@ -40,12 +39,12 @@ pub(crate) fn binary(asked: Option<&Path>) -> Result<Option<PathBuf>> {
     Ok(beside.is_file().then_some(beside))
 }
 
-/// Start an origin on `mariadb`, whose database it may then use.
+/// Starts an origin on `mariadb` with access to the benchmark's database.
 pub(crate) async fn start(binary: &Path, mariadb: &MariaDb) -> Result<(Started, Endpoint)> {
     start_with(binary, mariadb, &[]).await
 }
 
-/// The same, with more settings.
+/// Starts an origin on `mariadb` with more settings.
 pub(crate) async fn start_with(
     binary: &Path,
     mariadb: &MariaDb,
@@ -59,7 +58,7 @@ pub(crate) async fn start_with(
     Ok((started, endpoint))
 }
 
-/// Start an origin, without a key to ask it with; returns when it is ready.
+/// Starts an origin without a key for requests; returns when it is ready.
 pub(crate) async fn serve(
     binary: &Path,
     mariadb: &MariaDb,
@@ -70,7 +69,7 @@ pub(crate) async fn serve(
     let log = File::create(mariadb.directory().join("selkie.log"))?;
     let started = Started::new(binary, |command| {
         command.arg("serve").envs(environment.clone()).envs(settings.iter().copied()).current_dir(mariadb.directory());
-        // What a service pays for its log is part of what it costs, so the lines are written, if only to a file.
+        // The log is written to a file, since its cost is part of the service's.
         if let Ok(other) = log.try_clone() {
             command.stdout(other);
         }
@@ -80,12 +79,12 @@ pub(crate) async fn serve(
     Ok((started, address))
 }
 
-/// The public keys of the origin that was started on `mariadb`.
+/// Returns the public keys of the origin that was started on `mariadb`.
 pub(crate) async fn jwks(binary: &Path, mariadb: &MariaDb, endpoint: &Endpoint) -> Result<String> {
     printed(binary, mariadb, endpoint.address, &["key", "jwks"]).await
 }
 
-/// The settings of every origin and command on `mariadb`.
+/// Returns the settings of every origin and command on `mariadb`.
 fn environment(mariadb: &MariaDb, address: SocketAddr) -> [(&'static str, String); 4] {
     let socket = mariadb.socket();
     [
@@ -96,7 +95,7 @@ fn environment(mariadb: &MariaDb, address: SocketAddr) -> [(&'static str, String
     ]
 }
 
-/// What a command of the installation prints.
+/// Runs a command of the installation and returns its output.
 pub(crate) async fn printed(
     binary: &Path,
     mariadb: &MariaDb,
@@ -117,7 +116,7 @@ pub(crate) async fn printed(
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The endpoints of an installation that already runs, its project's `<project>_bench` filled by SQL calls.
+/// Returns the endpoints of a running installation, after filling its project's `<project>_bench` by SQL calls.
 pub(crate) async fn running(dev_env: &Path) -> Result<Vec<(&'static str, Endpoint)>> {
     let text = fs::read_to_string(dev_env).with_context(|| dev_env.display().to_string())?;
     let values: HashMap<&str, &str> = text
@@ -140,7 +139,7 @@ pub(crate) async fn running(dev_env: &Path) -> Result<Vec<(&'static str, Endpoin
     Ok(endpoints)
 }
 
-/// One SQL call; the answer's body.
+/// Sends an SQL call and returns its status and body.
 pub(crate) async fn sql(endpoint: &Endpoint, query: &str) -> Result<(u16, String)> {
     let mut request = Vec::new();
     endpoint.requests.sql(query, &mut request);
@@ -156,7 +155,7 @@ async fn fill(endpoint: &Endpoint) -> Result<()> {
     }
     let mut request = Vec::new();
     endpoint.requests.create_database(&mut request);
-    // It may be there already, half filled or not: the statements tell.
+    // An error is ignored: the database may exist; the statements then fill it anew.
     Connection::open(endpoint.address).await?.fetch(&request).await?;
     for statement in data::STATEMENTS {
         let (status, body) = sql(endpoint, statement).await?;

@@ -1,7 +1,7 @@
-//! What a thumbnail costs, beside npm's sharp: the same pictures, size and quality, one thread each, in turn.
+//! Compares the cost of a thumbnail with npm's sharp: the same pictures, size and quality, one thread each, in turn.
 //!
-//! Each measurement is a process of its own, so that its peak of memory is its own as well. CPU is the
-//! kernel's accounting of that process, after one thumbnail that is not counted.
+//! Each measurement is a process of its own, so that its peak of memory can be read. Processor time is that of the
+//! process, after one thumbnail that is not counted.
 #![allow(clippy::print_stdout, reason = "a program whose product is what it prints")]
 
 use std::path::{Path, PathBuf};
@@ -126,7 +126,7 @@ fn ours(file: &Path, count: u32) -> anyhow::Result<Measured> {
     Ok(Measured { cpu_ms, peak_mb: peak_kb / 1024.0, bytes })
 }
 
-/// Nanoseconds that this thread, the only one, has run for.
+/// Returns the processor time of this thread, the only one, in nanoseconds.
 fn cpu_ns() -> anyhow::Result<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let first = text.split(' ').next().context("an empty schedstat")?;

@@ -1,7 +1,7 @@
-//! What uploads cost: one large file as base64 in JSON, by memory and by the processor's time a byte; and what a
-//! hundred pictures at once do to other requests.
+//! Measures uploads: memory and processor time per byte of one large file as base64 in JSON, and the effect of a
+//! hundred concurrent pictures on other requests.
 //!
-//! Files are stored in memory (`/dev/shm`): the disk is not what is measured.
+//! Files are stored in memory (`/dev/shm`), so that the disk is not measured.
 
 use std::{
     io::{Cursor, Write as _},
@@ -44,7 +44,7 @@ pub(crate) struct Uploads {
     rate: u32,
 }
 
-/// Measure and print.
+/// Runs both measurements and prints the result.
 pub(crate) async fn run(asked: &Uploads) -> Result<()> {
     let mariadb = MariaDb::start().await?;
     let mut administrator = Conn::new(mariadb::options(&mariadb.socket(), None)).await?;
@@ -58,12 +58,12 @@ pub(crate) async fn run(asked: &Uploads) -> Result<()> {
     pictures(asked, &started, &endpoint).await
 }
 
-/// One file after the other, each replacing the last.
+/// Uploads a large file repeatedly, each time replacing the last.
 async fn large(asked: &Uploads, started: &Started, endpoint: &Endpoint) -> Result<()> {
     let pid = started.pid();
     let file = noise(usize::from(asked.megabytes) * MEBIBYTE * 3 / 4);
     let request = upload(endpoint, "large.bin", "file", "application/octet-stream", &file);
-    // The first one makes threads and connections.
+    // The first upload starts threads and opens connections.
     send(endpoint.address, &upload(endpoint, "small.bin", "file", "application/octet-stream", b"x")).await?;
     let before = accounting::resident(pid)?;
     let (mut rates, mut growth) = (Vec::new(), 0);
@@ -88,7 +88,7 @@ async fn large(asked: &Uploads, started: &Started, endpoint: &Endpoint) -> Resul
     ))
 }
 
-/// All pictures at once, beside reads by id at a steady pace.
+/// Uploads all pictures at once, with reads by id at a fixed rate meanwhile.
 async fn pictures(asked: &Uploads, started: &Started, endpoint: &Endpoint) -> Result<()> {
     let picture = photograph()?;
     let requests: Vec<Vec<u8>> = (0..asked.pictures)
@@ -161,13 +161,13 @@ fn upload(endpoint: &Endpoint, name: &str, kind: &str, mime: &str, file: &[u8]) 
     request
 }
 
-/// Bytes that no signature begins with.
+/// Returns bytes that begin with no known file signature.
 fn noise(length: usize) -> Vec<u8> {
     let mut random = Random::new(1);
     (0..length).map(|_| u8::try_from(random.up_to(255)).unwrap_or(0)).collect()
 }
 
-/// Three megapixels of waves with some grain.
+/// Returns a JPEG of three megapixels: waves with some noise.
 fn photograph() -> Result<Vec<u8>> {
     let mut random = Random::new(2);
     let pixels = RgbImage::from_fn(2048, 1536, |x, y| {

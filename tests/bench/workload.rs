@@ -1,28 +1,28 @@
-//! What is measured. Knows nothing of how a contender is spoken to.
+//! The workloads. Knows nothing of how a contender is called.
 
 use clap::ValueEnum;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Workload {
-    /// One row by random id.
+    /// Reads one row by a random id.
     W1,
-    /// W1 by a single caller: latency without queues.
+    /// W1 with a single caller: latency without queueing.
     Lone,
-    /// Twenty rows, filtered and ordered along an index.
+    /// Reads twenty rows, filtered and ordered by an index.
     W2,
-    /// Insert one row.
+    /// Inserts one row.
     W3,
-    /// Insert a thousand rows by one request.
+    /// Inserts a thousand rows by one request.
     Batch,
     /// Nine of ten requests are W1, the tenth is W3.
     Mixed,
-    /// All 100,000 rows in one answer.
+    /// Reads all 100,000 rows in one answer.
     W4,
-    /// An aggregate over all rows, as SQL: MariaDB's time alone.
+    /// Runs an aggregate over all rows as SQL: nearly all of the time is MariaDB's.
     Sql,
-    /// A million short rows in one answer: what matters is memory.
+    /// Reads a million short rows in one answer, to measure memory.
     Million,
-    /// W1 by a thousand callers at once, each on a connection of its own.
+    /// W1 with a thousand callers at once, each with its own connection.
     Storm,
 }
 
@@ -33,7 +33,7 @@ pub(crate) const BATCH_ROWS: u64 = 1_000;
 pub(crate) const STORM_CALLERS: u16 = 1_000;
 
 impl Workload {
-    /// In the order of measurement: what is judged by its memory comes before what leaves much of it behind.
+    /// All workloads in the order of measurement: those that measure memory come before those that use much of it.
     pub(crate) const ALL: [Self; 10] = [
         Self::W1,
         Self::Lone,
@@ -62,7 +62,7 @@ impl Workload {
         }
     }
 
-    /// Callers at once, when `asked` were asked for.
+    /// Returns the number of concurrent callers if the arguments ask for `asked`.
     pub(crate) fn callers(self, asked: u16) -> u16 {
         match self {
             Self::W1 | Self::W2 | Self::W3 | Self::Mixed => asked,
@@ -73,7 +73,7 @@ impl Workload {
         }
     }
 
-    /// Rows in the answer, where that is fixed: an answer with another number is no answer.
+    /// Returns the number of rows that a right answer has; `None` if it varies.
     pub(crate) const fn rows(self) -> Option<u64> {
         match self {
             Self::W2 => Some(20),
@@ -85,7 +85,7 @@ impl Workload {
         }
     }
 
-    /// What the next request does: one of several for a mixed load, else the workload itself.
+    /// Returns what the next request does: for a mixed load one of its parts, else the workload itself.
     pub(crate) fn next(self, random: &mut Random) -> Self {
         match self {
             Self::Mixed if random.up_to(10) == 10 => Self::W3,
@@ -99,17 +99,17 @@ impl Workload {
 pub(crate) const AGGREGATE: &str = "SELECT category, COUNT(*) AS posts, AVG(price) AS price, SUM(views) AS views \
                                     FROM posts GROUP BY category ORDER BY category";
 
-/// A small generator of random ids (xorshift64): the choice must cost nothing next to the request.
+/// A fast generator of random ids (xorshift64), whose cost is negligible beside a request.
 #[derive(Debug)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// Each caller gets its own seed, so that no two ask for the same rows in step.
+    /// Each caller has its own seed, so that callers don't read the same rows.
     pub(crate) fn new(caller: u64) -> Self {
         Self((caller + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
-    /// A number from 1 to `n`.
+    /// Returns a number from 1 to `n`.
     pub(crate) fn up_to(&mut self, n: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,8 +1,8 @@
-// A client of resumable uploads as others write it, on npm's tus-js-client. Run by the end-to-end suite:
+// A client of resumable uploads that uses npm's tus-js-client. The end-to-end suite runs it:
 //
 //   node tus.mjs begin <endpoint> <file> <chunk bytes> <stop after bytes>   prints the upload's URL, and ends in the middle
-//   node tus.mjs resume <upload URL> <file> <chunk bytes>                    prints the id of the file it has become
-//   node tus.mjs whole <endpoint> <file> <chunk bytes> [option]…             prints the same, in one go
+//   node tus.mjs resume <upload URL> <file> <chunk bytes>                    prints the id of the complete file
+//   node tus.mjs whole <endpoint> <file> <chunk bytes> [option]…             uploads at once, and prints the file's id
 //
 // SELKIE_KEY is the key; SELKIE_TUS_METADATA a JSON object of metadata. Options: with-creation, override-patch.
 import { createReadStream, statSync, writeSync } from "node:fs";
@@ -30,7 +30,7 @@ const outcome = await new Promise((resolve, reject) => {
     },
     onProgress: (sent) => {
       if (command === "begin" && sent >= Number(rest[0])) {
-        // Ends without a word, as a machine does that loses its power.
+        // Ends without cancelling the upload, as in a power failure.
         writeSync(1, `${upload.url}\n`);
         process.exit(0);
       }

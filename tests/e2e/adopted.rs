@@ -1,5 +1,5 @@
-//! What an operator brought along stays: adopted databases, views of users that are gone. And what is left of a project
-//! that is removed: nothing.
+//! What an operator has created before stays: adopted databases, and views of deleted users. A removed project leaves
+//! nothing behind.
 
 use crate::case::eventually;
 use crate::host::{Host, enc};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use shared::error::ErrorCode;
 use std::time::Duration;
 
-/// A change by the CLI acts within seconds; the rest is for a loaded machine.
+/// Maximum time until a change by the CLI takes effect: some seconds, and more on a loaded machine.
 const CHANGE_MAX: Duration = Duration::from_secs(20);
 
 cases! {
@@ -23,7 +23,7 @@ cases! {
     ],
 }
 
-/// A project with a full key and one adopted database, in which there is a table `t`.
+/// A project with a full key and an adopted database that contains a table `t`.
 struct Adopted {
     project: String,
     name: String,
@@ -49,7 +49,7 @@ impl Adopted {
         seen.expect("an answer").trim() == self.name
     }
 
-    /// Runs `selkie` with these words and the database's project; gives its exit code and what it told.
+    /// Runs `selkie` with these arguments and the database's project; returns its exit code and standard error.
     fn cli(&self, words: &[&str]) -> (Option<i32>, String) {
         let output = shared().cli(&[words, &["--project", &self.project]].concat());
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -79,7 +79,7 @@ async fn no_key_drops_an_adopted_database(host: Host) {
     }
     let by_parameter = json!({"query": "EXECUTE IMMEDIATE ?", "params": [format!("DROP DATABASE {name}")]});
     run(by_parameter).await.refused(ErrorCode::PermissionDenied);
-    // All else is as in a database that Selkie made.
+    // Other statements work as in a database that Selkie created.
     for query in [
         format!("CREATE TABLE {name}.u (id INT)"),
         format!("DROP TABLE {name}.u"),
@@ -131,7 +131,7 @@ async fn an_adopted_database_is_released_by_the_cli_and_not_dropped(host: Host) 
         (read().await.code() == "database_not_found").then_some(())
     })
     .await;
-    // One that Selkie made is dropped, but not without a word.
+    // A database that Selkie created can be dropped, but only with confirmation.
     let made = unique("made");
     assert_eq!(adopted.cli(&["database", "create", &made]).0, Some(0));
     let (code, told) = adopted.cli(&["database", "drop", &made]);
@@ -180,6 +180,6 @@ async fn a_project_is_removed_with_all_that_it_owns(host: Host) {
     assert!(told.contains("there is no project"), "{told}");
     let users = shared().root_sql(&format!("SELECT User FROM mysql.user WHERE User LIKE 'selkie-{project}-%'"));
     assert_eq!(users.expect("an answer"), "");
-    // Its name is free again.
+    // A new project can have the same name.
     shared().create_project(project);
 }

@@ -1,6 +1,6 @@
-//! The house's invariants, read from the sources: who may know what, and how files look.
+//! Checks rules of the source code: which file may use what, and how files are formatted.
 //!
-//! The only module here that looks at the code. The rules stand in `docs/architecture.md`.
+//! This is the only module here that reads the sources. `docs/architecture.md` has the rules.
 
 use crate::host::Host;
 use crate::service::workspace;
@@ -29,18 +29,18 @@ const CRATES: [&str; 4] = ["shared", "edge", "origin", "tests"];
 const LINES_MAX: usize = 500;
 
 struct Source {
-    /// Relative to the workspace, with `/`.
+    /// Path relative to the workspace, with `/`.
     path: String,
     text: String,
 }
 
 impl Source {
-    /// The text without its test module, which stands last.
+    /// Returns the text without its test module, which is at the end.
     fn code(&self) -> &str {
         self.text.split("\n#[cfg(test)]").next().unwrap_or_default()
     }
 
-    /// The code without comments, and its string literals apart.
+    /// Returns the code without comments and literals, and its string literals.
     fn split(&self) -> (String, Vec<String>) {
         split_literals(self.code())
     }
@@ -70,7 +70,7 @@ fn collect(dir: &Path, root: &Path, found: &mut Vec<Source>) {
     }
 }
 
-/// Parts code from comments and literals: enough of Rust's grammar for sources that rustfmt has been over.
+/// Separates code from comments and literals: knows enough of Rust's grammar for sources formatted by rustfmt.
 fn split_literals(code: &str) -> (String, Vec<String>) {
     let (mut bare, mut literals) = (String::new(), Vec::new());
     let mut rest = code;
@@ -121,7 +121,7 @@ fn raw_literal(text: &str) -> Option<usize> {
     text[start..].find(&end).map(|index| start + index + end.len())
 }
 
-/// Whether `name` stands in the code as a word of its own.
+/// Returns whether `name` occurs in the code as a whole word.
 fn mentions(code: &str, name: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(name)
@@ -161,7 +161,7 @@ async fn only_media_know_the_object_store_and_images(_: Host) {
     let inside = |path: &str| path == "origin/src/media.rs" || path.starts_with("origin/src/media/");
     let knows = |source: &Source| {
         let (code, _) = source.split();
-        // `image` is also a word of ours: what counts is a path that begins with it.
+        // `image` is also a module of the origin, so only a path that begins with the crate's name counts.
         crates.iter().any(|name| code.contains(&format!("use {name}::")) || code.contains(&format!(" {name}::")))
     };
     let breaches: Vec<String> = sources(&["shared/src", "edge/src", "origin/src"])
@@ -172,8 +172,8 @@ async fn only_media_know_the_object_store_and_images(_: Host) {
     must_be_empty("only origin/src/media knows the object store and the image crates", &breaches);
 }
 
-/// The folders (and single files) of `origin/src`, the highest first: each imports only from those behind it. Names on one
-/// line are one layer.
+/// The folders and single files of `origin/src`, the highest layer first: each imports only from later ones. Names on
+/// one line are one layer.
 const LAYERS: [&[&str]; 19] = [
     &["cli"],
     &["dev"],
@@ -244,7 +244,7 @@ async fn the_shared_crate_does_no_io(_: Host) {
     let mut breaches = Vec::new();
     for source in sources(&["shared/src"]) {
         let (code, _) = source.split();
-        // Admission waits for the host's authentication, which is a parameter.
+        // Admission awaits the host's authentication, which is a parameter.
         let waits = source.path == "shared/src/admission.rs";
         breaches.extend(
             foreign
@@ -256,8 +256,8 @@ async fn the_shared_crate_does_no_io(_: Host) {
     must_be_empty("shared has no clock, randomness, environment, runtime or I/O", &breaches);
 }
 
-/// Where SQL may stand: the stage that writes it, constant statements of the stage that runs it, and two places where
-/// it is data (what the demo database is made of, and a call that is printed to be pasted).
+/// Files that may contain SQL: the stage that renders it, constant statements of the stage that runs it, the demo's
+/// tables, and a printed example call.
 const MAY_HOLD_SQL: [&str; 5] = [
     "origin/src/query/sql/",
     "origin/src/database/",
@@ -266,7 +266,7 @@ const MAY_HOLD_SQL: [&str; 5] = [
     "origin/src/dev/welcome.rs",
 ];
 
-/// Statements outside `origin/src/query/sql/` that are put together: numbers and quoted names of our own only.
+/// Files outside `origin/src/query/sql/` that compose statements, only of numbers and Selkie's own quoted names.
 const PUT_TOGETHER: [&str; 3] = ["origin/src/database/admin", "origin/src/database/media", "KILL CONNECTION {id}"];
 
 fn is_sql(literal: &str) -> bool {
@@ -311,7 +311,7 @@ async fn only_the_builder_writes_sql(_: Host) {
     );
 }
 
-/// A file that holds nothing but tests.
+/// Returns whether a file contains only tests.
 fn is_test(path: &str) -> bool {
     path.ends_with("/tests.rs") || path.ends_with("/golden.rs") || path.contains("/tests/")
 }
@@ -331,7 +331,7 @@ async fn nothing_unwraps_outside_tests(_: Host) {
     must_be_empty("no unwrap outside tests", &breaches);
 }
 
-/// `Problem::internal` takes it, and the log gets it.
+/// `Problem::internal` takes the cause, and logs it.
 async fn a_500_has_a_cause(_: Host) {
     for source in sources(&["edge/src", "origin/src"]) {
         let (code, _) = source.split();

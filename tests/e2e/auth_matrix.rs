@@ -1,7 +1,6 @@
 //! The authorisation matrix: every action of the interface with every kind of key, through both hosts.
 //!
-//! `row` matches every `Action`, so an action without a row does not compile. Each request is held against the parser: it
-//! must be the action that its row is about.
+//! `row` matches every `Action`, so an action without a row doesn't compile. Each request must parse as its action.
 
 use crate::case::eventually;
 use crate::host::{Answer, Call, Host, option};
@@ -27,10 +26,10 @@ cases! {
     ],
 }
 
-/// How long a key may work after its lifetime or its revocation, on a loaded machine.
+/// Maximum time until an expired or revoked key is refused, on a loaded machine.
 const KEY_END_MAX: Duration = Duration::from_secs(20);
 
-/// What a request is answered: a success's status, or a refusal.
+/// The expected answer to a request: a success with this status, or a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Done(u16),
@@ -40,7 +39,7 @@ enum Outcome {
 use Outcome::{Done, Refused};
 
 impl Outcome {
-    /// Whether this is the answer. Answers to HEAD have no body, so that their status must do.
+    /// Returns whether the answer is the expected one. Answers to HEAD have no body, so only their status is compared.
     fn is(self, answer: &Answer) -> bool {
         let status = answer.status.as_u16();
         match self {
@@ -51,18 +50,18 @@ impl Outcome {
     }
 }
 
-/// Whose key it is, and what for.
+/// The project and access of a key.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// No project's: every action is refused with this code.
+    /// No project's key: every action is refused with this code.
     Nobody(ErrorCode),
-    /// The project's own.
+    /// A key of the request's project.
     Own(Access),
-    /// Another project's.
+    /// A key of another project.
     Foreign(Access),
 }
 
-/// One kind of key, and a key of it.
+/// A key and its kind.
 struct Key {
     name: &'static str,
     kind: Kind,
@@ -70,7 +69,7 @@ struct Key {
 }
 
 impl Key {
-    /// One key of each kind, in the order of asking: those that must change nothing first.
+    /// Returns one key of each kind. Keys that may change nothing are first.
     async fn all(host: Host) -> Vec<Self> {
         let project = unique("stranger");
         shared().create_project(&project);
@@ -102,7 +101,7 @@ impl Key {
     }
 }
 
-/// One request, with its answers to keys that may do it: of the project itself, and of another one.
+/// A request, with the expected answers to allowed keys of its own and of another project.
 struct Request {
     method: Method,
     path: String,
@@ -141,7 +140,7 @@ impl Request {
         }
     }
 
-    /// The action that the parser takes the request for.
+    /// Returns the action that the parser finds in the request.
     fn action(&self) -> Action {
         let (path, query) = match self.path.split_once('?') {
             Some((path, query)) => (path, Some(query)),
@@ -160,7 +159,7 @@ impl Request {
     }
 }
 
-/// What the requests are about: a table of four records, three files, an upload that waits for its bytes.
+/// What the requests act on: a table of four records, three files, and an incomplete upload.
 struct World {
     db: TestDb,
     shelf: Shelf,
@@ -189,7 +188,7 @@ impl World {
         Self { db, shelf, files, upload }
     }
 
-    /// All that a refused request could have changed.
+    /// Returns all that a refused request could have changed.
     async fn state(&self) -> (Value, Vec<String>, Option<String>) {
         let head = Call::new(self.db.host.url(), Method::HEAD, &self.upload)
             .key(&shared().full_key)
@@ -202,7 +201,7 @@ impl World {
     }
 }
 
-/// The request that begins an upload of three bytes.
+/// Returns the request that creates an upload of three bytes.
 fn creation(shelf: &Shelf, name: &str) -> Request {
     let metadata =
         [("filename", name), ("folder", &shelf.folder)].map(|(key, value)| format!("{key} {}", STANDARD.encode(value)));
@@ -212,7 +211,7 @@ fn creation(shelf: &Shelf, name: &str) -> Request {
         .header("upload-metadata", metadata.join(","))
 }
 
-/// The least access that an action needs, and requests that ask for it.
+/// Returns the least access that an action needs, and requests for the action.
 fn row(action: Action, world: &World) -> (Access, Vec<Request>) {
     const NO_DATABASE: Outcome = Refused(ErrorCode::DatabaseNotFound);
     const NO_FILE: Outcome = Refused(ErrorCode::MediaNotFound);
@@ -284,7 +283,7 @@ fn row(action: Action, world: &World) -> (Access, Vec<Request>) {
             vec![
                 sql("SELECT 1"),
                 sql("CREATE TABLE IF NOT EXISTS u (id INT)"),
-                // No database is named, and the other project has none.
+                // The call names no database, and the other project has none.
                 Request::new(Method::POST, "/api/v1/sql", 200, Done(200)).json(&json!({"query": "SELECT 1"})),
             ],
         ),
@@ -298,7 +297,7 @@ fn row(action: Action, world: &World) -> (Access, Vec<Request>) {
                 b"x",
             ))],
         ),
-        // Another project's key lists its own project's files.
+        // A key of another project lists that project's files.
         Action::ListMedia => (Access::Read, vec![library(Method::GET, MEDIA, Done(200))]),
         Action::DescribeMedia => (Access::Read, vec![library(Method::GET, &world.files[0], NO_FILE)]),
         Action::SignMedia => (

@@ -15,7 +15,7 @@ pub(crate) fn cases() -> Vec<Case> {
     [ending::cases(), limits::cases(), references::cases(), refusals::cases(), together::cases()].concat()
 }
 
-/// A batch with the full key, to be sent.
+/// Builds a batch with the full key.
 fn call(host: Host, operations: &[Value]) -> Call {
     host.call(Method::POST, "/api/v1/batch").json(&json!({"operations": operations}))
 }

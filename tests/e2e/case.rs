@@ -1,4 +1,4 @@
-//! A case: an async function of a host, and how it becomes one test for each host that is open.
+//! A case: an async function that takes a host, and how it becomes one test for each host that is in use.
 
 use crate::host::Host;
 use libtest_mimic::Trial;
@@ -8,10 +8,10 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// A case that takes longer hangs: it is failed, so that the others can report.
+/// Maximum time of a case: a case that hangs fails, so that the others can report.
 const CASE_MAX: Duration = Duration::from_secs(900);
 
-/// How long a case may take: `SELKIE_TEST_CASE_SECONDS`, for those of which more rounds are asked.
+/// Returns the maximum time of a case; `SELKIE_TEST_CASE_SECONDS` sets a longer one, for runs with more rounds.
 fn case_max() -> Duration {
     let asked = std::env::var("SELKIE_TEST_CASE_SECONDS").ok();
     asked.and_then(|text| text.parse().ok()).map_or(CASE_MAX, Duration::from_secs)
@@ -19,20 +19,20 @@ fn case_max() -> Duration {
 
 type Body = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Through which hosts a case goes.
+/// The hosts through which a case runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hosts {
-    /// Through the origin and, as a second test, through the edge.
+    /// Runs through the origin and, as a second test, through the edge.
     Both,
-    /// What only the origin promises.
+    /// Runs through the origin only, for what the edge doesn't promise.
     Origin,
-    /// What only the edge promises.
+    /// Runs through the edge only, for what the origin doesn't promise.
     Edge,
-    /// Needs no running service, or starts its own.
+    /// Runs once: the case needs no running service, or starts its own.
     Own,
 }
 
-/// One entry of a module's list.
+/// One case of a module, with its name and hosts.
 #[derive(Clone, Copy)]
 pub(crate) struct Case {
     module: &'static str,
@@ -47,7 +47,7 @@ impl Case {
     }
 }
 
-/// Lists a module's cases: `cases! { Both: [a, b], Origin: [c] }`. A case that is not listed is dead code, and warned of.
+/// Lists a module's cases: `cases! { Both: [a, b], Origin: [c] }`. The compiler reports unlisted cases as dead code.
 macro_rules! cases {
     ($($hosts:ident: [$($name:ident),* $(,)?]),* $(,)?) => {
         pub(crate) fn cases() -> Vec<$crate::case::Case> {
@@ -61,12 +61,12 @@ macro_rules! cases {
     };
 }
 
-/// Whether `SELKIE_TEST_HOSTS` keeps the edge shut.
+/// Returns whether cases run through the edge: `SELKIE_TEST_HOSTS` can leave it out.
 pub(crate) fn edge_is_open() -> bool {
     std::env::var("SELKIE_TEST_HOSTS").map_or(true, |hosts| hosts != "origin")
 }
 
-/// The tests that a case becomes: named `origin::records::read::…` and `edge::records::read::…`.
+/// Returns the tests of a case, named `origin::records::read::…` and `edge::records::read::…`.
 pub(crate) fn trials(case: Case) -> Vec<Trial> {
     let hosts: &[(&str, Host)] = match case.hosts {
         Hosts::Both => &[("origin", Host::Origin), ("edge", Host::Edge)],
@@ -97,7 +97,7 @@ fn runtime() -> &'static Runtime {
     RUNTIME.get_or_init(|| Runtime::new().expect("a runtime"))
 }
 
-/// Polls `probe` until it gives a value; panics with `what` when `limit` is over.
+/// Polls `probe` until it returns a value. Panics with `what` if it doesn't within `limit`.
 pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
     what: &str,
     limit: Duration,

@@ -1,5 +1,5 @@
-//! The table of codes, transcribed from the interface and held against the enum; that each is produced, the ledger
-//! says at the end of a whole run.
+//! The table of error codes, copied from the interface and compared with the enum. `ledger.rs` checks at the end of a
+//! whole run that each code was returned.
 
 use crate::host::Host;
 use shared::error::ErrorCode;
@@ -67,9 +67,9 @@ async fn the_enum_is_the_interfaces_table(_: Host) {
 async fn what_is_retryable_is_what_passes_by_itself(_: Host) {
     for code in ErrorCode::ALL {
         let passes = match code {
-            // The caller's own statement is too slow: it will be the next time.
+            // The statement of the client is too slow, and will be again.
             ErrorCode::QueryTimeout => false,
-            // Room does not come by itself.
+            // Free space doesn't come back by itself.
             ErrorCode::StorageFull => false,
             ErrorCode::Deadlock
             | ErrorCode::IdempotencyInProgress

@@ -1,8 +1,9 @@
-//! The differential test: random schemas, records and reads; the answer is that of a plain, slow evaluation made here.
+//! The differential test: random schemas, records and reads; each answer is compared with that of a simple, slow
+//! evaluation in these files.
 //!
-//! Everything in here is written from the interface alone: it must not know how the service parses, plans or renders.
-//! A disagreement is made as small as it can be, and printed with the seed that brings it back:
-//! `SELKIE_DIFFERENTIAL_SEED=… SELKIE_DIFFERENTIAL_ROUNDS=1`.
+//! They are written from the interface alone and must not know how the service parses, plans or renders. A disagreement
+//! is reduced to a small one, and printed with the seed that repeats it: `SELKIE_DIFFERENTIAL_SEED=…
+//! SELKIE_DIFFERENTIAL_ROUNDS=1`.
 
 mod cell;
 mod dice;
@@ -32,13 +33,13 @@ cases! {
     ],
 }
 
-/// Schemas that are drawn where nothing else is asked for; the edge hands on what the origin answers.
+/// Default number of schemas for each host. Fewer for the edge, which forwards the origin's answers.
 const ROUNDS: [(Host, usize); 2] = [(Host::Origin, 25), (Host::Edge, 6)];
 
-/// Reads of each schema.
+/// Number of reads of each schema.
 const READS: usize = 40;
 
-/// Reads of each schema that are followed page by page.
+/// Number of reads of each schema that are followed page by page.
 const PAGED: usize = 12;
 
 fn setting(name: &str) -> Option<u64> {
@@ -46,7 +47,7 @@ fn setting(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
 }
 
-/// The seeds of a run, one for each schema.
+/// Returns the seeds of a run, one for each schema.
 fn seeds(host: Host) -> impl Iterator<Item = u64> {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos());
     let first = setting("SELKIE_DIFFERENTIAL_SEED")
@@ -56,7 +57,7 @@ fn seeds(host: Host) -> impl Iterator<Item = u64> {
     first..first + rounds
 }
 
-/// A schema with its records, in a database of its own.
+/// A random schema and its records, in a database of its own.
 struct Stage {
     db: TestDb,
     world: World,
@@ -72,7 +73,7 @@ impl Stage {
         Self { db, world, seed }
     }
 
-    /// Puts the records of one table that the world now has into the database.
+    /// Replaces a table's records in the database by those of the world.
     async fn refill(&self, table: usize) {
         let table = &self.world.tables[table];
         self.db.exec(&format!("DELETE FROM {}", table.name)).await;
@@ -86,7 +87,7 @@ impl Stage {
         self.db.exec(&drop).await;
     }
 
-    /// Asks in one style, and says what is wrong with the answer.
+    /// Sends a read in one style, and returns what is wrong with the answer; `None` if it is right.
     async fn disagreement(&self, read: &Read, style: Style, dice: &mut Dice) -> Option<String> {
         let options = spell::options(read, &self.world);
         let table = read.table(&self.world, 0);
@@ -94,7 +95,7 @@ impl Stage {
         verdict::fault(read, &self.world, &answer).map(|fault| format!("{fault}\n{answer}"))
     }
 
-    /// What a person needs to see the fault: the smallest read that shows it, and the tables it reads.
+    /// Reduces the fault to a small read and few records, and describes both.
     async fn report(mut self, read: Read, style: Style, fault: String, dice: &mut Dice) -> String {
         let (read, fault) = shrink::smallest(&mut self, read, style, fault, dice).await;
         let mut report =
@@ -120,7 +121,7 @@ async fn reads_answer_what_a_plain_evaluation_answers(host: Host) {
         let stage = Stage::set(host, seed, &mut dice).await;
         for _ in 0..READS {
             let read = generate::read(&mut dice, &stage.world);
-            // Two spellings of each read: the answer is the same.
+            // Each read is sent in two styles, whose answers must be equal.
             let first = dice.below(STYLES.len());
             for style in [STYLES[first], STYLES[(first + 1) % STYLES.len()]] {
                 if let Some(fault) = stage.disagreement(&read, style, &mut dice).await {

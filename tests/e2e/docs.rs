@@ -1,8 +1,8 @@
-//! The pages for users, held against the service: every call on them is run in their order, through one host after the
-//! other, and must give the answer that stands under it.
+//! Tests the pages for users: runs every call on them in order, through one host after the other, and compares the
+//! answer with the one below the call.
 //!
-//! How a page says so is in `docs/page.rs`, what an answer may leave open in `docs/pattern.rs`. With `SELKIE_BLESS=1`
-//! the origin's run writes what it got under the calls whose answers differ and leave nothing open.
+//! `docs/page.rs` says how a page marks calls, and `docs/pattern.rs` what an answer may leave open. With
+//! `SELKIE_BLESS=1`, the origin's run writes the actual answers into the page where they differ and leave nothing open.
 
 mod bless;
 mod coverage;
@@ -30,7 +30,7 @@ cases! {
     ],
 }
 
-/// A service of its own: the calls write, and their answers hold for the demo as it was filled.
+/// Uses a service of its own: the calls write, and their answers depend on the demo's original content.
 async fn every_call_on_the_pages_gives_the_answer_under_it(host: Host) {
     let work = move || {
         let edge = match host {
@@ -58,7 +58,7 @@ async fn every_call_on_the_pages_gives_the_answer_under_it(host: Host) {
     );
 }
 
-/// Runs a page's calls; says which answers differ.
+/// Runs a page's calls and describes the answers that differ.
 fn faults_of(page: &Page, desk: &Desk<'_>) -> Vec<String> {
     let ran = desk.run(&page.examples);
     let blessing = desk.host == Host::Origin && bless::wanted();

@@ -1,4 +1,4 @@
-//! The edge beside the origin: same answers, and what it does alone.
+//! The edge compared with the origin: the same answers, and what only the edge does.
 
 pub(crate) mod client_abort;
 pub(crate) mod entrance;
@@ -119,7 +119,7 @@ async fn both_doors_give_the_same_answers(_: Host) {
     }
 }
 
-/// The process that listens on the origin's port is stopped, so that connections are taken, and nothing is answered.
+/// Stops the process that listens on the origin's port: connections are accepted, but not answered.
 async fn the_edge_refuses_by_itself_and_says_when_the_origin_is_silent(_: Host) {
     let start = || Service::start(Edge::With, &[]);
     let service = tokio::task::spawn_blocking(start).await.unwrap().expect("a service");
@@ -165,7 +165,7 @@ async fn the_worker_runs_under_plain_workerd(_: Host) {
     assert_eq!(record["id"], 1);
 }
 
-/// Bytes of the worker's wasm, compressed: what an isolate loads at its start.
+/// Maximum bytes of the worker's compressed wasm, which an isolate loads at its start.
 const WORKER_MAX_BYTES: usize = 300_000;
 
 async fn the_worker_is_small(_: Host) {
@@ -207,7 +207,7 @@ async fn each_request_gets_one_line_in_the_workers_log(_: Host) {
     assert_eq!(silent.log(), "");
 }
 
-/// What every count of requests at the origin stands on.
+/// Checks the recording proxy, on which all counts of requests at the origin depend.
 async fn a_tap_sees_what_the_origin_is_asked(_: Host) {
     let tap = RecordingProxy::before(&shared().origin).await;
     let call = |method, path: &str| Call::new(&tap.url, method, path).key(&shared().full_key);
@@ -248,7 +248,7 @@ async fn a_tap_sees_what_the_origin_is_asked(_: Host) {
     assert_eq!(tap.requests().len(), 0);
 }
 
-/// The origin of the suite lets any page read.
+/// The suite's origin allows all CORS origins.
 async fn the_edge_alone_says_which_pages_may_read(_: Host) {
     let variables = [("ORIGINS", shared().origin.as_str()), ("CORS_ORIGINS", "https://a.test")];
     let worker = Worker::start(&variables);

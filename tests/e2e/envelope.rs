@@ -1,5 +1,4 @@
-//! The envelope, and the headers around it. What holds for every response is in `ledger.rs`; here is what needs a
-//! particular request.
+//! The envelope and its headers, for particular requests. `ledger.rs` checks what holds for every response.
 
 use crate::host::Host;
 use crate::test_db::TestDb;

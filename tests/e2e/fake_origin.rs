@@ -1,5 +1,5 @@
-//! A server in an origin's place, on a port of its own, that fails as it is told, comes back, and remembers what
-//! it was asked. Speaks just enough HTTP/1.1, one request a connection.
+//! A fake origin on its own port, which fails in a given manner and records its requests. Supports a minimum of
+//! HTTP/1.1, with one request per connection.
 
 use crate::service::free_port;
 use serde_json::Value;
@@ -10,29 +10,29 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Between two drops.
+/// Interval between two pieces of [`Manner::Drip`].
 const DRIP: Duration = Duration::from_millis(50);
 
-/// What it does with a request, once it has read it.
+/// How the fake origin answers a request that it has read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// Answers as Selkie does; the payload is its name, `/healthz` included.
+    /// Answers as Selkie does, `/healthz` too; the payload is the fake origin's name.
     Well,
-    /// Takes no connection.
+    /// Accepts no connection.
     Refuse,
-    /// Closes the connection.
+    /// Closes the connection without an answer.
     Close,
-    /// Says nothing.
+    /// Keeps the connection open without an answer.
     Hang,
-    /// Gives these bytes and closes; `REQUEST_ID` in them becomes the request's id.
+    /// Sends these bytes and closes; replaces `REQUEST_ID` in them by the request's id.
     Raw(&'static str),
-    /// Gives the first bytes, and then the others from time to time, for as long as the connection lives.
+    /// Sends the first bytes, then the second ones repeatedly while the connection is open.
     Drip(&'static str, &'static str),
-    /// Gives the request to a real origin, waits for its answer, and closes the connection.
+    /// Forwards the request to a real origin, waits for its answer, and closes the connection without sending it.
     Swallow(String),
-    /// Does the other thing with everything but `/healthz`.
+    /// Answers `/healthz` well, and other requests in the given manner.
     WellAsked(Box<Manner>),
-    /// Does the other thing with everything but `/readyz`.
+    /// Answers `/readyz` well, and other requests in the given manner.
     Ready(Box<Manner>),
     /// Answers well after this time.
     Late(Duration),
@@ -48,7 +48,7 @@ impl Manner {
     }
 }
 
-/// A request as it came.
+/// A request that was received.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) head: String,
@@ -56,7 +56,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Whether it asks for no more than a sign of life.
+    /// Returns whether the request is a health check.
     pub(crate) fn is_sign(&self) -> bool {
         self.head.starts_with("GET /healthz ")
     }
@@ -78,9 +78,9 @@ struct Memory {
     left: usize,
 }
 
-/// One of them; ends when it is dropped.
+/// A running fake origin, stopped on drop.
 pub(crate) struct FakeOrigin {
-    /// `http://127.0.0.1:port`.
+    /// Base URL, such as `http://127.0.0.1:8080`.
     pub(crate) url: String,
     manner: watch::Sender<Manner>,
     memory: Arc<Mutex<Memory>>,
@@ -113,30 +113,30 @@ impl FakeOrigin {
         Self { url, manner: sender, memory, task: task.abort_handle() }
     }
 
-    /// What it does from now on.
+    /// Changes the manner of all further answers.
     pub(crate) fn turn(&self, manner: Manner) {
         self.manner.send_replace(manner);
     }
 
-    /// All requests but those for a sign of life.
+    /// Returns all requests except health checks.
     pub(crate) fn asked(&self) -> Vec<Seen> {
         let seen = self.memory.lock().unwrap().seen.clone();
         seen.into_iter().filter(|seen| !seen.is_sign()).collect()
     }
 
-    /// Forgets the requests; tells how many there were besides those for a sign of life.
+    /// Deletes the recorded requests and returns their number without health checks.
     pub(crate) fn forget(&self) -> usize {
         let seen = std::mem::take(&mut self.memory.lock().unwrap().seen);
         seen.iter().filter(|seen| !seen.is_sign()).count()
     }
 
-    /// How often it was asked for a sign of life.
+    /// Returns the number of health checks.
     pub(crate) fn signs(&self) -> usize {
         let memory = self.memory.lock().unwrap();
         memory.seen.iter().filter(|seen| seen.is_sign()).count()
     }
 
-    /// Connections that the other side ended before they were answered to the end.
+    /// Returns how many connections the client closed before its answer was complete.
     pub(crate) fn left(&self) -> usize {
         self.memory.lock().unwrap().left
     }
@@ -148,14 +148,14 @@ impl Drop for FakeOrigin {
     }
 }
 
-/// Takes connections until it is told to refuse them.
+/// Accepts connections until the manner is to refuse them.
 async fn listen(
     listener: &TcpListener,
     name: &'static str,
     manner: &mut watch::Receiver<Manner>,
     memory: &Arc<Mutex<Memory>>,
 ) {
-    // Dropped with it, those that hang are closed.
+    // Dropping the set closes connections that hang.
     let mut open = JoinSet::new();
     loop {
         tokio::select! {
@@ -249,7 +249,7 @@ async fn serve(mut stream: TcpStream, name: &str, manner: Manner, memory: &Mutex
     stream.shutdown().await
 }
 
-/// Waits until the other side ends the connection.
+/// Waits until the client closes the connection.
 async fn stay(mut stream: TcpStream, memory: &Mutex<Memory>) -> std::io::Result<()> {
     let mut rest = [0; 1_024];
     while matches!(stream.read(&mut rest).await, Ok(1..)) {}

@@ -1,4 +1,4 @@
-//! Tokens that were not signed by this installation, or not as it signs: each must be refused, at both hosts.
+//! Tokens that this installation did not sign, or not in its way: both hosts must refuse them.
 
 use crate::host::Host;
 use crate::service::shared;
@@ -22,7 +22,7 @@ cases! {
     ],
 }
 
-/// The claims of a token, unverified.
+/// Returns the claims of a token without verifying it.
 pub(crate) fn claims(token: &str) -> Value {
     part(token, 1)
 }
@@ -80,7 +80,7 @@ fn hmac_sha256(secret: &[u8], text: &[u8]) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-/// The installation's public key in every form that an attacker would try as a secret.
+/// Returns the installation's public key in every form that an attacker would try as an HMAC secret.
 fn public_key_texts() -> Vec<Vec<u8>> {
     let set: Value = serde_json::from_str(&shared().cli_ok(&["key", "jwks"])).expect("a JWK set");
     let keys = set["keys"].as_array().expect("keys");
@@ -162,7 +162,7 @@ async fn what_is_no_token_is_refused(host: Host) {
         let answer = host.get("/api/v1/crud/demo/posts").authorization(&format!("Bearer {token}")).send().await;
         answer.refused(ErrorCode::InvalidKey);
         let answer = host.get("/api/v1/crud/demo/posts").authorization(token).send().await;
-        // "Bearer" alone names no key at all.
+        // "Bearer" without a token counts as a missing key.
         answer.refused(if token == "Bearer" { ErrorCode::MissingKey } else { ErrorCode::InvalidKey });
     }
     let other_scheme = host.get("/api/v1/crud/demo/posts").authorization("Basic dXNlcjpwYXNz").send().await;

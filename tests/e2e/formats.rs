@@ -1,4 +1,4 @@
-//! The forms of an answer: CSV and NDJSON say what the JSON answer says, row by row and value by value.
+//! The formats of an answer: CSV and NDJSON must have the same rows and values as JSON.
 
 mod types;
 
@@ -31,19 +31,19 @@ cases! {
         stored_json_stays_in_its_line,
         long_tables_come_whole_in_every_form,
     ],
-    // The edge speaks HTTP/1.1 to the origin, and a local workerd hides a cut: see `streaming.rs`.
+    // The edge speaks HTTP/1.1 to the origin, and a local workerd hides an incomplete answer: see `streaming.rs`.
     Origin: [
         a_caller_of_http_1_0_gets_the_envelope,
         a_form_without_an_end_of_its_own_is_cut_where_it_fails,
     ],
 }
 
-/// A read in another form.
+/// Sends a read with this `Accept` header.
 async fn get(db: &TestDb, rest: &str, accept: &str) -> Answer {
     db.call(Method::GET, rest).header("accept", accept).send().await
 }
 
-/// The names and the rows of CSV.
+/// Returns the column names and the rows of a CSV answer.
 #[track_caller]
 fn table(answer: &Answer) -> (Vec<String>, Vec<Vec<String>>) {
     assert_eq!(answer.status, 200, "{answer}");
@@ -58,7 +58,7 @@ fn table(answer: &Answer) -> (Vec<String>, Vec<Vec<String>>) {
     (names, rows)
 }
 
-/// The lines of NDJSON.
+/// Returns the lines of an NDJSON answer.
 #[track_caller]
 fn lines(answer: &Answer) -> Vec<String> {
     assert_eq!(answer.status, 200, "{answer}");
@@ -73,13 +73,13 @@ struct Rows {
     payload: Vec<Box<RawValue>>,
 }
 
-/// The rows of the JSON answer, as their exact texts.
+/// Returns the rows of a JSON answer as their exact texts.
 fn raw_rows(answer: &Answer) -> Vec<String> {
     let rows: Rows = answer.read();
     rows.payload.iter().map(|row| row.get().to_owned()).collect()
 }
 
-/// What a value of the JSON answer is in CSV.
+/// Returns the CSV text of a JSON value.
 fn cell(value: &RawValue) -> String {
     match serde_json::from_str(value.get()).expect("JSON") {
         Value::Null => String::new(),
@@ -102,7 +102,7 @@ async fn every_value_is_the_same_in_every_form(host: Host) {
     for (row, cells) in rows.iter().zip(&cells) {
         let values: BTreeMap<String, Box<RawValue>> = serde_json::from_str(row).expect("a record");
         for (name, got) in names.iter().zip(cells) {
-            // A JSON string in a JSON column is its JSON text, not its content: it is told from `null`.
+            // A JSON string in a JSON column is written as JSON text, so that "null" differs from null.
             let expected = match name.as_str() {
                 "scalar" if values[name].get() != "null" => values[name].get().to_owned(),
                 "scalar" if values["tiny"].get() != "null" => "null".to_owned(),

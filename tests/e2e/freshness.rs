@@ -1,5 +1,5 @@
-//! The cached schema: fresh at once after DDL through the service, within 5 s after DDL made elsewhere, and never the
-//! cause of a wrong answer meanwhile.
+//! The schema cache: current at once after DDL through the service, within 5 s after other DDL, and never the cause of
+//! a wrong answer meanwhile.
 
 use crate::case::eventually;
 use crate::faults;
@@ -12,7 +12,7 @@ use serde_json::json;
 use shared::error::ErrorCode;
 use std::time::{Duration, Instant};
 
-/// The interface says 5 s; the rest is for a loaded machine.
+/// Maximum time until DDL is noticed: the interface promises 5 s, the rest is for a loaded machine.
 const FRESH_MAX: Duration = Duration::from_secs(9);
 
 cases! {
@@ -36,7 +36,7 @@ cases! {
     ],
 }
 
-/// How often the origin has read a table's description.
+/// Returns how often the origin has read a table's schema.
 async fn loads(service: &Service) -> u64 {
     let metrics = Call::new(&service.origin, Method::GET, "/metrics");
     let text = metrics.send().await.text();
@@ -44,12 +44,12 @@ async fn loads(service: &Service) -> u64 {
     count.and_then(|count| count.parse().ok()).expect("a count")
 }
 
-/// Loads of one table in this time that its age alone asks for: one each two seconds, at most.
+/// Returns the maximum number of reads of a table's schema since `since` because of its age: one each two seconds.
 fn by_age(since: Instant) -> u64 {
     1 + since.elapsed().as_secs() / 2
 }
 
-/// A service, and a table of another project than `demo`'s: what reads it, and what runs SQL in its project.
+/// Creates a project with a table; returns a read of the table, and a function that runs SQL in the project.
 async fn other_project(service: &Service) -> (Call, impl Fn(&str) -> Call + use<>) {
     let project = unique("apart");
     service.create_project(&project);
@@ -153,7 +153,7 @@ async fn each_change_by_sql_is_seen_at_once(host: Host) {
     assert_eq!(db.get("u/1").await.payload()["id"], 1);
     db.exec("ALTER TABLE u MODIFY c2 VARCHAR(10)").await;
     assert_eq!(db.get("u/1").await.payload()["c2"], "100");
-    // DDL that hides in a procedure is DDL through the service too.
+    // DDL in a procedure also counts as DDL through the service.
     db.exec("CREATE PROCEDURE p() ALTER TABLE u ADD COLUMN hidden INT DEFAULT 7").await;
     db.exec("CALL p()").await;
     let seen = eventually("a column made by a procedure", FRESH_MAX, || async {
@@ -256,7 +256,7 @@ async fn a_type_changed_elsewhere_is_seen_soon(host: Host) {
 }
 
 async fn a_database_adopted_by_the_cli_is_there_soon(host: Host) {
-    // A project of its own: where a database was adopted, some statements are refused that other cases run.
+    // Uses a project of its own: after an adoption, some statements are refused that other cases run.
     let (project, name) = (unique("legacy"), unique("legacy-shop "));
     shared().create_project(&project);
     let key = shared().create_key(&project, "full", &[]).token;

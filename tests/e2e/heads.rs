@@ -1,5 +1,4 @@
-//! What no request's head may hold, whatever the request asks for: the caller is told so in an envelope, alike at both hosts,
-//! and never to try again.
+//! Request heads that are refused for any operation: both hosts answer the same error, which is not retryable.
 
 use crate::host::Host;
 use crate::raw::{RawAnswer, exchange, parse};
@@ -25,7 +24,7 @@ cases! {
     ],
 }
 
-/// Both hosts; the edge under plain workerd, as a proxy before it would refuse some of these requests by itself.
+/// Both hosts; the edge under plain workerd, since a proxy in front of it would refuse some of these requests itself.
 struct Hosts {
     worker: Worker,
 }
@@ -44,7 +43,7 @@ impl Hosts {
 
 const POSTS: &str = "/api/v1/crud/demo/posts";
 
-/// A request with a key; its target and its further headers go out as they are.
+/// Returns a request with a key; its target and further headers are sent unchanged.
 fn request(method: &str, target: &[u8], headers: &[u8], body: &[u8]) -> Vec<u8> {
     let key = &shared().read_key;
     let head = format!(" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {key}\r\n");
@@ -153,7 +152,7 @@ async fn headers_up_to_the_limit_are_taken(_: Host) {
     let record = format!("{POSTS}/1");
     for headers in [
         crowd(70),
-        // Several lines of one name are one header.
+        // Several lines with one name are one header.
         b"X-A: 1\r\n".repeat(90),
         [b"Cookie: ", &[b'a'; 60_000][..], b"\r\n"].concat(),
         b"X-A: \xff\t\r\nTrailer:\r\n".to_vec(),
@@ -205,7 +204,7 @@ async fn an_odd_origin_makes_a_preflight_too(_: Host) {
         (b"a\r\nOrigin: b", b"PUT", 204),
         (b"a\tb", b"no method", 204),
         (b"https://a.test", b"\xff", 204),
-        // None at all, as some HTTP parsers have it.
+        // Some HTTP parsers treat an empty header as missing.
         (b"", b"PUT", 401),
         (b"\x01", b"PUT", 400),
     ] {
@@ -251,7 +250,7 @@ async fn a_refusal_behind_an_answer_leaves_the_answer_whole(host: Host) {
     let key = &shared().read_key;
     let good = format!("GET {POSTS}/1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n");
     let bad = "GET / HTTP/9.9\r\n\r\n";
-    // At once, and one after the other's answer.
+    // Sent both at once and one after the other.
     for pieces in [vec![format!("{good}{bad}")], vec![good, bad.to_owned()]] {
         let address = host.url().trim_start_matches("http://");
         let mut stream = TcpStream::connect(address).await.expect("a connection");

@@ -70,7 +70,7 @@ async fn server_timing_is_well_formed(host: Host) {
     }
 }
 
-/// A key's answer must never be given to someone else by a shared cache.
+/// A shared cache must never give one key's answer to another client.
 async fn answers_are_not_kept_by_caches(host: Host) {
     let answer = host.get(POSTS).send().await;
     let control = answer.header("cache-control").unwrap_or_default().to_owned();
@@ -100,7 +100,7 @@ async fn metrics_count_requests(host: Host) {
     assert!(counted().await >= before + 5.0);
 }
 
-/// Labels are bounded: a route, never a table, an id or a key.
+/// Labels have few values: routes, but never tables, ids or keys.
 async fn metrics_hold_no_names_of_records(host: Host) {
     let name = crate::test_db::unique("label_seven_seas_");
     host.get(&format!("/api/v1/crud/demo/{name}")).send().await.refused(ErrorCode::TableNotFound);

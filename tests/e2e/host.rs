@@ -1,6 +1,6 @@
-//! The two hosts, a call through one of them, and its answer. Knows HTTP and the envelope, no table.
+//! The two hosts, a call through one of them, and its answer. Knows HTTP and the envelope, but no table.
 //!
-//! Every answer is entered in the ledger, which holds all of them against what the interface says of *every* response.
+//! Every answer is entered in the ledger, which checks what the interface promises of *every* response.
 
 use crate::ledger;
 use crate::service::shared;
@@ -13,17 +13,17 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Where a request goes in.
+/// The server that a request is sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Host {
-    /// `selkie` itself.
+    /// The origin: `selkie` itself.
     Origin,
-    /// The worker in front of it.
+    /// The edge: the worker in front of the origin.
     Edge,
 }
 
 impl Host {
-    /// `http://127.0.0.1:port`.
+    /// Returns the host's base URL, such as `http://127.0.0.1:8080`.
     pub(crate) fn url(self) -> &'static str {
         match self {
             Host::Origin => &shared().origin,
@@ -31,7 +31,7 @@ impl Host {
         }
     }
 
-    /// A call with the full key of the project `default`.
+    /// Builds a call with the full key of the project `default`.
     pub(crate) fn call(self, method: Method, path: &str) -> Call {
         Call::new(self.url(), method, path).key(&shared().full_key)
     }
@@ -40,18 +40,18 @@ impl Host {
         self.call(Method::GET, path)
     }
 
-    /// A POST with a JSON body.
+    /// Builds a POST with a JSON body and the full key.
     pub(crate) fn post(self, path: &str, body: &Value) -> Call {
         self.call(Method::POST, path).json(body)
     }
 
-    /// `POST /api/v1/sql` with a full key.
+    /// Builds a call of `POST /api/v1/sql` with the full key.
     pub(crate) fn sql(self, body: &Value) -> Call {
         self.post("/api/v1/sql", body)
     }
 }
 
-/// One request, being made.
+/// A request that is being built.
 #[derive(Clone)]
 pub(crate) struct Call {
     base: String,
@@ -66,18 +66,18 @@ impl Call {
         Self { base: base.to_owned(), method, path: path.to_owned(), headers: Vec::new(), body: None }
     }
 
-    /// The same call of another server.
+    /// Sends the same call to the server at `base` instead.
     pub(crate) fn at(mut self, base: &str) -> Self {
         base.clone_into(&mut self.base);
         self
     }
 
-    /// Sets (or replaces) the key: `Bearer <key>`.
+    /// Sets or replaces the key: `Authorization: Bearer <key>`.
     pub(crate) fn key(self, key: &str) -> Self {
         self.authorization(&format!("Bearer {key}"))
     }
 
-    /// Sets the `Authorization` header as it is.
+    /// Sets the `Authorization` header to `value`.
     pub(crate) fn authorization(mut self, value: &str) -> Self {
         self = self.no_key();
         self.header("authorization", value)
@@ -97,13 +97,13 @@ impl Call {
         self.bytes(body.to_string()).header("content-type", "application/json")
     }
 
-    /// A body without any `Content-Type`.
+    /// Sets a body without a `Content-Type`.
     pub(crate) fn bytes(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = Some(body.into());
         self
     }
 
-    /// The request as reqwest has it, for cases that read the answer piecemeal.
+    /// Returns the request in reqwest's form, for cases that read the answer piece by piece.
     pub(crate) fn request(&self) -> reqwest::RequestBuilder {
         let mut request = client().request(self.method.clone(), format!("{}{}", self.base, self.path));
         for (name, value) in &self.headers {
@@ -115,7 +115,7 @@ impl Call {
         }
     }
 
-    /// Sends it and reads the whole answer. Panics if there is none.
+    /// Sends the request and reads the whole answer. Panics if there is none.
     pub(crate) async fn send(self) -> Answer {
         let what = self.to_string();
         match self.attempt().await {
@@ -124,7 +124,7 @@ impl Call {
         }
     }
 
-    /// Sends it; a connection that can't be made, or breaks, is an error.
+    /// Sends the request and reads the whole answer. Returns an error if the connection fails or breaks.
     pub(crate) async fn attempt(self) -> Result<Answer, reqwest::Error> {
         let response = self.request().send().await?;
         let (status, headers) = (response.status(), response.headers().clone());
@@ -146,9 +146,9 @@ impl std::fmt::Display for Call {
     }
 }
 
-/// One answer, read to its end.
+/// An answer whose body was read to its end.
 pub(crate) struct Answer {
-    /// The request, for messages.
+    /// Method and path of the request, for messages.
     pub(crate) what: String,
     pub(crate) method: Method,
     pub(crate) status: StatusCode,
@@ -157,7 +157,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Whether a file's bytes were asked for.
+    /// Returns whether the request was for the bytes of a file.
     pub(crate) fn is_file(&self) -> bool {
         let path = self.what.split_once("://").map_or("", |(_, url)| url);
         path.split_once('/').is_some_and(|(_, path)| path.starts_with("media/"))
@@ -171,13 +171,13 @@ impl Answer {
         String::from_utf8(self.body.clone()).unwrap_or_else(|_| panic!("no UTF-8: {self}"))
     }
 
-    /// The body, whatever it says.
+    /// Returns the body parsed as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {self}"))
     }
 
-    /// The payload of a success.
+    /// Returns the payload; panics if the answer is no success.
     #[track_caller]
     pub(crate) fn payload(&self) -> Value {
         assert_eq!(self.status, StatusCode::OK, "{self}");
@@ -187,7 +187,7 @@ impl Answer {
         body["payload"].take()
     }
 
-    /// The error of a refusal with exactly this code, and the code's own status.
+    /// Returns the error of a refusal. Panics unless it has this code and the status of the code.
     #[track_caller]
     pub(crate) fn refused(&self, code: ErrorCode) -> Value {
         let mut body = self.json();
@@ -197,7 +197,7 @@ impl Answer {
         body["error"].take()
     }
 
-    /// The code of a refusal, or `ok`.
+    /// Returns the code of a refusal; `ok` for a success.
     pub(crate) fn code(&self) -> String {
         match serde_json::from_slice::<Value>(&self.body) {
             Ok(body) if body["success"] == true => "ok".to_owned(),
@@ -206,21 +206,21 @@ impl Answer {
         }
     }
 
-    /// The fields of a record as their exact JSON texts, so that no digit is lost in reading.
+    /// Returns the payload's fields as exact JSON texts, so that parsing loses no digit of a number.
     #[track_caller]
     pub(crate) fn raw_record(&self) -> RawRecord {
         let body: Raw<BTreeMap<String, Box<RawValue>>> = self.read();
         texts(body.payload)
     }
 
-    /// The same of the first of several rows.
+    /// Returns the fields of the payload's first row as exact JSON texts.
     #[track_caller]
     pub(crate) fn raw_row(&self) -> RawRecord {
         let body: Raw<Vec<BTreeMap<String, Box<RawValue>>>> = self.read();
         texts(body.payload.into_iter().next().unwrap_or_else(|| panic!("no row: {self}")))
     }
 
-    /// The body as a type of the case's own.
+    /// Parses the body as a type of the case.
     #[track_caller]
     pub(crate) fn read<T: serde::de::DeserializeOwned>(&self) -> T {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("another shape ({error}): {self}"))
@@ -233,7 +233,7 @@ impl std::fmt::Display for Answer {
     }
 }
 
-/// Field names and their exact JSON texts.
+/// Field names with their exact JSON texts.
 pub(crate) type RawRecord = BTreeMap<String, String>;
 
 #[derive(serde::Deserialize)]
@@ -258,8 +258,8 @@ fn excerpt(body: &[u8]) -> String {
 fn client() -> &'static Client {
     static CLIENT: OnceLock<Client> = OnceLock::new();
     CLIENT.get_or_init(|| {
-        // Well before workerd ends an idle connection (after 5 s), and the origin (after 10 s): one that ends just when
-        // a request is sent on it gives no answer, and a POST is not sent again.
+        // Well before workerd (after 5 s) and the origin (after 10 s) close an idle connection: a request sent at that
+        // moment gets no answer, and reqwest doesn't repeat a POST.
         let builder = Client::builder()
             .no_proxy()
             .pool_idle_timeout(Duration::from_secs(2))
@@ -268,18 +268,18 @@ fn client() -> &'static Client {
     })
 }
 
-/// Whether the answer says that its body is JSON.
+/// Returns whether `Content-Type` says that the body is JSON.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     value.is_some_and(|value| value.split(';').next().is_some_and(|mime| mime.trim() == "application/json"))
 }
 
-/// A name or value, percent-encoded for a path or a query.
+/// Percent-encodes a name or value for a path or a query.
 pub(crate) fn enc(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
-/// `name=<encoded JSON>`.
+/// Returns the query parameter `name=<encoded JSON>`.
 pub(crate) fn option(name: &str, value: &Value) -> String {
     format!("{name}={}", enc(&value.to_string()))
 }

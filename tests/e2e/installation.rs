@@ -1,5 +1,5 @@
-//! What may make an installation and what may not, and what a mistaken environment is answered. Each case has a
-//! directory of its own, and no running service.
+//! Which commands create an installation, and the errors of a wrong environment. Each case has a directory of its own,
+//! and no running service.
 
 use crate::host::Host;
 use crate::service::{binary, clear_settings};
@@ -18,7 +18,7 @@ cases! {
     ],
 }
 
-/// A command that asks nothing but the installation.
+/// Commands that need only the installation.
 const COMMANDS: &[&[&str]] = &[
     &["key", "create", "--access", "full"],
     &["key", "list"],
@@ -36,7 +36,7 @@ const COMMANDS: &[&[&str]] = &[
     &["doctor"],
 ];
 
-/// Where `selkie` is run, and all that it makes.
+/// The directory in which `selkie` is run, with all its files.
 struct Desk(TempDir);
 
 impl Desk {
@@ -51,7 +51,7 @@ impl Desk {
         command.output().expect("it runs")
     }
 
-    /// Runs a command that must succeed; gives what it printed.
+    /// Runs a command that must succeed; returns its standard output.
     #[track_caller]
     fn ok(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments, &[]);
@@ -60,7 +60,7 @@ impl Desk {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Runs a command that must be refused as wrong configuration; gives what it told.
+    /// Runs a command that must fail because of wrong configuration; returns its standard error.
     #[track_caller]
     fn misconfigured(&self, arguments: &[&str], settings: &[(&str, &str)]) -> String {
         let output = self.run(arguments, settings);
@@ -115,7 +115,7 @@ async fn init_makes_an_installation_once(_: Host) {
     assert_eq!(init()["created"], false);
     assert_eq!(desk.ok(&["key", "jwks"]), key_sets, "a second init changed the keys");
     assert!(desk.ok(&["key", "create", "--access", "read"]).starts_with("ey"));
-    // An installation never gets a second secret, whoever asks.
+    // No command gives an installation a second secret.
     let secret = desk.0.path().join(".selkie/secret");
     let kept = fs::read(&secret).expect("a secret");
     fs::remove_file(&secret).expect("a secret");
@@ -147,7 +147,7 @@ async fn a_misspelt_variable_is_refused_and_another_is_named(_: Host) {
     let output = desk.run(&["config"], &[("SELKIE_IMAGE", "1.2")]);
     assert!(output.status.success());
     tells(&String::from_utf8_lossy(&output.stderr), &["warning", "SELKIE_IMAGE is no setting"]);
-    // What `selkie dev` wrote for a shell is no mistake.
+    // The variables that `selkie dev` writes for a shell are no misspelt settings.
     let output = desk.run(&["config"], &[("SELKIE_FULL_KEY", "x")]);
     assert!(output.stderr.is_empty());
 }

@@ -1,5 +1,5 @@
-//! Nothing of one request's session reaches the next: each dirtying statement is followed by many probes, so that they
-//! meet the same connections.
+//! The session state of one request never affects the next. Each statement that changes the session is followed by many
+//! probes, so that some use the same connection.
 
 pub(crate) mod stored_code;
 
@@ -11,10 +11,10 @@ use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// More than a pool has connections.
+/// More probes than a pool has connections.
 const PROBES: usize = 24;
 
-/// What a session shows of itself.
+/// Reads session state that statements may have changed.
 const PROBE: &str = "SELECT @leak AS leak, @other AS other, @@autocommit AS ac, @@sql_mode AS mode, @@time_zone AS tz, \
     @@foreign_key_checks AS fk, @@unique_checks AS uq, @@character_set_client AS csc, @@character_set_results AS csr, @@collation_connection AS cc, \
     @@sql_select_limit AS lim, @@tx_isolation AS iso, @@tx_read_only AS ro, @@in_transaction AS trx, \
@@ -49,7 +49,7 @@ async fn probes(db: &TestDb, query: &str) -> Vec<Answer> {
     answers
 }
 
-/// Runs each statement and expects all sessions to look as before.
+/// Runs each statement and checks that all sessions have their state of before.
 async fn leave_no_trace(db: &TestDb, statements: &[&str]) {
     let before = db.exec(PROBE).await;
     for statement in statements {
@@ -61,7 +61,7 @@ async fn leave_no_trace(db: &TestDb, statements: &[&str]) {
     }
 }
 
-/// The driver resets no session of a MariaDB before 10.2.4, and reports that as a success.
+/// The driver can't reset sessions of MariaDB before 10.2.4, and reports a success.
 async fn a_session_that_can_not_be_reset_is_not_used(_: Host) {
     let rows = "CREATE TABLE t SELECT 1 AS n UNION SELECT 2 UNION SELECT 3";
     let db = TestDb::new(Host::Origin, &[rows]).await;
@@ -134,7 +134,7 @@ async fn settings_made_in_disguise_do_not_leak(host: Host) {
         "INSERT INTO t (n) VALUES (1)",
     ];
     leave_no_trace(&db, &statements).await;
-    // By records: a view and a filter that run the function.
+    // Records requests run the function by a view and by a filter.
     let before = db.exec(PROBE).await;
     db.get("v").await.payload();
     for answer in probes(&db, PROBE).await {
@@ -154,7 +154,7 @@ async fn temporary_tables_do_not_leak(host: Host) {
             answer.refused(shared::error::ErrorCode::TableNotFound);
         }
     }
-    // One that hides a real table.
+    // A temporary table that hides a real one.
     db.exec("CREATE TEMPORARY TABLE t (other INT)").await;
     for answer in probes(&db, "SELECT * FROM t").await {
         assert_eq!(answer.payload(), json!([{"n": 1}]));
@@ -177,7 +177,7 @@ async fn open_transactions_do_not_leak(host: Host) {
         assert_eq!(seen.trim(), (PROBES + 1).to_string(), "after {opening} all is committed");
         db.exec("DELETE FROM t").await;
     }
-    // What a statement left uncommitted is rolled back.
+    // A transaction that a statement left open is rolled back.
     db.exec("BEGIN NOT ATOMIC START TRANSACTION; INSERT INTO t (n) VALUES (5); END").await;
     for answer in probes(&db, "SELECT COUNT(*) AS c FROM t").await {
         assert_eq!(answer.payload(), json!([{"c": 0}]));
@@ -200,7 +200,7 @@ async fn locks_do_not_leak(host: Host) {
     }
 }
 
-/// Seen from outside: no later use of the same connection may be what frees them.
+/// Checked over another connection, so that no later use of the same connection can free the locks.
 async fn locks_are_gone_with_the_answer(host: Host) {
     let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (1, 1)"]).await;
     let lock = unique("lock");
@@ -218,7 +218,7 @@ async fn locks_are_gone_with_the_answer(host: Host) {
     assert_eq!(db.value("SELECT n FROM t").await, 21);
 }
 
-/// Seen by records, for which no session is reset beforehand.
+/// Checked by records requests, before which no session is reset.
 async fn what_a_view_runs_does_not_leak(host: Host) {
     let db = TestDb::new(
         host,
@@ -319,7 +319,7 @@ async fn projects_do_not_share_sessions(host: Host) {
     }
 }
 
-/// A statement that was prepared for one database must not be run for another that sends the same text.
+/// A statement prepared for one database must not be run for another that sends the same text.
 async fn one_text_means_each_databases_own_table(host: Host) {
     let first = TestDb::new(host, &["CREATE TABLE t (id INT, v INT)", "INSERT INTO t VALUES (1, 1)"]).await;
     let second = TestDb::new(host, &["CREATE TABLE t (id INT, v TEXT)", "INSERT INTO t VALUES (1, 'two')"]).await;
@@ -338,7 +338,7 @@ async fn one_text_means_each_databases_own_table(host: Host) {
         db.sql_with("UPDATE t SET v = ? WHERE id = ?", json!([7, 1])).send().await.payload();
         assert_eq!(db.behind("SELECT v FROM t").trim(), "7");
     }
-    // The same when a database is made anew, or `USE` and `DROP` took the default schema away.
+    // Checked also after a table or database is created again, and after the default schema was dropped.
     first.exec("DROP TABLE t").await;
     first.exec("CREATE TABLE t (id INT, v DATE)").await;
     first.exec("INSERT INTO t VALUES (1, '2026-01-01')").await;
@@ -347,7 +347,7 @@ async fn one_text_means_each_databases_own_table(host: Host) {
     }
 }
 
-/// Records requests run on the same connections as statements: no setting of a statement may change what they do.
+/// Records requests share connections with SQL statements, whose settings must not change the results.
 async fn records_run_in_clean_sessions(host: Host) {
     let db = TestDb::new(
         host,

@@ -1,4 +1,4 @@
-//! Keys as callers hold them: how they are sent, what they claim, how they end.
+//! Keys of clients: how they are sent, their claims, expiry and revocation.
 
 use crate::case::eventually;
 use crate::forged::claims;
@@ -9,7 +9,7 @@ use serde_json::json;
 use shared::error::ErrorCode;
 use std::time::{Duration, SystemTime};
 
-/// Revocation takes effect within a second at the origin that revoked; the rest is for a loaded machine.
+/// Maximum time until a revoked key is refused: one second, and more on a loaded machine.
 const REVOCATION_MAX: Duration = Duration::from_secs(6);
 
 const POSTS: &str = "/api/v1/crud/demo/posts?limit=1";
@@ -120,7 +120,7 @@ async fn a_key_of_another_project_sees_no_database_of_this_one(host: Host) {
     let database = format!("{project}_shop");
     let create = json!({"query": format!("CREATE DATABASE `{database}`")});
     host.sql(&create).key(&key).send().await.payload();
-    // The project's only database is the default schema.
+    // The project has only one database, which is the default schema.
     for query in
         ["CREATE TABLE items (id INT PRIMARY KEY AUTO_INCREMENT, name TEXT)", "INSERT INTO items (name) VALUES ('a')"]
     {
@@ -217,7 +217,7 @@ async fn the_public_keys_hold_nothing_private(_: Host) {
     }
 }
 
-/// Keys signed before a rotation live on; those signed before the rotation before it end.
+/// Keys stay valid after one rotation of the signing key, and become invalid by a second one.
 async fn two_signing_keys_live_while_they_are_rotated(_: Host) {
     let service = tokio::task::spawn_blocking(|| Service::start(Edge::Without, &[])).await.unwrap().expect("a service");
     let read = |token: &str| Call::new(&service.origin, reqwest::Method::GET, POSTS).key(token).send();

@@ -1,6 +1,6 @@
-//! Every answer of the run, held against what the interface says of *every* response, and every code that was seen.
+//! Checks every answer of the run for what the interface promises of *every* response, and records each error code.
 //!
-//! A rule that is broken everywhere is reported once, with an example, after the last case.
+//! A rule that is broken many times is reported once, with an example, after the last case.
 
 use crate::case::edge_is_open;
 use crate::host::{Answer, Host, is_json};
@@ -14,10 +14,10 @@ static BROKEN: Mutex<BTreeMap<String, (usize, String)>> = Mutex::new(BTreeMap::n
 static SEEN: Mutex<BTreeSet<(Host, &str)>> = Mutex::new(BTreeSet::new());
 static KEYS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// A value that cases write into tables, and that no log line and no error may hold.
+/// A value that cases write into tables. No log line and no error may contain it.
 pub(crate) const NEVER_LOGGED: &str = "tell-nobody-5e1c";
 
-/// What must never stand in an error: paths, our SQL, connection strings, passwords, the program's own words.
+/// Texts that no error may contain: paths, Selkie's SQL, connection strings, passwords, names from its code.
 const LEAKS: &[&str] = &[
     "/tmp/",
     "/dev/shm/",
@@ -37,10 +37,10 @@ const LEAKS: &[&str] = &[
     NEVER_LOGGED,
 ];
 
-/// What no error of a records request may hold: text of the statements that we made.
+/// Parts of Selkie's SQL that no error of a records request may contain.
 const OUR_SQL: &[&str] = &["SELECT `", "INSERT INTO", "DELETE FROM", "UPDATE `", " WHERE `", "' at line "];
 
-/// Why no case brings a host to give a code.
+/// Returns why no case makes this host return this code; `None` if a case does.
 fn excuse(host: Host, code: ErrorCode) -> Option<&'static str> {
     match (host, code) {
         (
@@ -54,29 +54,29 @@ fn excuse(host: Host, code: ErrorCode) -> Option<&'static str> {
     }
 }
 
-/// A key that must never appear in a log or an answer.
+/// Adds a key that must not appear in a log or an answer.
 pub(crate) fn keep_secret(key: &str) {
     KEYS.lock().unwrap().push(key.to_owned());
 }
 
-/// Notes a code that a host gave.
+/// Records that a host returned a code.
 pub(crate) fn note(host: Host, code: ErrorCode) {
     SEEN.lock().unwrap().insert((host, code.as_str()));
 }
 
-/// Whether a `Server-Timing` holds the time that the edge adds.
+/// Returns whether a `Server-Timing` header contains the time that the edge adds.
 pub(crate) fn is_edges(timing: &str) -> bool {
     timing.contains("edge;dur=")
 }
 
-/// Enters an answer.
+/// Checks an answer and records its code.
 pub(crate) fn enter(answer: &Answer) {
     for fault in faults(answer) {
         breach(&fault, &answer.to_string());
     }
 }
 
-/// Enters the breach of a rule that holds for every response.
+/// Records that an answer broke a rule that holds for every response.
 pub(crate) fn breach(rule: &str, example: &str) {
     let mut broken = BROKEN.lock().unwrap();
     let entry = broken.entry(rule.to_owned()).or_insert_with(|| (0, example.to_owned()));
@@ -93,7 +93,7 @@ fn faults(answer: &Answer) -> Vec<String> {
     hold(answer.header("x-request-id").is_some_and(|id| !id.is_empty()), "every response carries X-Request-Id");
     hold(answer.header("server-timing").is_some(), "every response carries Server-Timing");
     hold(
-        // What a 304 says replaces what its caller keeps.
+        // A client replaces its stored headers by those of a 304, so a 304 may leave one out.
         answer.status == 304 || answer.header("x-content-type-options") == Some("nosniff"),
         "every response forbids to guess what it is",
     );
@@ -110,11 +110,11 @@ fn faults(answer: &Answer) -> Vec<String> {
     if answer.what.contains("/metrics") && answer.status.is_success() {
         return faults;
     }
-    // A caller's own bytes, of any type.
+    // The bytes of a file are a client's and may contain anything.
     if answer.is_file() && answer.status.is_success() {
         return faults;
     }
-    // What these hold, `formats.rs` reads.
+    // `formats.rs` checks bodies of these types.
     let bare = ["text/csv", "application/x-ndjson"];
     let content_type = answer.header("content-type").unwrap_or_default();
     if answer.status == 200 && bare.iter().any(|form| content_type.starts_with(form)) {
@@ -188,9 +188,9 @@ fn error_faults(answer: &Answer, body: &Value) -> Vec<String> {
     faults
 }
 
-/// What the service wrote while it ran must hold no key and no value.
+/// Checks that the service's log contains no key and no test value.
 pub(crate) fn read_log(log: &str) {
-    // Answers of `dev` itself name its two keys on the terminal; those are not in `KEYS`.
+    // `selkie dev` prints its two keys to the terminal; those are not in `KEYS`.
     if let Some(key) = KEYS.lock().unwrap().iter().find(|key| log.contains(key.as_str())) {
         let line = log.lines().find(|line| line.contains(key.as_str())).unwrap_or_default();
         breach("no key is logged", line);
@@ -203,7 +203,7 @@ pub(crate) fn read_log(log: &str) {
     }
 }
 
-/// What the whole run showed, when it was a whole one.
+/// Returns the broken rules and, if the run was `whole`, the codes that disagree with [`excuse`].
 pub(crate) fn verdict(whole: bool) -> Vec<String> {
     let broken = BROKEN.lock().unwrap();
     let mut verdict: Vec<String> = broken

@@ -1,8 +1,8 @@
-//! The end-to-end suite: every promise of the interface, through both hosts, against a real MariaDB.
+//! The end-to-end suite: tests every promise of the interface, through both hosts, with a real MariaDB.
 //!
-//! One service is started for the whole run (see `service.rs`), each case makes its own tables in it, and
-//! when the last case is over the service is stopped and what it left behind is looked at. Cases know the
-//! interface only; they must not know how the service is built (`architecture.rs` is the exception).
+//! One service runs for all cases (see `service.rs`), and each case creates its own tables. After the last case the
+//! service is stopped, and its log and files are checked. Cases know the interface only, not the implementation
+//! (`architecture.rs` is the exception).
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -79,7 +79,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // Cases wait for time-outs, processes and the disk more than they compute.
+    // More threads than cores: cases mostly wait for timeouts, processes and the disk.
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     arguments.test_threads.get_or_insert(2 * cores);
     let scratch = match scratch::directory() {
@@ -89,7 +89,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // Fails only where one is named already.
+    // Fails only if a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let groups = [
         adopted::cases(),
@@ -139,7 +139,7 @@ fn main() -> ExitCode {
         validators::cases(),
         values::cases(),
     ];
-    // A case's message says what failed; a hundred lines of stack would hide it.
+    // Prints only a panic's message, without the stack.
     std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
     let trials = groups.into_iter().flatten().flat_map(case::trials).collect();
     let whole = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.list;

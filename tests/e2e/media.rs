@@ -1,6 +1,5 @@
-//! The media library through both hosts: uploads in every shape, what they must be refused for, listing,
-//! files one by one, deletion. How bytes are served is told in `media/serving.rs`,
-//! `parts.rs` and `private.rs`.
+//! The media library through both hosts: uploads in every shape, refusals, lists, single files, deletion.
+//! `media/serving.rs`, `parts.rs` and `private.rs` test how bytes are served.
 
 mod cli;
 mod edge_uploads;

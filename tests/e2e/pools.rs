@@ -1,5 +1,5 @@
-//! Connections to MariaDB are few, and all projects share them: a project that has none takes the place of one that
-//! nobody uses, or waits until somebody gives one back.
+//! The connections to MariaDB are few and shared by all projects: a project without one replaces another's idle
+//! connection, or waits until one is free.
 
 use crate::case::eventually;
 use crate::faults;
@@ -22,7 +22,7 @@ cases! {
     ],
 }
 
-/// Names and full keys of new projects.
+/// Creates projects and returns their names and full keys.
 fn projects(service: &Service, count: usize) -> Vec<(String, String)> {
     let make = |_| {
         let name = unique("pooled");
@@ -47,7 +47,7 @@ async fn more_projects_than_connections_are_all_served(_: Host) {
     let service = faults::start(Edge::Without, &[("SELKIE_POOL_TOTAL", "3")]).await;
     let projects = projects(&service, 7);
     for round in 0..3 {
-        // One after the other, then all at once.
+        // One project after the other, then all at once.
         for (name, key) in &projects {
             let answer = ask(&service, WHO, key).send().await;
             assert_eq!(answer.payload(), json!([{"who": format!("selkie-{name}-rw@localhost")}]));
@@ -58,7 +58,7 @@ async fn more_projects_than_connections_are_all_served(_: Host) {
             let who = format!("selkie-{name}-rw@localhost");
             assert_eq!(answer.payload(), json!([{"who": who}]), "round {round}");
         }
-        // Three for statements, two for descriptions. One that was closed may be seen for a moment longer.
+        // Three connections for statements, two for schemas. A closed connection may be visible slightly longer.
         eventually("no more connections than allowed", SOON, || async {
             (connections(&service) <= 3 + 2).then_some(())
         })
@@ -89,7 +89,7 @@ async fn who_finds_all_connections_in_use_waits_for_one(_: Host) {
         }
         sleeping.await.unwrap().expect("an answer").payload();
     }
-    // Nothing is left of who waited in vain.
+    // Callers that timed out have left nothing in the queue.
     for key in [other, busy, other] {
         ask(&service, WHO, key).send().await.payload();
     }

@@ -1,4 +1,4 @@
-//! Properties over random input: names and values. A failure prints the input that broke it.
+//! Property tests of names and values. A failure prints the random input.
 
 use crate::host::{Host, enc, option};
 use crate::test_db::TestDb;
@@ -17,13 +17,13 @@ cases! {
     ],
 }
 
-/// `count` values of a strategy, new ones in every run.
+/// Returns `count` values of a strategy, which differ in every run.
 fn samples<S: Strategy>(strategy: &S, count: usize) -> Vec<S::Value> {
     let mut runner = TestRunner::new(Config::default());
     (0..count).map(|_| strategy.new_tree(&mut runner).expect("a value").current()).collect()
 }
 
-/// What MariaDB takes as a quoted name: the Basic Multilingual Plane without NUL, no blank at the end.
+/// Returns names that MariaDB accepts quoted: the Basic Multilingual Plane without NUL, and no blank at the end.
 fn legal_names() -> impl Strategy<Value = String> {
     let special = prop::sample::select("`\"'.%/\\ ;-#?&=+[]{}()@$,:<>|~^!*\t\n".chars().collect::<Vec<_>>());
     let any = any::<char>().prop_filter("in the plane", |c| *c != '\0' && u32::from(*c) < 0xFFFE && !c.is_control());
@@ -49,7 +49,7 @@ async fn any_legal_name_round_trips(host: Host) {
         let create =
             format!("CREATE TABLE {} (id INT PRIMARY KEY AUTO_INCREMENT, {} INT)", quoted(&table), quoted(&field));
         let made = db.sql(&create).send().await;
-        // What MariaDB itself takes for no name (there are such by collation) proves nothing of us.
+        // Names that MariaDB itself refuses (because of their collation) are skipped.
         if !made.status.is_success() {
             assert_eq!(made.code(), "sql_error", "{table:?} {field:?}: {made}");
             continue;

@@ -1,4 +1,4 @@
-//! Requests whose address, method or headers make no sense: each gets its code, and the service goes on.
+//! Requests with invalid targets, methods or headers: each is refused with its code, and the service continues.
 
 use crate::host::{Call, Host};
 use crate::raw::{RawAnswer, exchange, request};
@@ -51,7 +51,7 @@ async fn broken_percent_encoding_is_refused(host: Host) {
     for bytes in [&b"\xff"[..], b"\xc3", b"\xc3\xbc"] {
         for place in [&b"/t"[..], b"/t/", b"/t?query[v]=", b"/t?"] {
             let target = [base.as_bytes(), place, bytes].concat();
-            // Bytes beyond ASCII have no place in a request line: refused by anyone on the way.
+            // Non-ASCII bytes in a request line may be refused by any server on the way.
             if let Some(answer) = raw(host, "GET", &target, b"").await {
                 assert!(answer.status < 500, "{target:?}: {}", answer.status);
             }
@@ -208,7 +208,7 @@ async fn requests_that_are_no_http_break_nothing(host: Host) {
         b"POST /api/v1/sql HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\nzz\r\n\r\n",
     ];
     for request in requests {
-        // Something that waits for more is as good as a refusal: so the connection is closed from here.
+        // A server that waits for more may be right too, so the client closes the connection.
         let exchange = exchange(host.url(), request);
         if let Ok(Some(answer)) = tokio::time::timeout(std::time::Duration::from_secs(2), exchange).await {
             assert!((400..=505).contains(&answer.status), "{request:?}: {}", answer.status);

@@ -1,4 +1,4 @@
-//! HTTP written by hand, for requests that no client library would send, and answers that it would not show.
+//! Hand-written HTTP, for requests that no client library would send and answers that it would not show.
 
 use crate::host::Host;
 use shared::error::ErrorCode;
@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 const EXCHANGE_MAX: Duration = Duration::from_secs(30);
 
-/// The head and the body of an answer, as they came.
+/// The head and the body of an answer, unchanged.
 pub(crate) struct RawAnswer {
     pub(crate) status: u16,
     pub(crate) head: String,
@@ -18,7 +18,7 @@ pub(crate) struct RawAnswer {
 }
 
 impl RawAnswer {
-    /// The code of a refusal; panics if the body is no error envelope.
+    /// Returns the code of a refusal. Panics if the body is no error envelope.
     #[track_caller]
     pub(crate) fn code(&self) -> String {
         let text = String::from_utf8_lossy(&self.body).into_owned();
@@ -34,16 +34,16 @@ impl RawAnswer {
     }
 }
 
-/// Sends bytes to `http://address`, reads one answer. `None` if the other side closed without one.
+/// Sends bytes to `http://address` and reads one answer. `None` if the server closes without one.
 pub(crate) async fn exchange(url: &str, request: &[u8]) -> Option<RawAnswer> {
     parse(&converse(url, request, is_whole).await)
 }
 
-/// Sends bytes and reads until `is_enough`, or until the other side closes. Not everyone heeds `Connection: close`.
+/// Sends bytes and reads until `is_enough` or until the server closes: not every server honours `Connection: close`.
 pub(crate) async fn converse(url: &str, request: &[u8], is_enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let address = url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.expect("a connection");
-    // The other side may refuse, and close, before it has read all.
+    // The server may refuse and close before it has read everything.
     let _ = stream.write_all(request).await;
     let mut answer = Vec::new();
     let reading = async {
@@ -72,13 +72,13 @@ impl Wire {
         Self { stream }
     }
 
-    /// Sends a piece. The other side may have answered and closed before.
+    /// Sends a piece. Ignores an error: the server may already have answered and closed.
     pub(crate) async fn send(&mut self, piece: &[u8]) {
         let sending = tokio::time::timeout(EXCHANGE_MAX, self.stream.write_all(piece));
         let _ = sending.await.expect("the other side takes the piece");
     }
 
-    /// Reads the answer; nothing more has to be sent for it. `None` if the other side closed without one.
+    /// Reads the answer to a complete request. `None` if the server closes without one.
     pub(crate) async fn answer(&mut self) -> Option<RawAnswer> {
         let mut answer = Vec::new();
         let reading = async {
@@ -95,7 +95,7 @@ impl Wire {
     }
 }
 
-/// Whether the bytes are an answer up to its end.
+/// Returns whether `answer` is complete.
 fn is_whole(answer: &[u8]) -> bool {
     let Some(RawAnswer { status, head, body }) = parse(answer) else {
         return false;
@@ -111,7 +111,7 @@ fn is_whole(answer: &[u8]) -> bool {
     }
 }
 
-/// A request with a key and `Connection: close`; `target` and `headers` go out as they are.
+/// Builds a request with `Connection: close`; `target` and `headers` are sent unchanged.
 pub(crate) fn request(method: &str, target: &[u8], headers: &str, body: &[u8]) -> Vec<u8> {
     let mut bytes = format!("{method} ").into_bytes();
     bytes.extend_from_slice(target);
@@ -125,7 +125,7 @@ pub(crate) fn request(method: &str, target: &[u8], headers: &str, body: &[u8]) -
     bytes
 }
 
-/// An answer, as far as it came; `None` if its head did not.
+/// Parses an answer as far as it was received; `None` if its head is incomplete.
 pub(crate) fn parse(answer: &[u8]) -> Option<RawAnswer> {
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = String::from_utf8_lossy(&answer[..end]).into_owned();
@@ -136,7 +136,7 @@ pub(crate) fn parse(answer: &[u8]) -> Option<RawAnswer> {
     Some(RawAnswer { status, head, body })
 }
 
-/// The body of a chunked answer; what is cut off stays missing.
+/// Decodes a chunked body as far as it was received.
 fn dechunk(mut rest: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(line) = rest.windows(2).position(|window| window == b"\r\n") {
@@ -150,7 +150,7 @@ fn dechunk(mut rest: &[u8]) -> Vec<u8> {
     body
 }
 
-/// The first bytes of an answer, without a runtime, for the time before there is one.
+/// Returns the first bytes of an answer, for use before a runtime exists.
 pub(crate) fn status_line_blocking(address: &str, request: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut stream = std::net::TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
@@ -160,8 +160,8 @@ pub(crate) fn status_line_blocking(address: &str, request: &[u8]) -> std::io::Re
     Ok(answer)
 }
 
-/// Sends a request that announces more than it holds, until `is_held` says that the other side has taken it; one that is
-/// answered before is sent again. Gives the task that waits for the answer.
+/// Sends an incomplete request until `is_held` says that the server has received it; repeats it if it is answered
+/// before. Returns the task that waits for the answer.
 pub(crate) async fn leave_open(
     url: &str,
     request: &[u8],

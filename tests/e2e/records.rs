@@ -69,7 +69,7 @@ pub(crate) fn cases() -> Vec<Case> {
     groups.into_iter().flatten().collect()
 }
 
-/// A table of five records that read cases share in shape.
+/// A table of five records for cases that read.
 const ITEMS: &[&str] = &[
     "CREATE TABLE items (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40), qty INT, note TEXT, day DATE)",
     "INSERT INTO items (name, qty, note, day) VALUES \

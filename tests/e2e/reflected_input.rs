@@ -1,5 +1,4 @@
-//! Text that would do harm where it is repeated as it came: in a page, in a header, in a line of a log. Nothing of it
-//! leaves but inside a JSON string.
+//! Text that would do harm if repeated unescaped in a page, a header or a log line: only JSON strings may contain it.
 
 use crate::host::{Call, Host};
 use crate::raw::exchange;
@@ -11,7 +10,7 @@ cases! {
     Both: [nothing_hostile_is_repeated_but_inside_a_json_string, headers_can_not_be_smuggled_into_an_answer],
 }
 
-/// Each with the mark by which it is found again.
+/// Harmful texts, each with a unique part that is searched for in answers and logs.
 const HOSTILE: [&str; 5] = [
     "<script>evil()</script>",
     "\"><img src=x onerror=evil()>",
@@ -42,7 +41,7 @@ async fn nothing_hostile_is_repeated_but_inside_a_json_string(host: Host) {
             let answer = call.send().await;
             assert!(answer.status.is_client_error(), "{answer}");
             assert_eq!(answer.header("content-type"), Some("application/json"));
-            // It parses, so that the text is inside a string; and no header holds it.
+            // The body is valid JSON, so the text is within a string; no header contains it.
             let body: Value = answer.json();
             assert_eq!(body["success"], false, "{answer}");
             let headers = format!("{:?}", answer.headers);

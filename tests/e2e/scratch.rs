@@ -1,4 +1,4 @@
-//! Where the run keeps its files: in memory if there is room, because every table that a case makes waits for its disk.
+//! Chooses where the run stores its files: in memory if there is space, because creating tables waits for the disk.
 
 use crate::service::{Edge, Service};
 use std::fs;
@@ -10,10 +10,10 @@ use tempfile::TempDir;
 const MEMORY: &str = "/dev/shm";
 const PREFIX: &str = "selkie-tests-";
 
-/// The services of a run that are open at once keep less than this.
+/// Maximum bytes of all services that run at the same time.
 const NEEDED_BYTES: u64 = 4 << 30;
 
-/// Makes the run's directory, in which all other temporary ones are made. Removes those of killed runs.
+/// Creates the run's directory, which contains all other temporary directories. Removes those of killed runs.
 pub(crate) fn directory() -> io::Result<TempDir> {
     for entry in fs::read_dir(MEMORY).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -25,19 +25,19 @@ pub(crate) fn directory() -> io::Result<TempDir> {
     let has_room = rustix::fs::statvfs(MEMORY).is_ok_and(|memory| memory.f_bavail * memory.f_frsize >= NEEDED_BYTES);
     let parent = if has_room { MEMORY.into() } else { std::env::temp_dir() };
     let directory = tempfile::Builder::new().prefix(&format!("{PREFIX}{}-", std::process::id())).tempdir_in(parent)?;
-    // Fails only if it was called before.
+    // Fails only on a second call.
     let _ = tempfile::env::override_temp_dir(directory.path());
     Ok(directory)
 }
 
-/// Makes a directory for one service.
+/// Creates a directory for one service.
 pub(crate) fn service_directory() -> Result<TempDir, String> {
     let directory = tempfile::Builder::new().prefix("selkie-e2e-").tempdir();
     directory.map_err(|error| error.to_string())
 }
 
-/// The directory of a service that started once and stopped: its MariaDB is made and its demo is filled, which takes
-/// most of a first start.
+/// Returns the directory of a service that was started once and stopped. Its MariaDB and demo exist already, which
+/// saves most of the time of a first start.
 pub(crate) fn template() -> Result<&'static Path, String> {
     static TEMPLATE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let made = TEMPLATE.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! A second origin on the MariaDB of a running service: what several origins must agree on.
+//! A second origin on the MariaDB of a running service, for what several origins must agree on.
 
 use crate::service::{Service, binary, clear_settings, find_socket, free_port, is_alive};
 use std::path::PathBuf;
@@ -9,12 +9,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{AbortHandle, JoinSet};
 
-/// It makes nothing, but waits for its turn.
+/// Maximum time of a start: the origin creates nothing, but may wait for the installation's lock.
 const START_MAX: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(50);
 const USER: &str = "second-admin";
 
-/// A proxy before a service's MariaDB, which can be stopped as if that MariaDB had.
+/// A proxy in front of a service's MariaDB, which can be stopped to simulate a stopped MariaDB.
 pub(crate) struct Through {
     directory: TempDir,
     task: AbortHandle,
@@ -28,7 +28,7 @@ impl Through {
         Self { directory, task }
     }
 
-    /// Starts one that tells clients another version of MariaDB, as long as the true one.
+    /// Starts a proxy that tells clients another version of MariaDB, of the same length as the real one.
     pub(crate) fn announcing(service: &Service, version: &'static str) -> Self {
         let directory = tempfile::Builder::new().prefix("selkie-through-").tempdir();
         let directory = directory.expect("a directory");
@@ -36,13 +36,13 @@ impl Through {
         Self { directory, task }
     }
 
-    /// What an origin takes for the address of its MariaDB.
+    /// Returns the URL for an origin's setting `database_url`.
     pub(crate) fn database_url(&self) -> String {
         let socket = path(&self.directory);
         format!("mysql://{USER}:{USER}@localhost?socket={}", socket.display())
     }
 
-    /// Ends all connections, and takes no more.
+    /// Closes all connections, and accepts no more.
     pub(crate) fn stop(&self) {
         self.task.abort();
         std::fs::remove_file(path(&self.directory)).expect("a socket");
@@ -67,7 +67,7 @@ fn forward(directory: &TempDir, service: &Service, version: Option<&'static str>
     let listener = UnixListener::bind(path(directory)).expect("a socket");
     let socket = find_socket(&service.data_dir()).expect("a socket in the data directory");
     let forwarding = tokio::spawn(async move {
-        // Dropped with it, the connections end.
+        // Dropping the set at the task's end closes the connections.
         let mut open = JoinSet::new();
         while let Ok((mut near, _)) = listener.accept().await {
             let socket = socket.clone();
@@ -83,8 +83,8 @@ fn forward(directory: &TempDir, service: &Service, version: Option<&'static str>
     forwarding.abort_handle()
 }
 
-/// Reads MariaDB's first packet and puts another version into it: after the header of 4 bytes and the protocol's number
-/// there is `5.5.5-`, for old clients, and the version.
+/// Reads MariaDB's first packet and replaces the version in it. The version follows the header of 4 bytes, the protocol
+/// number, and `5.5.5-` for old clients.
 async fn greeting(mariadb: &mut UnixStream, version: &str) -> std::io::Result<Vec<u8>> {
     const VERSION_AT: usize = 4 + 1 + "5.5.5-".len();
     let mut packet = vec![0; 4];
@@ -96,7 +96,7 @@ async fn greeting(mariadb: &mut UnixStream, version: &str) -> std::io::Result<Ve
     Ok(packet)
 }
 
-/// One running `selkie serve`, killed when it is dropped.
+/// A running `selkie serve`, killed on drop.
 pub(crate) struct SecondOrigin {
     child: Child,
     log: NamedTempFile,
@@ -104,14 +104,14 @@ pub(crate) struct SecondOrigin {
 }
 
 impl SecondOrigin {
-    /// Starts one with the service's secret and its MariaDB.
+    /// Starts an origin with the service's secret and MariaDB, and waits until it answers.
     pub(crate) fn start(service: &Service) -> Result<Self, String> {
         let mut second = Self::launch(service, &[])?;
         second.wait_until_ready()?;
         Ok(second)
     }
 
-    /// Does the same with these settings, and does not wait until it answers.
+    /// Starts an origin with these settings too, without waiting until it answers.
     pub(crate) fn launch(service: &Service, settings: &[(&str, &str)]) -> Result<Self, String> {
         service.root_sql(&format!(
             "CREATE USER IF NOT EXISTS '{USER}'@'localhost' IDENTIFIED BY '{USER}'; \
@@ -138,7 +138,7 @@ impl SecondOrigin {
         Ok(Self { child, log, origin: format!("http://127.0.0.1:{port}") })
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until the origin ends by itself.
     pub(crate) fn wait_until_dead(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + START_MAX;
         while self.child.try_wait().map_err(|error| error.to_string())?.is_none() {
@@ -150,7 +150,7 @@ impl SecondOrigin {
         Ok(())
     }
 
-    /// Waits until it answers.
+    /// Waits until the origin answers.
     pub(crate) fn wait_until_ready(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + START_MAX;
         while !is_alive(&self.origin) {
@@ -165,13 +165,13 @@ impl SecondOrigin {
         Ok(())
     }
 
-    /// What it wrote.
+    /// Returns the origin's log.
     pub(crate) fn log(&self) -> String {
         let bytes = std::fs::read(self.log.path()).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Ends it at once, wherever it is.
+    /// Kills the origin with SIGKILL.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

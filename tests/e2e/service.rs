@@ -1,5 +1,5 @@
-//! The service under test: `selkie dev` in a directory of its own, its addresses and keys, its CLI, its MariaDB as
-//! root, and its end. Knows how the binary is started; must not know what is inside it.
+//! The service under test: `selkie dev` in its own directory, its addresses and keys, its CLI, its MariaDB as root, and
+//! its end. Knows how the binary is started, but not how it works.
 
 use crate::scratch;
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,21 +12,21 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A first start makes a database and its 1,000 posts; on a loaded machine that takes a while.
+/// Maximum time of a first start, which creates the demo with 1,000 posts, on a loaded machine.
 const START_MAX: Duration = Duration::from_secs(120);
 const STOP_MAX: Duration = Duration::from_secs(40);
 const PAUSE: Duration = Duration::from_millis(50);
-/// The variable by which the processes of one service are known, however deep: children inherit it.
+/// Environment variable that marks the processes of one service: child processes inherit it.
 const MARK: &str = "SELKIE_TEST_MARK";
 
-/// Whether a service gets a worker in front.
+/// Whether a service has an edge in front of its origin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Edge {
     With,
     Without,
 }
 
-/// One running `selkie dev`.
+/// A running `selkie dev`.
 pub(crate) struct Service {
     dir: TempDir,
     mark: String,
@@ -41,10 +41,10 @@ pub(crate) struct Service {
 
 static SHARED: OnceLock<Result<Service, String>> = OnceLock::new();
 
-/// The service that all cases share, started by the first that asks.
+/// Returns the service that all cases share. The first call starts it.
 pub(crate) fn shared() -> &'static Service {
     let edge = if crate::case::edge_is_open() { Edge::With } else { Edge::Without };
-    // Cases run side by side, on whatever machine: none is about who waits too long for the pool.
+    // Cases run in parallel and on slow machines, so requests must wait long for a connection of the pool.
     let settings = [("SELKIE_POOL_WAIT_TIMEOUT", "60s")];
     match SHARED.get_or_init(|| Service::start(edge, &settings)) {
         Ok(service) => service,
@@ -52,7 +52,7 @@ pub(crate) fn shared() -> &'static Service {
     }
 }
 
-/// Stops the shared service, if it was started, and says what is wrong with how it ended.
+/// Stops the shared service if it was started, and returns what is wrong with how it ended.
 pub(crate) fn stop_shared() -> Vec<String> {
     match SHARED.get() {
         Some(Ok(service)) => service.stop().err().into_iter().collect(),
@@ -62,7 +62,7 @@ pub(crate) fn stop_shared() -> Vec<String> {
 }
 
 impl Service {
-    /// Starts one with these `SELKIE_*` settings on a copy of the [template](scratch::template), and waits until it answers.
+    /// Starts a service with these settings on a copy of the [template](scratch::template), and waits until it answers.
     pub(crate) fn start(edge: Edge, settings: &[(&str, &str)]) -> Result<Self, String> {
         let dir = scratch::service_directory()?;
         let copied = Command::new("cp")
@@ -75,7 +75,7 @@ impl Service {
         Self::start_in(dir, edge, settings)
     }
 
-    /// Starts one on a data directory that may have been used before.
+    /// Starts a service on a data directory that may have been used before.
     pub(crate) fn start_in(dir: TempDir, edge: Edge, settings: &[(&str, &str)]) -> Result<Self, String> {
         let (origin_port, edge_port) = (free_port(), free_port());
         let mark = format!("{}-{}", std::process::id(), origin_port);
@@ -99,7 +99,7 @@ impl Service {
         Ok(service)
     }
 
-    /// The command line of `selkie dev`, for cases that start it by themselves.
+    /// Returns the command that runs `selkie dev`, for cases that start it themselves.
     pub(crate) fn command(dir: &Path, origin_port: u16, edge: Edge, edge_port: u16) -> Result<Command, String> {
         let mut command = Command::new(binary()?);
         clear_settings(&mut command);
@@ -133,7 +133,7 @@ impl Service {
         [Some(self.origin.as_str()), self.edge.as_deref()].into_iter().flatten()
     }
 
-    /// Reads `dev.env`; false while it is not there or not whole.
+    /// Reads `dev.env`; returns false if it doesn't exist or is incomplete.
     fn read_env(&mut self) -> bool {
         let Ok(text) = fs::read_to_string(self.data_dir().join("dev.env")) else {
             return false;
@@ -162,7 +162,7 @@ impl Service {
         self.dir.path().join("data")
     }
 
-    /// All that the service wrote to its terminal.
+    /// Returns all that the service has written to its terminal.
     pub(crate) fn log(&self) -> String {
         let bytes = fs::read(self.dir.path().join("output.log")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -174,13 +174,13 @@ impl Service {
         lines[lines.len().saturating_sub(40)..].join("\n")
     }
 
-    /// Runs `selkie --data-dir … <arguments>` against the running service.
+    /// Runs `selkie --data-dir … <arguments>` for the running service.
     pub(crate) fn cli(&self, arguments: &[&str]) -> Output {
         let mut command = self.cli_command(arguments);
         command.output().expect("the CLI runs")
     }
 
-    /// The same, to be run: in another directory, with other settings, or with something to read.
+    /// Returns the command that [`Self::cli`] runs, to be changed by the case.
     pub(crate) fn cli_command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary().expect("the binary"));
         clear_settings(&mut command);
@@ -188,7 +188,7 @@ impl Service {
         command
     }
 
-    /// Runs the CLI and gives what it printed; panics if it failed.
+    /// Runs the CLI and returns its standard output. Panics if it fails.
     pub(crate) fn cli_ok(&self, arguments: &[&str]) -> String {
         let output = self.cli(arguments);
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -196,12 +196,11 @@ impl Service {
         out.into_owned()
     }
 
-    /// Makes a project.
     pub(crate) fn create_project(&self, name: &str) {
         self.cli_ok(&["project", "create", name]);
     }
 
-    /// Issues a key, with more arguments if wanted.
+    /// Issues a key; `more` are further arguments of the CLI.
     pub(crate) fn create_key(&self, project: &str, access: &str, more: &[&str]) -> IssuedKey {
         let mut arguments = vec!["key", "create", "--access", access, "--project", project, "--json"];
         arguments.extend(more);
@@ -216,7 +215,7 @@ impl Service {
         IssuedKey { id, token }
     }
 
-    /// Runs statements as MariaDB's root, through its socket: what happens behind the service's back.
+    /// Runs statements as MariaDB's root, so that the service doesn't notice them.
     pub(crate) fn root_sql(&self, statements: &str) -> Result<String, String> {
         let socket = find_socket(&self.data_dir()).ok_or("no socket in the data directory")?;
         let mut command = Command::new("mariadb");
@@ -231,7 +230,7 @@ impl Service {
         }
     }
 
-    /// The ids and command lines of this service's processes, children of children too.
+    /// Returns the ids and command lines of all processes of this service.
     pub(crate) fn processes(&self) -> Vec<(i32, String)> {
         processes_marked(&self.mark)
     }
@@ -241,7 +240,7 @@ impl Service {
         kill(id, signal);
     }
 
-    /// Waits for the end of the main process.
+    /// Waits until the main process has ended.
     pub(crate) fn wait(&self) -> Result<ExitStatus, String> {
         let deadline = Instant::now() + STOP_MAX;
         loop {
@@ -255,7 +254,7 @@ impl Service {
         }
     }
 
-    /// Waits until no process of this service is left.
+    /// Waits until all processes of this service have ended.
     pub(crate) fn wait_until_gone(&self, limit: Duration) -> Result<(), String> {
         let deadline = Instant::now() + limit;
         loop {
@@ -270,12 +269,12 @@ impl Service {
         }
     }
 
-    /// SIGTERM; then it must end with success and leave nothing behind.
+    /// Sends SIGTERM. The service must then end with success and leave no process.
     pub(crate) fn stop(&self) -> Result<(), String> {
         self.signal(Signal::TERM);
         let status = self.wait()?;
         crate::ledger::read_log(&self.log());
-        // A helper process may still be on its way out when its parent is gone.
+        // A child process may end slightly later than its parent.
         self.wait_until_gone(Duration::from_secs(5))?;
         if status.success() {
             Ok(())
@@ -284,13 +283,13 @@ impl Service {
         }
     }
 
-    /// Stops it and gives the directory, so that it can be started again.
+    /// Stops the service and returns its directory, so that it can be started again.
     pub(crate) fn stop_and_keep(self) -> Result<TempDir, String> {
         self.stop()?;
         Ok(self.leave())
     }
 
-    /// The directory of a service that is gone, so that another can be started on it.
+    /// Returns the directory of a service that has ended, so that another service can use it.
     pub(crate) fn leave(mut self) -> TempDir {
         std::mem::replace(&mut self.dir, tempfile::tempdir().expect("a directory"))
     }
@@ -305,20 +304,20 @@ impl Drop for Service {
     }
 }
 
-/// A key and its id.
+/// A key's token and its id.
 pub(crate) struct IssuedKey {
     pub(crate) id: String,
     pub(crate) token: String,
 }
 
-/// Sends a signal; that the process may be gone already is no fault.
+/// Sends a signal; ignores that the process has ended.
 pub(crate) fn kill(id: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(id) {
         let _ = kill_process(pid, signal);
     }
 }
 
-/// The processes that carry a mark in their environment, and are no zombies.
+/// Returns the processes with this mark in their environment, except zombies.
 pub(crate) fn processes_marked(mark: &str) -> Vec<(i32, String)> {
     let wanted = format!("{MARK}={mark}");
     let entries = fs::read_dir("/proc").expect("/proc").flatten();
@@ -332,7 +331,7 @@ pub(crate) fn processes_marked(mark: &str) -> Vec<(i32, String)> {
     .collect()
 }
 
-/// The mark of a process that a case starts by itself.
+/// Marks a process that a case starts itself.
 pub(crate) fn mark(command: &mut Command, mark: &str) {
     command.env(MARK, mark);
 }
@@ -354,8 +353,8 @@ pub(crate) fn find_socket(dir: &Path) -> Option<PathBuf> {
     entries.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|extension| extension == "sock"))
 }
 
-/// The binary built with the same profile as these tests, which lie in `target/{profile}/deps`; or
-/// `SELKIE_BIN`. One of another profile may be of older code.
+/// Returns `SELKIE_BIN`, or the binary of the same build profile as these tests, which are in `target/{profile}/deps`:
+/// a binary of another profile may be outdated.
 pub(crate) fn binary() -> Result<PathBuf, String> {
     if let Ok(path) = std::env::var("SELKIE_BIN") {
         return Ok(PathBuf::from(path));
@@ -369,19 +368,19 @@ pub(crate) fn binary() -> Result<PathBuf, String> {
         .ok_or_else(|| "no `selkie` in target/: run `make test`, or set SELKIE_BIN".to_owned())
 }
 
-/// The root of the workspace.
+/// Returns the root directory of the workspace.
 pub(crate) fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a parent").to_owned()
 }
 
-/// Settings of the terminal that the tests run in must not reach the service.
+/// Removes `SELKIE_*` variables of the terminal from the command's environment.
 pub(crate) fn clear_settings(command: &mut Command) {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SELKIE_")) {
         command.env_remove(name);
     }
 }
 
-/// A port on which nothing listens now. Runs side by side begin at different places.
+/// Returns a port on which nothing listens. Parallel runs start their search at different ports.
 pub(crate) fn free_port() -> u16 {
     const FIRST: u16 = 19_100;
     const COUNT: u16 = 200;

@@ -1,4 +1,4 @@
-//! What all projects share: each has its share of it, and leaves the rest to the others.
+//! Resources that all projects share: each project has a limited share, which leaves the rest to others.
 
 use crate::case::eventually;
 use crate::faults;
@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// Half of the connections of one account.
+/// Maximum concurrent streams of a project: half of the connections of one account.
 const STREAMS_OF_A_PROJECT: usize = 4;
 
-/// A view whose rows fill every buffer on the way, and never end in time.
+/// A view whose rows fill every buffer and don't end within the test.
 const ENDLESS: &str = "CREATE VIEW endless AS SELECT a.seq AS id, REPEAT('y', 500) AS y \
      FROM seq_1_to_1000000 a JOIN seq_1_to_1000000 b";
 
@@ -38,7 +38,7 @@ cases! {
     ],
 }
 
-/// A project with a database of its own.
+/// A project with a database.
 struct Tenant {
     host: String,
     db: String,
@@ -75,13 +75,13 @@ impl Tenant {
         self.post("/api/v1/sql", &json!({"query": query, "database": self.db}))
     }
 
-    /// A read by the project's read key.
+    /// Builds a read with the project's read key.
     fn get(&self, rest: &str) -> Call {
         let path = format!("/api/v1/crud/{}/{rest}", self.db);
         Call::new(&self.host, Method::GET, &path).key(&self.read)
     }
 
-    /// A read that has begun to stream, of which nothing was taken yet.
+    /// Starts a streamed read, without reading its body.
     async fn stream(&self, rest: &str) -> Response {
         let response = self.get(rest).request().send().await.expect("a head");
         assert_eq!(response.status(), StatusCode::OK);
@@ -136,7 +136,7 @@ async fn streams_leave_half_of_the_connections_to_other_reads(host: Host) {
         let error = answer.refused(ErrorCode::RateLimited);
         assert!(error["message"].as_str().unwrap().contains("streamed"));
     }
-    // What does not stream, another key's account, and another project have connections.
+    // Reads that are not streamed, other keys' accounts and other projects still get connections.
     for answer in join_all((0..30).map(|_| greedy.get("t").send())).await {
         answer.payload();
     }
@@ -153,7 +153,7 @@ async fn streams_leave_half_of_the_connections_to_other_reads(host: Host) {
 
 async fn a_stream_ends_when_its_key_is_revoked(host: Host) {
     let tenant = Tenant::new(shared(), host.url(), &[ENDLESS]).await;
-    // One that nobody reads, and one that is read all the time.
+    // One stream is not read at all, the other is read all the time.
     let unread = tenant.stream("endless").await;
     let read = tenant.stream("endless").await;
     let reading = tokio::spawn(read.bytes_stream().for_each(|_| async {}));
@@ -202,7 +202,7 @@ async fn reads_by_read_keys_do_not_wait_for_statements_of_full_keys(_: Host) {
 }
 
 async fn a_description_stays_in_use_while_it_can_not_be_read_again(_: Host) {
-    /// Longer than a description is used without asking MariaDB.
+    /// Longer than a cached schema is used without asking MariaDB.
     const LONG_ENOUGH: Duration = Duration::from_secs(6);
     let service = faults::start(Edge::Without, &[]).await;
     let tables = ["CREATE TABLE t (id INT PRIMARY KEY)"];
@@ -225,7 +225,7 @@ async fn a_description_stays_in_use_while_it_can_not_be_read_again(_: Host) {
 }
 
 async fn a_project_has_half_of_the_upload_slots_with_all_its_keys(_: Host) {
-    /// `UPLOADS_PER_PROJECT_MAX_COUNT`
+    /// Must equal `UPLOADS_PER_PROJECT_MAX_COUNT`.
     const UPLOADS_OF_A_PROJECT: usize = 128;
     let service = faults::start(Edge::Without, &[]).await;
     let greedy = Tenant::new(&service, &service.origin, &[]).await;
@@ -245,7 +245,7 @@ async fn a_project_has_half_of_the_upload_slots_with_all_its_keys(_: Host) {
         wires.push(begin([&greedy.full, &second_key][n % 2]).await);
     }
     let upload = |tenant: &Tenant| tenant.post("/api/v1/media", &file).send();
-    // One that is refused while an upload of this loop has a slot leaves it to the next.
+    // An upload of this loop may take the slot of a pending one; then another pending one is started.
     while upload(&greedy).await.code() != "rate_limited" {
         wires.push(begin(&second_key).await);
         assert!(wires.len() < 2 * UPLOADS_OF_A_PROJECT, "no share is kept");
@@ -258,9 +258,9 @@ async fn a_project_has_half_of_the_upload_slots_with_all_its_keys(_: Host) {
 }
 
 async fn a_json_body_may_take_long_but_neither_pause_nor_drip(_: Host) {
-    /// Between two pieces; far less than the pause that is allowed.
+    /// Pause between two pieces of a body; far less than the allowed pause.
     const PAUSE: Duration = Duration::from_millis(250);
-    /// Together they take longer than that pause.
+    /// Number of pieces, which together take longer than the allowed pause.
     const PIECES: usize = 16;
     let service = faults::start(Edge::Without, &[("SELKIE_BODY_READ_TIMEOUT", "3s")]).await;
     let query = json!({"query": "SELECT 1 AS v"}).to_string();

@@ -1,5 +1,5 @@
-//! Requests whose end two readers would see in two places: the host sees one, answers once, or closes. What hides
-//! behind the first never becomes a request of its own.
+//! Request smuggling: requests whose end two servers would see at different places. The host finds one end and answers
+//! once, or closes the connection; the hidden part is never a request.
 
 use crate::host::Host;
 use crate::service::shared;
@@ -12,15 +12,15 @@ cases! {
     Own: [a_request_with_two_ends_hides_no_other_one],
 }
 
-/// What would be a request if anybody took it for one; its answer repeats the path.
+/// The hidden request; its answer would repeat the path.
 const HIDDEN: &str = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/// Somebody who waits for more is as good as a refusal.
+/// Time without an answer after which the server counts as having refused a request.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Where workerd sees one end, and reads on: it takes apart what arrives before the worker hears of it, and the worker
-/// can't close the connection. All that a caller gets by it are two answers to requests of its own; a proxy that stands
-/// before workerd must refuse such requests or write them anew, as the usual ones do. Where both ends stand in the head, the edge refuses too.
+/// Requests for which workerd answers the hidden part too: it parses requests before the worker, which can't close the
+/// connection. A caller thus gets only two answers to its own requests; a proxy in front of workerd must refuse or
+/// rewrite such requests, as usual proxies do. If both ends are in the head, the edge refuses too.
 const WORKERD_READS_ON: [&str; 5] = [
     "length, then chunks",
     "chunks, then length",
@@ -29,10 +29,10 @@ const WORKERD_READS_ON: [&str; 5] = [
     "a chunk whose line ends in LF alone",
 ];
 
-/// Those of them of which the worker can tell.
+/// Number of the shapes above that the worker can detect.
 const TOLD_BY_THE_WORKER: usize = 3;
 
-/// The head's lines behind the first and `Host`, the body, and what hides in it.
+/// Returns the header lines after `Host` and the body of each shape, with its name.
 fn shapes() -> Vec<(&'static str, String)> {
     let hidden = HIDDEN.len();
     let chunks = format!("0\r\n\r\n{HIDDEN}");
@@ -86,11 +86,11 @@ fn shapes() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// All that comes back until the other side closes or falls silent.
+/// Returns all that the server sends until it closes or is silent for [`SILENCE`].
 async fn answers(url: &str, request: &[u8]) -> String {
     let address = url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.expect("a connection");
-    // The other side may refuse, and close, before it has read all.
+    // An error is ignored: the server may refuse and close before it has read everything.
     let _ = stream.write_all(request).await;
     let mut bytes = Vec::new();
     while let Ok(Ok(1..)) = tokio::time::timeout(SILENCE, stream.read_buf(&mut bytes)).await {}

@@ -1,4 +1,4 @@
-//! Long answers: complete and valid, or cut so that no one takes them for complete.
+//! Long answers are complete and valid, or cut so that no client takes them for complete.
 
 use crate::case::eventually;
 use crate::host::Host;
@@ -17,8 +17,7 @@ cases! {
         a_reader_who_leaves_midway_frees_the_connection,
         a_reader_who_leaves_a_procedure_midway_leaves_nothing_of_its_session,
     ],
-    // A local workerd ends a body that the origin cut with its closing chunk: see
-    // docs/troubleshooting.md, "Limits of the local edge".
+    // A local workerd ends an incomplete body of the origin with a closing chunk (docs/troubleshooting.md).
     Origin: [
         an_answer_that_fails_midway_is_cut,
         a_query_killed_midway_cuts_its_answer,
@@ -59,7 +58,7 @@ async fn a_table_of_200_000_rows_is_read_whole(host: Host) {
     }
 }
 
-/// Reads all of an answer: its body so far, and whether it came to its proper end.
+/// Reads the whole answer; returns its body, and whether it ended properly.
 async fn read_all(response: reqwest::Response) -> (Vec<u8>, bool) {
     let mut body = Vec::new();
     let mut chunks = response.bytes_stream();
@@ -97,7 +96,7 @@ async fn an_answer_that_fails_midway_is_cut(host: Host) {
     assert_eq!(db.exec("SELECT 1 AS v").await, json!([{"v": 1}]));
 }
 
-/// The thread that runs a statement holding `text`.
+/// Returns the id of the thread whose statement contains `text`.
 pub(crate) fn thread_of(text: &str) -> Option<String> {
     let query = format!(
         "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE '%{text}%' AND INFO NOT LIKE '%PROCESSLIST%' AND COMMAND <> 'Sleep'"
@@ -105,7 +104,7 @@ pub(crate) fn thread_of(text: &str) -> Option<String> {
     shared().root_sql(&query).expect("the process list").lines().next().map(str::to_owned)
 }
 
-/// A statement whose answer is longer than any buffer on the way, and that never ends by itself in time.
+/// Returns a statement whose result is longer than all buffers and doesn't end within the test.
 fn endless(mark: &str) -> String {
     format!("SELECT a.id, a.name, REPEAT('y', 500) AS y FROM big a JOIN big b /* {mark} */")
 }
@@ -151,7 +150,7 @@ async fn a_reader_who_leaves_a_procedure_midway_leaves_nothing_of_its_session(ho
         eventually("the statement ends", Duration::from_secs(5), || async { thread_of(&mark).is_none().then_some(()) })
             .await;
     }
-    // More requests at once than the pool has connections.
+    // More concurrent requests than the pool has connections.
     let asks: Vec<_> = (0..12)
         .map(|_| db.sql("SELECT @kept AS kept, @@time_zone AS zone, @@in_transaction AS open, SLEEP(0.1)").send())
         .collect();

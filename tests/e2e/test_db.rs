@@ -1,4 +1,4 @@
-//! A database of a case's own, so that cases run side by side.
+//! A database for each case, so that cases can run in parallel.
 
 use crate::host::{Answer, Call, Host, enc};
 use crate::service::shared;
@@ -6,20 +6,20 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A database `default_…` and the host through which it is seen.
+/// A database named `default_…`, and the host through which it is accessed.
 pub(crate) struct TestDb {
     pub(crate) host: Host,
     pub(crate) name: String,
 }
 
-/// A name that nothing else in this run has.
+/// Returns a name that is unique in this run.
 pub(crate) fn unique(prefix: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     format!("{prefix}{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 impl TestDb {
-    /// Makes the database and runs `statements` in it.
+    /// Creates the database and runs `statements` in it.
     pub(crate) async fn new(host: Host, statements: &[&str]) -> Self {
         let db = Self { host, name: unique("default_t") };
         host.sql(&json!({"query": format!("CREATE DATABASE {} CHARACTER SET utf8mb4", db.name)}))
@@ -32,29 +32,29 @@ impl TestDb {
         db
     }
 
-    /// Runs one statement with the full key and gives its payload.
+    /// Runs a statement with the full key and returns its payload.
     pub(crate) async fn exec(&self, query: &str) -> Value {
         self.sql(query).send().await.payload()
     }
 
-    /// One statement, to be sent.
+    /// Builds a call that runs a statement with the full key.
     pub(crate) fn sql(&self, query: &str) -> Call {
         self.host.sql(&json!({"query": query, "database": self.name}))
     }
 
-    /// One statement with parameters, to be sent.
+    /// Builds a call that runs a statement with parameters.
     pub(crate) fn sql_with(&self, query: &str, params: Value) -> Call {
         self.host.sql(&json!({"query": query, "database": self.name, "params": params}))
     }
 
-    /// The single value of the single row that a query gives.
+    /// Runs a query and returns the only value of its only row.
     pub(crate) async fn value(&self, query: &str) -> Value {
         let rows = self.exec(query).await;
         let row = rows[0].as_object().unwrap_or_else(|| panic!("no row: {query}: {rows}"));
         row.values().next().expect("a column").clone()
     }
 
-    /// The path of a table; any name.
+    /// Returns the path of a table; encodes its name.
     pub(crate) fn path(&self, table: &str) -> String {
         format!("/api/v1/crud/{}/{}", enc(&self.name), enc(table))
     }
@@ -63,7 +63,7 @@ impl TestDb {
         self.host.call(method, &format!("/api/v1/crud/{}/{rest}", self.name))
     }
 
-    /// `GET …/{db}/{rest}`; `rest` is a table with what follows it, already encoded.
+    /// Sends `GET …/{db}/{rest}`; `rest` is an encoded table name and what follows it.
     pub(crate) async fn get(&self, rest: &str) -> Answer {
         self.call(Method::GET, rest).send().await
     }
@@ -84,7 +84,7 @@ impl TestDb {
         self.call(Method::DELETE, rest).json(body).send().await
     }
 
-    /// The values of one field of all the records that `rest` lists.
+    /// Returns the values of one field of all records that `rest` lists.
     pub(crate) async fn column(&self, rest: &str, field: &str) -> Vec<Value> {
         let answer = self.get(rest).await;
         let payload = answer.payload();
@@ -92,13 +92,13 @@ impl TestDb {
         rows.iter().map(|row| row[field].clone()).collect()
     }
 
-    /// The `id`s that a `query` (with more options, if any) selects, in the order of `id`.
+    /// Returns the `id`s that a `query` selects, in ascending order; `more` are further options.
     pub(crate) async fn ids(&self, table: &str, query: &Value, more: &str) -> Vec<i64> {
         let rest = format!("{table}?order={}&{}{more}", enc(r#"{"field":"id"}"#), crate::host::option("query", query));
         self.column(&rest, "id").await.iter().map(|id| id.as_i64().expect("an id")).collect()
     }
 
-    /// Runs statements as root, behind the service's back, in this database.
+    /// Runs statements as root in this database, so that the service doesn't notice them.
     pub(crate) fn behind(&self, statements: &str) -> String {
         let text = format!("USE `{}`; {statements}", self.name);
         shared().root_sql(&text).unwrap_or_else(|error| panic!("root: {statements}: {error}"))

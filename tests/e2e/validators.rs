@@ -1,4 +1,4 @@
-//! Tags of single records, the answer to who has the record already, and answers without a body.
+//! `ETag` of single records, conditional requests, and answers without a body.
 
 use crate::host::{Answer, Call, Host};
 use crate::service::shared;
@@ -154,7 +154,7 @@ async fn pages_may_read_tags(host: Host) {
     assert!(exposed.contains("etag"), "{exposed}");
 }
 
-/// The headers that tell what a body would be.
+/// Returns the headers that describe a body.
 fn of_the_body(answer: &Answer) -> Vec<Option<String>> {
     ["content-type", "etag", "cache-control", "vary"]
         .iter()

@@ -1,4 +1,4 @@
-//! The table of values: each type of MariaDB, into a record and out again, in records, in SQL, in filters.
+//! The table of values: each type of MariaDB is written and read, in records, SQL and filters.
 
 mod charsets;
 mod indexes;
@@ -36,17 +36,17 @@ pub(crate) fn cases() -> Vec<Case> {
     .collect()
 }
 
-/// Whether equality in a filter finds what was inserted.
+/// Whether the test searches a value by equality in a filter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Found {
-    /// The inserted value, sent as a filter, finds the row.
+    /// A filter with the inserted value must find the row.
     ByInput,
-    /// MariaDB has no equality for it, or a loose one.
+    /// Not tested: MariaDB has no equality for the type, or an inexact one.
     NotAsked,
 }
 
-/// Inserts each input (an exact JSON text) into a column of `kind`, and expects this exact JSON text back: as a record,
-/// by SQL without and with parameters, and after an update.
+/// Inserts each input (an exact JSON text) into a column of type `kind` and expects the output (an exact JSON text): as
+/// a record, by SQL with and without parameters, and after an update.
 async fn round_trips(host: Host, kind: &str, found: Found, pairs: &[(&str, &str)]) {
     let db = TestDb::new(host, &[&format!("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})")]).await;
     for (input, expected) in pairs {
@@ -74,7 +74,7 @@ async fn round_trips(host: Host, kind: &str, found: Found, pairs: &[(&str, &str)
     }
 }
 
-/// Inserts that must be refused as `invalid_value`, naming the field, and leave nothing behind.
+/// Checks that inserts are refused as `invalid_value`, that the error names the field, and that nothing is stored.
 async fn are_refused(host: Host, kind: &str, inputs: &[&str]) {
     let db = TestDb::new(host, &[&format!("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})")]).await;
     for input in inputs {
@@ -84,8 +84,7 @@ async fn are_refused(host: Host, kind: &str, inputs: &[&str]) {
     assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 0, "{kind}");
 }
 
-/// Conditions that must be refused as `invalid_filter`, naming the field, with every operator that
-/// compares.
+/// Checks that conditions with each comparison operator are refused as `invalid_filter`, naming the field.
 async fn are_no_filters(host: Host, kind: &str, inputs: &[&str]) {
     let db = TestDb::new(host, &[&format!("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})")]).await;
     for input in inputs {
@@ -103,7 +102,7 @@ async fn are_no_filters(host: Host, kind: &str, inputs: &[&str]) {
     }
 }
 
-/// An answer refuses a value of the field by name.
+/// Checks that an error names the field whose value it refuses.
 #[track_caller]
 fn names(answer: &Answer, field: &str) {
     let error = answer.refused(ErrorCode::InvalidValue);

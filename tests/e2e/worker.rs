@@ -1,6 +1,6 @@
-//! A worker of a case's own, under plain workerd: with variables of its own, before an origin of the case's
-//! choice. Starts within a fraction of a second. What plain workerd lacks (the Cache API, bindings for limits) has
-//! [`Worker::in_miniflare`], which takes some seconds.
+//! A worker for one case, under plain workerd: with the case's variables and origin. Starts within a fraction of a
+//! second. [`Worker::in_miniflare`] also has what plain workerd lacks (the Cache API, rate limiters), but takes some
+//! seconds to start.
 
 use crate::service::{free_port, is_alive, kill, shared, workspace};
 use rustix::process::Signal;
@@ -10,28 +10,28 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Miniflare's starter builds the worker first, where its sources changed.
+/// Maximum time of a start: Miniflare's script builds the worker first if its sources changed.
 const START_MAX: Duration = Duration::from_secs(180);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long Miniflare may take to end the workerd that it started.
+/// Maximum time in which Miniflare ends its workerd.
 const STOP_MAX: Duration = Duration::from_secs(10);
 
-/// One running workerd, ended when it is dropped.
+/// A running workerd, ended on drop.
 pub(crate) struct Worker {
     child: Child,
     directory: TempDir,
-    /// `http://127.0.0.1:port`.
+    /// Base URL of the worker, such as `http://127.0.0.1:8080`.
     pub(crate) url: String,
 }
 
 impl Worker {
-    /// Starts one with these variables; `JWKS` is the shared service's unless it is among them.
+    /// Starts a worker with these variables. Without `JWKS`, it gets that of the shared service.
     pub(crate) fn start(variables: &[(&str, &str)]) -> Self {
         Self::serve("edge/workerd.capnp", variables)
     }
 
-    /// The same with another configuration file.
+    /// Starts a worker with this configuration file and these variables.
     pub(crate) fn serve(configuration: &str, variables: &[(&str, &str)]) -> Self {
         let directory = tempfile::Builder::new().prefix("selkie-worker-").tempdir().expect("a directory");
         let log = File::create(directory.path().join("log")).expect("a log");
@@ -53,7 +53,7 @@ impl Worker {
         Self::run(command, directory, port)
     }
 
-    /// Starts one as `selkie dev` does, in Miniflare, with its Cache API and rate limiter.
+    /// Starts a worker as `selkie dev` does: in Miniflare, with its Cache API and rate limiter.
     pub(crate) fn in_miniflare(variables: &[(&str, &str)]) -> Self {
         let directory = tempfile::Builder::new().prefix("selkie-worker-").tempdir().expect("a directory");
         let log = File::create(directory.path().join("log")).expect("a log");
@@ -98,7 +98,7 @@ impl Worker {
         }
     }
 
-    /// What it holds of the machine's memory.
+    /// Returns the resident memory of workerd in KiB.
     pub(crate) fn memory_kib(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
         let status = status.expect("a process's state, as Linux tells it");
@@ -107,7 +107,7 @@ impl Worker {
         amount.and_then(|kib| kib.parse().ok()).expect("an amount")
     }
 
-    /// All that it wrote.
+    /// Returns all that the worker has logged.
     pub(crate) fn log(&self) -> String {
         let bytes = std::fs::read(self.directory.path().join("log")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -117,7 +117,7 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         let id = i32::try_from(self.child.id()).expect("a process id");
-        // Miniflare ends what it started; killed, it could not.
+        // SIGTERM, not SIGKILL: Miniflare must end its workerd.
         kill(id, Signal::TERM);
         let deadline = Instant::now() + STOP_MAX;
         while matches!(self.child.try_wait(), Ok(None)) {
@@ -129,7 +129,7 @@ impl Drop for Worker {
     }
 }
 
-/// The program itself, which npm keeps in the package of its platform.
+/// Returns the path of workerd, which npm installs in a package for each platform.
 fn workerd() -> PathBuf {
     let packages = workspace().join("node_modules/@cloudflare");
     let entries = std::fs::read_dir(&packages).expect("node_modules, which `make setup` fills");

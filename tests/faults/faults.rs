@@ -1,4 +1,4 @@
-//! What is killed, stopped or in the way, and what must hold then. Each case starts a service of its own.
+//! Kills, stops or blocks parts of a service and checks what must hold then. Each case starts its own service.
 
 use crate::case::{edge_is_open, eventually};
 use crate::host::{Call, Host};
@@ -10,7 +10,7 @@ use shared::error::ErrorCode;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-/// For a restart of MariaDB with recovery, on a loaded machine.
+/// Maximum time of MariaDB's restart with crash recovery, on a loaded machine.
 const RECOVERY_MAX: Duration = Duration::from_secs(60);
 const GONE_MAX: Duration = Duration::from_secs(20);
 
@@ -108,7 +108,7 @@ fn edge() -> Edge {
 
 async fn control_c_ends_it_too(_: Host) {
     let service = start(edge(), &[]).await;
-    // A terminal sends it to every process of the group.
+    // Like a terminal, which sends SIGINT to every process of the group.
     for (id, _) in service.processes() {
         kill(id, Signal::INT);
     }
@@ -133,7 +133,7 @@ async fn a_killed_parent_leaves_no_process(_: Host) {
         .collect();
     let mark = format!("parent-{}", std::process::id());
     let mut shell = std::process::Command::new("sh");
-    // The second command keeps the shell from becoming the service itself.
+    // The second command keeps the shell from replacing itself by the service.
     shell
         .args(["-c", &format!("{}; true", words.join(" "))])
         .stdout(Stdio::null())
@@ -203,7 +203,7 @@ async fn what_was_answered_survives_a_kill(_: Host) {
     stop(service).await;
 }
 
-/// Runs the binary to its end; kills it when it does not end.
+/// Runs the command to its end; kills it at a timeout.
 async fn run_to_end(mut command: std::process::Command) -> Output {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut command = tokio::process::Command::from(command);
@@ -283,7 +283,7 @@ async fn too_many_waiting_requests_are_told_to_come_back(_: Host) {
     stop(service).await;
 }
 
-/// Neither a connection nor a place in the pool belongs for ever to who says nothing, or takes nothing.
+/// A client that sends or reads nothing must not hold a connection or a slot of the pool forever.
 async fn callers_who_stall_are_let_go(_: Host) {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let service = start(

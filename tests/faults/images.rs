@@ -1,4 +1,4 @@
-//! Images of 100 megapixels, hostile ones too, in a process that stays small. Each case starts a service of its own.
+//! Images of 100 megapixels and malicious images, in a process whose memory must stay small.
 
 use crate::faults::{start, stop};
 use crate::host::{Answer, Call, Host};
@@ -70,10 +70,10 @@ async fn other_images_of_100_megapixels_are_decoded_or_refused_within_512_mb(_: 
     .await;
 }
 
-/// Uploads the files one after the other to a service of its own.
+/// Uploads the files one after the other to a new service.
 async fn walk<const COUNT: usize>(files: [(&str, Vec<u8>, Outcome); COUNT]) {
-    /// Held by the case that runs: an unoptimised build takes a minute of a core for some files, and the origin refuses
-    /// what takes longer.
+    /// Lets one case decode at a time: an unoptimised build takes a minute for some files, and the origin has a
+    /// timeout.
     static DECODING: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
     let _decoding = DECODING.lock().await;
     let service = start(Edge::Without, &[]).await;
@@ -105,7 +105,7 @@ async fn walk<const COUNT: usize>(files: [(&str, Vec<u8>, Outcome); COUNT]) {
     stop(service).await;
 }
 
-/// Uploads a file whole; the answer to its last byte.
+/// Uploads a file and returns the last answer.
 async fn upload(service: &Service, name: &str, bytes: &[u8]) -> Answer {
     let call = |method, path: &str| {
         Call::new(&service.origin, method, path).key(&service.full_key).header("tus-resumable", "1.0.0")
@@ -132,7 +132,7 @@ fn deflated_zeros(bytes: u64) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A deflated TIFF of one strip.
+/// Returns a deflated TIFF with one strip.
 fn tiff(width: u32, bits: u32, samples: u32) -> Vec<u8> {
     let row = u64::from(width) * u64::from(bits / 8 * samples);
     let data = deflated_zeros(row * u64::from(SIDE));
@@ -156,7 +156,7 @@ fn tiff(width: u32, bits: u32, samples: u32) -> Vec<u8> {
     file.extend((tags.len() as u16).to_le_bytes());
     for (tag, value) in tags {
         file.extend(tag.to_le_bytes());
-        // One number of 16 or 32 bits.
+        // A TIFF tag's value: one number of 16 or 32 bits.
         let kind = if matches!(tag, 258..=262 | 277 | 338) { 3 } else { 4 };
         file.extend([kind, 0, 1, 0, 0, 0]);
         file.extend(value.to_le_bytes());
@@ -165,8 +165,8 @@ fn tiff(width: u32, bits: u32, samples: u32) -> Vec<u8> {
     file
 }
 
-/// A JPEG of mid-grey: the tables of a small one, and a scan of which each block is like the one before. A progressive one
-/// tells nothing but the means of blocks.
+/// Returns a mid-grey JPEG: the tables of a small encoded one, and a scan of equal blocks. A progressive one has only
+/// the blocks' means.
 fn jpeg(colours: ColorType, frame_marker: u8) -> Vec<u8> {
     let mut small = Vec::new();
     let pixels = vec![128; 64 * usize::from(colours.bytes_per_pixel())];
@@ -183,11 +183,11 @@ fn jpeg(colours: ColorType, frame_marker: u8) -> Vec<u8> {
     file[frame + 5..frame + 9].copy_from_slice(&[side[0], side[1], side[0], side[1]]);
     let blocks = PIXELS as usize / 64;
     if frame_marker == 0xC2 {
-        // The first and the last coefficient of the scan; two bits a block.
+        // The spectral selection from 0 to 0: only the mean of each block, in two bits.
         file[end - 3..end - 1].copy_from_slice(&[0, 0]);
         file.extend(vec![0; blocks / 4]);
     } else {
-        // Six bits a block: no difference, and nothing more.
+        // Six bits per block: no difference to the last mean, and no other coefficient.
         file.extend([0b0010_1000, 0b1010_0010, 0b1000_1010].repeat(blocks / 4));
     }
     file.extend([0xFF, 0xD9]);
@@ -199,7 +199,7 @@ fn png(depth: u8, colours: u8, interlace_method: u8) -> Vec<u8> {
     let row = |width: u64| width * u64::from(depth) / 8 * samples + 1;
     let side = u64::from(SIDE);
     let passes = if interlace_method == 1 {
-        // The first pixel and the step of each pass, across and down.
+        // The first pixel and step of each pass of an interlaced PNG, horizontally and vertically.
         vec![(0, 8, 0, 8), (4, 8, 0, 8), (0, 4, 4, 8), (2, 4, 0, 4), (0, 2, 2, 4), (1, 2, 0, 2), (0, 1, 1, 2)]
     } else {
         vec![(0, 1, 0, 1)]
@@ -222,7 +222,7 @@ fn png(depth: u8, colours: u8, interlace_method: u8) -> Vec<u8> {
     file
 }
 
-/// A BMP of a palette, in runs.
+/// Returns a BMP with a palette, run-length encoded.
 fn bmp() -> Vec<u8> {
     let (runs, rest) = (SIDE / 255, (SIDE % 255) as u8);
     let mut row = [255, 7].repeat(runs as usize);
@@ -237,14 +237,14 @@ fn bmp() -> Vec<u8> {
     for number in [40, SIDE, SIDE] {
         file.extend(number.to_le_bytes());
     }
-    // One plane, eight bits, in runs.
+    // One plane, eight bits per pixel, run-length encoded.
     file.extend([1, 0, 8, 0, 1, 0, 0, 0]);
     file.resize(offset as usize, 0);
     file.extend(data);
     file
 }
 
-/// A GIF of one colour: each code stands for one pixel more than the code before, until the table is full.
+/// Returns a GIF of one colour: each code stands for one pixel more than the last one, until the table is full.
 fn gif() -> Vec<u8> {
     const CLEAR: u64 = 4;
     const FIRST: u64 = 6;
@@ -293,7 +293,7 @@ fn gif() -> Vec<u8> {
     file
 }
 
-/// The header of a WebP without loss, and nothing of its pixels.
+/// Returns the header of a lossless WebP without pixels.
 fn webp() -> Vec<u8> {
     let side = SIDE - 1;
     let mut content = vec![0x2F];
@@ -302,7 +302,7 @@ fn webp() -> Vec<u8> {
     webp_file(content)
 }
 
-/// A lossless WebP of 8 × 4 pixels with 65,536 groups of Huffman codes, each with five tables of 1,024 entries.
+/// Returns a lossless WebP of 8 × 4 pixels with 65,536 groups of Huffman codes, each with five tables of 1,024 entries.
 fn webp_with_65_536_groups() -> Vec<u8> {
     let mut bits: Vec<bool> = Vec::new();
     let add = |bits: &mut Vec<bool>, value: u32, count: u32| {
@@ -311,11 +311,11 @@ fn webp_with_65_536_groups() -> Vec<u8> {
     add(&mut bits, 0x2F, 8);
     add(&mut bits, 7, 14);
     add(&mut bits, 3, 14);
-    // No opacity, version 0; no transform, no cache of colours; groups by blocks of 4 × 4 pixels, without a cache.
+    // No alpha, version 0; no transform; no colour cache; groups for blocks of 4 × 4 pixels, without a colour cache.
     add(&mut bits, 0, 1 + 3 + 1 + 1);
     add(&mut bits, 1, 1);
     add(&mut bits, 0, 3 + 1);
-    // The groups' image has two pixels, of the groups 0 and 65,535: green and red are 0 or 255, the rest is 0.
+    // The image of the groups has two pixels, for groups 0 and 65,535: green and red are 0 or 255, the others 0.
     for symbols in [2, 2, 1, 1, 1_u32] {
         add(&mut bits, 1, 1);
         add(&mut bits, symbols - 1, 1);
@@ -323,14 +323,14 @@ fn webp_with_65_536_groups() -> Vec<u8> {
         add(&mut bits, 255, (symbols - 1) * 8);
     }
     add(&mut bits, 0b1100, 4);
-    // A table of 1,024 entries: code lengths 1 to 10, and 10 again. Lengths 1 to 6 are written with 3 bits, others with 4.
+    // 1,024 entries: code lengths 1 to 10, and 10 again. Lengths 1 to 6 are coded with 3 bits, others with 4.
     let mut table = Vec::new();
     add(&mut table, 0, 1);
     add(&mut table, 14 - 4, 4);
     for length in [0, 0, 0, 3, 3, 3, 3, 3, 0, 3, 4, 4, 4, 4] {
         add(&mut table, length, 3);
     }
-    // At most 11 lengths follow: `2 + 9`, in 4 bits.
+    // At most 11 code lengths follow: `2 + 9`, in 4 bits.
     add(&mut table, 1, 1);
     add(&mut table, 1, 3);
     add(&mut table, 9, 4);

@@ -1,5 +1,6 @@
-//! An origin that dies at any step of storing, replacing, deleting or sweeping files leaves the old state or the new one:
-//! rows that name whole objects, and nothing that a sweep does not find. The steps are the points of `origin/src/fault.rs`.
+//! Crashes an origin at each step of storing, replacing, deleting or sweeping files. Afterwards the files are in the
+//! old state or the new one: rows refer to complete objects, and a sweep removes all else. The steps are the points of
+//! `origin/src/fault.rs`.
 
 use crate::case::eventually;
 use crate::faults::{start, stop};
@@ -27,7 +28,7 @@ cases! {
     ],
 }
 
-/// The steps of storing new files, and of replacing some.
+/// The fault points of storing new files and of replacing files, before rows are committed.
 const BEFORE_ROWS: [&str; 5] = ["arrived", "announced", "object_published", "published", "rows_written"];
 const AFTER_ROWS: [&str; 1] = ["rows_committed"];
 const AFTER_REPLACED_ROWS: [&str; 3] = ["rows_committed", "objects_deleted", "ledger_cleared"];
@@ -35,7 +36,7 @@ const BEFORE_DELETION: [&str; 1] = ["row_deleted"];
 const AFTER_DELETION: [&str; 3] = ["deletion_committed", "objects_deleted", "ledger_cleared"];
 const OF_A_SWEEP: [&str; 3] = ["deletion_recorded", "objects_deleted", "ledger_cleared"];
 
-/// For a start with its sweep, on a loaded machine.
+/// Maximum time of a start with its sweep, on a loaded machine.
 const SWEPT_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +46,7 @@ enum Deed {
     Delete,
 }
 
-/// What the service holds of a folder after a deed that was broken off.
+/// The state of a folder after an operation that crashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Old,
@@ -80,7 +81,7 @@ async fn walk(deed: Deed, old: &[&str], new: &[&str]) {
         let second = second(&service).await;
         eventually("nothing is left over", SWEPT_MAX, || async { is_clean(&service).then_some(()) }).await;
         drop(second);
-        // And still as it was.
+        // The sweep must not change the rows.
         assert_eq!(rows(&service, point).await, after, "{point}");
         for row in &after {
             is_whole(&service, row).await;
@@ -111,7 +112,7 @@ async fn whatever_step_a_sweep_dies_at_the_next_one_ends_it(_: Host) {
     stop(service).await;
 }
 
-/// A point that is added without a test is found here.
+/// Fails if a fault point has no test.
 async fn every_step_is_one_to_die_at(_: Host) {
     let table = include_str!("../../origin/src/fault.rs");
     let known: BTreeSet<&str> = table
@@ -127,7 +128,7 @@ async fn every_step_is_one_to_die_at(_: Host) {
     assert_eq!(known, walked);
 }
 
-/// Brings a folder to its old state: empty for an upload, else two pictures.
+/// Puts a folder into its old state: empty for an upload, two pictures for other operations.
 async fn prepare(service: &Service, deed: Deed, folder: &str) -> Vec<Value> {
     if deed != Deed::Upload {
         upload(&service.origin, service, folder, 10, false).send().await.payload();
@@ -135,7 +136,7 @@ async fn prepare(service: &Service, deed: Deed, folder: &str) -> Vec<Value> {
     rows(service, folder).await
 }
 
-/// Has an origin do the deed that dies at the point.
+/// Starts an operation that makes the origin crash at a fault point.
 async fn die(service: &Service, deed: Deed, point: &str, before: &[Value]) {
     let mut dying = SecondOrigin::launch(service, &[("SELKIE_FAULT_POINT", point)]).unwrap();
     let (mut dying, ready) = tokio::task::spawn_blocking(move || {
@@ -175,7 +176,7 @@ fn upload(origin: &str, service: &Service, folder: &str, shade: u8, update: bool
     Call::new(origin, Method::POST, "/api/v1/media").key(&service.full_key).json(&body)
 }
 
-/// A picture that is larger than its thumbnail.
+/// Returns a picture that is larger than a thumbnail.
 fn picture(shade: u8) -> Vec<u8> {
     let pixels = RgbImage::from_fn(400, 300, |x, y| {
         Rgb([shade, u8::try_from(x % 251).unwrap(), u8::try_from(y % 241).unwrap()])
@@ -185,7 +186,7 @@ fn picture(shade: u8) -> Vec<u8> {
     bytes.into_inner()
 }
 
-/// The folder's files, by name.
+/// Returns the descriptions of the folder's files, sorted by name.
 async fn rows(service: &Service, folder: &str) -> Vec<Value> {
     let path = format!("/api/v1/media?folder={}&order={}", enc(folder), enc(r#"{"field":"name"}"#));
     let list = Call::new(&service.origin, Method::GET, &path).key(&service.full_key);
@@ -209,7 +210,7 @@ fn judge(deed: Deed, state: State, before: &[Value], after: &[Value], point: &st
     }
 }
 
-/// What a caller gets of a file is what its row says.
+/// Checks that a client gets the bytes that a file's row describes.
 async fn is_whole(service: &Service, row: &Value) {
     let bytes = fetch(service, row["url"].as_str().unwrap()).await.body;
     assert_eq!(json!(bytes.len()), row["size"]);
@@ -226,7 +227,7 @@ async fn fetch(service: &Service, url: &str) -> Answer {
     answer
 }
 
-/// What a crash left is due now, as it would be hours later.
+/// Makes what the crash left behind old enough to be swept, which otherwise takes hours.
 fn make_due(service: &Service) {
     let due = "UPDATE selkie.media_due SET due_at = 1 WHERE due_at > 0";
     service.root_sql(due).unwrap();
@@ -237,7 +238,7 @@ fn ledger(service: &Service) -> u64 {
     count.unwrap().trim().parse().unwrap()
 }
 
-/// Whether the rows name exactly what lies in the store, with its size and its hash, and nothing else is anywhere.
+/// Returns whether the store contains exactly the objects that rows refer to, with their size and hash.
 fn is_clean(service: &Service) -> bool {
     let named = "SELECT HEX(object), size, HEX(sha256) FROM selkie.media UNION ALL \
         SELECT HEX(thumbnail_object), thumbnail_size, HEX(thumbnail_sha256) FROM selkie.media \
@@ -267,7 +268,7 @@ fn is_clean(service: &Service) -> bool {
     stored.len() == named.len() && ledger(service) == 0 && is_nothing_staged(&media.join("staging"))
 }
 
-/// Whether no file is there but the locks of processes that run.
+/// Returns whether the staging directory contains only the locks of running processes.
 fn is_nothing_staged(staging: &Path) -> bool {
     let mut files = files(staging).into_iter();
     files.all(|file| file.extension().is_some_and(|extension| extension == "lock"))

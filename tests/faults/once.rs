@@ -1,5 +1,5 @@
-//! What `Idempotency-Key` promises when something ends in between: the record and its receipt are both
-//! there, or neither is. Each case starts a service of its own.
+//! Checks `Idempotency-Key` if a process is killed during an insert: the record and its receipt both exist, or neither.
+//! Each case starts its own service.
 
 use crate::case::eventually;
 use crate::faults::{database_process, start, stop};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use shared::error::ErrorCode;
 use std::time::Duration;
 
-/// For a restart of MariaDB with recovery, on a loaded machine.
+/// Maximum time of MariaDB's restart with crash recovery, on a loaded machine.
 const RECOVERY_MAX: Duration = Duration::from_secs(60);
 const ROWS: usize = 300;
 
@@ -41,7 +41,7 @@ async fn table(service: &Service) {
     Call::new(&service.origin, Method::POST, "/api/v1/sql").key(&service.full_key).json(&body).send().await.payload();
 }
 
-/// How many of the inserts are there, each whole and once; and that each has its receipt.
+/// Returns the number of inserted records; checks that each is complete and unique and has its receipt.
 fn inserted(service: &Service) -> usize {
     let root = |query: &str| service.root_sql(query).expect("root");
     let whole = format!(
@@ -55,7 +55,7 @@ fn inserted(service: &Service) -> usize {
     counts[0]
 }
 
-/// Sends it until it is answered, as a client does that knows what `retryable` means.
+/// Repeats an insert until it is answered, as a client does that follows `retryable`.
 async fn until_answered(origin: &str, service: &Service, key: &str, n: usize) -> Answer {
     eventually("an answer", RECOVERY_MAX, || async {
         let answer = insert(origin, service, key, n).attempt().await.ok()?;
@@ -100,14 +100,14 @@ async fn two_origins_insert_once_between_them(_: Host) {
     stop(service).await;
 }
 
-/// Kills something while inserts run, again and again at other moments, and repeats what got no answer.
+/// Kills a process at different moments while inserts run, and repeats the unanswered inserts.
 async fn killed_in_between(service: &Service, origin: &str, kill_one: impl AsyncFn(u64)) -> usize {
     let mut sent = 0;
     for round in 0..5 {
         let keys: Vec<usize> = (sent..sent + 8).collect();
         sent += keys.len();
         let calls = keys.iter().map(|n| async move {
-            // One after the other, so that some are about to begin, some to end.
+            // Staggered, so that each kill meets inserts at different steps.
             tokio::time::sleep(Duration::from_millis(*n as u64 % 8 * 7)).await;
             insert(origin, service, &format!("key-{n}"), *n).attempt().await
         });
@@ -156,7 +156,7 @@ async fn whatever_moment_an_origin_is_killed_an_insert_happens_once(_: Host) {
         tokio::task::spawn_blocking(move || second.kill()).await.expect("a task");
         for (n, first) in keys.iter().zip(calls) {
             let first = first.await.expect("a task").ok();
-            // The other origin knows what the first one did.
+            // The other origin finds the receipts of the first one.
             let key = format!("key-{n}");
             let answer = until_answered(&service.origin, &service, &key, *n).await;
             if let Some(first) = first.filter(|first| first.status == 200) {

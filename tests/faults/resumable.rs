@@ -1,5 +1,5 @@
-//! Uploads that can be resumed when the origin that takes them is killed, when another one shares its disk, and when
-//! nobody comes back. Each case starts a service of its own.
+//! Resumable uploads whose origin is killed, whose disk two origins share, or which are abandoned. Each case starts its
+//! own service.
 
 use crate::case::eventually;
 use crate::faults::{start, stop};
@@ -56,7 +56,7 @@ async fn an_upload_outlives_the_origin_that_was_taking_it(_: Host) {
     let content: Vec<u8> = (0..LENGTH).map(|at| (at % 251) as u8).collect();
     let path = begin(&service, "outlives.bin", LENGTH).await;
     let mut at = 0;
-    // Killed in the middle of the first part, then of the second.
+    // Killed in the first part, then in the second.
     for end in [PART, PART + 1_000_000] {
         let mut second = SecondOrigin::start(&service).expect("a second origin");
         let headers = format!(
@@ -67,7 +67,7 @@ async fn an_upload_outlives_the_origin_that_was_taking_it(_: Host) {
         );
         let mut request = raw::request("PATCH", path.as_bytes(), &headers, b"");
         request.extend_from_slice(&content[at..end]);
-        // While one origin has it, the other one leaves it alone.
+        // While one origin receives a part, the other one refuses parts of the upload.
         let sent = raw::leave_open(&second.origin, &request, async || {
             let other = part(&service, &path, at, b"").send().await;
             if other.status == 204 {
@@ -111,7 +111,7 @@ async fn whatever_step_its_end_dies_at_an_upload_becomes_one_file(_: Host) {
             .bytes(&content[..]);
         assert!(last.attempt().await.is_err(), "{point}");
         second.wait_until_dead().expect("an end");
-        // The client comes back, and asks how far it is.
+        // The client asks for the offset at which to resume.
         let far = head(&service, &path).await;
         assert_eq!(far.status, 200, "{point}: {far}");
         assert_eq!(far.header("upload-offset"), Some("33"), "{point}");

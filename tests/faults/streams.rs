@@ -1,5 +1,5 @@
-//! Long answers, seen from the machine: what the service's memory and threads do while callers read, slowly or
-//! not at all. Each case starts a service of its own.
+//! Memory and threads of the service during long answers that clients read slowly or not at all. Each case starts its
+//! own service.
 
 use crate::case::eventually;
 use crate::faults::{get, sql, start, stop};
@@ -20,9 +20,9 @@ cases! {
 }
 
 const MILLION: usize = 1_000_000;
-/// Bytes that the service may grow by, however long its answers.
+/// Maximum growth of the service's memory, however long its answers are.
 const GROWTH_MAX_BYTES: u64 = 32 * 1024 * 1024;
-/// An answer longer than all buffers between MariaDB and a caller: 20 MB.
+/// Rows of an answer of 20 MB, longer than all buffers between MariaDB and a client.
 const FAT_ROWS: usize = 20_000;
 const FAT: &str = "CREATE TABLE fat AS SELECT seq AS id, REPEAT('x', 1000) AS body FROM seq_1_to_20000";
 const SETTLED_MAX: Duration = Duration::from_secs(20);
@@ -33,7 +33,7 @@ async fn a_million_rows_leave_memory_as_it_was(_: Host) {
     let million = "CREATE TABLE million AS SELECT seq AS id, CONCAT('label ', MD5(seq)) AS label FROM seq_1_to_1000000";
     sql(&service, million).send().await.payload();
     let path = "/api/v1/crud/demo/million";
-    // What a service allocates once it has done with the first request.
+    // The first request allocates memory that later ones use again.
     assert_eq!(rows(&service, &format!("{path}?limit=1000")).await, 1_000);
     let process = Process::of(&service);
     let before = process.resident();
@@ -44,7 +44,7 @@ async fn a_million_rows_leave_memory_as_it_was(_: Host) {
     stop(service).await;
 }
 
-/// Reads an answer as it comes and counts its rows, which hold no braces.
+/// Reads an answer and counts its rows, which contain no braces.
 async fn rows(service: &Service, path: &str) -> usize {
     let response = get(service, path).request().send().await.expect("a head");
     let mut chunks = response.bytes_stream();
@@ -98,7 +98,7 @@ async fn a_reader_who_takes_nothing_in_time_is_cut_off(_: Host) {
     stop(service).await;
 }
 
-/// Asks for the whole table, and takes nothing of the answer yet.
+/// Requests the whole table and reads nothing of the answer.
 async fn ask_for_fat(service: &Service) -> TcpStream {
     let address = service.origin.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.expect("a connection");
@@ -111,12 +111,12 @@ async fn ask_for_fat(service: &Service) -> TcpStream {
 async fn read_on(reader: &mut TcpStream) -> Vec<u8> {
     let mut answer = Vec::new();
     let reading = reader.read_to_end(&mut answer);
-    // A cut may come as a reset.
+    // The connection may end by a reset.
     let _ = tokio::time::timeout(READ_MAX, reading).await.expect("an end");
     answer
 }
 
-/// Statements on `fat` whose rows MariaDB can't get rid of.
+/// Returns the number of statements on `fat` whose rows MariaDB can't send.
 fn writing(service: &Service) -> usize {
     let query =
         "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%`fat`%' AND STATE = 'Writing to net'";
@@ -124,7 +124,7 @@ fn writing(service: &Service) -> usize {
     count.trim().parse().expect("a number")
 }
 
-/// What the kernel says of the service's own process.
+/// The service's process, to read its memory and threads.
 pub(crate) struct Process(i32);
 
 impl Process {

@@ -1,4 +1,4 @@
-//! The variables of access control: rate limit, edge secret, client address, full keys in browsers.
+//! The variables of access control: rate limit, edge secret, client address, full-access keys in browsers.
 
 use super::{ConfigError, set, switch};
 use shared::error::{ErrorCode, Problem};
@@ -11,7 +11,7 @@ const SECRET_CHARS: usize = 43;
 
 const HEADER_NAME_MAX_BYTES: usize = 64;
 
-/// Which keys web pages may use.
+/// Which API keys web pages may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum PageKeys {
     #[default]
@@ -36,14 +36,14 @@ impl fmt::Debug for EdgeSecret {
     }
 }
 
-/// Access control. By default there is no rate limit, no secret and no trusted header.
+/// The settings of access control. By default there is no rate limit, no secret and no trusted header.
 #[derive(Debug, Default)]
 pub struct AccessConfig {
-    /// The limit that the binding enforces, as error messages name it; `None` without the binding.
+    /// The limit that Cloudflare's rate limiter enforces, as error messages name it; `None` without a rate limiter.
     pub rate_limit: Option<RateLimit>,
-    /// `None` if the origin requires no secret.
+    /// The secret that is sent to the origins; `None` if they require none.
     pub edge_secret: Option<EdgeSecret>,
-    /// The trusted header with the client's address, in lower case.
+    /// The trusted request header with the client's address, in lower case; `None` to use the runtime's.
     pub client_address: Option<String>,
     page_keys: PageKeys,
 }
@@ -76,11 +76,11 @@ impl AccessConfig {
         Ok(Self { rate_limit, edge_secret, client_address, page_keys })
     }
 
-    /// Refuses a full key in a request of a web page, unless the configuration allows it. Browsers send `Origin` with
-    /// cross-origin requests and with all that may write.
+    /// Refuses a full-access key in a request of a web page, unless the configuration allows it. `Origin` identifies
+    /// web pages: browsers send it with cross-origin requests and with all that may write.
     ///
     /// # Errors
-    /// `permission_denied`: the request has an `Origin` and a full key.
+    /// `permission_denied` if the request has an `Origin` and a full-access key.
     pub fn check_page(&self, origin: Option<&str>, access: Access) -> Result<(), Problem> {
         if origin.is_none() || access == Access::Read || self.page_keys == PageKeys::Any {
             return Ok(());

@@ -10,7 +10,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Returns scheme, host and port, without a path or a trailing slash.
+    /// Returns the origin's scheme, host and port, without a path or a trailing slash.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
@@ -42,7 +42,7 @@ impl Region {
     }
 }
 
-/// Parses `https://host[:port][;near=EU|AF],…`.
+/// Parses the variable `ORIGINS`: `https://host[:port][;near=EU|AF],…`.
 pub(super) fn parse(text: &str) -> Result<Vec<Origin>, ConfigError> {
     let mut origins: Vec<Origin> = Vec::new();
     for (index, entry) in text.split(',').enumerate() {
@@ -51,7 +51,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Origin>, ConfigError> {
             return Err(ConfigError::TooManyOrigins);
         }
         let origin = parse_one(entry.trim()).ok_or(ConfigError::Origin(number))?;
-        // Retrying at the same origin would fail again.
+        // An origin listed twice would be tried again after it failed.
         let is_there = |other: &Origin| other.url.eq_ignore_ascii_case(&origin.url);
         if origins.iter().any(is_there) {
             return Err(ConfigError::OriginTwice(number));

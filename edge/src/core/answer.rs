@@ -7,17 +7,17 @@ use shared::request_id::RequestId;
 use shared::security;
 use std::borrow::Cow;
 
-/// A response. The host adds the body of a cached response.
+/// A response that the edge builds. The body of a cached response is added later, by `host::headers::answer`.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
     headers: Vec<(&'static str, Cow<'static, str>)>,
-    /// Empty for a cached response.
+    /// The body; empty for a cached response, whose body is a stream.
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    /// Creates a response without a body, with the security headers of the origin's responses.
+    /// Creates a response without a body, with the same security headers as the origin's responses.
     #[must_use]
     pub fn new(status: u16) -> Self {
         let headers = security::HEADERS.map(|(name, value)| (name, Cow::Borrowed(value)));
@@ -56,7 +56,7 @@ impl Answer {
         self
     }
 
-    /// Copies the headers with these names, if present.
+    /// Copies the headers with these names from `from`, if present.
     #[must_use]
     pub fn with_those(self, from: &Headers, names: &[&'static str]) -> Self {
         let pairs = names.iter().filter_map(|name| Some((*name, from.get(name)?.to_owned())));

@@ -1,11 +1,11 @@
 //! The edge's cache of public files and of reads: which entries a request accepts, and what the isolate knows about
-//! them. Must not know the platform's cache or a clock.
+//! them. Must not use the platform's cache or a clock.
 //!
-//! An entry holds an origin's response and the time when the origin was asked. Entries that are too old for a request
-//! are revalidated. Invalid are entries from before a purge of their file, or from before a folder of its project
-//! became private. Of concurrent requests for an entry, one asks the origin.
+//! An entry contains an origin's response and the time when the origin was asked. An entry that is too old for a
+//! request is revalidated. An entry is invalid if it is older than a purge of its file, or if a folder of its project
+//! became private since. Of concurrent requests for an entry, one asks the origin.
 //!
-//! Files and reads share this code: a [`Lookup`] holds what differs.
+//! Files and reads share this code: a [`Lookup`] contains what differs.
 
 mod accepted_age;
 mod entry;
@@ -34,38 +34,36 @@ use std::rc::Rc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Header of an entry: when its origin was asked, in milliseconds since 1970. Not sent to clients.
+/// Header of a cache entry: when its origin was asked, in milliseconds since 1970. Not sent to clients.
 pub const ASKED_AT: &str = "selkie-asked-at";
 
-/// Timeout of a revalidation. Afterwards, an expired file is served unconfirmed.
+/// Timeout of the revalidation of a cached file, after which the expired file is served unconfirmed.
 pub const REVALIDATION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Milliseconds for which a key that the origin accepted gets cached reads. Revoking a key takes effect here that much
-/// later.
+/// Milliseconds for which an API key gets cached reads after the origin accepted it, even if the key is revoked.
 const ACCEPTED_MS: u64 = 60_000;
 
-/// Milliseconds after a purge for which responses are not stored: another origin may serve the old file for two seconds
-/// more.
+/// Milliseconds after a file's purge during which it is not cached: other origins may serve the old file for 2 s more.
 const PURGE_GRACE_MS: u64 = 5_000;
 
-/// The host of cache keys, which are URLs. Clients can't request it.
+/// The beginning of cache keys, which are URLs. Clients can't request this host.
 const CACHE_HOST: &str = "https://selkie-cache.invalid/";
 
-/// `Cache-Control` of a project's private mark, which must outlive all entries from before it.
+/// `Cache-Control` of the entry that records that a folder became private. It must outlive all older entries.
 const PRIVATE_MARK_LIFETIME: &str = "max-age=31536000";
 
-/// An isolate's state of the cache.
+/// What an isolate knows about the cache: accepted API keys, confirmed versions, purges and requests in flight.
 #[derive(Debug)]
 pub struct Cache {
-    /// The fingerprint of the public keys. Part of each cache key, since workers of a zone share a cache.
+    /// The fingerprint of the public keys. Part of each cache key, since all workers of a zone share a cache.
     installation: Fingerprint,
     file_age: AcceptedAge,
     read_max_seconds: u32,
-    /// When the origin last accepted each key.
+    /// When an origin last accepted each API key.
     accepted: RefCell<Recent<Uuid>>,
-    /// When the origin last confirmed each version.
+    /// When an origin last confirmed each cached version.
     confirmed: RefCell<Recent<Fingerprint>>,
-    /// When each file was purged.
+    /// When this isolate purged each file.
     purged: RefCell<Recent<FilePathHash>>,
     single_flight: Rc<RefCell<SingleFlight>>,
 }
@@ -103,27 +101,26 @@ impl Cache {
         url(self.key(&Named::<()>::PrivateMark(project)))
     }
 
-    /// Records the purge of a name. Returns the URLs of its entries, which the host must remove.
+    /// Records the purge of a file. Returns the URLs of the file's cache entries, which the caller must remove.
     pub fn purge(&self, name: FilePathHash, now_ms: u64) -> [String; 2] {
         let urls = [Rendition::Original, Rendition::Thumbnail].map(|rendition| url(self.file_key(&name, rendition)));
         self.purged.borrow_mut().insert(name, now_ms);
         urls
     }
 
-    /// Returns the URL and the head of the entry that marks a folder of a project as made private now.
+    /// Returns the URL and the head of the cache entry which records that a folder of a project became private now.
     #[must_use]
     pub fn private_mark(&self, project: &ProjectName, now_ms: u64) -> (String, Answer) {
         let mark = Answer::bare(200).with("cache-control", PRIVATE_MARK_LIFETIME).with(ASKED_AT, now_ms.to_string());
         (self.private_mark_url(project), mark)
     }
 
-    /// Records that the origin, asked at `asked_ms`, confirmed the version.
+    /// Records that the origin, asked at `asked_ms`, confirmed that the cached version is current.
     pub fn confirm(&self, lookup: &Lookup, asked_ms: u64) {
         self.confirmed.borrow_mut().insert(lookup.version, asked_ms);
     }
 
-    /// Records by a response's status whether the origin, asked at `asked_ms`, accepted the key. Does nothing without a
-    /// key.
+    /// Records by a response's status whether the origin, asked at `asked_ms`, accepted the API key, if there is one.
     pub fn learn(&self, key_id: Option<Uuid>, status: u16, asked_ms: u64) {
         match (key_id, status) {
             (Some(key_id), 200..=399) => self.accepted.borrow_mut().insert(key_id, asked_ms),
@@ -132,8 +129,8 @@ impl Cache {
         }
     }
 
-    /// Returns whether a request may get cached responses: for a read, the origin must have accepted the key within the
-    /// last minute, since the edge can't see revocations; files need no key.
+    /// Returns whether a request may get cached responses. For a read, an origin must have accepted the API key within
+    /// the last minute, since the edge can't see revocations; files need no key.
     #[must_use]
     pub fn is_accepted(&self, lookup: &Lookup, now_ms: u64) -> bool {
         lookup.key_id().is_none_or(|key_id| {
@@ -142,7 +139,8 @@ impl Cache {
         })
     }
 
-    /// Returns whether the isolate purged the file after, or shortly before, an origin was asked for it.
+    /// Returns whether this isolate purged the file after an origin was asked for it at `asked_ms`, or up to 5 s
+    /// before.
     #[must_use]
     pub fn is_purged(&self, lookup: &Lookup, asked_ms: u64) -> bool {
         !counts(asked_ms, self.purged_ms(lookup))
@@ -150,13 +148,13 @@ impl Cache {
 
     fn purged_ms(&self, lookup: &Lookup) -> Option<u64> {
         let purged = self.purged.borrow();
-        // Evicted purges may have been of this file.
+        // The evicted purges may include this file's.
         purged.last_ms(&lookup.file()?.name).or(purged.evicted_ms())
     }
 
-    /// Returns an entry's age in milliseconds since the origin gave or confirmed it, and whether the request accepts
-    /// that age. `None` if the entry has another version or no valid time, or is an expired read, which can't be
-    /// revalidated.
+    /// Returns an entry's age in milliseconds, from when an origin was last asked for it or confirmed it, and whether
+    /// the request accepts that age. `None` if the entry has another version or no valid time, or is an expired read,
+    /// which can't be revalidated.
     #[must_use]
     pub fn judge(
         &self,
@@ -185,13 +183,13 @@ impl Cache {
         Some((age_ms, freshness))
     }
 
-    /// Returns the current moment, to be taken before a lookup and passed to [`Cache::join`].
+    /// Returns the current logical time, to be taken before a lookup and passed to [`Cache::join`].
     #[must_use]
     pub fn moment(&self) -> Moment {
         self.single_flight.borrow().moment()
     }
 
-    /// Decides whether this request asks the origin for an entry that a lookup at `looked` did not find.
+    /// Decides whether this request asks the origin after a lookup at `looked` found no entry, or an expired one.
     #[must_use]
     pub fn join(&self, lookup: &Lookup, looked: Moment, now_ms: u64) -> Flight {
         if self.is_purged(lookup, now_ms) {
@@ -201,19 +199,19 @@ impl Cache {
         SingleFlight::join(&self.single_flight, lookup.version, lookup.key_id(), accepted, looked, now_ms)
     }
 
-    /// Returns whether a leading request is in flight for which others wait.
+    /// Returns whether another request is asking the origin for the entry, and this request may wait for it.
     #[must_use]
     pub fn is_in_flight(&self, lookup: &Lookup, now_ms: u64) -> bool {
         self.single_flight.borrow().is_shared(lookup.version, now_ms)
     }
 }
 
-/// Returns whether a response is younger than a purge and its grace period.
+/// Returns whether the origin was asked after a purge and its grace period, or there was no purge.
 fn counts(asked_ms: u64, purged_ms: Option<u64>) -> bool {
     purged_ms.is_none_or(|purged_ms| asked_ms >= purged_ms.saturating_add(PURGE_GRACE_MS))
 }
 
-/// Returns when an entry's origin was asked; `None` if the header is missing or malformed.
+/// Returns when an entry's origin was asked, in ms since 1970; `None` if the header is missing or malformed.
 fn asked_ms(entry: &Headers) -> Option<u64> {
     entry.get(ASKED_AT)?.parse().ok()
 }

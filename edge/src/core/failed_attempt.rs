@@ -4,14 +4,14 @@
 use super::origin_answer::NoAnswer;
 use shared::error::{ErrorCode, Problem};
 
-/// When a request may be sent to another origin.
+/// When a request that failed at one origin may be sent to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
-    /// After any failure but slowness, since executing the request twice is safe.
+    /// The request may be repeated after any failure but slowness, since executing it twice is safe.
     Always,
-    /// Only if the first origin certainly did not receive the request.
+    /// The request may be repeated only if the first origin certainly did not receive it.
     IfUnsent,
-    /// Never after it was sent, since its body is streamed.
+    /// The request may never be repeated, since its body is streamed.
     Never,
 }
 
@@ -19,11 +19,11 @@ pub enum Repeat {
 pub enum FailureCause {
     /// The origin is down, or the server is not Selkie.
     Origin,
-    /// The origin or the request: the origin counts as down only if it also fails a health check.
+    /// Either the origin or the request is at fault: the origin counts as down only if it also fails a health check.
     Unclear,
-    /// The origin reported that it can't reach its database: a readiness check decides.
+    /// The origin reported that it can't reach its database. A readiness check decides whether that counts.
     Database,
-    /// The origin is alive and too slow.
+    /// The origin is alive, but answered too slowly.
     Slow,
 }
 
@@ -38,7 +38,7 @@ pub struct FailedAttempt {
 }
 
 impl FailedAttempt {
-    /// The origin answered neither the request nor a health check.
+    /// Returns the failure of an origin that answered neither the request nor a health check.
     #[must_use]
     pub fn silent() -> Self {
         Self::of(NoAnswer::Timeout.problem(), FailureCause::Origin)
@@ -49,13 +49,13 @@ impl FailedAttempt {
         Self::of(NoAnswer::Timeout.problem(), FailureCause::Slow)
     }
 
-    /// The connection failed or broke.
+    /// Returns the failure of a connection that could not be opened or broke.
     #[must_use]
     pub fn broken(cause: FailureCause, runtime_message: String) -> Self {
         Self { runtime_message, ..Self::of(NoAnswer::Unreachable.problem(), cause) }
     }
 
-    /// The origin failed a health check before the request was sent.
+    /// Returns the failure of an origin that failed a health check before the request was sent.
     #[must_use]
     pub fn unsent() -> Self {
         Self { is_unsent: true, ..Self::of(NoAnswer::Unreachable.problem(), FailureCause::Origin) }
@@ -67,7 +67,7 @@ impl FailedAttempt {
         Self::of(problem, FailureCause::Database)
     }
 
-    /// The response is not Selkie's.
+    /// Returns the failure for a response that did not come from Selkie.
     #[must_use]
     pub fn foreign(status: u16, problem: Problem) -> Self {
         // Statuses of Cloudflare: no route to the origin, or no connection. Not 522, which Cloudflare also sends when
@@ -104,7 +104,7 @@ impl FailedAttempt {
         !self.problem.code().retryable()
     }
 
-    /// Returns the problem, with a hint if a write may have succeeded.
+    /// Returns the problem for the client, with a hint if a write may have succeeded.
     #[must_use]
     pub fn problem(self, repeat: Repeat) -> Problem {
         if repeat == Repeat::Always || self.is_unsent || self.is_of_caller() {

@@ -20,15 +20,15 @@ use shared::request_log::RequestLog;
 use shared::upload::UploadLimits;
 use std::cell::{RefCell, RefMut};
 
-/// Verified tokens per generation of the cache, of which there are two: at about 150 bytes each, at most 0.6 of an
-/// isolate's 128 MB.
+/// Maximum verified tokens per generation of the token cache, of which there are two. At about 150 bytes each, the
+/// cache takes at most 0.6 MB of an isolate's 128 MB.
 const TOKEN_CACHE_CAPACITY: usize = 2_048;
 
 #[derive(Debug)]
 pub enum Decision {
     Answer(Answer),
     Forward(BodyPlan),
-    /// The cache or the origin answers. A body is read whole.
+    /// The cache or an origin answers. The request's body, if any, must be read whole.
     Cached(Cacheable),
 }
 
@@ -38,13 +38,13 @@ pub enum BodyPlan {
     Drop,
     /// Forward the body as it arrives, unchecked: uploads, long JSON, and JSON of unknown length. The origin checks it.
     Stream,
-    /// Forward the body after the shared parser has accepted it.
+    /// Forward the body after it was read whole and the shared parser accepted it.
     Check(Pending),
 }
 
 impl BodyPlan {
-    /// Returns when the request may be sent to another origin. `admit` has refused an `Idempotency-Key` of operations
-    /// that don't support it.
+    /// Returns when the request may be sent to another origin. A request with an `Idempotency-Key` is safe to repeat:
+    /// `admit` has refused the header on operations that don't support it.
     #[must_use]
     pub fn repeat(&self, request: &IncomingRequest) -> Repeat {
         let is_harmless = match self {
@@ -84,16 +84,16 @@ impl Gateway {
         &self.cache
     }
 
-    /// Returns the health of the origins. The borrow must end before any await.
+    /// Returns the origins and their health. The borrow must end before any await.
     #[must_use]
     pub fn origins(&self) -> RefMut<'_, Origins> {
         self.origins.borrow_mut()
     }
 
-    /// Decides who answers a request, and sets route, action and key in `log`. `now` is in seconds since 1970.
+    /// Decides who answers a request, and records route, action and API key in `log`. `now` is in seconds since 1970.
     ///
     /// # Errors
-    /// The refusal of the shared parsers, of the key or of the policy; `body_too_large`.
+    /// The refusal of the shared parsers, of the API key or of the policy; `body_too_large`.
     pub fn decide(&self, request: &IncomingRequest, now: u64, log: &RequestLog) -> Result<Decision, Problem> {
         let requested_method = request.access_control_request_method.as_deref();
         if is_preflight(&request.method, request.origin.as_deref(), requested_method) {
@@ -133,7 +133,7 @@ impl Gateway {
         self.tokens.borrow_mut().verify(authorization, now)
     }
 
-    /// Checks that the key may be used by web pages, if a web page sent the request.
+    /// Checks that web pages may use the API key, if a web page sent the request.
     fn check_page(&self, request: &IncomingRequest, principal: &Principal) -> Result<(), Problem> {
         let origin = request.origin.as_deref();
         self.config.access.check_page(origin, principal.access())

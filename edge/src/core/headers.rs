@@ -1,5 +1,4 @@
-//! Heads of requests and responses as the host reads them, and the headers that the edge changes between the client and
-//! the origin.
+//! Heads of requests and responses, and the headers that the edge changes between the client and the origin.
 
 use super::incoming_request::{IncomingRequest, scheme_and_host, split_url};
 use super::request_log::Outcome;
@@ -17,7 +16,7 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, Default)]
 pub struct Headers {
     text: String,
-    /// The ends of the name and of the line, for each line.
+    /// For each line, the offsets at which its name and the line end.
     ends: Vec<(usize, usize)>,
 }
 
@@ -45,7 +44,7 @@ impl Headers {
         })
     }
 
-    /// Returns a header's value. `name` must be in lower case.
+    /// Returns a header's value; `None` if it is missing. `name` must be in lower case.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         // Compares bytes, which need no checks of character boundaries: a request makes some forty calls.
@@ -70,10 +69,10 @@ impl<'a, 'b> FromIterator<(&'a str, &'b str)> for Headers {
 
 #[derive(Clone, Debug, Default)]
 pub struct Head {
-    /// In upper case.
+    /// The HTTP method, in upper case.
     pub method: String,
     pub url: String,
-    /// Whether there is a body, which may be empty.
+    /// Whether the request has a body, which may be empty.
     pub has_body: bool,
     pub headers: Headers,
 }
@@ -103,13 +102,13 @@ impl Head {
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// The host of the client's URL, with which URLs in responses begin.
+/// Request header with the host of the client's URL, from which the origin builds the URLs in its responses.
 const FORWARDED_HOST: &str = "x-forwarded-host";
 
 const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
-/// Request headers that are not forwarded unchanged: those of the connection (RFC 9110, 7.6.1), those that the host
-/// writes, and those by which a client could impersonate another.
+/// Request headers that are not forwarded unchanged: connection headers (RFC 9110, 7.6.1), headers that the edge sets
+/// itself, and headers by which a client could impersonate another.
 pub const NOT_FORWARDED: [&str; 21] = [
     "accept-encoding",
     "connection",
@@ -134,13 +133,13 @@ pub const NOT_FORWARDED: [&str; 21] = [
     EDGE_SECRET_HEADER,
 ];
 
-/// Response headers that are not passed on. The runtime has removed the others of the connection, and Selkie's origin
-/// names none in `Connection`. The edge sets the CORS headers itself.
+/// Response headers that are not passed on to the client. The runtime has removed other connection headers, and
+/// Selkie's origin names none in `Connection`. The edge sets the CORS headers itself.
 pub const NOT_ANSWERED: [&str; 4] =
     ["access-control-allow-origin", "access-control-expose-headers", "proxy-authenticate", "proxy-connection"];
 
-/// Headers on which both hosts' decisions depend: `Connection` can't remove them, or the hosts would decide on
-/// different requests. A sender may not name end-to-end headers there anyway (RFC 9110, 7.6.1).
+/// Request headers on which the decisions of edge and origin depend. `Connection` can't remove them, or the two would
+/// decide on different requests. Clients may not name end-to-end headers there anyway (RFC 9110, 7.6.1).
 const END_TO_END: [&str; 17] = [
     "accept",
     "access-control-request-method",
@@ -217,15 +216,13 @@ fn about_caller<'a>(
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Replaces the header.
     Set(&'static str, Cow<'static, str>),
-    /// Adds a value to the header.
+    /// Adds a value to those that the header has.
     Append(&'static str, Cow<'static, str>),
     Delete(&'static str),
 }
 
-/// Returns the changes to a response's headers. Leaves out headers that are already right, since each change is a call
-/// of the runtime.
+/// Returns the changes to a response's headers that are needed. Each change is a call of the runtime.
 #[must_use]
 pub fn answer_changes(
     headers: &Headers,
@@ -256,7 +253,7 @@ pub fn answer_changes(
         set(name, value);
     }
     let vary = cors_headers.iter().filter(|(name, _)| *name == "vary");
-    // The response may depend on more headers.
+    // The origin's `Vary` may name more headers.
     let vary = vary.filter(|(_, value)| !lists(headers.get("vary"), value));
     changes.extend(vary.map(|(name, value)| Change::Append(name, (*value).to_owned().into())));
     let timing = server_timing(outcome.total_ms, outcome.origin_ms);
@@ -264,7 +261,7 @@ pub fn answer_changes(
     changes
 }
 
-/// Returns whether `Connection` may remove this header.
+/// Returns whether the header `Connection` may remove this header.
 #[must_use]
 pub fn may_be_of_connection(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
@@ -284,8 +281,7 @@ pub(super) fn lists(header: Option<&str>, item: &str) -> bool {
     items.any(|listed| listed.eq_ignore_ascii_case(item))
 }
 
-/// Returns the edge's part of `Server-Timing`, in milliseconds: its own work, and the wait for the origin's head if one
-/// was asked.
+/// Returns the edge's part of `Server-Timing`, in ms: its own work, and the wait for an origin's response, if any.
 #[must_use]
 pub fn server_timing(total_ms: f64, origin_ms: Option<f64>) -> String {
     // Whole milliseconds, since the runtime's clock has no finer ones.

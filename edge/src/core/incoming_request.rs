@@ -5,7 +5,7 @@ use shared::operation::tus;
 use shared::request::{self, RequestHead};
 use shared::request_id::{self, RequestId};
 
-/// The headers of resumable uploads.
+/// The request headers of resumable uploads (the tus protocol).
 const TUS_HEADERS: [&str; 8] = [
     "tus-resumable",
     "upload-checksum",
@@ -17,12 +17,12 @@ const TUS_HEADERS: [&str; 8] = [
     "x-http-method-override",
 ];
 
-/// The length of a body before it is read.
+/// The length of a body, known before the body is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyLength {
-    /// Bytes; 0 without a body.
+    /// The number of bytes; 0 without a body.
     Known(u64),
-    /// Chunked, or without a valid length.
+    /// The body is chunked, or its `Content-Length` is missing or invalid.
     Unknown,
 }
 
@@ -39,12 +39,12 @@ impl BodyLength {
 
 #[derive(Clone, Debug)]
 pub struct IncomingRequest {
-    /// In upper case.
+    /// The HTTP method, in upper case.
     pub method: String,
     pub is_https: bool,
-    /// Percent-encoded, with dot segments resolved.
+    /// The URL's path, percent-encoded, with dot segments resolved.
     pub path: String,
-    /// Without its `?`, percent-encoded.
+    /// The URL's query, percent-encoded, without its `?`.
     pub query: Option<String>,
     pub authorization: Option<String>,
     pub content_type: Option<String>,
@@ -54,12 +54,12 @@ pub struct IncomingRequest {
     pub idempotency_key: Option<String>,
     pub if_match: Option<String>,
     pub if_none_match: Option<String>,
-    /// The headers of resumable uploads; empty at other paths.
+    /// The request headers of the tus protocol; empty unless the path is that of resumable uploads.
     pub tus: Vec<(&'static str, String)>,
     pub origin: Option<String>,
     pub access_control_request_method: Option<String>,
     pub body: BodyLength,
-    /// The client's id if it is well-formed, else a new one.
+    /// The client's `X-Request-Id` if it is well-formed, else a new id.
     pub request_id: RequestId,
 }
 
@@ -67,7 +67,7 @@ impl IncomingRequest {
     /// Parses a request's head. `new_id` generates an id if the request has no valid one.
     ///
     /// # Errors
-    /// Those of `new_id`.
+    /// The error of `new_id`.
     pub fn read<E>(head: &Head, new_id: impl FnOnce() -> Result<RequestId, E>) -> Result<Self, E> {
         let (path, query) = split_url(&head.url);
         let path = request::resolve_dot_segments(path).into_owned();
@@ -126,7 +126,7 @@ impl IncomingRequest {
         }
     }
 
-    /// Returns the URL to forward to. `base` has no path.
+    /// Returns the URL of the request at an origin. `base` is the origin's URL without a path.
     #[must_use]
     pub fn target(&self, base: &str) -> String {
         match &self.query {
@@ -136,8 +136,7 @@ impl IncomingRequest {
     }
 }
 
-/// Returns scheme and host (with port) of a URL as the runtime serialises it, without user name or password; `None`
-/// without both.
+/// Returns scheme and host (with port) of a URL as the runtime serialises it; `None` if either is missing.
 pub(super) fn scheme_and_host(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once("://")?;
     let host = rest.split(['/', '?', '#']).next()?;

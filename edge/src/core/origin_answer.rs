@@ -1,5 +1,5 @@
-//! Decides whether a response from an origin's address is Selkie's, and so is passed on. Anything else (a proxy's error
-//! page, a parked domain, silence) becomes a problem.
+//! Decides whether a response from an origin's address is Selkie's, and so is passed on. Any other response (a proxy's
+//! error page, a parked domain) and silence become a problem.
 
 use shared::error::{ErrorCode, Problem, UNAVAILABLE_DATABASE};
 use shared::media::FilePath;
@@ -17,7 +17,7 @@ pub struct OriginHead<'a> {
 /// The expected body of a successful response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// JSON, CSV or NDJSON.
+    /// JSON, CSV or NDJSON: responses of the API.
     Interface,
     /// Any type: a media file, whole or in part.
     File,
@@ -26,7 +26,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Returns the form of responses at a path.
+    /// Returns the form of successful responses at a path.
     #[must_use]
     pub fn at(path: &str) -> Self {
         if path.starts_with(FilePath::PREFIX) {
@@ -64,8 +64,9 @@ const SUCCESS_TYPES: [&str; 3] = ["application/json", "text/csv", "application/x
 /// Checks that a response is Selkie's: it repeats the request id `sent`, and its status and media type match `form`.
 ///
 /// # Errors
-/// `bad_origin_answer`; `origin_unreachable` or `origin_timeout` for statuses of Cloudflare that say so; the refusal of
-/// an HTTP server in between.
+/// `origin_unreachable` or `origin_timeout` for statuses by which Cloudflare reports this; `invalid_request`,
+/// `body_too_large`, `uri_too_long` or `headers_too_large` if an HTTP server in between refused the request; else
+/// `bad_origin_answer`.
 pub fn judge(head: &OriginHead<'_>, form: Form, sent: &RequestId) -> Result<(), Problem> {
     // Selkie's origin repeats the request id in every response; other servers don't.
     let is_ours = head.request_id == Some(sent.as_str());
@@ -88,8 +89,8 @@ pub fn judge(head: &OriginHead<'_>, form: Form, sent: &RequestId) -> Result<(), 
     }
 }
 
-/// Returns the problem of a response that is not Selkie's. A parser or proxy that refuses the request's form or size
-/// means that the same request never succeeds, so that is the client's error.
+/// Returns the problem of a response that is not Selkie's. If a parser or proxy refused the form or size of the
+/// request, the problem is the client's error, since the same request would never succeed.
 fn foreign(status: u16) -> Problem {
     let code = match status {
         400 => ErrorCode::InvalidRequest,
@@ -104,8 +105,7 @@ fn foreign(status: u16) -> Problem {
     Problem::new(code, format!("The HTTP server before the origin refused the request (status {status})."))
 }
 
-/// Returns whether a response's [`UNAVAILABLE_HEADER`](shared::error::UNAVAILABLE_HEADER) says that the origin can't
-/// reach its database.
+/// Returns whether the value of `x-selkie-unavailable` says that the origin can't reach its database.
 #[must_use]
 pub fn lacks_database(unavailable: Option<&str>) -> bool {
     unavailable == Some(UNAVAILABLE_DATABASE)

@@ -1,29 +1,29 @@
 //! Chooses the origin of a request by health and by the client's region. Each isolate learns separately.
 //!
-//! Must not know a clock (`now` is in milliseconds since 1970) or how origins are requested.
+//! Must not use a clock (`now` is in milliseconds since 1970) or know how origins are requested.
 
 use crate::config::{Origin, Region};
 use shared::error::{ErrorCode, Problem};
 use std::fmt::Write as _;
 
-/// Back-off after the first failure, in milliseconds: a restart takes a few of them.
+/// Back-off after an origin's first failure, in milliseconds. A restart takes a few seconds.
 const BACK_OFF_MIN_MS: u64 = 1_000;
 
-/// Longest back-off, in milliseconds: a recovered origin is soon used again.
+/// Longest back-off from an origin, in milliseconds, so that a recovered origin is soon used again.
 const BACK_OFF_MAX_MS: u64 = 30_000;
 
-/// Longest back-off from an origin without its database, in milliseconds. Shorter than for an origin that is down,
-/// since origins often share a database, and then no other one can help.
+/// Longest back-off from an origin that can't reach its database, in milliseconds. Shorter than for an origin that is
+/// down, since origins often share a database, and then no other one can help.
 const DATABASE_BACK_OFF_MAX_MS: u64 = 4_000;
 
-/// Milliseconds after a response for which an origin needs no health check before a request that can't be repeated.
-/// Short compared with the time between failures, long compared with that between a client's writes.
+/// Milliseconds after an origin's response during which the origin needs no health check before a request that can't be
+/// repeated. Shorter than the time between failures, longer than the time between a client's writes.
 const SEEN_COUNTS_MS: u64 = 5_000;
 
-/// The path at which an origin answers if it is alive.
+/// The path of an origin's health check: is the process alive?
 pub const HEALTH_PATH: &str = "/healthz";
 
-/// The path at which an origin answers whether it can reach its database.
+/// The path of an origin's readiness check: can it reach its database?
 pub const READINESS_PATH: &str = "/readyz";
 
 /// The origins and their health, as this isolate has observed it.
@@ -35,16 +35,16 @@ pub struct Origins {
 
 #[derive(Clone, Debug, Default)]
 struct Health {
-    /// Consecutive failures.
+    /// Number of consecutive failures.
     failures: u32,
     failed_at: u64,
-    /// Whether the last failure was that of the database alone.
+    /// Whether the last failure was only that the origin could not reach its database.
     lacks_database: bool,
     back_off_until: u64,
-    /// Until then, one trial request finds out whether the origin is back, and others go elsewhere. A time rather than
-    /// a flag, which would stay set if the trial's client disconnected.
+    /// Until this time, one trial request finds out whether the origin is back, and other requests go to other origins.
+    /// A time rather than a flag, since a flag would stay set if the trial's client disconnected.
     tried_until: u64,
-    /// When it last answered; 0 if never.
+    /// When the origin last answered, in milliseconds since 1970; 0 if never.
     seen_at: u64,
 }
 
@@ -68,7 +68,7 @@ impl Pick {
         self.index + 1
     }
 
-    /// Returns whether the origin failed last time, so that this request is a trial.
+    /// Returns whether the origin's last request failed, so that this request is a trial.
     #[must_use]
     pub fn is_trial(self) -> bool {
         self.is_trial
@@ -93,34 +93,33 @@ impl Tried {
 pub type CallerLocation = [Option<Region>; 2];
 
 impl Origins {
-    /// Creates the list with unknown health. A trial may take `silence_max_ms`.
+    /// Creates the list with unknown health. One trial of a failed origin may take `silence_max_ms`.
     #[must_use]
     pub fn new(list: Vec<Origin>, silence_max_ms: u64) -> Self {
         let list = list.into_iter().map(|origin| (origin, Health::default()));
         Self { list: list.collect(), silence_max_ms }
     }
 
-    /// Returns whether there is only one origin.
     #[must_use]
     pub fn is_one(&self) -> bool {
         self.list.len() == 1
     }
 
-    /// Returns whether any origin has regions.
+    /// Returns whether any origin is configured to be near a region.
     #[must_use]
     pub fn have_regions(&self) -> bool {
         self.list.iter().any(|(origin, _)| !origin.near().is_empty())
     }
 
-    /// Returns the origin's URL, without a path.
+    /// Returns the URL of the chosen origin, without a path.
     #[must_use]
     pub fn url(&self, pick: Pick) -> &str {
         self.list.get(pick.index).map_or("", |(origin, _)| origin.url())
     }
 
-    /// Chooses an untried origin that is not backed off from: the first near one, else the first. An origin that failed
-    /// gets one trial at a time, and further requests only if there is no other. `None` if all were tried or are backed
-    /// off from.
+    /// Chooses an untried origin that is not in back-off: the first one near the client, else the first. An origin
+    /// whose last request failed gets one trial at a time, and more requests only if no other origin is left. `None` if
+    /// all origins were tried or are in back-off.
     pub fn choose(&mut self, tried: Tried, location: CallerLocation, now: u64) -> Option<Pick> {
         let is_near = |origin: &Origin| {
             let mut near = origin.near().iter();
@@ -141,7 +140,7 @@ impl Origins {
         Some(Pick { index, picked_at: now, is_trial })
     }
 
-    /// Returns whether the origin answered so lately that it needs no health check.
+    /// Returns whether the origin answered so recently that it needs no health check.
     #[must_use]
     pub fn is_seen(&self, pick: Pick, now: u64) -> bool {
         let seen = |seen_at: u64| seen_at > 0 && now < seen_at + SEEN_COUNTS_MS;
@@ -149,7 +148,7 @@ impl Origins {
         health.is_some_and(|health| seen(health.seen_at) && health.failed_at <= health.seen_at)
     }
 
-    /// Returns whether the origin answered anything since it was chosen for this request.
+    /// Returns whether the origin answered any request since it was chosen for this one.
     #[must_use]
     pub fn is_seen_since(&self, pick: Pick) -> bool {
         let health = self.list.get(pick.index).map(|(_, health)| health);
@@ -170,7 +169,7 @@ impl Origins {
         }
     }
 
-    /// Records a failure. Of requests that were in flight together, only the first failure counts.
+    /// Records a failure of the origin. Of requests that were in flight together, only the first failure counts.
     pub fn failed(&mut self, pick: Pick, now: u64) {
         self.back_off(pick, now, BACK_OFF_MAX_MS);
         if let Some(health) = self.health(pick.index) {
@@ -178,7 +177,6 @@ impl Origins {
         }
     }
 
-    /// Records a failure of the origin to reach its database.
     pub fn lost_database(&mut self, pick: Pick, now: u64) {
         self.back_off(pick, now, DATABASE_BACK_OFF_MAX_MS);
         if let Some(health) = self.health(pick.index) {
@@ -186,7 +184,7 @@ impl Origins {
         }
     }
 
-    /// Returns the path of the check that tells whether the origin is back.
+    /// Returns the path of the check that tells whether a failed origin has recovered.
     #[must_use]
     pub fn check_path(&self, pick: Pick) -> &'static str {
         match self.list.get(pick.index) {
@@ -215,7 +213,8 @@ impl Origins {
             };
     }
 
-    /// Returns the problem of a request for which no origin is left, with the time until the first back-off ends.
+    /// Returns the problem of a request without an origin left. `Retry-After` is the time until the first back-off
+    /// ends.
     #[must_use]
     pub fn unavailable(&self, now: u64) -> Problem {
         let ends = self.list.iter().map(|(_, health)| health.back_off_until);
@@ -232,7 +231,7 @@ impl Origins {
         Problem::new(code, message).with_retry_after(seconds.max(1))
     }
 
-    /// Returns the payload of `/healthz`, without addresses.
+    /// Returns the JSON payload of `/healthz`: the origins' states, without their addresses.
     #[must_use]
     pub fn describe(&self, now: u64) -> Vec<u8> {
         let mut text = String::from(r#"{"status":"ok","origins":["#);

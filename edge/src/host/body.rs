@@ -1,5 +1,4 @@
-//! Reads a request's body whole to check it, pipes it to the origin, or drains it. Must not know which bodies are
-//! valid.
+//! Reads a request's body whole, pipes it to the origin, or drains it. Must not know which bodies are valid.
 
 use crate::core::BodyLength;
 use futures_util::future::{Either, select};
@@ -15,7 +14,7 @@ use worker::web_sys::{
 use worker::worker_sys::FixedLengthStream;
 use worker::{Context, Delay};
 
-/// Longest time to receive a body that is checked whole.
+/// Timeout for receiving a body that is read whole to be checked.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a refused body is drained before the connection is closed. The same as at the origin.
@@ -41,11 +40,11 @@ pub(crate) struct BodyPipe {
 }
 
 impl BodyPipe {
-    /// Starts the transfer of a body.
+    /// Starts to pipe the request's body, `source`, to a new stream.
     pub(crate) fn start(source: ReadableStream, length: BodyLength) -> Result<Self, JsValue> {
         let pipe = pipe(length)?;
         let options = StreamPipeOptions::new();
-        // The rest that the origin does not read stays readable, to be drained.
+        // What the origin does not read stays readable, to be drained.
         options.set_prevent_cancel(true);
         let sent = source.pipe_to_with_options(&pipe.writable(), &options);
         Ok(Self { source, readable: pipe.readable(), sent })
@@ -55,8 +54,8 @@ impl BodyPipe {
         &self.readable
     }
 
-    /// Completes when the origin has read the whole body. Fails if the origin stops reading or the client stops
-    /// sending.
+    /// Returns a future that completes when the origin has read the whole body, and fails if the origin stops reading
+    /// or the client stops sending.
     pub(crate) fn sent(&self) -> JsFuture {
         JsFuture::from(self.sent.clone())
     }
@@ -64,9 +63,9 @@ impl BodyPipe {
 
 /// The part of a request's body that is unread when the response is ready.
 pub(crate) enum Unread {
-    /// The origin may still read the rest.
+    /// The body is being piped to an origin, which may still read the rest.
     Piped(BodyPipe),
-    /// No byte was read.
+    /// No byte of the body was read.
     Whole(ReadableStream),
 }
 
@@ -86,10 +85,10 @@ impl Unread {
     }
 }
 
-/// Reads the whole body: the runtime's buffer, and a copy of its bytes.
+/// Reads a request's whole body. Returns the runtime's buffer, and a copy of its bytes.
 ///
 /// # Errors
-/// `invalid_body`: the body ended early or took too long.
+/// `invalid_body` if the body ended early or took too long.
 pub(crate) async fn whole(request: &Request) -> Result<(JsValue, Vec<u8>), Problem> {
     let reading = async { JsFuture::from(request.array_buffer()?).await };
     match select(pin!(reading), Delay::from(READ_TIMEOUT)).await {

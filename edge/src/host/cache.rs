@@ -1,5 +1,4 @@
-//! The platform's Cache API, with timeouts. Keys are URLs. Must not decide what is stored, under which key or for how
-//! long.
+//! The platform's Cache API, with timeouts. Keys are URLs. Must not decide what is stored, where or for how long.
 //!
 //! The cache may be missing (plain workerd without `cacheApiOutbound`) or fail. Then nothing is found or stored, and no
 //! request fails because of it.
@@ -25,11 +24,11 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_millis(500);
 const PUT_TIMEOUT: Duration = Duration::from_secs(120);
 
 thread_local! {
-    /// Whether a stored entry was once found. A working cache stays for the isolate's life.
+    /// Whether a stored entry was found once. The cache is then assumed to work for the isolate's life.
     static WORKS: Cell<bool> = const { Cell::new(false) };
 }
 
-// Declared here, since web-sys declares these as infallible, and an exception would end the worker.
+// Declared here, since web-sys declares these functions as infallible, and an exception would end the worker.
 #[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(js_namespace = ["caches", "default"], js_name = "match", catch)]
@@ -42,8 +41,8 @@ extern "C" {
     fn cache_delete(key: &str) -> Result<Promise, JsValue>;
 }
 
-/// Returns the entry of a URL; `None` without an entry or a working cache. The cache itself evaluates `Range` and
-/// conditions in `headers`, with 206, 416 or 304.
+/// Returns the cache entry of a URL; `None` without an entry or a working cache. The cache itself evaluates `Range` and
+/// conditions in `headers`, and returns a 206, 416 or 304.
 pub(crate) async fn lookup(key: &str, headers: Option<&Headers>) -> Option<Response> {
     let request = match headers {
         None => JsValue::from_str(key),
@@ -57,18 +56,18 @@ pub(crate) async fn lookup(key: &str, headers: Option<&Headers>) -> Option<Respo
 }
 
 /// Stores a response, which must be a 200, under a URL for as long as its `Cache-Control` says, and consumes its body.
-/// Returns whether it was stored: not without a cache, or if the body ended early.
+/// Returns `false` if it was not stored: without a working cache, or if the body ended early.
 pub(crate) async fn put(key: &str, response: &Response) -> bool {
     settled(cache_put(key, response), PUT_TIMEOUT).await.is_some()
 }
 
-/// Removes the entries of these URLs in this data centre.
+/// Removes the cache entries of these URLs in this data centre.
 pub(crate) async fn remove(keys: impl IntoIterator<Item = &'_ str>) {
     let removals: Array = keys.into_iter().filter_map(|key| cache_delete(key).ok()).collect();
     settled(Ok(Promise::all_settled(&removals)), LOOKUP_TIMEOUT).await;
 }
 
-/// Returns whether the cache finds what was stored. Tests that by an entry of its own until it once succeeds.
+/// Returns whether the cache returns what was stored: tries an entry of its own, until that succeeds once.
 pub(crate) async fn works() -> bool {
     const PROBE: &str = "https://selkie-cache.invalid/probe";
     if WORKS.get() {

@@ -39,7 +39,7 @@ struct Cached<'a> {
 
 enum Found {
     Nothing,
-    /// An entry that must be revalidated.
+    /// A cache entry that must be revalidated.
     Expired,
     Entry {
         entry: Response,
@@ -49,15 +49,15 @@ enum Found {
     },
 }
 
-/// What the leading request got from the origin.
+/// What the request that leads a flight got from the origin.
 enum Fetched {
-    /// A complete response, which is also being stored.
+    /// A response that is held in memory, and also being stored in the cache.
     Held(Response),
-    /// A response whose body still arrives.
+    /// A response whose body is still arriving.
     Passing(OriginAnswer),
 }
 
-/// What was fetched, and the milliseconds until the head of the origin's response arrived.
+/// A result of asking an origin, and the milliseconds until the head of its response arrived.
 type Delivered<T> = (Outcome<T>, Option<f64>);
 
 /// Answers a request from the cache, or asks an origin and stores the response.
@@ -97,7 +97,7 @@ pub(crate) async fn answer(
     Ok(reply)
 }
 
-/// Purges the files, or all files of a project, that a response names. Completes before the response is sent.
+/// Purges the files or project that the response's [`PURGE_HEADER`] names. Awaited before the response is sent.
 pub(crate) async fn purge(answer: &OriginAnswer, cache: &Cache) {
     let Some(names) = answer.header(PURGE_HEADER) else {
         return;
@@ -113,8 +113,8 @@ pub(crate) async fn purge(answer: &OriginAnswer, cache: &Cache) {
 }
 
 impl Cached<'_> {
-    /// Returns the cached response, or the origin's if this request leads the flight; `None` if the request must be
-    /// forwarded for itself alone.
+    /// Returns the cached response, or the origin's if this request leads the flight; `None` if the caller must forward
+    /// the request for itself alone.
     async fn find_or_fetch(&self, forwarding: &mut Forwarding<'_>) -> Outcome<Option<Reply>> {
         let is_shared = self.lookup.is_shared(self.head);
         let mut has_waited = false;
@@ -137,7 +137,7 @@ impl Cached<'_> {
                 Flight::Lead(lead) => {
                     let known_tag = self.lookup.file().filter(|_| is_expired).map(|file| file.tag.as_str());
                     let (sender, receiver) = oneshot::channel();
-                    // Runs on if this client disconnects, since other requests wait.
+                    // Continues if this client disconnects, since other requests wait.
                     self.context.wait_until(self.fetch(known_tag).run(lead, sender));
                     let (fetched, origin_ms) =
                         receiver.await.unwrap_or_else(|_| (Err(NoAnswer::Unreachable.problem()), None));
@@ -175,7 +175,6 @@ impl Cached<'_> {
         Ok(None)
     }
 
-    /// Looks up an entry that the request accepts.
     async fn find(&self) -> Found {
         if !self.cache.is_accepted(&self.lookup, now_ms()) {
             return Found::Nothing;
@@ -202,7 +201,7 @@ impl Cached<'_> {
         }
     }
 
-    /// Returns the response made of an entry; `None` if the entry is malformed or was replaced meanwhile.
+    /// Returns the response made from a cache entry; `None` if the entry is malformed or was replaced meanwhile.
     async fn serve(&self, entry: Response, headers: &Headers, age_ms: Option<u64>) -> Option<Outcome<Reply>> {
         let served = self.lookup.serve(headers, self.head, self.incoming, age_ms);
         if let Some(Ok(Served { head, body: ServedBody::Whole })) = served {
@@ -228,7 +227,7 @@ impl Cached<'_> {
         Some(Ok(Reply::Own(served.head, found.body())))
     }
 
-    /// Fetches the entry in the background, unless another request does.
+    /// Asks the origin for the entry in the background, unless another request is doing so.
     fn fetch_in_background(&self, looked: Moment) {
         if let Flight::Lead(lead) = self.cache.join(&self.lookup, looked, now_ms()) {
             let (sender, _) = oneshot::channel();
@@ -246,28 +245,27 @@ impl Cached<'_> {
             incoming,
             body: self.body.clone(),
             lookup: self.lookup.clone(),
-            // Otherwise the timeouts of forwarding apply.
+            // Without a limit, the timeouts of forwarding apply.
             time_limit: known_tag.map(|_| REVALIDATION_TIMEOUT),
         }
     }
 }
 
-/// A request to the origin on behalf of all that wait for the entry. Owns its data, since it may outlive its client's
-/// request.
+/// A request to the origin on behalf of all that wait for the entry. Owns its data, since it may outlive its client.
 struct Fetch {
     gateway: Rc<Gateway>,
-    /// Holds the client's location, which decides which origin is near.
+    /// The client's request, which contains the location that decides which origin is near.
     request: Request,
     head: Head,
     incoming: IncomingRequest,
     body: JsValue,
     lookup: Lookup,
-    /// Timeout for the head, if shorter than forwarding's.
+    /// Timeout for the head of the response, if shorter than that of forwarding.
     time_limit: Option<Duration>,
 }
 
 impl Fetch {
-    /// Asks the origin, passes the response on, stores it, and ends the lead.
+    /// Asks the origin, sends the response to `sender`, stores it in the cache, and ends the flight.
     async fn run(self, lead: Lead, sender: oneshot::Sender<Delivered<Fetched>>) {
         // A background fetch is useless without a working cache.
         if sender.is_canceled() && !cache::works().await {
@@ -327,7 +325,7 @@ impl Fetch {
         let _ = sender.send((Ok(Fetched::Passing(answer)), origin_ms));
     }
 
-    /// Stores an entry, unless its file was purged after the origin was asked.
+    /// Stores a response in the cache, unless the file was purged after the origin was asked, and ends the flight.
     async fn store(&self, entry: &Response, asked_ms: u64, lead: Lead) {
         let is_purged = || self.gateway.cache().is_purged(&self.lookup, asked_ms);
         let url = self.lookup.url();
@@ -337,7 +335,7 @@ impl Fetch {
             discard(entry);
             lead.not_stored(now_ms());
         } else if is_purged() {
-            // Purged while the body arrived.
+            // The file was purged while the body arrived.
             cache::remove([url.as_str()]).await;
         } else {
             lead.stored();
@@ -358,7 +356,7 @@ impl Fetch {
         (answer, forwarding.origin_ms())
     }
 
-    /// Reads the whole body into memory.
+    /// Reads the whole body of the origin's response into memory.
     async fn hold(&self, answer: &OriginAnswer) -> Outcome<Object> {
         let reading = async { JsFuture::from(answer.response.array_buffer()?).await };
         let problem = match select(pin!(reading), Delay::from(self.gateway.config().origin_timeout)).await {

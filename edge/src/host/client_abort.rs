@@ -12,7 +12,7 @@ use worker::{Context, Delay};
 
 thread_local! {
     static WAITING: RefCell<Waiting> = RefCell::default();
-    /// Shared by all requests, since creating a closure is expensive.
+    /// Called with a request's number when its client disconnects. One for all requests, since closures are expensive.
     static ON_ABORT: Closure<dyn Fn(u32)> = Closure::new(|number| {
         let waker = WAITING.with_borrow_mut(|waiting| waiting.remove(number));
         if let Some(waker) = waker {
@@ -21,7 +21,7 @@ thread_local! {
     });
 }
 
-/// The wakers of waiting requests, by number.
+/// The wakers of requests whose clients are connected, by the requests' numbers.
 #[derive(Default)]
 struct Waiting {
     last: u32,
@@ -45,8 +45,7 @@ impl Waiting {
     }
 }
 
-/// Completes when the client disconnects. Registers only when first polled, so poll the response's future before: it
-/// may be ready at once.
+/// A future that completes when the client disconnects. Poll the response's future first: it may be ready at once.
 pub(crate) struct ClientAbort<'a> {
     request: &'a Request,
     context: &'a Context,

@@ -1,5 +1,5 @@
-//! Reads and writes heads in few calls of the runtime: three read a whole head, and a new head is one piece of JSON.
-//! Must not know what any header means.
+//! Reads and writes the heads of requests and responses with few calls of the runtime: three read a whole head, and a
+//! new head is one piece of JSON. Must not know what any header means.
 
 use crate::config::Region;
 use crate::core::{self, Answer, CallerLocation, Change, Head, RequestHeaders};
@@ -17,19 +17,19 @@ pub(crate) fn of_request(request: &Request) -> Head {
     }
 }
 
-/// Reads all headers. Joining the list of pairs yields `name,value` lines.
+/// Reads all headers at once: JavaScript's `join` of the list of pairs yields `name,value` lines.
 pub(crate) fn of(headers: &Headers) -> core::Headers {
     core::Headers::parse(Array::from(headers).join("\n").into())
 }
 
-/// Returns the client's address and port; `None` unless the runtime provides it (plain workerd).
+/// Returns the client's address and port; `None` except in plain workerd, since Cloudflare does not set `clientIp`.
 pub(crate) fn seen_address(request: &Request) -> Option<String> {
     let platform = Reflect::get(request, &"cf".into()).ok()?;
     Reflect::get(&platform, &"clientIp".into()).ok()?.as_string()
 }
 
-/// Returns the client's `Accept-Encoding`, else `identity`, since the runtime would add codings of its own. The
-/// platform replaces the header by the codings that it can produce, and keeps the client's value in `cf`.
+/// Returns the client's `Accept-Encoding`, or `identity` if it sent none, since the runtime would add codings of its
+/// own. Cloudflare replaces the header by the codings that it can produce, and keeps the client's value in `cf`.
 pub(crate) fn accepted_codings(request: &Request, head: &Head) -> String {
     let platforms = head.headers.get("accept-encoding");
     let callers = platforms.and_then(|_| {
@@ -50,8 +50,7 @@ pub(crate) fn caller_location(request: &Request) -> CallerLocation {
     [property("continent"), property("country")]
 }
 
-/// Builds the head of a request to an origin. `no-store`, since Cloudflare's cache would answer with the id of another
-/// request.
+/// Builds the head of a request to an origin. `no-store`, since Cloudflare's cache would return another request's id.
 pub(crate) fn request_init(method: &str, headers: &RequestHeaders<'_>) -> Result<RequestInit, JsValue> {
     let mut text = Vec::with_capacity(1_024);
     text.extend_from_slice(br#"{"redirect":"manual","cache":"no-store","method":"#);
@@ -60,7 +59,7 @@ pub(crate) fn request_init(method: &str, headers: &RequestHeaders<'_>) -> Result
     parse(&text)
 }
 
-/// Builds a response whose body is the answer's own or the stream.
+/// Builds the runtime's response. The body is the answer's own, or `stream` if that is empty.
 pub(crate) fn answer(answer: &Answer, stream: Option<&ReadableStream>) -> Result<Response, JsValue> {
     let mut text = Vec::with_capacity(1_024);
     text.extend_from_slice(format!(r#"{{"status":{}"#, answer.status).as_bytes());
@@ -94,7 +93,7 @@ fn parse<T: JsCast>(text: &[u8]) -> Result<T, JsValue> {
     JSON::parse(text).map(JsCast::unchecked_into)
 }
 
-/// Returns the response with its headers changed and its body untouched.
+/// Returns a copy of the response with its headers changed and the same body.
 pub(crate) fn changed(response: &Response, changes: &[Change]) -> Result<Response, JsValue> {
     let init: &ResponseInit = response.unchecked_ref();
     let copy = Response::new_with_opt_readable_stream_and_init(response.body().as_ref(), init)?;

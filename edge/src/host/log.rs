@@ -1,5 +1,4 @@
 //! Logs each answered request, and writes a data point to Workers Analytics Engine if a dataset is bound.
-//! [`crate::core`] formats the line.
 
 use crate::config::Config;
 use crate::core::{Outcome, RequestLog};
@@ -14,7 +13,7 @@ use worker::{Env, console_error, console_log};
 const ANALYTICS: &str = "ANALYTICS";
 
 thread_local! {
-    /// Bindings don't change within an isolate's life.
+    /// The bound dataset of Workers Analytics Engine. Bindings don't change within an isolate's life.
     static DATASET: OnceCell<Option<AnalyticsEngineDataset>> = const { OnceCell::new() };
 }
 
@@ -31,12 +30,12 @@ pub(crate) fn answered(config: Option<&Config>, id: &RequestId, request_log: &Re
     });
 }
 
-/// Logs a failure behind the edge. `cause` is the runtime's message, which contains no key and no value.
+/// Logs a failure of an origin, the runtime or a binding. `cause` is the runtime's message, without keys or values.
 pub(crate) fn fault(request_id: &RequestId, problem: &Problem, cause: &str) {
     console_error!("requestId={request_id} {problem} {cause}");
 }
 
-/// Looks up the binding; an isolate's first request does this.
+/// Looks up the binding of the dataset; an isolate's first request does this.
 pub(crate) fn bind(env: &Env) {
     DATASET.with(|dataset| {
         dataset.get_or_init(|| {
@@ -46,8 +45,8 @@ pub(crate) fn bind(env: &Env) {
     });
 }
 
-/// Builds a data point. `index1` is the project, by which the platform samples; blobs are labels, doubles are measures.
-/// Queries depend on the order, documented in docs/monitoring.md: append new ones.
+/// Builds a data point for Workers Analytics Engine. `index1` is the project, by which the platform samples; blobs are
+/// labels, doubles are measures. Queries depend on their order, documented in docs/monitoring.md: append new ones.
 fn data_point(request_log: &RequestLog, outcome: &Outcome) -> JsValue {
     let index = Array::of1(&request_log.project().unwrap_or("none").into());
     let blobs = Array::of3(

@@ -1,5 +1,4 @@
-//! Forwards a request to the origins that [`crate::core`] chooses, one after the other, with timeouts and health
-//! checks.
+//! Forwards a request to the origins that [`crate::core`] chooses, in turn, with timeouts and health checks.
 
 mod health_check;
 
@@ -24,13 +23,12 @@ use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{self, AbortController, Request, RequestInit, Response};
 
-/// Maximum origins to which one request is sent: a second one if the first failed and repeating is safe.
+/// Maximum origins to which one request is sent: a second one if the first failed and repeating the request is safe.
 const ATTEMPTS_MAX: u32 = 2;
 
 /// Interval of health checks while an origin receives a long body.
 const SENDING_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// An origin's response and its parsed head.
 pub(crate) struct OriginAnswer {
     pub(crate) response: Response,
     pub(crate) status: u16,
@@ -89,12 +87,12 @@ impl<'a> Forwarding<'a> {
         self.origin_ms
     }
 
-    /// Sets the origin's time if another request has asked on behalf of this one.
+    /// Sets the milliseconds until the head of the response, if another request asked the origin on behalf of this one.
     pub(crate) fn set_origin_ms(&mut self, origin_ms: Option<f64>) {
         self.origin_ms = origin_ms;
     }
 
-    /// Returns the unread rest of the body; `None` if all was read or there is none.
+    /// Returns the unread rest of the request's body; `None` if all was read or there is no body.
     pub(crate) fn unread(self) -> Option<Unread> {
         if !self.head.has_body || self.is_sent.get() {
             return None;
@@ -106,7 +104,7 @@ impl<'a> Forwarding<'a> {
         }
     }
 
-    /// Sends the request and returns a response that is known to be Selkie's.
+    /// Sends the request to an origin and returns a response that is known to be Selkie's.
     ///
     /// # Errors
     /// The problem of a body that fails the check, or of the failed attempts.
@@ -122,7 +120,7 @@ impl<'a> Forwarding<'a> {
         }
     }
 
-    /// Sends the request without a body or with one that was read before.
+    /// Sends the request to an origin, without a body or with one that was read before.
     pub(crate) async fn send_whole(
         &mut self,
         gateway: &Gateway,
@@ -134,14 +132,13 @@ impl<'a> Forwarding<'a> {
         asking.await
     }
 
-    /// Reads the whole body and checks it; returns the runtime's own buffer, or undefined if empty.
+    /// Reads the request's whole body and checks it. Returns the runtime's buffer, or undefined if the body is empty.
     async fn checked(&self, pending: Pending) -> Result<JsValue, Problem> {
         let (buffer, bytes) = body::whole(self.request).await?;
         pending.finish(&bytes)?;
         Ok(if bytes.is_empty() { JsValue::UNDEFINED } else { buffer })
     }
 
-    /// Sends the request and streams its body.
     async fn stream(&mut self, gateway: &Gateway) -> Result<OriginAnswer, Problem> {
         let Some(body) = self.request.body() else {
             return self.send_whole(gateway, JsValue::UNDEFINED, Repeat::IfUnsent).await;
@@ -153,7 +150,8 @@ impl<'a> Forwarding<'a> {
         asking.await
     }
 
-    /// Asks the origins. With `sending`, the body's transfer, timeouts count from its end.
+    /// Sends the request to origins until one answers. Timeouts count from the end of `sending`, the transfer of the
+    /// body.
     async fn ask(
         &mut self,
         gateway: &Gateway,
@@ -168,7 +166,7 @@ impl<'a> Forwarding<'a> {
         outcome
     }
 
-    /// Logs and returns the problem of an error of the runtime that no input can cause.
+    /// Logs an error of the runtime that no input can cause, and returns its problem.
     fn refused(&self, error: &JsValue) -> Problem {
         let problem = NoAnswer::Unreachable.problem();
         log::fault(&self.incoming.request_id, &problem, &js_message(error));
@@ -244,7 +242,7 @@ impl Attempts<'_> {
         }
     }
 
-    /// Builds the request, which is the same for each origin.
+    /// Builds the request to an origin, which is the same for each origin.
     fn init(&self, body: &JsValue) -> Result<RequestInit, Problem> {
         let Forwarding { request, head, incoming, .. } = self.forwarding;
         let access = &self.gateway.config().access;
@@ -262,7 +260,7 @@ impl Attempts<'_> {
         Ok(init)
     }
 
-    /// Returns the client's location if any origin has a region.
+    /// Returns the client's location; unknown if no origin has a region, since it is then not needed.
     fn caller_location(&self) -> CallerLocation {
         match self.gateway.origins().have_regions() {
             true => headers::caller_location(self.forwarding.request),
@@ -270,8 +268,8 @@ impl Attempts<'_> {
         }
     }
 
-    /// Sends the request to one origin and waits for the head of the response. Checks the origin's health if it is
-    /// silent for too long.
+    /// Sends the request to one origin and waits for the response's head. If the origin is silent too long, checks its
+    /// health.
     async fn attempt(
         &self,
         pick: Pick,
@@ -325,8 +323,7 @@ impl Attempts<'_> {
         }
     }
 
-    /// Waits until the body is sent or the origin answers before its end. No deadline applies while the origin passes
-    /// health checks.
+    /// Waits until the body is sent or the origin answers. No deadline applies while the origin passes health checks.
     async fn send_body(
         &self,
         pick: Pick,
@@ -351,7 +348,7 @@ impl Attempts<'_> {
         }
     }
 
-    /// Returns the response if it is Selkie's; discards any other.
+    /// Returns an origin's response if it is Selkie's; discards any other.
     fn judged(&self, answer: Result<Response, JsValue>) -> Result<OriginAnswer, FailedAttempt> {
         let response = answer.map_err(|error| self.broken(&error))?;
         let (answer, incoming) = (OriginAnswer::read(response), self.forwarding.incoming);
@@ -363,15 +360,14 @@ impl Attempts<'_> {
     }
 
     fn broken(&self, error: &JsValue) -> FailedAttempt {
-        // A server that refuses a body before its end and closes also breaks the connection. And the only origin needs
-        // no back-off because of a race between sending on a kept-alive connection and its close.
+        // The cause is unclear for a streamed body, since a server that refuses a body before its end also breaks the
+        // connection. And the only origin needs no back-off for a kept-alive connection that it closed just then.
         let is_unclear = self.repeat == Repeat::Never || self.gateway.origins().is_one();
         let cause = if is_unclear { FailureCause::Unclear } else { FailureCause::Origin };
         FailedAttempt::broken(cause, js_message(error))
     }
 
-    /// Records a failed attempt in the origin's health and in the log. Checks the origin's health first if the cause is
-    /// unclear.
+    /// Records a failed attempt in the origin's health, after a health check if the cause requires it, and in the log.
     async fn record_failure(&self, pick: Pick, failed: &FailedAttempt) {
         match failed.cause {
             FailureCause::Origin => self.gateway.origins().failed(pick, now()),
@@ -393,25 +389,24 @@ impl Attempts<'_> {
         log::fault(&self.forwarding.incoming.request_id, &failed.problem, &cause);
     }
 
-    /// Returns the deadline, in milliseconds since 1970, for the head of the response to a request that was sent at
-    /// `started`.
+    /// Returns the deadline, in ms since 1970, for the head of the response to a request sent at `started`.
     fn deadline(&self, started: f64) -> f64 {
         started + self.gateway.config().origin_timeout.as_millis() as f64
     }
 
-    /// Returns the deadline of a health check that does not count against the request's timeout.
+    /// Returns the deadline, in ms since 1970, of a health check that does not count against the request's timeout.
     fn check_deadline(&self) -> f64 {
         Date::now() + self.gateway.config().origin_connect_timeout.as_millis() as f64
     }
 
-    /// Returns how long an origin may still be silent that was asked at `started`.
+    /// Returns how long an origin that was asked at `started` may still be silent, at most until `deadline`.
     fn silence_max(&self, deadline: f64, started: f64) -> Duration {
         let silence_max = self.gateway.config().origin_connect_timeout;
         left(deadline.min(started + silence_max.as_millis() as f64))
     }
 }
 
-/// A request in flight. If it is abortable, dropping it before its answer aborts it.
+/// A request to an origin in flight. If it is abortable, dropping it before the response arrives aborts it.
 struct Exchange {
     answer: JsFuture,
     controller: Option<AbortController>,
@@ -424,7 +419,7 @@ impl Exchange {
         Ok(Self { answer: JsFuture::from(scope.fetch_with_str_and_init(url, init)), controller: None })
     }
 
-    /// Sends a request that can be aborted earlier. Costs up to a tenth of a request more, for the controller.
+    /// Sends a request that is aborted if the [`Exchange`] is dropped, which makes it up to a tenth more expensive.
     fn start_abortable(url: &str, init: &RequestInit) -> Result<Self, JsValue> {
         let controller = AbortController::new()?;
         init.set_signal(Some(&controller.signal()));

@@ -13,16 +13,16 @@ use worker::js_sys::Reflect;
 use worker::wasm_bindgen::JsCast;
 use worker::{Delay, Env, RateLimiter};
 
-/// The binding; plain workerd has none.
+/// The name of the rate limiter's binding; plain workerd has none.
 const BINDING: &str = "RATE_LIMITER";
 
-/// The limiter usually answers within a millisecond.
+/// Timeout of the rate limiter, which usually answers within a millisecond.
 const TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Refuses a request if its key is over the limit. Allows it if the limiter is missing or fails.
+/// Refuses a request if its API key is over the rate limit. Allows the request if the rate limiter is missing or fails.
 ///
 /// # Errors
-/// `rate_limited`: the key is over its limit.
+/// `rate_limited` if the key is over its limit.
 pub(crate) async fn check(
     env: &Env,
     limit: RateLimit,
@@ -45,7 +45,8 @@ pub(crate) async fn check(
     }
 }
 
-/// Returns the binding without checking its class, which differs for a stand-in service; `None` if nothing is bound.
+/// Returns the rate limiter's binding without checking its class, which differs for a stand-in service; `None` if
+/// nothing is bound.
 fn limiter(env: &Env) -> Option<RateLimiter> {
     let bound = Reflect::get(env, &BINDING.into()).ok()?;
     bound.is_object().then(|| bound.unchecked_into())

@@ -1,4 +1,4 @@
-//! The figures to compare with: a text file, one operation a line, which reads well in a diff.
+//! The instruction counts to compare with: a text file with one operation per line, which reads well in a diff.
 
 use anyhow::{Context as _, Result};
 use std::fmt::{self, Write as _};
@@ -6,10 +6,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// More than so many hundredths on top is a regression: allocators, hashes' random keys and other versions of
-/// the C library move figures by less.
+/// More than this increase is a regression: memory allocators, random keys of hash tables and versions of the C library
+/// change counts by less.
 pub(crate) const TOLERATED_PERCENT: f64 = 10.0;
-/// A figure that moved by less stays as it is in the file: a diff shows what changed.
+/// A count that changed by less stays unchanged in the file, so that a diff shows only real changes.
 const SAME_PERCENT: f64 = 1.0;
 
 const EXPLANATION: &str = "\
@@ -17,7 +17,7 @@ const EXPLANATION: &str = "\
 # make bench-check ACCEPT=1 renews them. They belong to the compiler and the machine of the next line.
 ";
 
-/// The file.
+/// The content of `baseline.txt`: the compiler and machine, and the count of each operation.
 #[derive(Debug, Default)]
 pub(crate) struct Baseline {
     belongs_to: String,
@@ -25,7 +25,7 @@ pub(crate) struct Baseline {
 }
 
 impl Baseline {
-    /// The committed file, if there is one.
+    /// Reads `baseline.txt`; `None` if it doesn't exist.
     pub(crate) fn read() -> Result<Option<Self>> {
         let text = match fs::read_to_string(path()) {
             Ok(text) => text,
@@ -44,7 +44,7 @@ impl Baseline {
         Ok(Some(baseline))
     }
 
-    /// Whether figures of this compiler and machine may be compared with it; else why not.
+    /// Returns whether the baseline is of this compiler and machine; the inner `Err` says why not.
     pub(crate) fn fits(&self) -> Result<Result<(), String>> {
         let here = compiler_and_machine()?;
         Ok(match here == self.belongs_to {
@@ -53,13 +53,13 @@ impl Baseline {
         })
     }
 
-    /// The figure of an operation, if it has one.
+    /// Returns the baseline's count of an operation; `None` if it has none.
     pub(crate) fn of(&self, name: &str) -> Option<u64> {
         let found = self.figures.iter().find(|(known, _)| known == name);
         found.map(|(_, figure)| *figure)
     }
 
-    /// Writes these figures.
+    /// Writes new counts to `baseline.txt`.
     pub(crate) fn accept(&mut self, counts: Vec<(String, u64)>) -> Result<()> {
         let fits = self.fits()?.is_ok();
         self.belongs_to = compiler_and_machine()?;
@@ -73,7 +73,7 @@ impl Baseline {
     }
 }
 
-/// A figure beside the one of the baseline.
+/// The count of an operation and its count in the baseline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change {
     before: Option<u64>,
@@ -85,7 +85,7 @@ impl Change {
         Self { before, now }
     }
 
-    /// Also where there is nothing to compare with: a new operation's figure is to be committed.
+    /// Returns whether the count rose by more than [`TOLERATED_PERCENT`]. Also `true` if the baseline has no count yet.
     pub(crate) fn is_too_much(self) -> bool {
         self.before.is_none_or(|before| percent(before, self.now) > TOLERATED_PERCENT)
     }
@@ -108,7 +108,7 @@ fn path() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "benches/instructions/baseline.txt"].iter().collect()
 }
 
-/// What decides about the figures beside the code: the compiler, and what the processor can do.
+/// Returns what affects counts besides the code: the compiler's version, and the processor's features.
 fn compiler_and_machine() -> Result<String> {
     let output = Command::new("rustc").arg("--version").current_dir(env!("CARGO_MANIFEST_DIR")).output()?;
     let version = String::from_utf8(output.stdout)?;
@@ -117,7 +117,7 @@ fn compiler_and_machine() -> Result<String> {
     Ok(format!("{}, {}-{}{}", version.join(" "), std::env::consts::ARCH, std::env::consts::OS, extensions()))
 }
 
-/// Libraries choose their way by these.
+/// Libraries choose their implementation by these features of the processor.
 #[cfg(target_arch = "x86_64")]
 fn extensions() -> &'static str {
     match std::arch::is_x86_feature_detected!("avx2") {

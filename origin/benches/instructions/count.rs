@@ -1,9 +1,8 @@
-//! How many instructions each stage of a request takes, and whether that is more than it was. `make
-//! bench-check` runs it.
+//! Compares the instructions that each stage of a request takes with the baseline. `make bench-check` runs it.
 //!
-//! Times drift on a machine that others use too; a count of instructions does not. Each operation is counted
-//! by valgrind's callgrind in a process of its own, which is this program again; the baseline beside this
-//! file holds the figures to compare with (CONTRIBUTING.md, Tests).
+//! Times vary on a machine with other load; counts of instructions don't. Valgrind's callgrind counts each operation in
+//! a process of its own, which runs this program again. `baseline.txt` has the figures to compare with
+//! (CONTRIBUTING.md, Tests).
 #![allow(clippy::expect_used, reason = "what is measured here is known to be right")]
 
 mod baseline;
@@ -21,7 +20,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// What is counted: this function and all that it calls. Its name is asked for by [`count`].
+/// Runs `work` repeatedly. Callgrind counts this function and all that it calls; [`count`] names it in an argument.
 #[inline(never)]
 fn counted_by_callgrind(work: &mut dyn FnMut(), times: u32) {
     for _ in 0..times {
@@ -40,12 +39,12 @@ fn main() -> Result<ExitCode> {
     }
 }
 
-/// Does one operation, for callgrind to watch.
+/// Runs the operation `name`, in the process that callgrind watches.
 fn run(name: &str) -> Result<ExitCode> {
     let found = operations().into_iter().find(|operation| operation.name == name);
     let Operation { times, prepare, .. } = found.context("no operation of that name")?;
     let mut work = prepare();
-    // Tables and caches that are filled once are not what it costs.
+    // The first run fills tables and caches, and isn't counted.
     work();
     counted_by_callgrind(&mut work, times);
     Ok(ExitCode::SUCCESS)
@@ -95,7 +94,7 @@ fn check() -> Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-/// Instructions of one operation.
+/// Returns the number of instructions of one run of an operation.
 fn count(operation: &Operation) -> Result<u64> {
     let folder = Folder::new()?;
     let profile = folder.0.join("profile");
@@ -104,7 +103,7 @@ fn count(operation: &Operation) -> Result<u64> {
         .arg(format!("--callgrind-out-file={}", profile.display()))
         .arg(std::env::current_exe()?)
         .args(["--run", &operation.name])
-        // Neither this machine's settings nor its folders may play a part.
+        // The environment and the current directory must not affect the count.
         .env_clear()
         .current_dir(&folder.0)
         .output()
@@ -115,7 +114,7 @@ fn count(operation: &Operation) -> Result<u64> {
     Ok(total(&profile)? / u64::from(operation.times))
 }
 
-/// The sum that callgrind writes at the end of a profile.
+/// Returns the total that callgrind writes at the end of a profile.
 fn total(profile: &Path) -> Result<u64> {
     let text = std::fs::read_to_string(profile)?;
     let sum = text.lines().rev().find_map(|line| line.strip_prefix("totals: "));
@@ -126,8 +125,7 @@ fn total(profile: &Path) -> Result<u64> {
     }
 }
 
-/// An empty folder, for as long as an operation is counted: what it reads and writes has the same short names
-/// everywhere.
+/// An empty directory, removed on drop, in which an operation is counted, so that its file names are always the same.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -140,7 +138,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left lies among the temporary files.
+        // An error is ignored: the directory is among the temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! What is counted: one small operation of each stage.
+//! The operations whose instructions are counted: some small ones of each stage of a request.
 
 use super::pictures::{jpeg, png};
 use super::requests::{REQUESTS, joined, parse, plan, render, request, tables};
@@ -17,7 +17,7 @@ use std::hint::black_box;
 use std::path::Path;
 use uuid::Builder;
 
-/// One operation: prepared, then done so many times.
+/// One operation: `prepare` returns the work, which is then run `times` times.
 pub(crate) struct Operation {
     pub(crate) name: String,
     pub(crate) times: u32,
@@ -27,7 +27,7 @@ pub(crate) struct Operation {
 type Work = Box<dyn FnMut()>;
 type Prepare = Box<dyn FnOnce() -> Work>;
 
-/// All of them, in the order of the flow.
+/// Returns all operations, in the order of a request's stages.
 pub(crate) fn operations() -> Vec<Operation> {
     let mut all = Vec::new();
     let mut add = |name: String, times: u32, prepare: Prepare| {
@@ -63,7 +63,7 @@ pub(crate) fn operations() -> Vec<Operation> {
     all
 }
 
-/// How often a plan is rendered: each time uses one up.
+/// How often rendering is run: each run consumes a prepared plan.
 const RENDERED: u32 = 100;
 const PICTURE: (usize, usize) = (640, 480);
 
@@ -72,7 +72,7 @@ fn parsing(name: &str) -> Work {
     Box::new(move || drop(black_box(parse(black_box(target), black_box(body)))))
 }
 
-/// An operation and the names that it may use, for the rest of the process.
+/// Returns an operation and the scope of its names, both leaked for the rest of the process.
 fn scope(name: &str) -> (&'static shared::operation::RecordOperation, &'static Scope<'static>) {
     let (target, body) = request(name);
     let operation = &*Box::leak(Box::new(parse(target, body)));
@@ -96,7 +96,7 @@ fn rendering(name: &str) -> Work {
     })
 }
 
-/// A `batchData` of so many rows, from the bytes of its body to the driver's values.
+/// Parses, plans, renders and binds a `batchData` of this number of rows.
 fn inserting(rows: usize) -> Work {
     let row = r#"{"title":"A title of usual length","body":"Some words, as many as fit on a line of text.","views":0,"price":"12.50","created_at":"2026-11-20T08:36:16Z"}"#;
     let body = format!("{{\"batchData\":[{}]}}", vec![row; rows].join(","));
@@ -145,7 +145,7 @@ const FILE_BYTES: usize = 1024 * 1024;
 const PIECE_BYTES: usize = 64 * 1024;
 const FORM: &str = "multipart/form-data; boundary=----WebKitFormBoundaryx8jO2oVc6SWP3Sad";
 
-/// Bytes without long runs, as of a compressed file.
+/// Returns bytes without long runs, like those of a compressed file.
 fn file() -> Vec<u8> {
     let byte = |at: usize| (at.wrapping_mul(0x9e37_79b9) >> 11) as u8;
     (0..FILE_BYTES).map(byte).collect()
@@ -180,7 +180,7 @@ fn uploading(content_type: Option<&'static str>, body: Vec<u8>) -> Work {
 }
 
 fn shrinking(bytes: Vec<u8>, format: ImageFormat) -> Work {
-    // In the folder that is made for this process.
+    // A relative path: each operation runs in a temporary directory of its own.
     let file = Path::new("picture");
     fs::write(file, bytes).expect("written");
     Box::new(move || {

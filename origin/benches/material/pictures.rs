@@ -1,8 +1,8 @@
-//! Pictures that compress about as photographs do.
+//! Pictures that compress about as well as photographs.
 
 use turbojpeg::{Compressor, Image, PixelFormat};
 
-/// Slopes with some grain.
+/// Returns RGB pixels of a gradient with some noise.
 fn pixels((width, height): (usize, usize)) -> Vec<u8> {
     (0..width * height)
         .flat_map(|at| {

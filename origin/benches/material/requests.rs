@@ -1,5 +1,4 @@
-//! Typical requests, and the tables that they are about: what parsing, planning and rendering are measured
-//! with.
+//! Typical requests and the tables that they query, with which parsing, planning and rendering are measured.
 
 use origin::query::catalog::{Case, Charset, Column, Kind, Table, Traits};
 use origin::query::plan::scope::Scope;
@@ -10,7 +9,7 @@ use shared::operation::{Operation, RecordOperation, parse_head};
 use shared::request::RequestHead;
 use std::sync::Arc;
 
-/// Ten of a text, with commas between them.
+/// Repeats a literal ten times, separated by commas.
 macro_rules! ten {
     ($text:literal) => {
         concat!(
@@ -20,7 +19,7 @@ macro_rules! ten {
     };
 }
 
-/// Requests: a name, `METHOD target`, a body.
+/// Typical requests: a name, `METHOD target`, and a body.
 pub(crate) const REQUESTS: [(&str, &str, &str); 8] = [
     ("one by id", "GET /api/v1/crud/demo/posts/4711", ""),
     (
@@ -132,7 +131,7 @@ pub(crate) fn parse(target: &str, body: &str) -> RecordOperation {
     }
 }
 
-/// The tables that an operation joins.
+/// Returns the tables that an operation joins.
 pub(crate) fn joined(operation: &RecordOperation, tables: &[Arc<Table>]) -> Vec<Arc<Table>> {
     let named = operation.joins().iter();
     named.filter_map(|join| tables.iter().find(|table| *table.name() == join.table)).cloned().collect()

@@ -5,8 +5,8 @@ use crate::shares::Shares;
 use shared::key::Access;
 use std::time::Duration;
 
-/// Slots of streamed responses. Each stream holds a connection to MariaDB for as long as its client reads, so streams
-/// may use at most half of the connections of each account, and half of all.
+/// Limits of streamed responses. A stream holds a connection to MariaDB for as long as its client reads, so streams may
+/// use at most half of the connections of each account, and half of all.
 #[derive(Debug)]
 pub struct StreamSlots {
     full: Shares,
@@ -15,7 +15,7 @@ pub struct StreamSlots {
 }
 
 impl StreamSlots {
-    /// Creates the slots for these pools' sizes. `timeout` is the longest duration of a stream.
+    /// Creates the limits for these pool sizes. `timeout` is the maximum duration of a stream.
     #[must_use]
     pub fn new(pools: PoolSettings, timeout: Duration) -> Self {
         let half = |count: usize| (count / 2).max(1) as u64;
@@ -23,13 +23,13 @@ impl StreamSlots {
         Self { full: shares(), read: shares(), timeout }
     }
 
-    /// Returns the slots of read keys; full keys have as many of their own.
+    /// Returns the limits of streams for read keys; full keys have limits of the same size.
     #[must_use]
     pub fn shares(&self) -> &Shares {
         &self.read
     }
 
-    /// Returns the longest duration of a stream.
+    /// Returns the maximum duration of a streamed response.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }

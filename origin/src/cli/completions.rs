@@ -1,4 +1,4 @@
-//! `selkie completions <shell>`.
+//! `selkie completions <shell>`: prints the completion script of a shell.
 
 use std::io::Write;
 

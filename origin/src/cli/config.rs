@@ -46,7 +46,7 @@ fn line(setting: &Setting, layers: &Layers) -> Line {
     }
 }
 
-/// Returns the names of projects with configured accounts, without the accounts.
+/// Returns a line that names the projects with configured MariaDB accounts, but not the accounts; `None` without any.
 fn accounts(context: &Context) -> Option<Line> {
     let projects: Vec<&str> = context.config.accounts.keys().map(String::as_str).collect();
     (!projects.is_empty()).then(|| Line {

@@ -97,7 +97,7 @@ struct DatabaseLine {
     name: String,
     project: String,
     present: bool,
-    /// What full keys may drop in the database.
+    /// What the project's full keys may drop, as the value of `--allow-drop`.
     drops: &'static str,
 }
 

@@ -24,10 +24,10 @@ pub struct DevArgs {
 }
 
 impl DevArgs {
-    /// Runs until a signal to stop.
+    /// Runs MariaDB, the origin and the edge until a stop signal.
     ///
     /// # Errors
-    /// An address is taken, or a part doesn't start or ends by itself.
+    /// An address is in use, or a service doesn't start or ends by itself.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let config = &context.config;
         let _log = logging::init(config);
@@ -35,7 +35,7 @@ impl DevArgs {
         if !self.outlive_parent {
             signal::stop_with_parent(&stop);
         }
-        // Checks both addresses before starting anything.
+        // Checks both addresses before MariaDB or a server is started.
         let listener = listen(config.listen, "listen").await?;
         let edge = self.edge(config.edge_listen).await?;
         let mut printed = Ok(());

@@ -1,4 +1,4 @@
-//! `selkie doctor`: checks the installation and says how to fix it. The exit code is 1 if something is wrong.
+//! `selkie doctor`: checks the installation and says how to fix it. The exit code is 1 if a check fails.
 
 use clap::Args;
 use serde::Serialize;

@@ -27,7 +27,7 @@ struct SecretAnswer<'a> {
 }
 
 impl EdgeArgs {
-    /// Runs the command, which needs no database.
+    /// Prints the edge's secret, without contacting MariaDB.
     ///
     /// # Errors
     /// There is no installation secret.

@@ -1,4 +1,4 @@
-//! Errors of commands: one line, a hint, and the exit code.
+//! Errors of commands: a message of one line, a hint, and the exit code.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use crate::system::installation::InstallationError;
 
 const FAILURE: u8 = 1;
 
-/// Also clap's exit code for wrong usage.
+/// Exit code for wrong usage; clap uses the same.
 pub(super) const USAGE: u8 = 2;
 
 /// Why a command failed. Messages contain no secrets.
@@ -24,7 +24,7 @@ pub enum CliError {
     #[error("{address} can't be listened on: {}", taken(source))]
     Listen {
         address: SocketAddr,
-        /// The setting that holds the address.
+        /// Name of the setting that contains the address.
         setting: &'static str,
         source: io::Error,
     },
@@ -40,7 +40,7 @@ pub enum CliError {
     Signals(#[source] io::Error),
     #[error("the answer couldn't be written: {0}")]
     Output(#[source] io::Error),
-    /// The working directory can't be read.
+    /// The path of the working directory can't be read.
     #[error("the working directory can't be read: {0}")]
     WorkingDirectory(#[source] io::Error),
     /// The arguments contradict each other, or don't fit this installation.
@@ -57,7 +57,7 @@ impl From<EdgeError> for CliError {
 }
 
 impl CliError {
-    /// A failure with a hint.
+    /// Returns [`Self::Failed`] with a hint.
     pub fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Failed { message: message.into(), hint: Some(hint.into()) }
     }
@@ -85,7 +85,7 @@ impl CliError {
             Self::Installation(error) | Self::Dev(DevError::Installation(error)) if error.is_misconfiguration() => {
                 ExitCode::from(USAGE)
             }
-            // The reader of standard output ended early, as `head` does: no failure.
+            // The reader of standard output ended early, as `head` does; this is no failure.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             _ => ExitCode::from(FAILURE),
         }
@@ -98,7 +98,7 @@ impl CliError {
             return;
         }
         let mut stderr = io::stderr().lock();
-        // If standard error is closed, there is nowhere to report to.
+        // An error is ignored: if standard error is closed, nobody can read a report.
         let _ = writeln!(stderr, "selkie: {self}");
         if let Some(hint) = self.hint() {
             let _ = writeln!(stderr, "  hint: {hint}");

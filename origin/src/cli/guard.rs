@@ -1,4 +1,4 @@
-//! `selkie guard` (hidden): the process that `selkie dev` starts between itself and wrangler.
+//! `selkie guard` (hidden): the process that `selkie dev` starts to run Miniflare and to end it with all its children.
 
 use std::ffi::OsString;
 

@@ -16,7 +16,7 @@ pub struct InitArgs {}
 struct InitAnswer {
     created: bool,
     data_dir: String,
-    /// The address of MariaDB.
+    /// Address of MariaDB: host and port, or the path of its socket.
     database: String,
 }
 

@@ -255,6 +255,6 @@ async fn jwks(context: &Context, keys: &Keys) -> Result<(), CliError> {
     keys.prepare().await?;
     let set = keys.public_keys().await?.to_jwks();
     let value = serde_json::from_str::<serde_json::Value>(&set).map_err(|error| CliError::Output(error.into()))?;
-    // The text is one line, so that it fits a variable.
+    // A JWK set on one line can be the value of an environment variable.
     context.output.answer(&value, |_| set.clone())
 }

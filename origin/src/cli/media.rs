@@ -1,5 +1,5 @@
-//! `selkie media`: puts, fetches, lists, signs and removes media files, and sweeps the media store. Works on the store
-//! and MariaDB directly: the origin need not run.
+//! `selkie media`: uploads, fetches, lists, signs and removes media files, and sweeps the media store. The commands
+//! access the store and MariaDB directly, so the origin need not run.
 
 mod claim;
 mod get;
@@ -57,7 +57,7 @@ struct OfProject {
     project: ProjectName,
 }
 
-/// What the media commands share.
+/// The opened system and table that all media commands use.
 struct MediaContext<'a> {
     context: &'a Context,
     system: &'a System,
@@ -66,7 +66,7 @@ struct MediaContext<'a> {
 }
 
 impl MediaContext<'_> {
-    /// Opens the store. Commands that don't need it work without a bucket's credentials.
+    /// Opens the media store. Commands that don't call it work without a bucket's credentials.
     fn library(&self) -> Result<Library, CliError> {
         Ok(Library::open(&self.context.config, self.table.clone())?)
     }
@@ -96,7 +96,7 @@ impl MediaArgs {
     }
 }
 
-/// Runs `deed` until it ends or `stop` is cancelled, which is an error.
+/// Runs `deed` until it ends or `stop` is cancelled. Cancelling is an error.
 async fn unless_stopped<T>(
     stop: &CancellationToken,
     deed: impl Future<Output = Result<T, CliError>>,
@@ -114,7 +114,7 @@ fn stopped() -> CliError {
 impl From<Problem> for CliError {
     fn from(problem: Problem) -> Self {
         let hint = match problem.code() {
-            // The API's hint names a key of the request body.
+            // The API's own hint names a key of the request body, which the command line doesn't have.
             ErrorCode::MediaExists => Some("add --update to replace it".to_owned()),
             _ => problem.hint().map(str::to_owned),
         };

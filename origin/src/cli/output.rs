@@ -12,7 +12,7 @@ const GUTTER: usize = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
     Text,
-    /// A JSON value.
+    /// One pretty-printed JSON value.
     Json,
 }
 
@@ -21,8 +21,8 @@ impl Output {
         if json { Self::Json } else { Self::Text }
     }
 
-    /// Writes the command's answer to standard output: `value` with `--json`, else the text that `text` makes of it. To
-    /// be called once per command.
+    /// Writes the command's answer to standard output: `value` as JSON with `--json`, else the text that `text`
+    /// returns. Each command calls it once.
     ///
     /// # Errors
     /// Standard output can't be written.
@@ -37,14 +37,14 @@ impl Output {
     }
 }
 
-/// Rows in aligned columns. Its `Display` ends with a line break.
+/// A text table with aligned columns. Its `Display` ends with a line break.
 #[derive(Debug, Clone)]
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// Creates a table with only headings.
+    /// Creates a table with a heading and no rows.
     #[must_use]
     pub fn new<const N: usize>(headings: [&str; N]) -> Self {
         Self { rows: vec![headings.map(str::to_uppercase).to_vec()] }

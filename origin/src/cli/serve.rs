@@ -1,4 +1,4 @@
-//! `selkie serve`: runs the origin, and a private MariaDB unless another is named.
+//! `selkie serve`: runs the origin, and a private MariaDB unless `database_url` is set.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::{logging, serve, signal};
 pub struct ServeArgs {}
 
 impl ServeArgs {
-    /// Serves until a signal to stop.
+    /// Serves requests until a stop signal.
     ///
     /// # Errors
-    /// The address is taken, the installation can't be opened, or the server fails.
+    /// The address is in use, the installation can't be opened or prepared, or the server fails.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let config = &context.config;
         let _log = logging::init(config);
@@ -55,7 +55,7 @@ async fn run(
     Ok(serve::run(config, system, health, listener, stop).await?)
 }
 
-/// Listens on `address`, the value of the setting `setting`; an error names both.
+/// Listens on `address`. An error names the address and `setting`, the setting that contains it.
 pub(super) async fn listen(address: SocketAddr, setting: &'static str) -> Result<TcpListener, CliError> {
     TcpListener::bind(address).await.map_err(|source| CliError::Listen { address, setting, source })
 }

@@ -1,4 +1,4 @@
-//! What the commands on projects, databases, keys and media share: the opened system, times as text, notes on standard
+//! What the commands on projects, databases, keys and media share: the opened system, times as text, lines on standard
 //! error, and confirmations.
 
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -19,12 +19,12 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens the installation. Contacts no MariaDB but a private one.
+    /// Opens the installation, and starts or attaches to a private MariaDB. Doesn't contact a configured MariaDB.
     pub(super) async fn plain(context: &Context) -> Result<Self, CliError> {
         Ok(Self::of(context.open().await?, context))
     }
 
-    /// Creates the system of an open installation.
+    /// Builds the [`System`] of an open installation.
     pub(super) fn of(installation: Installation, context: &Context) -> Self {
         let system = System::new(&installation.database, installation.secret.clone(), &context.config);
         Self { system, installation }
@@ -39,7 +39,7 @@ impl Opened {
         }
     }
 
-    /// Closes the installation and returns `outcome`.
+    /// Closes the connections and the installation, and returns `outcome`.
     pub(super) async fn close<T>(self, outcome: Result<T, CliError>) -> Result<T, CliError> {
         self.system.close().await;
         self.installation.close().await;
@@ -90,7 +90,7 @@ pub(super) fn database(text: &str) -> Result<DatabaseName, String> {
     DatabaseName::parse(text).map_err(|problem| problem.message().to_owned())
 }
 
-/// Formats seconds since 1970 as `2026-11-20T12:00:00Z`.
+/// Formats `seconds` since 1970 as UTC, such as `2026-11-20T12:00:00Z`.
 pub(super) fn time(seconds: u64) -> String {
     match UNIX_EPOCH.checked_add(Duration::from_secs(seconds)) {
         Some(time) => humantime::format_rfc3339_seconds(time).to_string(),
@@ -98,18 +98,18 @@ pub(super) fn time(seconds: u64) -> String {
     }
 }
 
-/// As [`time`]; `-` for `None`.
+/// Formats `seconds` since 1970 as [`time`] does; `-` for `None`.
 pub(super) fn time_or_dash(seconds: Option<u64>) -> String {
     seconds.map_or_else(|| "-".to_owned(), time)
 }
 
 /// Writes a line to standard error.
 pub(super) fn note(text: &str) {
-    // If standard error is closed, there is nowhere to report to.
+    // An error is ignored: if standard error is closed, nobody can read a report.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Whether `--yes` was given.
+/// Whether the user has confirmed the action by `--yes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Consent {
     Given,
@@ -122,7 +122,7 @@ impl Consent {
     }
 }
 
-/// Asks for confirmation: the user must type `word`.
+/// Asks for confirmation unless `consent` is given: the user must type `word`.
 ///
 /// # Errors
 /// The user typed something else, or standard input is no terminal.
@@ -135,7 +135,7 @@ pub(super) fn confirm(consent: Consent, warning: &str, word: &str) -> Result<(),
     }
     note(&format!("{warning}\nType {word} to go on:"));
     let mut answer = String::new();
-    // A failed read is no confirmation.
+    // A failed read counts as a refusal.
     let read = io::stdin().lock().read_line(&mut answer);
     if read.is_ok() && answer.trim() == word {
         return Ok(());

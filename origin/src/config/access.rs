@@ -8,9 +8,9 @@ use super::value;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessConfig {
-    /// Everybody with a key.
+    /// Every client with a valid key may call the origin.
     Open,
-    /// Only the edge and trusted networks, with a key.
+    /// Only the edge and clients in trusted networks may call the origin, with a valid key.
     Restricted,
 }
 
@@ -18,10 +18,10 @@ pub(super) fn require_edge(text: &str) -> Result<AccessConfig, String> {
     value::switch(text, AccessConfig::Restricted, AccessConfig::Open)
 }
 
-/// Parses `trusted_networks`: networks or single addresses, separated by commas.
+/// Parses the setting `trusted_networks`: networks or single addresses, separated by commas.
 ///
 /// # Errors
-/// What the value must be.
+/// An entry is no network. The error says what the value must be.
 pub(crate) fn networks(text: &str) -> Result<Vec<IpNet>, String> {
     let network = |entry: &str| {
         let single = entry.parse::<IpAddr>().map(IpNet::from);

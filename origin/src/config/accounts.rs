@@ -17,18 +17,18 @@ use super::ConfigError;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Account {
-    /// User name, without the host.
+    /// MariaDB user name, without the host.
     pub user: String,
     pub password: SecretString,
 }
 
-/// The two MariaDB accounts of a project.
+/// The two MariaDB accounts that a project's keys use.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectAccounts {
-    /// Account of full keys.
+    /// Account for requests with a full key, which may read and write.
     pub rw: Account,
-    /// Account of read keys.
+    /// Account for requests with a read key, which may only read.
     pub ro: Account,
 }
 
@@ -36,7 +36,7 @@ pub struct ProjectAccounts {
 pub struct AccountsFile(pub BTreeMap<String, ProjectAccounts>);
 
 impl AccountsFile {
-    /// Removes the `accounts` table from the file's table and parses it.
+    /// Removes the `accounts` table from the configuration file's table and parses it. Empty if there is none.
     pub(super) fn take(table: &mut toml::Table, path: Option<&Path>) -> Result<Self, ConfigError> {
         let Some(value) = table.remove("accounts") else {
             return Ok(Self::default());

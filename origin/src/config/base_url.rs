@@ -1,11 +1,11 @@
-//! The base of file URLs in answers (setting `public_url`).
+//! The base of file URLs in responses (setting `public_url`).
 
-/// The URL at which callers reach the service: scheme, host and port, without a path.
+/// Scheme, host and port at which clients reach the service, without a path or a slash at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseUrl(Box<str>);
 
 impl BaseUrl {
-    /// Parses `https://api.example.com` or `http://host:port`, and drops a slash at the end. `None` if malformed.
+    /// Parses `https://api.example.com` or `http://host:port`, with or without a slash at the end. `None` if malformed.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.strip_suffix('/').unwrap_or(text);
@@ -13,27 +13,27 @@ impl BaseUrl {
         Self::from_parts(scheme, host)
     }
 
-    /// Builds the URL of a request's scheme and host. `None` if one is invalid.
+    /// Builds a base URL from a request's scheme and host. `None` if the scheme is not http(s) or the host is invalid.
     #[must_use]
     pub fn from_parts(scheme: &str, host: &str) -> Option<Self> {
         let known = matches!(scheme, "http" | "https");
         (known && is_host(host)).then(|| Self(format!("{scheme}://{host}").into()))
     }
 
-    /// Returns the URL without a slash at its end.
+    /// Returns the base URL without a slash at its end.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Returns whether the text is only a host and a port: an `@`, a slash or a blank would change the URL's meaning.
+/// Returns whether `host` is only a host and perhaps a port: an `@` or a slash would change the URL's meaning.
 fn is_host(host: &str) -> bool {
     let plain = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]_".contains(&byte));
     plain && host.len() <= HOST_MAX_BYTES && host.starts_with(|c: char| c != ':' && c != '.' && c != '-')
 }
 
-/// Bytes of a host and its port: a DNS name has at most 253.
+/// Maximum bytes of a host and its port: a DNS name has at most 253.
 const HOST_MAX_BYTES: usize = 260;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Variables named `SELKIE_…` that are no settings: a misspelt setting is refused, as in the file; any other is only
-//! reported, since it may belong to another program.
+//! Checks variables named `SELKIE_…` that are no settings: a misspelt setting is refused, as in the file; any other is
+//! only reported, since it may belong to another program.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,14 +9,14 @@ use super::{ConfigError, nearest};
 
 const PREFIX: &str = "SELKIE_";
 
-/// Other names with a meaning in this project: those in `dev.env`, and those of its tests and tools.
+/// Names after `SELKIE_` that are no settings but have a meaning: those in `dev.env`, and those of tests and tools.
 const KNOWN: [&str; 10] =
     ["CONFIG", "ORIGIN_URL", "EDGE_URL", "FULL_KEY", "READ_KEY", "DATABASE", "PROJECT", "FAULT_POINT", "BIN", "BLESS"];
 
-/// Prefixes of such names, and of those that Kubernetes sets for a service named `selkie`.
+/// Prefixes, after `SELKIE_`, of variables of tests and of those that Kubernetes sets for a service named `selkie`.
 const KNOWN_BEGINNINGS: [&str; 5] = ["TEST_", "DIFFERENTIAL_", "FUZZ_", "SERVICE_", "PORT_"];
 
-/// Similarity from which a name counts as a misspelt setting: one letter in five may differ.
+/// Minimum similarity of a misspelt setting: at most one letter in five differs.
 const MISSPELT: f64 = 0.8;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl fmt::Display for UnknownVariable {
     }
 }
 
-/// Returns the unknown variables.
+/// Returns the variables that start with `SELKIE_` and are neither settings nor otherwise known.
 ///
 /// # Errors
 /// A variable's name resembles that of a setting.
@@ -47,7 +47,7 @@ pub(super) fn unknown(environment: &BTreeMap<String, String>) -> Result<Vec<Unkn
         };
         let word = rest.to_lowercase();
         let is_setting = SETTINGS.iter().any(|setting| setting.variable() == *name);
-        // Kubernetes sets `SELKIE_PORT` to the address of a service named `selkie`.
+        // Kubernetes sets `SELKIE_PORT` to the URL of a service named `selkie`.
         let is_address = rest == "PORT" && value.contains("://");
         let is_known = KNOWN.contains(&rest) || KNOWN_BEGINNINGS.iter().any(|beginning| rest.starts_with(beginning));
         if is_setting || is_known || is_address {

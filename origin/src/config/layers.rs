@@ -1,5 +1,5 @@
-//! Finds each setting's text: flags before environment before file before default. Doesn't parse the texts: `Config`
-//! does.
+//! Finds the text of each setting, from flags, environment, file or default, in this order. Doesn't parse the texts,
+//! which `Config` does.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,19 +11,19 @@ use super::accounts::AccountsFile;
 use super::environment::{self, UnknownVariable};
 use super::setting::{SETTINGS, Setting, find_setting};
 
-/// Read if no file is named, if it exists.
+/// Name of the configuration file in the working directory that is read if it exists and no other is named.
 const DEFAULT_FILE: &str = "selkie.toml";
 
-/// The sources of the configuration, as plain values.
+/// The sources of the configuration, as plain values without I/O.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// By setting name.
+    /// Values of flags by setting name, such as `pool_size`.
     pub flags: BTreeMap<&'static str, String>,
-    /// The environment, at least the variables that start with `SELKIE_`.
+    /// The environment, or at least its variables that start with `SELKIE_`.
     pub environment: BTreeMap<String, String>,
-    /// `--config`.
+    /// Path of the configuration file given by `--config`.
     pub file: Option<PathBuf>,
-    /// The working directory, the base of relative paths.
+    /// Working directory, which relative paths start from.
     pub directory: PathBuf,
 }
 
@@ -47,20 +47,20 @@ pub struct Found {
 #[derive(Debug)]
 pub struct Layers {
     found: BTreeMap<&'static str, Found>,
-    /// The `[accounts]` table of the file.
+    /// The `[accounts]` table of the configuration file.
     pub accounts: AccountsFile,
     pub file: Option<PathBuf>,
-    /// The working directory.
+    /// Working directory, which relative paths start from.
     pub directory: PathBuf,
     /// Variables named `SELKIE_…` that have no effect.
     pub unknown_variables: Vec<UnknownVariable>,
 }
 
 impl Layers {
-    /// Reads the file, if there is one, and chooses each setting's value.
+    /// Reads the configuration file, if there is one, and chooses each setting's value.
     ///
     /// # Errors
-    /// The file can't be read, is no TOML, or has an unknown key; a variable is misspelt.
+    /// The file can't be read, is no TOML, or has an unknown key or a value of a wrong type; a variable is misspelt.
     pub fn read(sources: Sources) -> Result<Self, ConfigError> {
         let unknown_variables = environment::unknown(&sources.environment)?;
         let file = locate_file(&sources);
@@ -80,7 +80,7 @@ impl Layers {
         Ok(Self { found, accounts, file, directory: sources.directory, unknown_variables })
     }
 
-    /// Returns the text of a setting; `None` if it is not set and has no default.
+    /// Returns the text and source of a setting; `None` if it is not set and has no default.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Found> {
         self.found.get(name)
@@ -89,7 +89,7 @@ impl Layers {
 
 fn pick(setting: &'static Setting, sources: &Sources, in_file: &mut BTreeMap<&'static str, String>) -> Option<Found> {
     let flag = sources.flags.get(setting.name).cloned();
-    // Scripts and Compose files set a variable to nothing to unset it.
+    // Scripts and Compose files unset a variable by setting it to the empty text.
     let variable = sources.environment.get(&setting.variable()).filter(|text| !text.is_empty()).cloned();
     let layers = [
         (flag, Origin::Flag),
@@ -140,7 +140,8 @@ fn file_texts(table: toml::Table, path: Option<&Path>) -> Result<BTreeMap<&'stat
     Ok(texts)
 }
 
-/// Returns a value as flags and variables write it: a list becomes comma-separated. `None` for any other type.
+/// Returns a TOML value in the syntax of flags and variables: a list of strings becomes comma-separated. `None` if the
+/// value is neither a string, an integer nor a list of strings.
 fn scalar_text(value: toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text),

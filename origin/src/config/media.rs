@@ -1,4 +1,4 @@
-//! The settings of the media store, which only make sense together.
+//! Parses the settings of the media store, which depend on each other.
 
 use std::path::{Path, PathBuf};
 
@@ -7,22 +7,22 @@ use secrecy::SecretString;
 use super::store_address::{Addressing, BucketAddress, StoreAddress, StoreName, endpoint};
 use super::{ConfigError, Layers, optional, required, value};
 
-/// Bytes of a key or a region; S3 services use at most 128.
+/// Maximum bytes of an access key or a region's name; S3 services use at most 128.
 const NAME_MAX_BYTES: usize = 512;
 
-/// Returns the directory in which uploads are staged, and media are stored unless `media_store` is set.
+/// Returns the directory of staged uploads, and of all media files unless `media_store` is set.
 pub(super) fn directory(data_dir: &Path) -> PathBuf {
     data_dir.join("media")
 }
 
-/// Parses the store's settings. Checks those of a bucket even if a directory is used.
+/// Parses the settings of the media store. Checks the settings of a bucket even if the store is a directory.
 pub(super) fn store(layers: &Layers, data_dir: &Path) -> Result<StoreAddress, ConfigError> {
     let name = optional(layers, "media_store", StoreName::parse)?;
     let endpoint = optional(layers, "media_s3_endpoint", endpoint)?;
     let region = required(layers, "media_s3_region", |text| graphic(text, "the name of a region, such as us-east-1"))?;
     let addressing =
         required(layers, "media_s3_path_style", |text| value::switch(text, Addressing::Path, Addressing::Host))?;
-    // Opening the bucket checks that the keys are set; most commands don't open it.
+    // Keys may be missing here: opening the bucket checks them, and most commands don't open it.
     let access_key = optional(layers, "media_s3_access_key", access_key)?;
     let secret_key = optional(layers, "media_s3_secret_key", secret_key)?;
     Ok(match name {
@@ -48,7 +48,7 @@ fn secret_key(text: &str) -> Result<SecretString, String> {
     graphic(text, "the secret of the access key to the bucket").map(SecretString::from)
 }
 
-/// Checks that a text can be used in a header.
+/// Checks that `text` can be used in an HTTP header: 1 to 512 visible ASCII characters.
 fn graphic(text: &str, expected: &str) -> Result<String, String> {
     let fits = (1..=NAME_MAX_BYTES).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
     fits.then(|| text.to_owned()).ok_or_else(|| expected.to_owned())

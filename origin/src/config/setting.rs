@@ -6,21 +6,21 @@ use super::layers::Origin;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
-    /// May be printed.
+    /// The setting's value may be printed, and the setting has a flag.
     Plain,
-    /// Never printed, and has no flag: every user of the machine could read it in the process list.
+    /// The setting's value is never printed. The setting has no flag, since every user can read a process's arguments.
     Secret,
 }
 
 #[derive(Debug)]
 pub struct Setting {
-    /// Name in the file; those of the flag and the environment variable derive from it.
+    /// Name in the file, such as `pool_size`; the flag's and the variable's names are derived from it.
     pub name: &'static str,
-    /// Placeholder of the value in `--help`.
+    /// Placeholder of the value in `--help`, such as `ADDRESS`.
     pub value_name: &'static str,
-    /// For `--help`, docs/settings.md and the sample file.
+    /// Meaning of the setting, for `--help`, docs/settings.md and the sample file.
     pub help: &'static str,
-    /// `None`: the setting is optional.
+    /// Text of the default value; `None` if the setting is optional.
     pub default: Option<&'static str>,
     pub visibility: Visibility,
 }
@@ -38,32 +38,32 @@ impl Setting {
         Self { visibility: Visibility::Secret, ..self }
     }
 
-    /// Returns whether the setting has a flag; all settings have a variable and a key of the file.
+    /// Returns whether the setting has a flag. Secret settings have only a variable and a key in the file.
     #[must_use]
     pub fn has_flag(&self) -> bool {
         self.visibility == Visibility::Plain
     }
 
-    /// Returns the flag without leading dashes: `pool-size`.
+    /// Returns the flag without leading dashes, such as `pool-size`.
     #[must_use]
     pub fn flag(&self) -> String {
         self.name.replace('_', "-")
     }
 
-    /// Returns the environment variable: `SELKIE_POOL_SIZE`.
+    /// Returns the name of the environment variable, such as `SELKIE_POOL_SIZE`.
     #[must_use]
     pub fn variable(&self) -> String {
         format!("SELKIE_{}", self.name.to_uppercase())
     }
 
-    /// Returns all spellings, for messages: ``--pool-size, SELKIE_POOL_SIZE, or `pool_size` in the file``.
+    /// Returns how to set the setting, for messages: ``--pool-size, SELKIE_POOL_SIZE, or `pool_size` in the file``.
     #[must_use]
     pub fn spellings(&self) -> String {
         let rest = format!("{}, or `{}` in the file", self.variable(), self.name);
         if self.has_flag() { format!("--{}, {rest}", self.flag()) } else { rest }
     }
 
-    /// Returns the spelling in that source, for messages.
+    /// Returns the setting's name in a source of values, for messages, such as `--pool-size`.
     #[must_use]
     pub fn place(&self, origin: Origin) -> String {
         match origin {
@@ -92,7 +92,7 @@ pub fn find_setting(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.name == name)
 }
 
-/// All settings except `accounts`, a table that only the file can have.
+/// All settings except `accounts`, a table that only the configuration file can have.
 pub static SETTINGS: &[Setting] = &[
     Setting::new("listen", "ADDRESS", "Address on which the origin listens").or("127.0.0.1:8080"),
     Setting::new("data_dir", "DIR", "Directory of the installation's secret, its private MariaDB and its media").or(".selkie"),

@@ -1,61 +1,60 @@
-//! The location of the media store, parsed from the settings `media_store` and `media_s3_…`. Doesn't check that it
-//! exists.
+//! The location of the media store, parsed from `media_store` and `media_s3_…`. Doesn't check that it exists.
 
 use std::path::PathBuf;
 
 use secrecy::SecretString;
 use url::Url;
 
-/// S3's limit of a bucket's name.
+/// Maximum bytes of a bucket's name in S3.
 const BUCKET_MAX_BYTES: usize = 63;
 
-/// S3 allows a key 1,024 bytes, of which Selkie's own part takes 50.
+/// Maximum bytes of a key prefix: S3 allows a key 1,024 bytes, of which Selkie's own part takes 50.
 const PREFIX_MAX_BYTES: usize = 512;
 
 /// The location of the media store, and how to access it.
 #[derive(Debug, Clone)]
 pub enum StoreAddress {
-    /// An absolute path.
+    /// Absolute path of a directory of the file system.
     Directory(PathBuf),
     Bucket(Box<BucketAddress>),
 }
 
-/// A bucket of S3 or a compatible service.
+/// A bucket of S3 or a compatible service, and how to access it.
 #[derive(Debug, Clone)]
 pub struct BucketAddress {
     pub bucket: String,
-    /// The folder of Selkie's objects, without `/` at either end; may be empty.
+    /// Prefix of all keys of Selkie's objects, without `/` at either end; may be empty.
     pub prefix: String,
-    /// `None`: Amazon's endpoint of the region.
+    /// URL of the S3 service; `None`: Amazon's endpoint for `region`.
     pub endpoint: Option<Url>,
-    /// The region in request signatures.
+    /// Name of the region for signing requests.
     pub region: String,
-    /// Needed to open the bucket.
+    /// Id of the access key; opening the bucket fails if it is `None`.
     pub access_key: Option<SecretString>,
-    /// Needed to open the bucket.
+    /// Secret of the access key; opening the bucket fails if it is `None`.
     pub secret_key: Option<SecretString>,
-    /// Where the bucket's name stands in a URL.
+    /// Whether the bucket's name is in the host or the path of a URL.
     pub addressing: Addressing,
 }
 
-/// How URLs name the bucket.
+/// Where the bucket's name is in the URL of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Addressing {
-    /// `https://host/bucket/key`.
+    /// The bucket's name is in the path: `https://host/bucket/key`.
     Path,
-    /// `https://bucket.host/key`.
+    /// The bucket's name is in the host: `https://bucket.host/key`.
     Host,
 }
 
-/// The value of `media_store`.
+/// The parsed value of the setting `media_store`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreName {
-    /// `file:///absolute/path`.
+    /// A directory, written `file:///absolute/path`.
     Directory(PathBuf),
-    /// `s3://bucket/prefix`.
+    /// A bucket and key prefix, written `s3://bucket/prefix`.
     Bucket {
         bucket: String,
-        /// Without `/` at either end; may be empty.
+        /// Key prefix without `/` at either end; may be empty.
         prefix: String,
     },
 }
@@ -64,7 +63,7 @@ impl StoreName {
     /// Parses `file:///absolute/path` or `s3://bucket[/prefix]`.
     ///
     /// # Errors
-    /// What the text must be; never repeats the text.
+    /// `text` is neither. The error says what it must be, without repeating it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let form = || "file:///absolute/path or s3://bucket/prefix".to_owned();
         let url = Url::parse(text).map_err(|_| form())?;
@@ -101,10 +100,10 @@ fn prefix(path: &str) -> Result<String, String> {
         .ok_or_else(|| "s3://bucket/prefix with a prefix of letters, digits, -, _ and . between slashes".to_owned())
 }
 
-/// Parses `media_s3_endpoint`.
+/// Parses the setting `media_s3_endpoint`.
 ///
 /// # Errors
-/// What the text must be.
+/// `text` is no valid endpoint. The error says what it must be.
 pub fn endpoint(text: &str) -> Result<Url, String> {
     let form = || "a URL such as https://s3.example.org, without a bucket or a path".to_owned();
     let url = Url::parse(text).map_err(|_| form())?;

@@ -1,4 +1,4 @@
-//! The configuration: which source overrides which, and the messages of what is refused.
+//! Tests of the configuration: which source overrides which, and the messages of refused values.
 
 use super::*;
 

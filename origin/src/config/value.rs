@@ -10,18 +10,18 @@ use super::BaseUrl;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// One JSON object per line.
+    /// Log lines are JSON objects.
     Json,
-    /// Readable text.
+    /// Log lines are readable text.
     Pretty,
-    /// Readable text on a terminal, else JSON.
+    /// Log lines are readable text if standard error is a terminal, else JSON objects.
     Auto,
 }
 
-/// Longest timeout: more is a mistake in the unit.
+/// Maximum timeout that a setting may have: a longer one is a mistake in the unit.
 const TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Longest time for which data may be stored.
+/// Maximum time for which a setting may have data stored.
 const LIFETIME_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 type Parsed<T> = Result<T, String>;
@@ -41,7 +41,7 @@ pub(super) fn time(text: &str) -> Parsed<Duration> {
     }
 }
 
-/// Parses a time for which data are stored.
+/// Parses how long data are stored: 1 second to 30 days.
 pub(super) fn lifetime(text: &str) -> Parsed<Duration> {
     let time = humantime::parse_duration(text).ok();
     time.filter(|time| (Duration::from_secs(1)..=LIFETIME_MAX).contains(time))
@@ -55,7 +55,7 @@ pub(super) fn whole(text: &str, least: usize, most: usize) -> Parsed<usize> {
         .ok_or_else(|| format!("a whole number from {least} to {most}"))
 }
 
-/// Parses `on` or `off` as one of two given values.
+/// Parses `on` or `off`, and returns the value given for it.
 pub(super) fn switch<T>(text: &str, on: T, off: T) -> Parsed<T> {
     match text {
         "on" => Ok(on),
@@ -64,7 +64,7 @@ pub(super) fn switch<T>(text: &str, on: T, off: T) -> Parsed<T> {
     }
 }
 
-/// Parses a rate limit; `None` for `off`.
+/// Parses the setting `rate_limit`; returns `None` for `off`.
 pub(super) fn rate_limit(text: &str) -> Parsed<Option<RateLimit>> {
     match text {
         "off" => Ok(None),

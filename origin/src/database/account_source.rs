@@ -9,7 +9,7 @@ use std::sync::Arc;
 type Find = dyn Fn(&ProjectName, Access) -> Account + Send + Sync;
 type Repair = dyn Fn(ProjectName) -> BoxFuture<'static, Repaired> + Send + Sync;
 
-/// Finds and repairs the accounts that keys of projects run under. Cheap to clone.
+/// Finds and repairs the MariaDB accounts of projects. Cheap to clone.
 #[derive(Clone)]
 pub struct AccountSource {
     find: Arc<Find>,
@@ -19,7 +19,7 @@ pub struct AccountSource {
 /// Whether a repair restored an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repaired {
-    /// Another login may succeed.
+    /// The account was restored, so another login may succeed.
     Yes,
     No,
 }

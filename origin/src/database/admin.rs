@@ -32,15 +32,15 @@ pub use migrations::SCHEMA_VERSION;
 pub use projects::{DatabaseRow, Drops, Inserted, ProjectRow};
 pub(crate) use quote::pattern_fits;
 
-/// Connections under the admin account. Few, because MariaDB's connections are for requests.
+/// The maximum number of connections under the admin account: few, to leave MariaDB's connections to requests.
 const CONNECTIONS_MAX_COUNT: usize = 3;
 
-/// The limit for one statement. Creating or dropping a large database takes longest.
+/// The time limit for one statement of the admin account. Creating or dropping a large database takes longest.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 const IDLE_TTL: Duration = Duration::from_secs(120);
 
-/// How long to wait for another origin that migrates the schema or sets up accounts.
+/// The maximum wait in seconds for the lock of an origin that migrates the schema or sets up accounts.
 const LOCK_WAIT_SECONDS: u64 = 45;
 
 /// Session settings of each connection: strict SQL mode, UTC, and limits in seconds on lock waits and statements.
@@ -48,7 +48,7 @@ const SESSION: &str = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUB
      time_zone = '+00:00', lock_wait_timeout = 20, innodb_lock_wait_timeout = 20, \
      max_statement_time = 50, group_concat_max_len = 1048576";
 
-/// Administers MariaDB. Clones share their connections.
+/// A small connection pool under MariaDB's admin account. Clones share the connections.
 #[derive(Clone, Debug)]
 pub struct Admin {
     pool: Pool,
@@ -58,8 +58,7 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Prepares the pool without connecting. `connect_timeout` limits both opening a connection and waiting for a free
-    /// one.
+    /// Prepares the pool without connecting. `connect_timeout` limits opening a connection, and waiting for a free one.
     #[must_use]
     pub fn new(address: &DatabaseAddress, secret: &InstallationSecret, connect_timeout: Duration) -> Self {
         let pool_options = PoolOpts::default()
@@ -78,8 +77,8 @@ impl Admin {
         &self.address.admin_user
     }
 
-    /// Returns the host part of the accounts that this program logs in to: MariaDB sees `localhost` for a socket, and
-    /// for TCP an address that can't be known in advance.
+    /// Returns the host part of the names of projects' accounts: `localhost` for a socket; `%` for TCP, since the
+    /// client address that MariaDB sees can't be known in advance.
     #[must_use]
     pub fn account_host(&self) -> &'static str {
         match self.address.endpoint {
@@ -93,20 +92,20 @@ impl Admin {
         let _ = tokio::time::timeout(Duration::from_secs(1), self.pool.disconnect()).await;
     }
 
-    /// Takes the lock of this installation, which every change of several statements (migrations, accounts, signing
-    /// keys) needs. It is held until the guard is released or dropped.
+    /// Takes the installation's lock, which every change of several statements (migrations, accounts, signing keys)
+    /// needs. The lock is held until the returned guard is released or dropped.
     ///
     /// # Errors
-    /// Connecting failed, or [`AdminError::Busy`]: another origin held the lock for too long.
+    /// [`AdminError::Busy`] if another origin held the lock for too long; other errors if MariaDB can't be reached.
     pub async fn lock(&self) -> Result<AdminLock, AdminError> {
-        // A connection outside the pool: it closes with the guard, and MariaDB then frees the lock.
+        // A connection outside the pool: dropping the guard closes it, and MariaDB then frees the lock.
         let opts: Opts =
             options(&self.address, &self.address.admin_user, &self.address.admin_password).setup(vec![SESSION]).into();
         let mut conn = connect(opts, self.connect_timeout)
             .await
             .ok_or(AdminError::TimedOut)?
             .map_err(|error| self.fault(error))?;
-        // MariaDB itself waits here, so the wait must be shorter than a statement's limit.
+        // GET_LOCK waits inside MariaDB, so `LOCK_WAIT_SECONDS` must be less than the limit for a statement.
         let granted: Option<Option<u8>> = self
             .within(ask::first(conn.exec_iter("SELECT GET_LOCK(?, ?)", (&self.lock_name, LOCK_WAIT_SECONDS))))
             .await?;
@@ -123,7 +122,7 @@ impl Admin {
         }
     }
 
-    /// Runs `exchange` for at most [`STATEMENT_TIMEOUT`].
+    /// Awaits a statement's result for at most [`STATEMENT_TIMEOUT`].
     async fn within<T>(&self, exchange: impl Future<Output = mysql_async::Result<T>>) -> Result<T, AdminError> {
         match tokio::time::timeout(STATEMENT_TIMEOUT, exchange).await {
             Ok(outcome) => outcome.map_err(|error| self.fault(error)),
@@ -141,7 +140,7 @@ impl Admin {
     }
 }
 
-/// While it exists, no other origin or command of this installation changes the system schema or accounts.
+/// The guard of the installation's lock: while it exists, nothing else changes the system schema or accounts.
 #[derive(Debug)]
 pub struct AdminLock {
     conn: Conn,
@@ -153,8 +152,8 @@ impl AdminLock {
     }
 }
 
-/// Returns the lock's name. It is secret because any account may take a lock by name, and a project's SQL could
-/// otherwise block a start.
+/// Returns the name of the installation's lock. The name is secret, because any account may take a lock whose name it
+/// knows, and a project's SQL could otherwise keep origins from starting.
 fn lock_name(secret: &InstallationSecret) -> String {
     let tag = secret.derive("lock:system");
     let hex: String = tag.iter().take(16).map(|byte| format!("{byte:02x}")).collect();

@@ -8,7 +8,7 @@ use mysql_async::{Error, QueryResult, Row};
 #[error("MariaDB answered with values of an unexpected type")]
 pub(super) struct UnexpectedType;
 
-/// Reads all rows of an answer.
+/// Reads all rows of a result.
 ///
 /// # Errors
 /// The statement or the connection failed, or a row is not a `T` ([`UnexpectedType`]).
@@ -24,14 +24,14 @@ where
     while let Some(row) = answer.next().await? {
         rows.push(typed(row));
     }
-    // Only now: the next user of the connection would read the rest of a result that is left half read.
+    // Errors of rows come last: after a half-read result, the connection's next user would read the rest of it.
     rows.into_iter().collect()
 }
 
-/// Reads the first row of an answer; `None` if it has none.
+/// Reads the first row of a result and discards the other rows; `None` if there are no rows.
 ///
 /// # Errors
-/// As [`all`].
+/// The statement or the connection failed, or the row is not a `T` ([`UnexpectedType`]).
 pub(super) async fn first<'a, 't: 'a, T, P>(
     answer: impl Future<Output = Result<QueryResult<'a, 't, P>, Error>>,
 ) -> Result<Option<T>, Error>

@@ -1,4 +1,4 @@
-//! Finds out which characters each character set can hold, by asking MariaDB once per character set.
+//! Asks MariaDB, once per character set, which characters it can hold.
 
 use crate::database::ask;
 use crate::query::catalog::CharsetCoverage;
@@ -7,14 +7,14 @@ use mysql_async::prelude::Queryable as _;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The character sets met so far, 8 KiB each; MariaDB has about forty.
+/// A cache of the characters of each character set used so far, 8 KiB each; MariaDB has about forty.
 #[derive(Debug, Default)]
 pub(super) struct CharsetCoverages {
     known: Mutex<HashMap<String, Arc<CharsetCoverage>>>,
 }
 
 impl CharsetCoverages {
-    /// Returns the coverage of a character set, named as in `information_schema`; `None` if it covers all of Unicode.
+    /// Returns the characters of a character set, named as in `information_schema`; `None` if it covers all of Unicode.
     pub(super) async fn of(&self, conn: &mut Conn, charset: &str) -> mysql_async::Result<Option<Arc<CharsetCoverage>>> {
         if matches!(charset, "utf8mb4" | "utf16" | "utf16le" | "utf32") {
             return Ok(None);
@@ -26,7 +26,7 @@ impl CharsetCoverages {
         let conversion = CONVERSIONS.iter().find(|(name, _)| *name == charset);
         let coverage = match conversion {
             Some((_, query)) => asked(conn, charset, query).await?,
-            // utf8mb3 and ucs2, and character sets newer than this list: MariaDB refuses what those can't hold.
+            // utf8mb3, ucs2 and unlisted character sets: MariaDB itself refuses characters that they lack.
             None => CharsetCoverage::first_plane(charset),
         };
         let coverage = Arc::new(coverage);
@@ -55,7 +55,7 @@ macro_rules! conversions {
     };
 }
 
-/// Queries that convert a text to a character set and back, for each that does not cover all of Unicode.
+/// For each character set that does not cover all of Unicode, a query that converts a text to it and back.
 const CONVERSIONS: &[(&str, &str)] = conversions![
     "armscii8" "ascii" "big5" "cp1250" "cp1251" "cp1256" "cp1257" "cp850" "cp852" "cp866" "cp932"
     "dec8" "eucjpms" "euckr" "gb2312" "gbk" "geostd8" "greek" "hebrew" "hp8" "keybcs2" "koi8r"

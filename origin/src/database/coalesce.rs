@@ -35,24 +35,24 @@ pub struct Coalescer {
 
 /// A kind of statement that requests can share.
 trait CoalescedStatement: Sized + Send + Sync + 'static {
-    /// What all requests of one shared statement have in common.
+    /// The table and columns that all requests of one shared statement have in common.
     type Shape: Eq + Hash + Send + Sync + 'static;
     /// The part of a statement that differs per request.
     type Item: Clone + Send + 'static;
     /// The result of one request.
     type Output: Send + 'static;
 
-    /// From this number of statements of one shape in flight on, requests wait; found by measurement.
+    /// The number of statements of one shape in flight from which on further requests wait; found by measurement.
     const IN_FLIGHT_MAX: usize;
 
-    /// Returns the coalescer's queue of this kind.
+    /// Returns the coalescer's queue for this kind of statement.
     fn requests(coalescer: &Coalescer) -> &Requests<Self>;
 
-    /// Returns how many of `waiting` requests the next statement takes, at least one.
+    /// Returns how many of the `waiting` requests the next shared statement serves, at least one.
     fn share(shape: &Self::Shape, waiting: usize) -> usize;
 
-    /// Returns whether each request may run alone after a shared statement failed with `error` after `spent`: the
-    /// statement had no effect, and the request may succeed alone.
+    /// Returns whether each request may run alone after a shared statement failed with `error` after `spent`, because
+    /// the statement had no effect and the request may succeed alone.
     fn may_run_alone(error: &DbError, spent: Duration) -> bool;
 
     /// Runs the statement of one request.
@@ -71,10 +71,10 @@ trait CoalescedStatement: Sized + Send + Sync + 'static {
     ) -> impl Future<Output = mysql_async::Result<Vec<Self::Output>>> + Send;
 }
 
-/// The requests of a kind that are in flight or wait.
+/// The requests for one kind of statement that are in flight or wait.
 type Requests<K> = Queue<Key<<K as CoalescedStatement>::Shape>, Waiter<K>>;
 
-/// What requests must have in common to share a statement. Cheap to clone.
+/// The account and shape that requests must have in common to share a statement. Cheap to clone.
 struct Key<S> {
     account: Arc<Account>,
     shape: Arc<S>,
@@ -105,16 +105,16 @@ impl<S: Hash> Hash for Key<S> {
 struct Waiter<K: CoalescedStatement> {
     item: K::Item,
     caller: Caller<K>,
-    /// Counts the request in the account's queue, which limits how many wait.
+    /// Counts the request in the account's queue until dropped: the number of waiting requests is limited.
     _ticket: QueueTicket,
 }
 
-/// Sends the answer to a waiting request; closed once the client has disconnected.
+/// Sends the result to a waiting request; closed once the client has disconnected.
 type Caller<K> = oneshot::Sender<Answer<K>>;
 
 type Answer<K> = Result<Share<<K as CoalescedStatement>::Output>, DbError>;
 
-/// What a shared statement gives a waiting request.
+/// The result of a shared statement for one waiting request.
 enum Share<T> {
     /// The request's output, and how long the statement took.
     Output(T, Duration),
@@ -128,7 +128,7 @@ impl Coalescer {
         Self { pools, reads: Queue::default(), inserts: Queue::default() }
     }
 
-    /// Reads one record by its key.
+    /// Reads one record by its key, by a statement that requests of the same shape may share.
     pub async fn select_by_key(
         self: &Arc<Self>,
         account: (&ProjectName, Access),
@@ -143,7 +143,7 @@ impl Coalescer {
         })
     }
 
-    /// Inserts one record.
+    /// Inserts one record, by a statement that requests of the same shape may share.
     ///
     /// # Errors
     /// The error of MariaDB or the connection; nothing is written then, unless the connection broke.
@@ -158,7 +158,7 @@ impl Coalescer {
         written.inspect(|written| progress.add_rows(written.affected))
     }
 
-    /// Runs a request alone and at once, or waits for a statement that it shares with others of its shape.
+    /// Runs a request alone and at once, or waits for a statement that it shares with other requests of its shape.
     async fn run<K: CoalescedStatement>(
         self: &Arc<Self>,
         (project, access): (&ProjectName, Access),
@@ -233,7 +233,7 @@ async fn run_several<K: CoalescedStatement>(
     }
 }
 
-/// Returns the error for a shared statement of which it is not known whether it ran.
+/// Returns the error for a request whose shared statement may or may not have run.
 fn unknown() -> DbError {
     DbError::Unavailable("whether a shared statement ran is not known".into())
 }

@@ -12,7 +12,7 @@ pub(crate) fn options(address: &DatabaseAddress, user: &str, password: &SecretSt
     let options = OptsBuilder::default()
         .user(Some(user))
         .pass(Some(password.expose_secret()))
-        // A TCP address means TCP: the driver would otherwise look for a socket of the server.
+        // The driver would otherwise look for the server's socket, even for a TCP address.
         .prefer_socket(false);
     match &address.endpoint {
         Endpoint::Socket(path) => options.socket(Some(path.to_string_lossy())),

@@ -17,16 +17,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// A connection that was idle for longer is pinged before it is leased.
+/// The idle time after which a connection is pinged before it is leased.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(20);
 /// The maximum number of KILL statements of one account that run at once.
 pub(crate) const KILLS_PER_ACCOUNT_MAX_COUNT: usize = 4;
-/// The limit for a KILL, including opening the connection for it.
+/// The time limit for a KILL, including opening the connection for it.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
-/// The largest packet, and so the largest row, that is accepted from MariaDB.
+/// The largest packet, and so the largest row, that the driver accepts from MariaDB.
 const PACKET_MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Settings of every session, whatever the server's defaults are: UTC, strict SQL mode, utf8mb4.
+/// Session settings of every connection, whatever the server's defaults are: UTC, strict SQL mode, utf8mb4.
 const SESSION_SETUP: &str = "SET NAMES utf8mb4, time_zone = '+00:00', autocommit = 1, \
      sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION', \
      innodb_lock_wait_timeout = 10, lock_wait_timeout = 10, group_concat_max_len = 1048576";
@@ -53,7 +53,7 @@ pub(super) struct Connection {
     epoch: u64,
     /// The value of the connector's `trust` counter when the session was new or last reset.
     trusted: u64,
-    /// MariaDB's `max_allowed_packet`: it closes the connection when it gets a larger packet.
+    /// MariaDB's `max_allowed_packet` in bytes: MariaDB closes the connection when it gets a larger packet.
     packet_max_bytes: usize,
     /// The connection's slot in the budget of all accounts; freed when the connection is closed.
     pub(super) slot: Slot,
@@ -61,10 +61,10 @@ pub(super) struct Connection {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DefaultSchema {
-    /// No schema was ever chosen.
+    /// No default schema was ever set.
     Unset,
     Set(DatabaseName),
-    /// A statement may have changed it.
+    /// A statement may have changed the default schema.
     Unknown,
 }
 
@@ -113,7 +113,7 @@ impl Connector {
         self.epoch.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Makes every session be reset before its next use.
+    /// Marks all sessions of the account to be reset before their next use.
     pub(super) fn distrust(&self) {
         self.trust.fetch_add(1, Ordering::Relaxed);
     }
@@ -168,12 +168,12 @@ impl Connector {
 }
 
 impl managed::Manager for Connector {
-    // Boxed: the pool moves it several times for each request.
+    // Boxed, since the pool moves it several times for each request.
     type Type = Box<Connection>;
     type Error = mysql_async::Error;
 
     async fn create(&self) -> Result<Box<Connection>, mysql_async::Error> {
-        // Boxed: seldom run, and every request's future would reserve space for it.
+        // Boxed, since it is seldom run, and every request's future would reserve space for it.
         Box::pin(self.open()).await
     }
 
@@ -222,7 +222,7 @@ impl Connection {
         self.conn.exec_iter(statement, params).await
     }
 
-    /// Returns all rows of one of the program's own queries, which is prepared once.
+    /// Returns all rows of one of the program's own queries, whose prepared statement is cached.
     pub(super) async fn ask<T: FromRow + Send + 'static>(
         &mut self,
         text: &'static str,
@@ -262,11 +262,11 @@ impl Connection {
 #[error("the server can't reset a session")]
 struct NoReset;
 
-/// Returns the size of the largest packet that a statement takes, or a little more.
+/// Returns an upper bound in bytes for the largest packet that a statement takes.
 fn packet_bytes(text: &str, params: &Params, packet_max_bytes: usize) -> usize {
     /// Above this total, the driver sends each value separately, in packets of at most this size.
     const ALONE_BYTES: usize = 16 * 1024 * 1024 - 1;
-    /// Upper bounds for a packet's header and for each value's header.
+    /// An upper bound for the size of a packet's header.
     const HEAD_BYTES: usize = 32;
     const VALUE_HEAD_BYTES: usize = 12;
     let Params::Positional(values) = params else {

@@ -1,4 +1,4 @@
-//! Time limits of steps. Knows nothing of what a step does.
+//! Time limits for asynchronous steps.
 
 use super::error::DbError;
 use pin_project_lite::pin_project;
@@ -9,8 +9,7 @@ use tokio::task::{Unconstrained, unconstrained};
 use tokio::time::Sleep;
 
 pin_project! {
-    /// A step with a time limit that counts from its first wait: a row that has already arrived costs no look at the
-    /// clock.
+    /// A future with a time limit that counts from its first wait: a row that has arrived never reads the clock.
     pub(super) struct Within<S> {
         #[pin]
         step: S,
@@ -21,7 +20,8 @@ pin_project! {
     }
 }
 
-/// Limits a step to `limit`, else [`DbError::Timeout`]. A lease whose statement still runs kills it when dropped.
+/// Runs a step for at most `limit`, or fails with [`DbError::Timeout`]. A statement of the step may then still run;
+/// dropping its lease kills it.
 pub(super) fn within<T, S>(limit: Duration, step: S) -> Within<S>
 where
     S: Future<Output = Result<T, DbError>>,
@@ -29,7 +29,7 @@ where
     Within { step, limit, since: None, alarm: None }
 }
 
-/// As [`within`], but the limit counts from `since`, so that several steps share it.
+/// Runs a step as [`within`] does, but the limit counts from `since`, so that several steps share it.
 pub(super) fn within_since<T, S>(since: Instant, limit: Duration, step: S) -> Within<S>
 where
     S: Future<Output = Result<T, DbError>>,

@@ -28,7 +28,7 @@ pub enum DbError {
     /// The statement is LOAD DATA LOCAL, for which MariaDB asks the client for a file.
     #[error("the statement reads a file of its client")]
     LocalFile,
-    /// The result sets of a CALL exceed what is buffered of them.
+    /// The result sets of a CALL exceed the size that is buffered.
     #[error("the result sets are too large")]
     ResultsTooLarge,
     /// The account can't store idempotency receipts: it may not create their table, or a different table has its name.
@@ -42,7 +42,7 @@ pub enum DbError {
     AnswerTooLarge,
 }
 
-/// MariaDB's SQLSTATE and message.
+/// The SQLSTATE and message of an error from MariaDB.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     state: String,
@@ -242,11 +242,11 @@ fn refused(errno: u16, refusal: Refusal) -> Problem {
     Problem::new(code, message).with_details(errno, refusal.state).with_hint_if(hint)
 }
 
-/// The numbers for a definer that does not exist. For views MariaDB says 1045, "Access denied", to accounts that may
-/// not know more. Statements that administer the server get 1045 too; `http::sql` distinguishes those.
+/// The error numbers for a definer that does not exist. For views, accounts without the right to know more get 1045
+/// (access denied). Statements that administer the server get 1045 too; `http::sql` distinguishes them.
 const MISSING_DEFINER: [u16; 2] = [1045, 1449];
 
-/// Returns how to correct the statement, where MariaDB's message does not say so.
+/// Returns how to correct the statement; `None` where MariaDB's message says so, or nothing is known.
 fn hint(errno: u16, message: &str) -> Option<&'static str> {
     Some(match errno {
         1044 => "A key reaches its project's databases only; one that it makes is named {project}_….",
@@ -276,13 +276,12 @@ const PARSE_ERROR: u16 = 1064;
 /// The SQLSTATE of a SIGNAL in a trigger or procedure.
 const SIGNALLED: &str = "45000";
 
-/// Returns whether the error says that a unique key already has a value, and is no SIGNAL.
+/// Returns whether an error from MariaDB is a duplicate key, and no SIGNAL with the same number.
 pub(super) fn is_duplicate(errno: u16, state: &str) -> bool {
     matches!(errno, 1062 | 1586) && state != SIGNALLED
 }
 
-/// Maps MariaDB's error numbers (`ER_…` in its `errmsg-utf8.txt`) to error codes. `None` if the server is at fault and
-/// not the statement.
+/// Maps MariaDB's error numbers (`ER_…` in `errmsg-utf8.txt`) to error codes; `None` if the server is at fault.
 #[must_use]
 pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
     use ErrorCode::{
@@ -343,7 +342,7 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
     })
 }
 
-/// Returns MariaDB's message as a sentence, without account names and paths on its machine.
+/// Returns MariaDB's message as a sentence, without names of accounts and paths of the server.
 fn sentence(message: &str) -> String {
     let mut words: Vec<&str> = Vec::new();
     let mut skip = 0;
@@ -374,8 +373,7 @@ fn is_path(word: &str) -> bool {
     (bare.starts_with('/') || bare.starts_with("./")) && bare.len() > 2 && bare[1..].contains('/')
 }
 
-/// Returns the answer for a database that does not exist, or that is another project's; `others` are the databases that may be
-/// meant.
+/// Returns the problem for a database that is missing or another project's, with the nearest of `others` as its hint.
 #[must_use]
 pub fn no_database(name: &DatabaseName, others: &[String]) -> Problem {
     let near = nearest(name.as_str(), others.iter().map(String::as_str));

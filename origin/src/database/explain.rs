@@ -1,14 +1,13 @@
-//! MariaDB's plan of a statement as valid JSON.
+//! Converts the output of `EXPLAIN FORMAT=JSON` to valid JSON.
 //!
-//! `EXPLAIN FORMAT=JSON` writes names, and before MDEV-16462 values too, into its strings as they are: a quote, a tab or
-//! `\'` makes the text invalid. But it writes one member a line, so the line tells where a string ends. This module
-//! knows that layout, and nothing of what a plan says.
+//! MariaDB writes names, and before MDEV-16462 values too, unescaped into the output's strings: a quote, a tab or `\'`
+//! makes the JSON invalid. But it writes one member per line, so the line shows where a string ends.
 
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// Returns MariaDB's plan as JSON, with its invalid strings escaped. If the text is no JSON even then, returns it as
-/// one JSON string.
+/// Returns the output of EXPLAIN as JSON, with invalid strings escaped, or as one JSON string if it is no JSON even
+/// then.
 ///
 /// # Errors
 /// serde_json's error if the string can't be written.
@@ -47,7 +46,7 @@ fn goes_on(line: &str, next: &str) -> bool {
     !is_whole || !next.trim_start().starts_with(['"', '{', '}', '[', ']'])
 }
 
-/// Returns a line's indentation with its key, if any, and its value; `None` if it has no value.
+/// Splits a line into its indentation with the key, if there is one, and its value; `None` if it has no value.
 fn split(line: &str) -> Option<(&str, &str)> {
     let body = line.trim_start();
     let key = body
@@ -125,7 +124,7 @@ mod tests {
         assert_eq!(read(text), serde_json::from_str::<Value>(text).unwrap());
     }
 
-    /// As MariaDB 10.11 writes it.
+    /// The text is as MariaDB 10.11 writes it.
     #[test]
     fn names_and_values_are_escaped() {
         let text = "{

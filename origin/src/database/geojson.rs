@@ -1,7 +1,7 @@
 //! Converts MariaDB's geometry bytes to GeoJSON (RFC 7946): four bytes of SRID, then well-known binary (OGC 06-103r4,
 //! section 8.2).
 
-/// The maximum nesting of collections; a deeper one is written as `null`.
+/// The maximum nesting depth of collections; a geometry with more levels is written as `null`.
 const NESTING_MAX_LEVELS: u8 = 16;
 const SRID_BYTES: usize = 4;
 

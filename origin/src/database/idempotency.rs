@@ -20,31 +20,29 @@ const NO_SUCH_TABLE: u16 = 1146;
 /// The outcome of claiming an idempotency key.
 #[derive(Debug)]
 pub enum Claim {
-    /// This transaction has claimed the key: nobody else can until the transaction ends.
+    /// This transaction has claimed the key: no other transaction can until this one ends.
     Ours,
     /// A receipt exists. The caller must roll back, since the transaction holds a lock on the receipt.
     Taken,
     /// Another transaction holds a lock on the receipt.
     Busy,
-    /// There is no table of receipts. The caller must roll back, then create it.
+    /// The table of receipts does not exist. The caller must roll back, then create the table.
     NoTable,
 }
 
 /// The state of a key's receipt.
 #[derive(Debug)]
 pub enum Receipt {
-    /// The response to the same request.
+    /// The key was used for the same request, which had this response.
     Answer(Vec<u8>),
     /// The key was used for a different request.
     Mismatch,
-    /// The receipt has expired.
     Expired,
-    /// There is no receipt any more.
+    /// The receipt no longer exists.
     Gone,
 }
 
-/// Creates the table of receipts if it does not exist. Must run outside of any transaction, since MariaDB would commit
-/// it.
+/// Creates the table of receipts if it is missing. Must run outside of a transaction, which CREATE TABLE would commit.
 ///
 /// # Errors
 /// [`DbError::NoReceipts`] if the account may not create the table; other errors of MariaDB or the connection.
@@ -59,7 +57,7 @@ pub async fn create_table(
     made.map(drop).map_err(of_receipts)
 }
 
-/// Tries to claim a key.
+/// Tries to claim an idempotency key by inserting its receipt.
 ///
 /// # Errors
 /// [`DbError::NoReceipts`] if the account can't use the table of receipts; other errors of MariaDB or the connection.
@@ -100,7 +98,7 @@ pub async fn read(
         {
             Receipt::Answer(answer.clone())
         }
-        // A receipt is committed only with its answer, so this is another request's.
+        // A receipt is committed only with its response, so this one is of another request.
         _ => Receipt::Mismatch,
     })
 }
@@ -123,7 +121,7 @@ pub async fn claim_expired(
     }
 }
 
-/// Stores the response in the receipt that this transaction has claimed.
+/// Stores the response in the receipt whose key this transaction has claimed.
 ///
 /// # Errors
 /// [`DbError::NoReceipts`] if the account can't use the table of receipts; other errors of MariaDB or the connection.
@@ -141,8 +139,8 @@ fn is_gone(error: &DbError) -> bool {
     error.errno() == Some(NO_SUCH_TABLE)
 }
 
-/// Returns [`DbError::NoReceipts`] if the account may not create or use the table of receipts, or a different table has
-/// its name. Otherwise the error would be taken for one of the insert's own table.
+/// Returns [`DbError::NoReceipts`] if the error shows that the account can't use the table of receipts, or that a
+/// different table has its name. Other code would attribute the error to the insert's own table.
 fn of_receipts(error: DbError) -> DbError {
     match error.errno() {
         Some(1044 | 1142 | 1143 | 1054 | NO_SUCH_TABLE) => DbError::NoReceipts,

@@ -11,18 +11,18 @@ use shared::envelope::write_string;
 /// The largest integer that every JSON reader holds exactly: 2^53 − 1 (RFC 8259, section 6).
 const SAFE_INTEGER_MAX: u64 = (1 << 53) - 1;
 
-/// The collation `binary`, which marks a column as bytes instead of text.
+/// The id of the collation `binary`, which marks a column as bytes instead of text.
 const BINARY_CHARSET: u16 = 63;
 
 /// How a column's values become JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decoder {
-    /// A number, or a string of digits beyond [`SAFE_INTEGER_MAX`].
+    /// Written as a number, or as a string of digits if it exceeds [`SAFE_INTEGER_MAX`].
     Integer,
-    /// Big-endian bits, as an integer.
+    /// A BIT value: big-endian bits, written as an integer.
     Bit,
     Text,
-    /// The shortest number that reads back equal.
+    /// Written as the shortest number that reads back equal.
     Float,
     /// `YYYY-MM-DD`
     Date,
@@ -39,8 +39,7 @@ pub(super) enum Decoder {
 }
 
 impl Decoder {
-    /// Chooses a decoder from the result set's metadata and the catalogue's kind: the metadata does not distinguish
-    /// JSON from text.
+    /// Chooses a decoder from the kind in the schema catalogue, if it is JSON, or else from the result set's metadata.
     pub(super) fn new(kind: Option<Kind>, column: &Column) -> Self {
         match kind {
             Some(Kind::Json) => Self::Json,
@@ -73,7 +72,6 @@ impl Decoder {
         }
     }
 
-    /// Appends a value's JSON text.
     pub(super) fn write(self, value: &Value, out: &mut Vec<u8>) {
         match value {
             Value::NULL => out.extend_from_slice(b"null"),
@@ -133,7 +131,7 @@ impl Decoder {
             Self::Json if serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok() => {
                 let start = out.len();
                 out.extend_from_slice(bytes);
-                // Only whitespace between tokens, since strings escape line breaks: a row is one line in every format.
+                // These line breaks are whitespace between tokens. A row must be one line in every format.
                 for byte in &mut out[start..] {
                     if matches!(byte, b'\n' | b'\r') {
                         *byte = b' ';

@@ -30,20 +30,20 @@ pub use self::row::{MediaRow, StoredObject};
 pub use self::uploads::UploadRow;
 pub use self::write::{FinishedUpload, NewRow, NewRows, Written};
 
-/// The maximum number of connections for look-ups, and again for lists and writes. A look-up takes well under 1 ms, so
-/// four connections serve thousands a second.
+/// The maximum number of connections in each of two pools, one for look-ups, one for lists and writes. A look-up takes
+/// well under 1 ms, so four connections serve thousands a second.
 pub(crate) const CONNECTIONS_MAX_COUNT: usize = 4;
 
-/// The maximum number of connections that one project may use in each of the two pools.
+/// The maximum number of connections that one project may use in each pool.
 pub(crate) const CONNECTIONS_PER_PROJECT_MAX_COUNT: usize = 2;
 
 const IDLE_TTL: Duration = Duration::from_secs(120);
 
-/// The limit for one statement or transaction. Longer than MariaDB's own limits (see [`SESSION`]), so that MariaDB's
-/// error arrives first.
+/// The time limit for one statement or transaction. Longer than MariaDB's own limits (see [`SESSION`]), so that
+/// MariaDB's error arrives first.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The maximum number of keys in one statement.
+/// The maximum number of object keys in one statement.
 const KEYS_MAX_COUNT: usize = 500;
 
 /// Session settings of each connection: strict SQL mode, UTC, and limits in seconds on lock waits and statements.
@@ -51,10 +51,10 @@ const SESSION: &str = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUB
      time_zone = '+00:00', autocommit = 1, lock_wait_timeout = 10, innodb_lock_wait_timeout = 10, \
      max_statement_time = 15";
 
-/// Retries of a transaction that MariaDB rolled back because of a deadlock.
+/// How often a transaction is run again after MariaDB rolled it back because of a deadlock.
 const RETRIES: Retries = Retries { tries: 6, pause: Duration::from_millis(5) };
 
-/// The media tables. Clones share their connections.
+/// Access to the media tables of the system schema. Clones share their connections.
 #[derive(Clone, Debug)]
 pub struct MediaTable {
     lookups: Connections,
@@ -85,7 +85,7 @@ struct ProjectConn {
 }
 
 impl MediaTable {
-    /// Prepares the pools without connecting. `connect_timeout` limits both opening a connection and waiting for a free
+    /// Prepares the pools without connecting. `connect_timeout` limits opening a connection, and waiting for a free
     /// one.
     #[must_use]
     pub fn new(address: &DatabaseAddress, connect_timeout: Duration) -> Self {
@@ -108,7 +108,7 @@ impl MediaTable {
         let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
     }
 
-    /// Returns a connection for a short statement that no project's share pays for.
+    /// Returns a connection for a short statement that counts against no project's share.
     async fn conn(&self) -> Result<Conn, TableError> {
         match tokio::time::timeout(self.connect_timeout, self.others.pool.get_conn()).await {
             Ok(conn) => Ok(conn?),
@@ -121,7 +121,7 @@ impl MediaTable {
         self.lend(&self.others, project).await
     }
 
-    /// Returns a connection for a project's look-up by an index.
+    /// Returns a connection for a project's look-up of a single row by an index.
     async fn lookup_conn(&self, project: &ProjectName) -> Result<ProjectConn, TableError> {
         self.lend(&self.lookups, project).await
     }
@@ -135,7 +135,7 @@ impl MediaTable {
         lent.unwrap_or(Err(TableError::TimedOut))
     }
 
-    /// Runs `attempt`, and again a few times after a deadlock.
+    /// Runs `attempt`, and again after a deadlock, as [`RETRIES`] says.
     async fn retrying<T, E, F>(&self, mut attempt: impl FnMut() -> F) -> Result<T, E>
     where
         E: From<TableError> + error::Retry,
@@ -145,7 +145,7 @@ impl MediaTable {
     }
 }
 
-/// Runs `exchange` for at most [`EXCHANGE_TIMEOUT`].
+/// Awaits the result of a statement or transaction for at most [`EXCHANGE_TIMEOUT`].
 async fn within<T, E: From<TableError>>(exchange: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     tokio::time::timeout(EXCHANGE_TIMEOUT, exchange).await.unwrap_or_else(|_| Err(TableError::TimedOut.into()))
 }

@@ -23,19 +23,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-/// The limit on waiting requests of all accounts together, as a multiple of the limit of one account (`pool_queue`).
+/// The maximum number of waiting requests of all accounts together, as a multiple of that of one account
+/// (`pool_queue`).
 pub const QUEUES_OF_ALL: usize = 4;
 
-/// A connection that was idle for longer is closed.
+/// The idle time after which a connection is closed.
 const CLOSE_AFTER_IDLE: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Copy, Debug)]
 pub struct PoolSettings {
-    /// Connections of one account.
+    /// The maximum number of connections of one account.
     pub size: usize,
-    /// Connections of all accounts together.
+    /// The maximum number of connections of all accounts together.
     pub total: usize,
-    /// Requests that may wait for a connection of one account.
+    /// The maximum number of requests that wait for a connection of one account.
     pub queue: usize,
     /// How long a request may wait for a connection.
     pub wait_timeout: Duration,
@@ -52,7 +53,7 @@ pub struct Pools {
     source: AccountSource,
     accounts: Arc<RwLock<Accounts>>,
     budget: Arc<ConnectionBudget>,
-    /// Requests that wait for a connection of any account.
+    /// The number of requests that wait for a connection of any account.
     waiting: Arc<AtomicUsize>,
 }
 
@@ -83,10 +84,10 @@ impl Accounts {
     }
 }
 
-/// The connections of one account, and the requests that wait for them.
+/// The connections of one MariaDB account, and the number of requests that hold a ticket of its queue.
 pub(super) struct Account {
     pool: managed::Pool<Connector>,
-    /// Requests that hold a [`QueueTicket`] of this account.
+    /// The number of requests that hold a [`QueueTicket`] of this account.
     requests: AtomicUsize,
     project: ProjectName,
 }
@@ -102,7 +103,7 @@ impl std::fmt::Debug for Pools {
 pub struct PoolGauge {
     pub open: usize,
     pub in_use: usize,
-    /// Requests that wait for a connection.
+    /// The number of requests that wait for a connection.
     pub waiting: usize,
 }
 
@@ -114,7 +115,7 @@ impl Pools {
         Self { settings, address, source, accounts, budget: Arc::new(budget), waiting: Arc::default() }
     }
 
-    /// Returns separate pools for the same accounts, with their own connections and settings.
+    /// Returns separate pools for the same accounts, with other connections and the settings that `bounds` returns.
     #[must_use]
     pub(super) fn apart(&self, bounds: impl FnOnce(PoolSettings) -> PoolSettings) -> Self {
         let (address, source) = (self.address.clone(), self.source.clone());
@@ -168,7 +169,7 @@ impl Pools {
         Ok(Lease::new(object))
     }
 
-    /// Returns how long a request may wait for a shared statement: for a connection, then for the statement.
+    /// Returns the maximum time that a request waits for a shared statement: for a connection, then for the statement.
     pub(super) fn answer_timeout(&self) -> Duration {
         let PoolSettings { wait_timeout, connect_timeout, query_timeout, .. } = self.settings;
         wait_timeout + connect_timeout + query_timeout
@@ -176,7 +177,7 @@ impl Pools {
 
     /// Returns the account of a project's keys with this access, and opens its pool on first use.
     pub(super) fn account(&self, project: &ProjectName, access: Access) -> Result<Arc<Account>, DbError> {
-        // The maps are whole at every step, so a poisoned lock still guards good data.
+        // The maps are valid after every step, so a poisoned lock can be used.
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(account) = accounts.of(access).get(project) {
             return Ok(Arc::clone(account));
@@ -221,7 +222,7 @@ impl Pools {
         }
     }
 
-    /// Makes the sessions of a project's accounts be reset before their next use.
+    /// Marks all sessions of a project's accounts to be reset before their next use.
     pub(super) fn distrust(&self, project: &ProjectName) {
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
         for access in [Access::Full, Access::Read] {
@@ -248,8 +249,8 @@ impl Pools {
 /// Counts a request in an account's queue until dropped.
 pub(super) struct QueueTicket {
     account: Arc<Account>,
-    /// The count of waiting requests of all accounts, if this request is in it: the account then had at least as many
-    /// other requests as connections.
+    /// The count of waiting requests of all accounts, if it includes this request: the account then had at least as
+    /// many other tickets as connections.
     queue: Option<Arc<AtomicUsize>>,
 }
 
@@ -268,7 +269,7 @@ impl Drop for QueueTicket {
     }
 }
 
-/// Returns whether MariaDB refused the login.
+/// Returns whether an error means that MariaDB refused the login.
 fn is_locked_out(error: &managed::PoolError<mysql_async::Error>) -> bool {
     const ACCESS_DENIED: u16 = 1045;
     matches!(error, managed::PoolError::Backend(mysql_async::Error::Server(error)) if error.code == ACCESS_DENIED)

@@ -1,4 +1,4 @@
-//! Caches the prepared statements of one connection by their text.
+//! Caches the prepared statements of one connection by their SQL text.
 //!
 //! The driver's own cache parses each text for named parameters before each look-up; this one does not. A statement is
 //! closed when it leaves the cache, so that MariaDB holds no more statements than the cache.
@@ -8,16 +8,16 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Statement};
 use std::num::NonZeroUsize;
 
-/// Statements cached per connection. Similar reads share a text, so few suffice; MariaDB uses about 10 KB for each.
+/// The maximum number of cached statements per connection. MariaDB uses about 10 KB for each.
 const KEPT: NonZeroUsize = NonZeroUsize::MIN.saturating_add(127);
-/// Longer texts are not cached: they are batches and long lists, which seldom recur.
+/// The length in bytes above which a text is not cached: longer texts are batches and long lists, which seldom recur.
 const KEPT_TEXT_MAX_BYTES: usize = 8 * 1024;
 
 #[derive(Debug)]
 pub(super) struct PreparedStatements {
     kept: LruCache<Box<str>, Statement>,
-    /// The last statement that was too long to cache, closed before the next. The statements of one batch may have the
-    /// same text.
+    /// The last statement that was too long to cache. It is closed before the next one is prepared: the statements of
+    /// one batch may have the same text.
     passing: Option<(Box<str>, Statement)>,
 }
 
@@ -26,7 +26,7 @@ impl PreparedStatements {
         Self { kept: LruCache::new(KEPT), passing: None }
     }
 
-    /// Returns the prepared statement of a text, and prepares it if it is not cached.
+    /// Returns the prepared statement of an SQL text, and prepares it if it is not cached.
     pub(super) async fn get(&mut self, conn: &mut Conn, text: &str) -> Result<Statement, mysql_async::Error> {
         if let Some(statement) = self.kept.get(text) {
             return Ok(statement.clone());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retries {
-    /// Attempts, including the first.
+    /// The maximum number of attempts, including the first.
     pub(crate) tries: u32,
     /// The pause before the second attempt. It doubles with each attempt, and up to as much again is added at random,
     /// so that conflicting requests don't meet again.

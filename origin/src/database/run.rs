@@ -23,17 +23,17 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A streamed response is sent in chunks of about this size.
+/// The approximate size of a chunk of a streamed response.
 pub(super) const CHUNK_BYTES: usize = 32 * 1024;
-/// Capacity for a chunk and the row that completes it.
+/// The buffer capacity for a chunk and the row that completes it.
 pub(super) const CHUNK_ROOM_BYTES: usize = CHUNK_BYTES + CHUNK_BYTES / 4;
-/// Initial capacity of a response with one record.
+/// The initial buffer capacity in bytes for a response with one record.
 const ONE_CAPACITY: usize = 1024;
 
 /// A streamed response body.
 pub type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, DbError>> + Send>>;
 
-/// Counters of a request, for its line in the request log.
+/// Counters of a request's rows and database time, for its line in the request log.
 #[derive(Debug, Default)]
 pub struct Progress {
     rows: AtomicU64,
@@ -67,17 +67,17 @@ impl Progress {
     }
 }
 
-/// What a statement may change in its session.
+/// What a statement may change in the session of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionEffect {
-    /// Nothing that must be reset.
+    /// The statement leaves no session state that must be reset.
     Nothing,
-    /// Anything, through stored code (a trigger, a function).
+    /// The statement may change anything, through stored code (a trigger, a function).
     Anything,
 }
 
 impl SessionEffect {
-    /// Returns what using a table may change in the session.
+    /// Returns what a statement that uses a table may change in the session.
     #[must_use]
     pub fn of(table: &Table) -> Self {
         match table.traits().stored_code {
@@ -93,7 +93,7 @@ pub enum Found {
     Nothing,
     /// The record, encoded in the requested format.
     One(Vec<u8>),
-    /// More than one row.
+    /// The read found more than one row.
     Several,
 }
 
@@ -119,7 +119,7 @@ pub async fn one(
     })
 }
 
-/// Encodes a record.
+/// Encodes a record in the requested format.
 pub(super) fn found(row: &Row, layout: &Layout, format: Format, progress: &Progress) -> Found {
     let decoders = decoders(Some(&layout.kinds), row.columns_ref());
     let mut encoder = Encoder::begin_as(format, Shape::Row, &layout.keys, ONE_CAPACITY);
@@ -128,8 +128,7 @@ pub(super) fn found(row: &Row, layout: &Layout, format: Format, progress: &Progr
     Found::One(encoder.finish())
 }
 
-/// Runs a statement and returns its first two rows. Looking for a second costs no round trip: MariaDB sends the end of
-/// the result in the same packet.
+/// Runs a statement and returns its first two rows. Reading a second row costs no additional round trip.
 async fn single(lease: &mut Lease, statement: Statement) -> Result<(Option<Row>, Option<Row>), DbError> {
     lease.begin();
     let outcome = two(lease.connection()?, statement).await;
@@ -175,17 +174,16 @@ pub async fn text(
 /// The result of a write.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Rows matched.
+    /// The number of rows that the write inserted or matched.
     pub affected: u64,
-    /// For each row, the JSON text of its key, or `null` if the row was skipped because its key exists already. Empty
-    /// if the statement returns no keys.
+    /// The JSON text of each row's key, or `null` for a skipped row; empty if the statement returns no keys.
     pub keys: Vec<Vec<u8>>,
-    /// The last AUTO_INCREMENT value; 0 if none.
+    /// The last insert id that MariaDB reports; 0 if there is none.
     pub last_insert_id: u64,
 }
 
 impl Written {
-    /// Adds the result of the next statement of the same write.
+    /// Adds the result of the next statement that belongs to the same write.
     pub fn and(&mut self, next: Self) {
         self.affected += next.affected;
         self.keys.extend(next.keys);
@@ -262,7 +260,7 @@ fn key_json(decoders: &[Decoder], row: &Row, first: usize) -> Vec<u8> {
     out
 }
 
-/// Returns an integer as JSON: a string of digits if a number would not be exact.
+/// Returns an integer as JSON: a number, or a string of digits if it exceeds 2^53 − 1.
 #[must_use]
 pub fn integer_json(number: u64) -> Vec<u8> {
     let mut out = Vec::new();
@@ -278,7 +276,7 @@ pub(super) fn write_row(encoder: &mut Encoder, keys: &ColumnLabels, decoders: &[
     write_cells(encoder, keys, decoders, |at| value(row, at));
 }
 
-/// Writes a row in the encoder's format.
+/// Writes a row in the encoder's format; `cell` returns the value of the column with this index.
 pub(super) fn write_cells<'a>(
     encoder: &mut Encoder,
     keys: &ColumnLabels,
@@ -299,7 +297,7 @@ pub(super) fn write_cells<'a>(
     }
 }
 
-/// Returns a decoder per column of a result set. `kinds` are the catalogue's kinds, if these are its columns.
+/// Returns a decoder for each column of a result set. `kinds` are the columns' kinds in the schema catalogue, if known.
 pub(super) fn decoders(kinds: Option<&[Option<Kind>]>, columns: &[Column]) -> Vec<Decoder> {
     columns
         .iter()
@@ -328,7 +326,7 @@ pub(super) fn bind(params: Vec<Param>) -> Params {
     )
 }
 
-/// Ends a statement whose result was read completely, and converts its error.
+/// Marks a lease's statement as ended, after its result was read completely or it failed, and converts its error.
 pub(super) fn ended<T>(lease: &mut Lease, outcome: Result<T, mysql_async::Error>) -> Result<T, DbError> {
     match outcome {
         Ok(value) => {
@@ -345,7 +343,7 @@ pub(super) fn driver<T>(
     step.map(|outcome| outcome.map_err(DbError::from))
 }
 
-/// Marks the connection's default schema as unknown.
+/// Marks the default schema of a leased connection as unknown.
 pub(super) fn forget_schema(lease: &mut Lease) {
     if let Ok(connection) = lease.connection() {
         connection.schema = DefaultSchema::Unknown;

@@ -1,4 +1,4 @@
-//! Rows as the driver returns them, without a database, for `benches/encoding.rs`.
+//! Rows as the driver returns them, made without a database for `benches/encoding.rs`.
 
 use super::json::Decoder;
 use super::run::{CHUNK_BYTES, CHUNK_ROOM_BYTES, bind, write_cells};
@@ -7,7 +7,7 @@ use mysql_async::{Params, Value};
 use shared::envelope::{ColumnLabels, Encoder, Shape};
 use shared::format::Format;
 
-/// Returns a statement's text and its values as they go to the driver.
+/// Returns a statement's text, and its values in the driver's type.
 #[must_use]
 pub fn bound(statement: Statement) -> (String, Params) {
     let (text, params) = statement.into_parts();
@@ -21,12 +21,12 @@ pub struct Sample {
     rows: Vec<Vec<Value>>,
 }
 
-/// The kind of text in a sample.
+/// The kind of text in a sample's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prose {
-    /// English.
+    /// English text.
     Plain,
-    /// With accents and other scripts.
+    /// Text with accents and other scripts.
     Unicode,
     /// Quoted speech with line breaks: something to escape every few words.
     Quoted,

@@ -27,17 +27,17 @@ use std::time::{Duration, Instant};
 const PROJECTS_MAX: usize = 1_000;
 /// The maximum number of tables that are cached.
 const TABLES_MAX: usize = 10_000;
-/// From this age on, a description is reloaded in the background while it is used.
+/// The age from which a cached table description is reloaded in the background while it is used.
 const REFRESH_AFTER: Duration = Duration::from_secs(2);
-/// From this age on, a request waits until the description is reloaded.
+/// The age from which a cached table description is reloaded before a request uses it.
 const STALE_AFTER: Duration = Duration::from_secs(4);
-/// From this age on, a description is not used even if reloading it fails.
+/// The age from which a cached table description is not used, even if reloading it fails.
 const KEPT_WHILE_FAILING: Duration = Duration::from_secs(5 * 60);
-/// The limit for loading a description.
+/// The time limit for loading the description of a table.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Connections for descriptions per project: while one waits for a locked table, the other serves the rest.
+/// The maximum number of connections per project that read descriptions: one may wait for a locked table.
 pub const CONNECTIONS_PER_PROJECT: usize = 2;
-/// There is one connection for descriptions per this many connections for statements (`pool_total`).
+/// The number of connections for statements (`pool_total`) per connection that reads table descriptions.
 const POOL_TOTAL_PER_CONNECTION: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -65,8 +65,8 @@ impl KeyRef<'_> {
     }
 }
 
-/// Why a description is loaded. Only requests with the same reason share a load: one that began before MariaDB refused
-/// a statement may have read an outdated schema.
+/// Why a table's description is loaded. Only requests with the same reason share a load: one that began before MariaDB
+/// refused a statement may have read an outdated schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Reason {
     /// No description is cached, or it is too old.
@@ -75,11 +75,11 @@ enum Reason {
     Refused,
 }
 
-/// The cache of table descriptions, by project.
+/// A cache of the descriptions of projects' tables and views.
 pub struct SchemaCache {
-    /// Connections for descriptions.
+    /// Connections that read table descriptions.
     pools: Pools,
-    /// Connections for callers' statements.
+    /// Connections that run callers' statements.
     statement_pools: Arc<Pools>,
     tables: Cache<Key, Arc<Entry>>,
     views: Cache<ProjectName, Arc<Views>>,
@@ -89,7 +89,6 @@ pub struct SchemaCache {
     versions: RwLock<HashMap<ProjectName, u64>>,
     table_loads: SingleFlight<(Key, u64, Reason), Arc<Found>>,
     view_loads: SingleFlight<(ProjectName, u64), Arc<Views>>,
-    /// The number of table descriptions loaded.
     loads: AtomicU64,
 }
 
@@ -102,7 +101,7 @@ impl std::fmt::Debug for SchemaCache {
 struct Entry {
     table: Arc<Table>,
     read_at: Instant,
-    /// When it was read, or when reloading it last failed.
+    /// When the description was read, or when reloading it last failed.
     checked_at: Instant,
     version: u64,
     refreshing: AtomicBool,
@@ -125,7 +124,7 @@ impl Views {
 }
 
 impl SchemaCache {
-    /// Creates an empty cache, with connections beside those of `statement_pools`.
+    /// Creates an empty cache. It opens connections in addition to those of `statement_pools`.
     #[must_use]
     pub fn new(statement_pools: Arc<Pools>) -> Self {
         let bounds = |settings: PoolSettings| PoolSettings {
@@ -176,13 +175,13 @@ impl SchemaCache {
     /// Reloads a table's description, after MariaDB refused a statement that was planned with the cached one.
     ///
     /// # Errors
-    /// As [`SchemaCache::table`].
+    /// The errors of [`SchemaCache::table`].
     pub async fn reload(self: &Arc<Self>, project: &ProjectName, path: &TablePath) -> Result<Arc<Table>, Problem> {
         let key = KeyRef { project, path }.to_owned();
         Box::pin(self.load(key, Reason::Refused)).await
     }
 
-    /// Registers a statement that may change the project's schema.
+    /// Returns a guard for a statement that may change the project's schema: dropping it expires the cached schema.
     #[must_use]
     pub fn change(self: &Arc<Self>, project: &ProjectName) -> SchemaChange {
         SchemaChange { catalog: Arc::clone(self), project: project.clone(), effect: SchemaEffect::Possible }
@@ -195,12 +194,12 @@ impl SchemaCache {
     }
 
     fn version(&self, project: &ProjectName) -> u64 {
-        // The map is whole at every step, so a poisoned lock still guards good data.
+        // The map is valid after every step, so a poisoned lock can be used.
         let versions = self.versions.read().unwrap_or_else(PoisonError::into_inner);
         versions.get(project).copied().unwrap_or_default()
     }
 
-    /// Expires everything that is cached of a project.
+    /// Expires the cached tables and views of a project.
     fn expire(&self, project: &ProjectName) {
         let mut versions = self.versions.write().unwrap_or_else(PoisonError::into_inner);
         *versions.entry(project.clone()).or_default() += 1;
@@ -237,7 +236,7 @@ impl SchemaCache {
         let views = Arc::new(Views { names: names.iter().map(|name| name.to_lowercase()).collect(), read_at, version });
         let known = self.views.get(&project);
         if known.is_some_and(|known| !views.names.is_subset(&known.names)) {
-            // In the meantime, statements ran as if these views did not exist.
+            // Until now, statements ran as if these views did not exist.
             self.statement_pools.distrust(&project);
         }
         self.views.insert(project, Arc::clone(&views));
@@ -253,8 +252,8 @@ impl SchemaCache {
         entry.version == self.version(project)
     }
 
-    /// Reloads a description. If that fails, the old one stays in use for up to [`KEPT_WHILE_FAILING`]; if the table is
-    /// gone or no longer visible, it is removed.
+    /// Reloads a description. If MariaDB fails, the old description stays in use for up to [`KEPT_WHILE_FAILING`].
+    /// After any other error, such as a missing table, the description is removed.
     async fn refresh(self: &Arc<Self>, key: Key, known: &Entry) -> Result<Arc<Table>, Problem> {
         let problem = match self.load(key.clone(), Reason::Missing).await {
             Err(problem) => problem,
@@ -282,7 +281,7 @@ impl SchemaCache {
         self.pools.lease(project, Access::Full).await
     }
 
-    /// Loads a description, or waits for the load of it in flight. The load continues if the caller leaves.
+    /// Loads a description, or awaits a load of it that is in flight. The load continues if the client disconnects.
     async fn load(self: &Arc<Self>, key: Key, reason: Reason) -> Result<Arc<Table>, Problem> {
         let version = self.version(&key.project);
         let catalog = Arc::clone(self);
@@ -317,7 +316,7 @@ impl SchemaCache {
                 };
                 let known = self.tables.get(&key).map(|known| known.table.traits());
                 if table.traits().stored_code && known.is_some_and(|known| !known.stored_code) {
-                    // In the meantime, statements ran as if the table had no stored code.
+                    // Until now, statements ran as if the table had no stored code.
                     self.statement_pools.distrust(&key.project);
                 }
                 self.tables.insert(key, Arc::new(entry));
@@ -330,8 +329,8 @@ impl SchemaCache {
     }
 }
 
-/// A statement that may change a project's schema. Dropping it (the statement has ended, failed, or was cancelled)
-/// expires what is cached of the project.
+/// A guard for a statement that may change a project's schema. Dropping it (after the statement's end, failure or
+/// cancellation) expires the project's cached tables and views.
 #[derive(Debug)]
 pub struct SchemaChange {
     catalog: Arc<SchemaCache>,
@@ -371,7 +370,8 @@ where
     }
 }
 
-/// Returns the maximum number of connections for descriptions of all projects, beside `pool_total` for statements.
+/// Returns the maximum number of connections of all projects that read table descriptions. They are in addition to the
+/// `pool_total` connections for statements.
 #[must_use]
 pub fn connections(pool_total: usize) -> usize {
     (pool_total / POOL_TOTAL_PER_CONNECTION).max(CONNECTIONS_PER_PROJECT)
@@ -416,7 +416,7 @@ mod tests {
         let catalog = catalog();
         let [one, other] = ["one", "other"].map(|name| ProjectName::parse(name).unwrap());
         let versions = || (catalog.version(&one), catalog.version(&other));
-        // Its statement ran, failed, or lost its caller: in each case it is dropped.
+        // The guard is dropped when its statement has run, failed or been cancelled.
         drop(catalog.change(&one));
         assert_eq!(versions(), (1, 0));
         catalog.change(&one).did_not_run();

@@ -12,8 +12,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The SQL condition for tables and views. Excludes sequences, and names for which an engine makes a table as soon as
-/// they are used (`seq_1_to_9`).
+/// The SQL condition for tables and views. Excludes sequences, and names such as `seq_1_to_9`, for which the SEQUENCE
+/// engine creates a table on use.
 macro_rules! is_table {
     () => {
         "TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'VIEW') AND COALESCE(ENGINE, '') <> 'SEQUENCE'"
@@ -47,17 +47,17 @@ const VIEWS: &str = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABL
 
 type ColumnRow = (String, String, String, String, Option<String>, String, String, bool, Option<String>, Option<String>);
 
-/// A table, or the names that exist instead.
+/// A table, or the existing names if there is no such table.
 #[derive(Debug)]
 pub(super) enum Found {
     Table(Arc<Table>),
-    /// No such table; the database has these.
+    /// The table does not exist; these are the tables of the database.
     OtherTables(Vec<String>),
-    /// No such database; the account sees these.
+    /// The database does not exist; these are the databases that the account sees.
     OtherDatabases(Vec<String>),
 }
 
-/// Reads a table's description.
+/// Reads the description of a table within `limit`.
 pub(super) async fn load(
     lease: &mut Lease,
     coverages: &CharsetCoverages,
@@ -80,13 +80,13 @@ pub(super) async fn load(
     }
 }
 
-/// Returns the databases that the account sees, without MariaDB's own.
+/// Returns the names of the databases that the account sees, without MariaDB's own.
 pub(super) async fn databases(lease: &mut Lease, limit: Duration) -> Result<Vec<String>, DbError> {
     let names = names(lease, DATABASES, limit).await?;
     Ok(names.into_iter().filter(|name| !is_system(name)).collect())
 }
 
-/// Returns the views that the account sees, in all of its databases.
+/// Returns the names of the views that the account sees, in all of its databases.
 pub(super) async fn views(lease: &mut Lease, limit: Duration) -> Result<Vec<String>, DbError> {
     names(lease, VIEWS, limit).await
 }
@@ -162,7 +162,7 @@ async fn missing(connection: &mut Connection, database: &DatabaseName) -> mysql_
     Ok(Found::OtherDatabases(databases.into_iter().filter(|name| !is_system(name)).collect()))
 }
 
-/// What indexes and constraints say about columns.
+/// The names of columns with keys and JSON checks, and the targets of foreign keys.
 struct Facts {
     primary: Vec<String>,
     unique: HashSet<String>,
@@ -227,11 +227,12 @@ fn column(row: ColumnRow, facts: &Facts, limited: &HashMap<String, Arc<CharsetCo
     })
 }
 
-/// Returns how many leading characters a long text is to be sorted by; `None` if MariaDB compares whole values. It
-/// compares only the first `max_sort_length` bytes of a value's sort key, 1,024 in our sessions.
+/// Returns the number of leading characters by which a long text is to be sorted; `None` if MariaDB compares whole
+/// values. MariaDB compares only the first `max_sort_length` bytes of a value's sort key: 1,024 in this program's
+/// sessions.
 fn sorted_chars(data_type: &str, type_text: &str, collation: &str) -> Option<u16> {
     const SORTED_BYTES: u16 = 1_024;
-    /// Less than what is sorted by: for what a longer text would not be compared any more.
+    /// The maximum number of leading characters to sort by, even if MariaDB would compare more.
     const BEGINNING_CHARS: u16 = 256;
     let bytes_a_char = match collation {
         "" => 1,

@@ -1,4 +1,4 @@
-//! Writes the driver's values in formats without an envelope: as CSV cells, and as JSON without line breaks.
+//! Writes the driver's values for the formats without an envelope: as CSV cells, and as JSON without line breaks.
 //!
 //! In CSV, NULL is an empty cell, a number has no quotes, and a JSON value or a geometry is its JSON text.
 
@@ -21,7 +21,7 @@ impl Decoder {
         }
     }
 
-    /// Appends a value's CSV cell.
+    /// Appends a value as a CSV cell.
     pub(super) fn write_csv(self, value: &Value, out: &mut Vec<u8>) {
         match (self, value) {
             (_, Value::NULL) => {}
@@ -29,7 +29,7 @@ impl Decoder {
             (Self::Geometry, value) => {
                 let mut json = Vec::new();
                 self.write(value, &mut json);
-                // Bytes that are no valid geometry.
+                // `null` stands for bytes that are no valid geometry.
                 if json != b"null" {
                     text(&json, out);
                 }
@@ -38,7 +38,7 @@ impl Decoder {
         }
     }
 
-    /// Appends a number, time or base64 text as in JSON but without quotes: it has nothing to escape.
+    /// Appends a number, time or base64 text, which need no escaping, as in JSON but without quotes.
     fn write_bare(self, value: &Value, out: &mut Vec<u8>) {
         let start = out.len();
         self.write(value, out);

@@ -14,7 +14,7 @@ use mysql_async::prelude::Queryable as _;
 use shared::envelope::write_object;
 use std::time::{Duration, Instant};
 
-/// The limit for a ROLLBACK; after it the connection is killed, and MariaDB rolls back by itself.
+/// The time limit for a ROLLBACK; after it the connection is killed, and MariaDB rolls back by itself.
 const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An open transaction. It ends by [`Transaction::commit`], [`Transaction::rollback`] or [`Transaction::end`]; dropping
@@ -25,7 +25,7 @@ pub struct Transaction<'a> {
     progress: &'a Progress,
     /// The deadline of the whole transaction.
     until: Instant,
-    /// Rows read or written, added to `progress` on commit.
+    /// The number of rows read or written, added to `progress` on commit.
     rows: u64,
     stage: Stage,
 }
@@ -33,15 +33,15 @@ pub struct Transaction<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Open,
-    /// Committed, rolled back, or ended with its connection.
+    /// The transaction was committed, rolled back, or ended with its connection.
     Ended,
 }
 
-/// The rows and bytes that the reads of a transaction may still return.
+/// The rows and bytes that reads of a transaction may still return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerBudget {
     pub rows: usize,
-    /// Bytes of JSON.
+    /// The number of bytes of JSON.
     pub bytes: usize,
 }
 
@@ -52,7 +52,7 @@ pub struct Rows {
     pub count: usize,
 }
 
-/// Runs a write: a single statement as it is, several in one transaction.
+/// Runs a write: a single statement by itself, several statements in one transaction.
 ///
 /// # Errors
 /// The error of MariaDB or the connection; nothing is written then, unless the connection broke.
@@ -97,7 +97,7 @@ async fn write_one(lease: &mut Lease, statement: Statement) -> Result<Written, D
 }
 
 impl<'a> Transaction<'a> {
-    /// Begins a transaction that may take `limit` at most, including all of its statements.
+    /// Begins a transaction that may take at most `limit`, including all of its statements.
     pub async fn begin(lease: &'a mut Lease, limit: Duration, progress: &'a Progress) -> Result<Self, DbError> {
         lease.begin();
         let mut transaction = Self { lease, progress, until: Instant::now() + limit, rows: 0, stage: Stage::Open };
@@ -124,8 +124,8 @@ impl<'a> Transaction<'a> {
         Ok(written)
     }
 
-    /// Runs a write of the program's own, whose rows are not counted. The project may have given its table triggers, so
-    /// the session is reset afterwards.
+    /// Runs a write of the program's own, whose rows are not counted. The project may have added triggers to the table,
+    /// so the session is reset afterwards.
     pub(super) async fn execute_internal(&mut self, statement: Statement) -> Result<Written, DbError> {
         self.lease.expect(SessionEffect::Anything);
         self.step(statement).await
@@ -138,7 +138,7 @@ impl<'a> Transaction<'a> {
         self.heed(started, written)
     }
 
-    /// Runs a read and returns its rows, which are subtracted from `budget`. After an error, the caller must roll back.
+    /// Runs a read, returns its rows, and subtracts them from `budget`. After an error, the caller must roll back.
     ///
     /// # Errors
     /// [`DbError::AnswerTooLarge`] if the rows exceed `budget`; errors of MariaDB or the connection.
@@ -157,8 +157,7 @@ impl<'a> Transaction<'a> {
         Ok(rows)
     }
 
-    /// Returns the first row of a statement of the program's own. Its table may be a view, so the session is reset
-    /// afterwards.
+    /// Returns the first row of the program's own query. Its table may be a view, so the session is reset afterwards.
     pub(super) async fn first(&mut self, statement: Statement) -> Result<Option<Row>, DbError> {
         self.lease.expect(SessionEffect::Anything);
         let (started, left) = (Instant::now(), self.left());
@@ -232,10 +231,10 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Commits after a success, rolls back after a failure.
+    /// Commits the transaction if `outcome` is a success, or rolls it back.
     ///
     /// # Errors
-    /// The outcome's error, or that of [`Transaction::commit`].
+    /// The error in `outcome`, or that of [`Transaction::commit`].
     pub async fn end<T, E: From<DbError>>(self, outcome: Result<T, E>) -> Result<T, E> {
         match outcome {
             Ok(value) => {
@@ -258,8 +257,8 @@ impl<'a> Transaction<'a> {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// Handles the outcome of a step: an error from MariaDB leaves the transaction open, for the caller to roll back; any
-    /// other error kills the connection, which ends the transaction.
+    /// Handles the outcome of a step: an error from MariaDB leaves the transaction open, for the caller to roll back;
+    /// any other error kills the connection, which ends the transaction.
     fn heed<T>(&mut self, started: Instant, outcome: Result<T, DbError>) -> Result<T, DbError> {
         self.progress.add_time(started);
         outcome.map_err(|error| match error {

@@ -21,7 +21,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The limit in bytes for the result sets of a CALL. They are buffered, since their number, which decides the shape of
+/// The maximum size in bytes of the result sets of a CALL, which are buffered: their number, which decides the shape of
 /// the response, is only known at the end.
 const RESULTS_HELD_MAX_BYTES: usize = 16 * 1024 * 1024;
 
@@ -34,15 +34,16 @@ pub struct UserSql {
     pub statement: Statement,
     /// The default schema; `None` for a session without one.
     pub schema: Option<DatabaseName>,
-    /// Its effects on the session and the schema. A statement that may return several result sets needs the envelope
-    /// format.
+    /// The statement's effects on the session and the schema. A statement that may return several result sets needs the
+    /// envelope format.
     pub effects: Effects,
-    /// Dropped before the last chunk is sent, or when the statement fails or is cancelled.
+    /// Expires the project's cached schema when dropped: before the last chunk is sent, or when the statement fails or
+    /// is cancelled. `None` if the statement can't change the schema.
     pub change: Option<SchemaChange>,
     pub format: Format,
 }
 
-/// Runs a statement for at most `limit` and streams the response.
+/// Runs a caller's statement for at most `limit` and streams the response.
 pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progress>) -> Chunks {
     let UserSql { statement, schema, effects, change, format } = call;
     let unbound = statement.params().is_empty();
@@ -116,7 +117,7 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progr
     })
 }
 
-/// Resets a dirty session once the statement has ended, whatever its outcome.
+/// Resets a dirty session after its statement has ended, whatever its outcome.
 async fn reset_after<T>(lease: &mut Lease, outcome: Result<T, DbError>) -> Result<T, DbError> {
     match outcome {
         Ok(value) => {
@@ -162,7 +163,7 @@ async fn prepare_session(lease: &mut Lease, schema: Option<DatabaseName>, effect
     Ok(())
 }
 
-/// Makes a database the default schema. [`DbError::NoDatabase`] if it does not exist or the account may not see it.
+/// Sets the default schema. Fails with [`DbError::NoDatabase`] if it does not exist or the account may not see it.
 async fn choose(connection: &mut Connection, name: DatabaseName) -> Result<(), DbError> {
     const DENIED: u16 = 1044;
     const UNKNOWN: u16 = 1049;
@@ -189,7 +190,7 @@ fn use_schema(name: &DatabaseName) -> String {
     format!("USE `{}`", name.as_str().replace('`', "``"))
 }
 
-/// Encodes `{affectedRows, insertId, warnings}`.
+/// Encodes the result of a statement without rows: `{affectedRows, insertId, warnings}`.
 fn done<P: Protocol>(result: &QueryResult<'_, '_, P>, format: Format) -> Vec<u8> {
     let keys = ColumnLabels::new(["affectedRows", "insertId", "warnings"]);
     let values = [
@@ -212,7 +213,8 @@ async fn unprepared(lease: &mut Lease, text: &str, progress: &Progress) -> Resul
     Ok(tail)
 }
 
-/// Encodes the results of a CALL or a compound statement: no rows, one list of rows, or a list of lists.
+/// Encodes the results of a CALL or a compound statement: its list of rows, a list of such lists if there are several,
+/// or the number of affected rows if there are none.
 async fn several<P: Protocol>(result: &mut QueryResult<'_, '_, P>, progress: &Progress) -> Result<Vec<u8>, DbError> {
     let mut encoder = Encoder::begin(Shape::Sets, CHUNK_BYTES);
     let outcome = loop {
@@ -241,7 +243,7 @@ async fn several<P: Protocol>(result: &mut QueryResult<'_, '_, P>, progress: &Pr
     Ok(if encoder.sets() == 0 { outcome } else { encoder.finish() })
 }
 
-/// Returns the keys of a row. A column name that occurred before becomes `name_2`, `name_3`, ….
+/// Returns the names of a result set's columns. A name that occurred before becomes `name_2`, `name_3`, ….
 fn unique_keys(columns: &[Column]) -> ColumnLabels {
     let mut taken: HashSet<String> = HashSet::with_capacity(columns.len());
     let mut names = Vec::with_capacity(columns.len());

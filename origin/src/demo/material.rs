@@ -9,7 +9,7 @@ const REMARKS: &str = include_str!("comments.txt");
 
 const SEASONS: [&str; 4] = ["spring", "summer", "autumn", "winter"];
 
-/// Text for the posts of one category.
+/// Words and sentences for the demo's posts of one category.
 #[derive(Default)]
 pub(super) struct Topic {
     pub(super) category: &'static str,
@@ -22,20 +22,20 @@ pub(super) struct Topic {
     closings: Vec<&'static str>,
 }
 
-/// The subject, place and season of one post and its comments.
+/// The subject, place and season that one demo post and its comments are about.
 pub(super) struct Scene {
     pub(super) subject: &'static str,
     pub(super) place: &'static str,
     season: &'static str,
 }
 
-/// Sentences for comments.
+/// Sentence patterns for the demo's comments: first comments, and answers to them.
 pub(super) struct Remarks {
     pub(super) first: Vec<&'static str>,
     pub(super) answers: Vec<&'static str>,
 }
 
-/// Returns all topics in the file's order.
+/// Returns the topics of the demo's posts in the order of their text file.
 pub(super) fn topics() -> Vec<Topic> {
     let mut topics: Vec<Topic> = Vec::new();
     for (mark, text) in marked_lines(TOPICS) {
@@ -59,7 +59,7 @@ pub(super) fn topics() -> Vec<Topic> {
     topics
 }
 
-/// Returns names with their countries.
+/// Returns the names of people with their countries.
 pub(super) fn people() -> Vec<(&'static str, &'static str)> {
     PEOPLE.lines().filter_map(|line| line.split_once('|')).collect()
 }
@@ -81,18 +81,18 @@ fn marked_lines(text: &'static str) -> impl Iterator<Item = (&'static str, &'sta
 }
 
 impl Topic {
-    /// Returns a random scene of this topic.
+    /// Returns a scene of this topic's random subject and place, and a random season.
     pub(super) fn scene(&self, dice: &mut Dice) -> Scene {
         Scene { subject: dice.pick(&self.subjects), place: dice.pick(&self.places), season: dice.pick(&SEASONS) }
     }
 
-    /// Returns a title of at most 200 characters.
+    /// Returns a random title, of at most 200 characters, about `scene`.
     pub(super) fn title(&self, scene: &Scene, dice: &mut Dice) -> String {
         let pattern = dice.pick(&self.titles);
         scene.fill(pattern, dice)
     }
 
-    /// Returns three to eight different sentences.
+    /// Returns the text of a post: three to eight different sentences about `scene`.
     pub(super) fn body(&self, scene: &Scene, dice: &mut Dice) -> String {
         let count = 1 + dice.below(6);
         let middles = dice.some_of(&self.middles, count);
@@ -103,7 +103,7 @@ impl Topic {
 }
 
 impl Scene {
-    /// Fills the pattern's placeholders and capitalises its first letter.
+    /// Replaces the placeholders of `pattern` by the scene's words and a number, and capitalises the first letter.
     pub(super) fn fill(&self, pattern: &str, dice: &mut Dice) -> String {
         let number = (3 + dice.below(57)).to_string();
         let text = pattern
@@ -124,19 +124,19 @@ impl Dice {
         Self(20_231_120)
     }
 
-    /// Returns a number below `n`.
+    /// Returns a pseudo-random number below `n`; 0 if `n` is 0.
     pub(super) fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // The low bits have short periods, so the high ones are used.
+        // The low bits of the generator have short periods, so the high bits are used.
         usize::try_from(self.0 >> 33).unwrap_or(0) % n.max(1)
     }
 
-    /// Returns an item of the list, which must not be empty.
+    /// Returns a pseudo-random item of `list`, which must not be empty.
     pub(super) fn pick<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len())]
     }
 
-    /// Returns `count` different items in the list's order.
+    /// Returns `count` pseudo-randomly chosen items in the order of `list`; all items if there are fewer.
     pub(super) fn some_of<T: Copy>(&mut self, list: &[T], count: usize) -> Vec<T> {
         let mut left = count.min(list.len());
         let mut chosen = Vec::with_capacity(left);

@@ -15,19 +15,19 @@ use super::{EdgePlan, environment, probe};
 use crate::config::Config;
 use crate::process::{self, LastSignal};
 
-/// Longest wait for the edge's first answer: the worker is built first if its sources changed.
+/// Maximum wait for the edge to answer after its start: the worker is built first if its sources changed.
 const START_LIMIT: Duration = Duration::from_secs(600);
 
-/// Longest wait for the guard, which itself needs less to end the edge.
+/// Maximum wait for the guard to end before it is killed. The guard needs at most half of it to end the edge.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// Lines of the log that an error quotes.
+/// Number of last lines of the edge's log that an error quotes.
 const LOG_TAIL_LINES: usize = 12;
 
-/// Does what `wrangler dev` does, without its proxy and debugger, for reasons given there.
+/// Script that runs the edge as `wrangler dev` does, but without its proxy and debugger; the script gives the reasons.
 const RUNNER: &str = "tools/edge-dev.mjs";
 
-/// Exists if wrangler is installed.
+/// A file that exists only if wrangler is installed.
 const WRANGLER: &str = "node_modules/wrangler/package.json";
 
 #[derive(Debug, thiserror::Error)]
@@ -36,21 +36,21 @@ pub enum EdgeError {
     NoConfiguration(PathBuf),
     #[error("wrangler is not installed in {0}")]
     NoWrangler(PathBuf),
-    /// A program couldn't be started, or a file not be opened.
+    /// The guard couldn't be started, or the log couldn't be opened.
     #[error("the edge couldn't be started: {0}")]
     Start(#[source] io::Error),
     #[error("the edge ended; the last lines of {log}:\n{tail}", log = log.display())]
     Ended {
         log: PathBuf,
-        /// The last lines of the log.
+        /// The last lines of the edge's log.
         tail: String,
     },
-    /// The edge doesn't answer in time.
+    /// The edge doesn't answer within ten minutes.
     #[error("the edge doesn't answer on {address}; the last lines of {log}:\n{tail}", log = log.display())]
     Silent {
         address: SocketAddr,
         log: PathBuf,
-        /// The last lines of the log.
+        /// The last lines of the edge's log.
         tail: String,
     },
 }
@@ -76,7 +76,7 @@ pub(super) struct Edge {
     log: PathBuf,
 }
 
-/// Checks that the files that the edge needs exist.
+/// Checks that the files exist that the edge needs in the directory `root`.
 pub(super) fn check(root: &Path) -> Result<(), EdgeError> {
     if !root.join("wrangler.toml").is_file() {
         return Err(EdgeError::NoConfiguration(root.to_owned()));
@@ -88,7 +88,7 @@ pub(super) fn check(root: &Path) -> Result<(), EdgeError> {
 }
 
 impl Edge {
-    /// Starts the guard, without waiting for the edge to answer.
+    /// Starts the guard and with it the edge, without waiting for an answer.
     pub(super) async fn start(config: &Config, plan: &EdgePlan) -> Result<Self, EdgeError> {
         let log = config.data_dir.join("edge.log");
         let output = log_file(&log).map_err(EdgeError::Start)?;
@@ -106,7 +106,7 @@ impl Edge {
             .arg(config.data_dir.join("wrangler"))
             .envs(variables(&config.data_dir))
             .current_dir(&plan.root)
-            // The guard ends the edge when this process closes the pipe, or ends.
+            // The guard ends the edge when this process closes the pipe or ends.
             .stdin(Stdio::piped())
             .stdout(output)
             .stderr(errors);
@@ -115,9 +115,9 @@ impl Edge {
         Ok(Self { guard, listen: plan.listen, log })
     }
 
-    /// Calls `ready` once the edge answers. Returns only with an error: the edge ended, or doesn't answer in time.
+    /// Calls `ready` once the edge answers. Returns only with an error: the edge ended, or didn't answer in time.
     pub(super) async fn run(&mut self, ready: impl FnOnce()) -> Result<(), EdgeError> {
-        // `wait` would close the pipe, and so end the guard.
+        // Kept open: `wait` would close the pipe, which ends the guard.
         let held = self.guard.stdin.take();
         let answering = probe::answers_within(self.listen, START_LIMIT);
         tokio::select! {
@@ -127,7 +127,7 @@ impl Edge {
             _ = self.guard.wait() => return Err(self.ended()),
         }
         ready();
-        // The log says more than the exit status.
+        // The error quotes the log, which says more than the exit status.
         let _ = self.guard.wait().await;
         drop(held);
         Err(self.ended())
@@ -142,8 +142,8 @@ impl Edge {
     }
 }
 
-/// Keeps wrangler from sending metrics and asking questions, and keeps its files in the data directory, so that two
-/// edges can run side by side.
+/// Returns environment variables for wrangler: no metrics, no questions, and its files in the data directory, so that
+/// two edges can run side by side.
 fn variables(data_dir: &Path) -> [(&'static str, std::ffi::OsString); 5] {
     let registry = data_dir.join("wrangler/registry").into_os_string();
     let logs = data_dir.join("wrangler/logs").into_os_string();

@@ -9,10 +9,10 @@ use crate::config::Config;
 use crate::files::replace_private;
 use crate::system::edge_secret::EdgeSecret;
 
-/// How much longer than `query_timeout` the edge waits for the origin, which then answers by itself.
+/// How much longer than `query_timeout` the edge waits, so that the origin can answer at its own timeout.
 const EDGE_EXTRA_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The keys of an earlier start.
+/// The keys that an earlier `selkie dev` wrote to `dev.env`; `None` for a missing one.
 #[derive(Debug, Default)]
 pub(super) struct Environment {
     pub(super) full_key: Option<String>,
@@ -20,7 +20,7 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    /// Reads the keys in `dev.env`; `None` for each that can't be read.
+    /// Reads the two keys in `dev.env`; a key that can't be read is `None`.
     pub(super) fn read(data_dir: &Path) -> Self {
         let text = std::fs::read_to_string(path(data_dir)).unwrap_or_default();
         Self { full_key: value(&text, "SELKIE_FULL_KEY"), read_key: value(&text, "SELKIE_READ_KEY") }
@@ -37,12 +37,12 @@ pub(super) fn path(data_dir: &Path) -> PathBuf {
     data_dir.join("dev.env")
 }
 
-/// Returns the path of the worker's variables, in wrangler's format.
+/// Returns the path of `dev.vars`, the worker's variables in wrangler's format.
 pub(super) fn vars_path(data_dir: &Path) -> PathBuf {
     data_dir.join("dev.vars")
 }
 
-/// Writes both files. The values need no escaping for a shell or for wrangler.
+/// Writes `dev.env` and `dev.vars`. The values need no escaping for a shell or for wrangler.
 pub(super) fn write(config: &Config, running: &Running, jwks: &str, secret: &EdgeSecret) -> Result<(), DevError> {
     let timeout = (config.query_timeout + EDGE_EXTRA_TIMEOUT).as_millis();
     let vars = [

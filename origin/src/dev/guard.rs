@@ -1,5 +1,5 @@
-//! A process between `selkie dev` and a program with child processes of its own (Miniflare starts workerd). Ends them
-//! all when `selkie dev` ends for any reason, which the kernel signals by closing the pipe to its standard input.
+//! A process between `selkie dev` and a program with child processes of its own (Miniflare starts workerd). It ends
+//! them all when `selkie dev` ends for any reason, which closes the pipe to the guard's standard input.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -17,16 +17,16 @@ use tokio::time::{Instant, sleep};
 use crate::process::{self, LastSignal};
 use crate::signal;
 
-/// How long the processes may take to end after SIGTERM, before SIGKILL.
+/// How long the guarded processes may take to end after SIGTERM, before they get SIGKILL.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Runs `program` in its own process group until it ends, standard input is closed, or a stop signal comes; then ends
-/// every process of the group. Returns the program's status, or `None` if it was stopped.
+/// every process of the group. Returns the program's status; `None` if the guard ended it.
 ///
 /// # Errors
-/// The program can't be started.
+/// The program can't be started, or signal handlers can't be installed.
 pub async fn guard(program: &Path, arguments: &[OsString]) -> io::Result<Option<ExitStatus>> {
     // Makes orphaned descendants children of this process, so that it can wait for them.
     set_child_subreaper(Some(getpid()))?;
@@ -50,17 +50,17 @@ async fn closed_input() {
     let (sender, closed) = oneshot::channel::<()>();
     std::thread::spawn(move || {
         let mut spare = [0_u8; 64];
-        // An error counts as the end.
+        // A read error counts as the end of standard input.
         while matches!(io::stdin().read(&mut spare), Ok(1..)) {}
         drop(sender);
     });
-    // Nothing is sent: the thread's end closes the channel.
+    // The thread sends nothing: dropping `sender` closes the channel.
     let _ = closed.await;
 }
 
 async fn end(group: Pid, child: &mut Child) {
     let deadline = Instant::now() + END_LIMIT;
-    // A failure means that the group has no process left.
+    // An error means that the group has no process left, which the loop detects.
     let _ = kill_process_group(group, Signal::TERM);
     loop {
         let _ = child.try_wait();

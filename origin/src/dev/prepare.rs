@@ -1,4 +1,4 @@
-//! Creates the project, its demo database and two keys at the first start; later starts reuse them.
+//! Creates the demo database and two keys at the first start of `selkie dev`; later starts reuse them.
 
 use shared::ident::{DatabaseName, ProjectName};
 use shared::key::{Access, KeySet, verify};
@@ -20,20 +20,20 @@ pub(super) struct Prepared {
     pub(super) database: DatabaseName,
     pub(super) full_key: String,
     pub(super) read_key: String,
-    /// The public keys for the edge, as a JWK set.
+    /// The public signing keys, as a JWK set for the edge.
     pub(super) jwks: String,
 }
 
 /// Whether programs other than Selkie may use the MariaDB server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Server {
-    /// Nobody: a database with the demo's name is the demo.
+    /// Only Selkie uses the server: an existing database with the demo's name is an incomplete demo.
     Private,
-    /// Others, who may have a database with the demo's name.
+    /// Other programs may use the server and have a database with the demo's name.
     Named,
 }
 
-/// Creates what is missing.
+/// Creates what is missing of the project, the demo and the two keys. Reuses valid keys in `remembered`.
 ///
 /// # Errors
 /// MariaDB failed or denies a right.
@@ -62,7 +62,8 @@ pub(super) async fn prepare(
     })
 }
 
-/// Fills the demo database before the project adopts it, so that an interrupted start is noticed by the next.
+/// Creates and fills the demo database, and only then has the project adopt it: after an interrupted start, the next
+/// one sees that the demo is incomplete.
 async fn demo(system: &System, server: Server, project: &ProjectName, name: &DatabaseName) -> Result<(), SystemError> {
     let owned = system.projects.databases(Some(project)).await?;
     let whole = |presence| presence == Presence::Present;

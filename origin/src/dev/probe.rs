@@ -8,14 +8,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Longest wait for one answer.
+/// Maximum wait for the answer to one request.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 const GOOD: &[u8] = b"HTTP/1.1 200";
 
-/// Polls `/healthz` until it answers 200. Returns `false` if `limit` passes before.
+/// Requests `/healthz` repeatedly until the server answers 200. Returns `false` if it doesn't within `limit`.
 pub(super) async fn answers_within(address: SocketAddr, limit: Duration) -> bool {
     let deadline = Instant::now() + limit;
     loop {
@@ -39,7 +39,7 @@ async fn ask(address: SocketAddr) -> io::Result<bool> {
     Ok(head == GOOD)
 }
 
-/// Returns the URL of a server listening on `address`, for callers on this machine.
+/// Returns the URL by which callers on this machine reach a server that listens on `address`.
 pub(super) fn url(address: SocketAddr) -> String {
     format!("http://{}", callable(address))
 }

@@ -1,4 +1,4 @@
-//! What `selkie dev` prints once everything runs: addresses, keys, and calls to paste.
+//! The text that `selkie dev` prints once all services answer: addresses, keys, and example calls.
 
 use serde_json::json;
 
@@ -24,7 +24,7 @@ pub fn welcome(running: &Running) -> String {
     text
 }
 
-/// Returns five shell commands, each with its purpose.
+/// Returns five example shell commands, each with its purpose before it.
 fn calls(running: &Running) -> [(&'static str, String); 5] {
     let base_url = running.edge_url.as_ref().unwrap_or(&running.origin_url);
     let database = &running.database;

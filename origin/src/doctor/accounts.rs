@@ -1,4 +1,4 @@
-//! Checks of MariaDB's accounts: those of each project can log in and have exactly their rights, and there are neither
+//! Checks MariaDB's accounts: those of each project can log in and have exactly their rights, and there are neither
 //! anonymous accounts nor rights of everybody.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use crate::system::projects::{excess, lack, spellings};
 
 const CHECK: &str = "grants";
 
-/// Checks the accounts of all projects.
+/// Checks the MariaDB accounts of all projects.
 pub(super) async fn check(system: &System) -> Vec<Finding> {
     match examine(system).await {
         Ok(findings) => findings,
@@ -49,15 +49,15 @@ async fn examine(system: &System) -> Result<Vec<Finding>, AdminError> {
             findings.push(judge(system, &row.name, access, &databases, check));
         }
     }
-    // First, since the shadowed accounts can't be checked before.
+    // Listed first, because the shadowed accounts can only be checked once this is fixed.
     findings.splice(0..0, shadowed.iter().map(|(host, names)| shadow(host, names)));
     findings.extend(left_over(system, projects.iter().map(|row| &row.name)).await?);
     Ok(findings)
 }
 
-/// Returns the host of the anonymous account that shadows a refused log-in; `None` if none does. MariaDB matches the
-/// most specific host first and the user name second: an anonymous account at that host wins over a named one at any
-/// host.
+/// Returns the host of the anonymous account because of which MariaDB refused a log-in; `None` if the log-in succeeded
+/// or no such account exists. MariaDB prefers the most specific host: an anonymous account at that host wins over a
+/// named account at any host.
 fn shadowing<'a>(check: &LoginCheck, nameless: &'a [String]) -> Option<&'a str> {
     let LoginCheck::Refused(message) = check else {
         return None;
@@ -112,7 +112,7 @@ fn judge(
     Finding::wrong(CHECK, format!("{name}: {}", faults.join("; ")), mend(system, project))
 }
 
-/// Returns the rights that a ready-made account lacks on recorded databases, whose names may be escaped or not.
+/// Returns the rights that a ready-made account lacks on its project's databases, whether escaped in grants or not.
 fn missing(state: &AccountState, wanted: &DatabaseRights, databases: &[DatabaseRow]) -> Vec<String> {
     let spelled = |row: &DatabaseRow| {
         let plain = row.name.as_str();
@@ -132,7 +132,7 @@ fn mend(system: &System, project: &ProjectName) -> String {
     }
 }
 
-/// Finds accounts with Selkie's names that belong to no existing project.
+/// Finds MariaDB accounts that are named like Selkie's but belong to no existing project.
 async fn left_over(system: &System, projects: impl Iterator<Item = &ProjectName>) -> Result<Vec<Finding>, AdminError> {
     let known: BTreeSet<String> = projects
         .flat_map(|project| [Access::Full, Access::Read].map(|access| system.projects.account(project, access).user))
@@ -151,7 +151,7 @@ async fn left_over(system: &System, projects: impl Iterator<Item = &ProjectName>
         .collect())
 }
 
-/// Finds anonymous accounts and rights of everybody, such as those on the test schema that a fresh MariaDB may have.
+/// Finds anonymous accounts and rights of everybody, such as those on the schema `test` of a fresh MariaDB.
 pub(super) async fn unexpected_grants(system: &System) -> Vec<Finding> {
     match system.admin.strange_grants().await {
         Err(error) => vec![Finding::fault(CHECK, &error)],

@@ -1,4 +1,4 @@
-//! Checks of this machine: directory, secret file, clock.
+//! Checks of this machine: data directory, secret file, clock.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::Finding;
 
-/// Returns seconds since 1970, with fractions.
+/// Returns the machine's time in seconds since 1970, with fractions.
 pub(super) fn clock() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |age| age.as_secs_f64())
 }
@@ -28,12 +28,12 @@ pub(super) fn data_dir(path: &Path) -> Finding {
 fn write_probe(path: &Path) -> io::Result<()> {
     let probe = path.join(format!(".doctor-{}", std::process::id()));
     let written = std::fs::OpenOptions::new().write(true).create_new(true).open(&probe).map(drop);
-    // The file is empty: it does no harm if it stays.
+    // An error is ignored: the file is empty and does no harm.
     let _ = std::fs::remove_file(&probe);
     written
 }
 
-/// Checks that only its owner can read the secret.
+/// Checks that only its owner can read the installation's secret file.
 pub(super) fn secret_file(path: &Path) -> Finding {
     let check = "secret";
     match std::fs::metadata(path) {

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// The maximum length of a Unix socket's path: `sun_path` has 108 bytes with its NUL.
+/// Maximum bytes of a Unix socket's path: `sun_path` has 108 bytes with its NUL.
 const SOCKET_PATH_MAX_BYTES: usize = 107;
 
 const DIGEST_BYTES: usize = 8;
@@ -41,13 +41,13 @@ impl Layout {
         self.root.join("data")
     }
 
-    /// A new data directory is created here, and then renamed to [`Self::data`].
+    /// Returns the path at which a new data directory is created before it is renamed to [`Self::data`].
     pub(super) fn staged_data(&self) -> PathBuf {
         self.root.join("data.new")
     }
 
-    /// MariaDB's own temporary directory: a starting server removes all temporary tables in it, even those of another
-    /// running server.
+    /// Returns MariaDB's own temporary directory: a starting server removes all temporary tables in it, even those of
+    /// another running server.
     pub(super) fn temporary(&self) -> PathBuf {
         self.root.join("tmp")
     }
@@ -68,12 +68,12 @@ impl Layout {
         self.root.join("mariadbd.log.1")
     }
 
-    /// SQL that MariaDB runs at each start. The file is removed after the start.
+    /// Returns the path of the SQL that MariaDB runs at each start. The file is removed after the start.
     pub(super) fn init_file(&self) -> PathBuf {
         self.root.join("admin.sql")
     }
 
-    /// Returns the argument that identifies this MariaDB's process.
+    /// Returns the argument of `mariadbd` by which this data directory's process is recognised.
     pub(super) fn data_argument(&self) -> OsString {
         let mut argument = OsString::from("--datadir=");
         argument.push(self.data());

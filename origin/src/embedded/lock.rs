@@ -1,5 +1,5 @@
 //! The lock of a data directory: one process at a time runs its private MariaDB. The kernel releases the lock when the
-//! holder ends, even by a crash.
+//! process ends, even by a crash.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, Write};
@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Runs MariaDB itself, as long as the process lives; others may attach.
+    /// Runs MariaDB for as long as the process lives; commands may attach to it.
     Service,
-    /// Attaches to a service's MariaDB, or runs one until the command is done.
+    /// Attaches to a service's MariaDB, or runs MariaDB until the command ends.
     Command,
 }
 
-/// The content of the lock file, which names its holder.
+/// Content of the lock file: the process that has the lock.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Holder {
     pub(super) pid: u32,
@@ -27,7 +27,7 @@ pub(super) struct Holder {
     pub(super) socket: PathBuf,
 }
 
-/// The lock. Dropping it releases it.
+/// The lock of a data directory, released on drop.
 #[derive(Debug)]
 pub(super) struct OwnerLock {
     _file: File,
@@ -36,11 +36,11 @@ pub(super) struct OwnerLock {
 #[derive(Debug)]
 pub(super) enum Claim {
     Mine(OwnerLock),
-    /// Another process has the lock. `None` until that process has written the file.
+    /// Another process has the lock. The holder is `None` until that process has written the lock file.
     Held(Option<Holder>),
 }
 
-/// Tries to take the lock, without waiting.
+/// Tries to take the lock file at `path`, without waiting, and writes this process, `role` and `socket` to it.
 pub(super) fn claim(path: &Path, role: Role, socket: &Path) -> io::Result<Claim> {
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {

@@ -22,30 +22,30 @@ use crate::process::{self, LastSignal};
 
 const INSTALL_LIMIT: Duration = Duration::from_secs(120);
 
-/// The limit for a start, which replays the log after a crash.
+/// Maximum time for MariaDB to start, which replays its log after a crash.
 pub(super) const START_LIMIT: Duration = Duration::from_secs(120);
 
-/// The limit for a stop, which writes pages to disk, before MariaDB is killed.
+/// Maximum time for MariaDB to stop, which writes pages to disk, before it is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long the MariaDB of a killed process may take to stop.
+/// Maximum time for a leftover MariaDB, whose Selkie process was killed, to stop before it is killed too.
 const LEFTOVER_LIMIT: Duration = Duration::from_secs(10);
 
 const GREETING_LIMIT: Duration = Duration::from_secs(1);
 
-/// The interval between two checks whether MariaDB answers.
+/// Interval of checks whether MariaDB answers or has ended.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The size in bytes from which the log is renamed at the next start. Two generations are kept.
+/// Size from which MariaDB's log is renamed at the next start. One older log is kept.
 const LOG_MAX_BYTES: u64 = 10 * 1024 * 1024;
 
-/// The number of last bytes of the log that are searched for an error.
+/// Number of last bytes of MariaDB's log that are searched for an error.
 const LOG_TAIL_BYTES: usize = 8 * 1024;
 
-/// The init file: creates the administrator, and deletes accounts without a name.
+/// SQL that MariaDB runs at its start: creates the administrator, and deletes anonymous accounts.
 const ADMIN_STATEMENTS: &str = include_str!("admin.sql");
 
-/// A private MariaDB that can be started repeatedly.
+/// Paths and settings of a private MariaDB, which can be started repeatedly.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) layout: Layout,
@@ -54,7 +54,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Creates the data directory, if there is none, under a temporary name until it is complete.
+    /// Creates MariaDB's data directory if it doesn't exist, under a temporary name until it is complete.
     pub(super) async fn install(&self) -> Result<(), EmbeddedError> {
         if self.layout.data().is_dir() {
             return Ok(());
@@ -86,19 +86,19 @@ impl Server {
         std::fs::rename(&staged, &data).map_err(EmbeddedError::files(&data))
     }
 
-    /// Starts MariaDB and waits until it answers.
+    /// Starts MariaDB and waits until it answers. Stops a MariaDB that a killed process left running before.
     pub(super) async fn start(&self) -> Result<Child, EmbeddedError> {
         self.end_leftover().await;
         self.prepare().map_err(EmbeddedError::files(self.layout.root()))?;
         let command = self.command()?;
         let mut child = process::spawn(command).await.map_err(EmbeddedError::Spawn)?;
         let answered = self.wait_until_it_answers(&mut child).await;
-        // The file contains a password, and MariaDB has read it or has failed.
+        // The init file contains a password. MariaDB has read it or has failed.
         let _ = remove_file(&self.layout.init_file());
         match answered {
             Ok(()) => Ok(child),
             Err(error) => {
-                // SIGKILL, for the reason in `command`. An error means that the process has ended already.
+                // SIGKILL, for the reason given in `command`. An error means that the process has already ended.
                 let _ = child.kill().await;
                 Err(error)
             }
@@ -125,7 +125,7 @@ impl Server {
         create_private(&path, &ADMIN_STATEMENTS.replace("{password}", password))
     }
 
-    /// Makes the command with all settings. The machine's own MariaDB configuration is not read.
+    /// Returns the command that runs MariaDB with all settings, without reading the machine's MariaDB configuration.
     fn command(&self) -> Result<Command, EmbeddedError> {
         let layout = &self.layout;
         let log = OpenOptions::new()
@@ -134,8 +134,7 @@ impl Server {
             .mode(0o600)
             .open(layout.log())
             .map_err(EmbeddedError::files(&layout.log()))?;
-        // MariaDB hangs after a SIGTERM during its start. SIGKILL only costs a replay of InnoDB's log at the next
-        // start.
+        // MariaDB hangs after a SIGTERM during its start. SIGKILL only costs a replay of InnoDB's log.
         let mut command = process::tied(&find(&["mariadbd", "mysqld"])?, LastSignal::Kill);
         command
             .arg("--no-defaults")
@@ -150,7 +149,7 @@ impl Server {
             .args(as_root())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            // What MariaDB writes before it opens its log.
+            // Output of MariaDB before it opens its own log.
             .stderr(log);
         Ok(command)
     }
@@ -171,7 +170,7 @@ impl Server {
         Ok(())
     }
 
-    /// Stops a MariaDB that a killed process has left running.
+    /// Stops a MariaDB that a killed Selkie process has left running in the data directory.
     async fn end_leftover(&self) {
         let argument = self.layout.data_argument();
         let left = std::fs::read_to_string(self.layout.pid())
@@ -191,33 +190,33 @@ impl Server {
     }
 }
 
-/// Small, quick to start, durable. Other settings have MariaDB's defaults.
+/// MariaDB's options for a small memory footprint, a quick start and durable commits.
 const SETTINGS: [&str; 21] = [
-    // Only the socket, and accounts by name.
+    // No TCP, and accounts are matched by name only.
     "--skip-networking",
     "--skip-name-resolve",
-    // What clients see.
+    // Properties that clients depend on.
     "--character-set-server=utf8mb4",
     "--collation-server=utf8mb4_unicode_ci",
     "--default-time-zone=+00:00",
     "--max-allowed-packet=64M",
-    // There is a pool for each account, and many projects; an idle connection costs little.
+    // Each account has its own connection pool, and an idle connection costs little.
     "--max-connections=1000",
-    // Each connection keeps some prepared statements. With the default of 16,382, one project could use up all of them.
+    // Each connection caches prepared statements. With the default of 16,382, one project could use up all of them.
     "--max-prepared-stmt-count=1048576",
-    // There are no replicas.
+    // There are no replicas, which would need the binary log.
     "--skip-log-bin",
-    // It would cost 10 % of the throughput and 100 MB.
+    // The performance schema would cost 10 % of the throughput and 100 MB of memory.
     "--performance-schema=OFF",
-    // Written completely at the first start, so half of the default; enough for some minutes of inserts.
+    // Half of the default size, since the whole file is written at the first start. Holds some minutes of inserts.
     "--innodb-log-file-size=48M",
-    // Only system tables and temporary tables use these two engines.
+    // Only system tables and temporary tables use MyISAM and Aria, to which these caches belong.
     "--key-buffer-size=8M",
     "--aria-pagecache-buffer-size=32M",
     // No statement may read or write files outside the data directory.
     "--local-infile=OFF",
     "--skip-symbolic-links",
-    // Disconnects of clients are not logged.
+    // Only errors and warnings are logged, without disconnects of clients.
     "--log-warnings=1",
     "--skip-slow-query-log",
     "--skip-general-log",
@@ -226,7 +225,7 @@ const SETTINGS: [&str; 21] = [
     "--skip-slave-start",
 ];
 
-/// Returns whether a server with MariaDB's greeting listens at `socket`.
+/// Returns whether a server listens at `socket` and sends MariaDB's greeting.
 pub(super) async fn answers(socket: &Path) -> bool {
     let greeting = async {
         let mut stream = UnixStream::connect(socket).await?;
@@ -234,12 +233,12 @@ pub(super) async fn answers(socket: &Path) -> bool {
         stream.read_exact(&mut head).await?;
         io::Result::Ok(head)
     };
-    /// The protocol's version, after three bytes of length and a sequence number.
+    /// Version of MariaDB's protocol: byte 5 of the greeting, after the length (3 bytes) and a sequence number.
     const PROTOCOL: u8 = 10;
     timeout(GREETING_LIMIT, greeting).await.is_ok_and(|greeting| greeting.is_ok_and(|head| head[4] == PROTOCOL))
 }
 
-/// Stops MariaDB with SIGTERM, and kills it after [`STOP_LIMIT`].
+/// Stops MariaDB with SIGTERM, and kills it with SIGKILL after [`STOP_LIMIT`].
 pub(super) async fn stop(child: &mut Child) {
     process::stop(child, STOP_LIMIT).await;
 }
@@ -249,7 +248,7 @@ fn find(names: &[&'static str]) -> Result<PathBuf, EmbeddedError> {
     process::find_program(names).ok_or(EmbeddedError::NotInstalled(missing))
 }
 
-/// MariaDB refuses to run as root without this argument.
+/// Returns the argument without which MariaDB refuses to run as root; `None` for other users.
 fn as_root() -> Option<&'static str> {
     geteuid().is_root().then_some("--user=root")
 }
@@ -261,14 +260,14 @@ fn path_argument(name: &str, path: &Path) -> std::ffi::OsString {
     argument
 }
 
-/// Fails if another user owns the directory, which is possible in `/tmp`: that user would receive our passwords.
+/// Fails if another user owns the socket's directory, which is possible in `/tmp`: that user would get our passwords.
 fn check_owner(directory: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     let owner = std::fs::symlink_metadata(directory)?.uid();
     if owner == geteuid().as_raw() { Ok(()) } else { Err(io::Error::other("it belongs to another user")) }
 }
 
-/// Returns the last error in the log, ignoring "Aborting", which MariaDB writes after it.
+/// Returns the last error in MariaDB's log, except for "Aborting", which MariaDB writes after an error.
 fn reason(log: &[u8]) -> String {
     let tail = &log[log.len().saturating_sub(LOG_TAIL_BYTES)..];
     let text = String::from_utf8_lossy(tail);

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use super::*;
 use crate::config::Sources;
 
-/// The limit for each wait of a test.
+/// Maximum time of each wait in these tests.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Fixture {
@@ -54,7 +54,7 @@ async fn becomes(receiver: &mut channel::Receiver<Health>, expected: Health) {
     tokio::time::timeout(PATIENCE, wait).await.unwrap().unwrap();
 }
 
-/// Runs a statement as the administrator, with MariaDB's own client.
+/// Runs an SQL statement as the administrator, with MariaDB's own client, and returns its output.
 fn run(embedded: &Embedded, statement: &str) -> String {
     use secrecy::ExposeSecret;
     let output = std::process::Command::new("mariadb")

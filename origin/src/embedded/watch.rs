@@ -1,4 +1,4 @@
-//! Restarts the private MariaDB when it dies, until it is to be stopped.
+//! Restarts the private MariaDB when its process ends, until it is to be stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use tokio_util::sync::CancellationToken;
 
 use super::server::{self, Server};
 
-/// The wait before the first restart, doubled for each further one.
+/// Wait before the first restart of MariaDB; doubled for each further restart.
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
-/// After running this long, the next wait is [`BACKOFF_FIRST`] again.
+/// If MariaDB has run for longer than this time, the wait before the next restart is [`BACKOFF_FIRST`] again.
 const BACKOFF_RESET_AFTER: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
     Up,
-    /// MariaDB died and is being restarted.
+    /// MariaDB's process has ended and is being restarted.
     Down,
 }
 
-/// Restarts MariaDB whenever `child` dies, until `stop` is cancelled; then stops it.
+/// Restarts MariaDB whenever its process `child` ends, and reports its health; stops it when `stop` is cancelled.
 pub(super) async fn watch(
     server: Arc<Server>,
     mut child: Child,
@@ -48,7 +48,7 @@ pub(super) async fn watch(
         let restarted = restart(&server, &mut backoff);
         child = tokio::select! {
             child = restarted => child,
-            // A starting server is killed when its handle is dropped; InnoDB's log makes that harmless.
+            // Dropping the handle of a starting server kills it, which InnoDB's log makes harmless.
             () = stop.cancelled() => return,
         };
         health.send_replace(Health::Up);

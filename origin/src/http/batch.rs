@@ -21,8 +21,8 @@ use shared::operation::RecordOperation;
 use shared::operation::batch::Batch;
 use std::sync::Arc;
 
-/// Runs a batch. Retries the whole batch once if the cached schema was stale or MariaDB rolled back because of a
-/// deadlock.
+/// Runs all operations of a batch in one transaction. Retries the whole batch once if the cached schema was stale or
+/// MariaDB rolled back because of a deadlock.
 pub(super) async fn run(
     app: &Arc<App>,
     principal: &Principal,
@@ -43,8 +43,8 @@ pub(super) async fn run(
     Ok(respond::payload(&payload))
 }
 
-/// The failure of an attempt, and the index of the operation that failed; `None` if no single operation did, as in a
-/// failed commit.
+/// The failure of an attempt to run a batch. `at` is the index of the operation that failed; `None` if no single
+/// operation did, as in a failed commit.
 struct Fault {
     at: Option<usize>,
     failure: Failure,
@@ -81,14 +81,14 @@ struct Attempt<'a> {
     app: &'a Arc<App>,
     principal: &'a Principal,
     batch: &'a Batch,
-    /// The tables of each operation, by its index.
+    /// The tables that each operation uses, by the index of the operation.
     tables: Vec<Tables>,
     record: &'a RequestRecord,
 }
 
 impl Attempt<'_> {
-    /// Loads the tables of all operations. Checks that writes can be rolled back and that references name an insert
-    /// that returns an id.
+    /// Loads the tables of all operations. Checks that writes can be rolled back and that referenced inserts return
+    /// ids.
     async fn load(&mut self) -> Result<(), Problem> {
         for (at, step) in self.batch.steps().iter().enumerate() {
             let tables = self.tables_of(at, Schema::Cached).await?;
@@ -102,7 +102,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Reloads the schema of the failed operation's tables.
+    /// Reloads the tables of the failed operation; returns `fault` as a problem if no single operation failed.
     async fn reload(&mut self, fault: Fault) -> Result<(), Problem> {
         let Some(at) = fault.at else {
             return Err(fault.into_problem(self.batch));
@@ -129,7 +129,7 @@ impl Attempt<'_> {
         transaction.end(outcome).await
     }
 
-    /// Runs the operations in order and returns the JSON list of their payloads.
+    /// Runs the operations in order and returns the JSON array of their payloads.
     async fn all(&self, transaction: &mut Transaction<'_>) -> Result<Vec<u8>, Fault> {
         let mut ids = Ids::of(self.batch);
         let mut budget = AnswerBudget { rows: BATCH_ANSWER_MAX_ROWS, bytes: BATCH_ANSWER_MAX_BYTES };
@@ -146,7 +146,7 @@ impl Attempt<'_> {
         Ok(answer)
     }
 
-    /// Runs one operation and returns its payload.
+    /// Runs the operation with the index `at` and returns its JSON payload.
     async fn step(
         &self,
         at: usize,
@@ -212,7 +212,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Refuses writes to a table whose engine can't roll back.
+/// Fails with `invalid_body` if the operation writes to a table whose storage engine can't roll back.
 fn refuse_nontransactional(operation: &RecordOperation, table: &Table) -> Result<(), Problem> {
     let traits = table.traits();
     if operation.is_read() || traits.inserts.transactional || traits.view {

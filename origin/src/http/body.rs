@@ -1,4 +1,4 @@
-//! Reads JSON bodies whole, within limits, and enforces a minimum rate for every body.
+//! Reads request bodies: JSON bodies whole, within limits of memory, and every body at a minimum rate.
 
 use crate::app::Bounds;
 use crate::shares::{Guard, Shares};
@@ -13,10 +13,10 @@ use shared::limits::BODY_MIN_BYTES_PER_SECOND;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Bytes of each body that are not counted, so that a small request is never refused for lack of memory.
+/// The bytes of each JSON body that don't count against the memory limit, so that small requests are never refused.
 const FREE_BYTES: usize = 64 * 1024;
 
-/// A body in memory. Its bytes count against the shared limit until it is dropped.
+/// A JSON body in memory. Its bytes count against the memory limit of all bodies until it is dropped.
 #[derive(Default)]
 pub(super) struct CountedBody {
     guard: Option<Guard>,
@@ -29,7 +29,7 @@ impl CountedBody {
         &self.bytes
     }
 
-    /// Counts the body's growth to `length` bytes.
+    /// Counts the body's growth to `length` bytes; `rate_limited` or `overloaded` at the memory limit.
     fn grow(&mut self, length: usize, shares: &Shares, project: &ProjectName) -> Result<(), Problem> {
         let more = length.saturating_sub(FREE_BYTES) - self.counted;
         if more == 0 {
@@ -48,7 +48,7 @@ impl CountedBody {
 /// Reads a whole JSON body.
 ///
 /// # Errors
-/// `body_too_large`; `rate_limited` or `overloaded` if large bodies use up the memory; the errors of
+/// `body_too_large`; `rate_limited` or `overloaded` if large bodies in memory reach the limit; the errors of
 /// [`BodyReader::next`].
 pub(super) async fn read(
     body: &mut Body,
@@ -96,7 +96,7 @@ impl<'a> BodyReader<'a> {
     /// Returns the next chunk; `None` at the body's end.
     ///
     /// # Errors
-    /// `invalid_body`: nothing arrived for `pause_max`, the rate was below the minimum, or the connection ended early.
+    /// `invalid_body`: no bytes for `pause_max`, a rate below the minimum, or a connection that ended early.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         let mut began = Instant::now();
         loop {
@@ -131,7 +131,7 @@ impl<'a> BodyReader<'a> {
     }
 }
 
-/// Measures a body's rate. Counts only the time spent waiting for the client.
+/// Measures the rate at which a body arrives. Counts only the time spent waiting for the client.
 struct Pace {
     pause_max: Duration,
     waited: Duration,
@@ -143,7 +143,7 @@ impl Pace {
         Self { pause_max, waited: Duration::ZERO, bytes: 0 }
     }
 
-    /// Counts a received chunk. Checks the rate whenever the waits add up to `pause_max`.
+    /// Counts a received chunk of `bytes` bytes. Checks the rate whenever the waits add up to `pause_max`.
     fn count(&mut self, waited: Duration, bytes: usize) -> Result<(), Problem> {
         self.waited += waited;
         self.bytes += bytes as u64;
@@ -171,13 +171,13 @@ impl Pace {
     }
 }
 
-/// Maximum bytes of a refused body that are still read, since a client may read the response only after it has sent the
-/// body. Beyond, the connection is closed.
+/// The maximum number of bytes of a refused body that are still read, since a client may read the response only after
+/// it has sent the body. If the body is longer, the connection is closed.
 pub(super) const DRAIN_MAX_BYTES: usize = 64 * 1024 * 1024;
-/// How long a refused body is read.
+/// The maximum time for which a refused body is still read.
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Reads and discards the rest of a refused body.
+/// Reads and discards the rest of a refused body, within [`DRAIN_MAX_BYTES`] and [`DRAIN_TIMEOUT`].
 pub(super) async fn drain(mut body: Body, headers: &HeaderMap) {
     // A client that waits for 100 Continue does not send the body.
     if body.is_end_stream() || headers.contains_key("expect") {

@@ -15,11 +15,11 @@ use tower_http::CompressionLevel;
 use tower_http::compression::Compression;
 use tower_http::compression::predicate::SizeAbove;
 
-/// Responses below this fit into one packet, so compressing them gains nothing.
+/// The minimum size of a compressed response. A smaller one fits into one packet, so compressing it gains nothing.
 const COMPRESSED_MIN_BYTES: u64 = 1_024;
 
-/// Compresses the response if the request accepts a coding and the response is long enough. A stream is flushed
-/// whenever no further row is ready.
+/// Compresses a response that is long enough, if the request accepts a coding. A stream is flushed whenever no further
+/// row is ready.
 pub(super) async fn compress(request: &Parts, response: Response) -> Response {
     match request.headers.get(ACCEPT_ENCODING) {
         Some(accepted) if accepted != "identity" && may_be_compressed(request, &response) => {

@@ -1,4 +1,4 @@
-//! CORS: preflight responses, and the headers of every response, which are built once if any origin is allowed.
+//! CORS: preflight responses, and the CORS headers of all responses, which are built once if any origin is allowed.
 
 use super::header;
 use axum::body::Body;
@@ -11,7 +11,7 @@ use shared::cors::{self, CorsOrigins};
 #[derive(Clone, Debug)]
 pub(super) struct CrossOrigin {
     origins: CorsOrigins,
-    /// Headers for requests without an `Origin`; for all requests if any origin is allowed.
+    /// The CORS headers of responses to requests without `Origin`; of all responses if any origin is allowed.
     common: Vec<(HeaderName, HeaderValue)>,
     any: bool,
 }
@@ -22,7 +22,7 @@ impl CrossOrigin {
         Self { common: headers(&origins, None).collect(), any: origins == CorsOrigins::any(), origins }
     }
 
-    /// Adds the CORS headers to a response.
+    /// Adds the CORS headers to a response. `origin` is the value of the request's `Origin` header.
     pub(super) fn mark(&self, headers_of_answer: &mut HeaderMap, origin: Option<&str>) {
         match origin {
             Some(origin) if !self.any => {
@@ -36,7 +36,7 @@ impl CrossOrigin {
         }
     }
 
-    /// Returns the response to a preflight; `None` for any other request.
+    /// Returns the response to a CORS preflight request; `None` for any other request.
     pub(super) fn preflight(&self, request: &Request) -> Option<Response> {
         let text = |name: HeaderName| header(request.headers(), name);
         let (origin, asked) = (text(ORIGIN), text(ACCESS_CONTROL_REQUEST_METHOD));

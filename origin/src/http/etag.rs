@@ -9,7 +9,7 @@ use uuid::Uuid;
 pub(super) struct ETag(String);
 
 impl ETag {
-    /// Computes the tag of a whole body.
+    /// Returns the entity tag of a whole response body.
     pub(super) fn of(body: &[u8]) -> Self {
         // `Uuid` writes the 32 hex digits ten times as fast as `format!`.
         let digits = Uuid::from_u128(XxHash3_128::oneshot(body)).simple();
@@ -17,7 +17,7 @@ impl ETag {
         Self(["\"", digits.encode_lower(&mut text), "\""].concat())
     }
 
-    /// Returns the tag of bytes with this SHA-256.
+    /// Returns the entity tag of a media file whose content has this SHA-256.
     pub(super) fn of_sha256(hash: &[u8; 32]) -> Self {
         Self(format!("\"{}\"", crate::media::url::version(hash)))
     }
@@ -26,7 +26,7 @@ impl ETag {
         HeaderValue::try_from(self.0).ok()
     }
 
-    /// Returns the tag with its quotes.
+    /// Returns the entity tag with its quotes.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }

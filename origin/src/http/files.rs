@@ -61,13 +61,12 @@ async fn find(app: &App, parts: &Parts, record: &RequestRecord) -> Result<Respon
         // The file may have been replaced or deleted since its cached look-up, so look it up again.
         app.library.doubt(&call.path);
     }
-    // Not 404, which caches and clients would take for a deletion: the directory or bucket may be unavailable for a
-    // while.
+    // Not 404, which means a deletion to caches and clients: the directory or bucket may be unavailable.
     tracing::error!("the store lacks an object that a row names");
     Err(Problem::new(ErrorCode::StorageUnavailable, "The file is known, but the store does not have its bytes now."))
 }
 
-/// Maximum look-ups of a file whose object is missing: the file may be replaced repeatedly.
+/// The maximum number of look-ups of a file whose object is missing, since the file may be replaced repeatedly.
 const LOOKUPS_MAX_COUNT: usize = 5;
 
 struct Call<'a> {
@@ -77,7 +76,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Returns the response; `None` if the store lacks the object of the file that the look-up found.
+    /// Looks up the file and returns the response; `None` if the store lacks the object of the file's row.
     async fn attempt(&self, app: &App, record: &RequestRecord) -> Result<Option<Response>, Problem> {
         let found = app.library.find(&self.path).await?;
         let (file, access) = self.admit(app, found, record).await?;
@@ -118,7 +117,7 @@ impl Call<'_> {
     /// no file, so that timing does not reveal which private files exist.
     ///
     /// # Errors
-    /// `media_not_found` without the file or without access.
+    /// `media_not_found` if there is no file, or the request has no access to it.
     async fn admit(
         &self,
         app: &App,
@@ -156,7 +155,7 @@ impl Call<'_> {
     }
 }
 
-/// Returns 416 with the file's size in `Content-Range`.
+/// Returns a 416 response with the file's size in `Content-Range`.
 fn not_satisfiable(size: u64, record: &RequestRecord) -> Response {
     let mut response = respond::problem(&range::beyond(size), record.id());
     if let Ok(range) = HeaderValue::from_str(&format!("bytes */{size}")) {
@@ -165,7 +164,7 @@ fn not_satisfiable(size: u64, record: &RequestRecord) -> Response {
     response
 }
 
-/// Opens a part of an object as a body; `None` if the store lacks the object.
+/// Returns the byte range `part` of an object as a response body; `None` if the store lacks the object.
 async fn open(app: &App, object: &StoredObject, part: Range<u64>) -> Result<Option<Body>, Problem> {
     let length = part.end - part.start;
     if length == 0 {
@@ -188,7 +187,7 @@ async fn open(app: &App, object: &StoredObject, part: Range<u64>) -> Result<Opti
     Ok(Some(stream::body([first], with_length(pieces, left), stream::StreamLimits::of_file(app), app.metrics.stream())))
 }
 
-/// Why the body of a file ends early.
+/// The error that ends the body of a media file early.
 #[derive(Debug, thiserror::Error)]
 enum Broken {
     #[error(transparent)]
@@ -197,8 +196,8 @@ enum Broken {
     Short,
 }
 
-/// Passes chunks on, and fails if they end before `length` bytes, so that a truncated body never ends as a complete
-/// one.
+/// Returns the chunks of `pieces`, and an error if they have fewer than `length` bytes, so that the client sees the
+/// truncation.
 fn with_length(mut pieces: ObjectBytes, length: u64) -> impl Stream<Item = Result<Bytes, Broken>> {
     try_stream! {
         let mut left = length;

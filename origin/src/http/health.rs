@@ -10,18 +10,18 @@ use axum::response::Response;
 use shared::error::{ErrorCode, Problem};
 use std::sync::Arc;
 
-/// The paths, which also name the routes in logs and metrics.
+/// The path of the liveness check, which is also the route's name in logs and metrics.
 pub(super) const HEALTHZ: &str = "/healthz";
 pub(super) const READYZ: &str = "/readyz";
 pub(super) const METRICS: &str = "/metrics";
 
-/// `GET /healthz`: answers 200 whenever the process runs.
+/// Answers `GET /healthz` with 200 whenever the process runs.
 pub(super) async fn alive(Extension(record): Extension<Arc<RequestRecord>>) -> Response {
     record.log().route(HEALTHZ);
     respond::payload(br#"{"status":"ok"}"#)
 }
 
-/// `GET /readyz`: answers 200 if MariaDB and the media store answer.
+/// Answers `GET /readyz` with 200 if MariaDB and the media store answer.
 pub(super) async fn ready(
     State(app): State<Arc<App>>,
     Extension(record): Extension<Arc<RequestRecord>>,
@@ -44,7 +44,7 @@ pub(super) async fn metrics(State(app): State<Arc<App>>, Extension(record): Exte
     respond::text(app.metrics.text(app.readings().await))
 }
 
-/// Answers 405 to methods other than `GET` and `HEAD`.
+/// Answers 405 to methods other than `GET` and `HEAD` on the routes of liveness, readiness and metrics.
 pub(super) async fn only_read(Extension(record): Extension<Arc<RequestRecord>>, uri: Uri) -> Failed {
     let here = [HEALTHZ, READYZ, METRICS].into_iter().find(|path| *path == uri.path());
     record.log().route(here.unwrap_or("none"));

@@ -1,5 +1,5 @@
-//! Safe retries of inserts (`Idempotency-Key`): the first response is stored in the insert's transaction, as a receipt,
-//! and replayed to repeated requests.
+//! Safe retries of inserts (`Idempotency-Key`): the insert's transaction also stores the response, as a receipt that is
+//! replayed to repeated requests.
 
 use super::records::{self, Failure};
 use super::respond;
@@ -19,18 +19,18 @@ use shared::key::Principal;
 use shared::operation::write::IdempotentRequest;
 use std::time::Duration;
 
-/// How often a key's receipt is claimed, and the pause between attempts. A request that reads the receipt locks it for
-/// a moment; one that inserts locks it until its transaction ends.
+/// The maximum number of attempts to lock the stored response (receipt) of an idempotency key, which another request
+/// may have locked.
 const CLAIMS_MAX_COUNT: usize = 4;
 const CLAIM_PAUSE: Duration = Duration::from_millis(20);
 
-/// Marks a replayed response.
+/// The response header that marks a replayed response.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 pub(super) struct IdempotentInsert<'a> {
     pub(super) app: &'a App,
     pub(super) principal: &'a Principal,
-    /// The database of the table, which also holds the receipts.
+    /// The database of the table that is inserted into; it also holds the stored responses (receipts).
     pub(super) database: &'a DatabaseName,
     pub(super) idempotent: &'a IdempotentRequest,
     pub(super) statements: Vec<Statement>,
@@ -40,7 +40,7 @@ pub(super) struct IdempotentInsert<'a> {
 }
 
 impl<'a> IdempotentInsert<'a> {
-    /// Inserts and stores the response, or replays the stored response.
+    /// Inserts the records and stores the response, or replays the response that an earlier request stored.
     ///
     /// # Errors
     /// `idempotency_mismatch`: the key was used for another insert; `idempotency_in_progress`: the first request still
@@ -107,8 +107,8 @@ impl<'a> IdempotentInsert<'a> {
         Ok(Transaction::begin(lease, limit, self.progress).await?)
     }
 
-    /// Inserts, unless an earlier build stored a receipt under its different hash of the key. Such receipts expire a
-    /// day after that build was replaced.
+    /// Inserts the records, unless an earlier build stored a response under its different hash of the key, which is
+    /// then replayed. Such stored responses expire a day after that build was replaced.
     async fn insert_unless_known(self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {
         let Some(key) = self.idempotent.former_key() else {
             return self.insert(transaction).await;
@@ -124,7 +124,7 @@ impl<'a> IdempotentInsert<'a> {
         }
     }
 
-    /// Inserts and stores the receipt in the transaction that claimed the key.
+    /// Inserts the records and stores the response, in the transaction that locked the idempotency key.
     async fn insert(self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {
         let outcome = self.insert_with_receipt(&mut transaction).await;
         let payload = transaction.end(outcome).await?;

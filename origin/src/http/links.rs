@@ -1,4 +1,4 @@
-//! The base of the URLs in a response: the configured one, else derived from the request's headers.
+//! Determines the base URL of links in a response: the configured one, else one derived from the request's headers.
 
 use crate::app::App;
 use crate::config::BaseUrl;
@@ -12,8 +12,8 @@ pub(super) fn links(app: &App, request: &Parts) -> Links {
     Links::new(configured.or_else(|| base_of(request)))
 }
 
-/// Returns scheme and host from a proxy's headers, else the host of the request; `None` (URLs are then paths) without a
-/// host, or if scheme and host are invalid. A client that sends false headers affects only its own response.
+/// Returns the base URL with scheme and host from a proxy's headers, else with the request's host; `None` without a
+/// host, or if scheme or host is invalid. A client that sends false headers affects only its own response.
 fn base_of(request: &Parts) -> Option<BaseUrl> {
     let header = |name: &str| {
         let text = request.headers.get(name)?.to_str().ok()?;

@@ -25,7 +25,7 @@ use shared::operation::media::{MediaCall, MediaId, MediaList, SignedFor};
 use shared::upload::{Existing, Shape};
 use std::sync::Arc;
 
-/// Runs a media operation. Only an upload reads the body.
+/// Runs a media operation. Only an upload reads the request's body.
 pub(super) async fn run(
     app: &Arc<App>,
     principal: &Principal,
@@ -43,7 +43,7 @@ pub(super) async fn run(
     }
 }
 
-/// Stages the files of an upload, examines them and publishes all of them or none.
+/// Stages the files of an upload, validates them, and publishes all of them or none.
 async fn upload(
     app: &Arc<App>,
     principal: &Principal,

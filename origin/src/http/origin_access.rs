@@ -1,7 +1,5 @@
-//! Decides who may call the origin and whose forwarding headers count: the edge, which proves its identity by a secret,
-//! and trusted networks.
-//!
-//! Knows no keys and no operations.
+//! Decides who may call the origin and whose forwarding headers count: the edge, which sends a secret, and trusted
+//! networks.
 
 use crate::config::AccessConfig;
 use crate::system::edge_secret::EdgeSecret;
@@ -11,10 +9,10 @@ use shared::error::{ErrorCode, Problem};
 use shared::security::EDGE_SECRET_HEADER;
 use std::net::IpAddr;
 
-/// The path that anybody may request: process supervisors check it.
+/// The path that any peer may request, even if access is restricted: process supervisors check it.
 const OPEN_PATH: &str = "/healthz";
 
-/// Headers in which a proxy describes the request that it received.
+/// The headers in which a proxy describes the request that it received.
 const FORWARDING_HEADERS: [HeaderName; 4] = [
     HeaderName::from_static("forwarded"),
     HeaderName::from_static("x-forwarded-for"),
@@ -36,17 +34,17 @@ impl OriginAccess {
         Self { config, networks, secret }
     }
 
-    /// Checks who sent a request. Removes the edge's secret from its headers, and forwarding headers of an untrusted
-    /// peer.
+    /// Checks whether the peer may call the origin. Removes the edge's secret from the request's headers, and also the
+    /// forwarding headers if the peer is not trusted.
     ///
     /// # Errors
-    /// `permission_denied`: the peer is neither the edge nor in a trusted network, and access is restricted.
+    /// `permission_denied` if access is restricted and the peer is neither the edge nor in a trusted network.
     pub(super) fn check<B>(&self, request: &mut Request<B>, peer: IpAddr) -> Result<(), Problem> {
         let is_open = request.uri().path() == OPEN_PATH;
         let headers = request.headers_mut();
         let is_known = self.is_edge(headers) || self.trusts(peer);
         headers.remove(EDGE_SECRET);
-        // If no particular caller is trusted, all are: the headers affect only the response to the same request.
+        // Without trusted networks, an open origin trusts all peers: the headers affect only their own response.
         let trusts_headers = is_known || (self.config == AccessConfig::Open && self.networks.is_empty());
         if !trusts_headers {
             for name in FORWARDING_HEADERS {
@@ -97,7 +95,7 @@ mod tests {
         OriginAccess::new(config, networks, secret(1))
     }
 
-    /// Returns whether the caller is admitted, and whether its forwarding headers are left.
+    /// Returns whether the peer is admitted, and whether its forwarding headers are left in the request.
     fn asked(access: &OriginAccess, path: &str, peer: &str, secrets: &[&str]) -> (bool, bool) {
         let mut request = Request::builder().uri(path).header("x-forwarded-host", "a.example");
         for secret in secrets {

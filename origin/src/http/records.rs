@@ -29,7 +29,7 @@ pub(super) use tables::{Schema, Tables};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     Whole,
-    /// The head only (`HEAD`).
+    /// The response head only, for a `HEAD` request.
     Head,
 }
 
@@ -92,18 +92,18 @@ struct Attempt<'a> {
     record: &'a RequestRecord,
 }
 
-/// An operation whose statements are rendered.
+/// An operation whose statements are rendered and ready to run.
 enum Prepared<'a> {
     One(Statement, Arc<Layout>, Format),
-    /// Can share its statement with other requests.
+    /// A read of one record by its key, which may be coalesced with reads of other requests into one statement.
     ByKey(SelectByKey),
     Many(Box<Reading>),
-    /// A read, and the statement that explains it.
+    /// The statement of a read, and the EXPLAIN statement for it.
     Explain(Statement, Statement),
-    /// Can share its statement with other requests.
+    /// An insert of one record, which may be coalesced with inserts of other requests into one statement.
     InsertOne(InsertOne),
     Insert(Vec<Statement>, InsertAnswer, Option<&'a IdempotentRequest>),
-    /// An update or delete.
+    /// The statement of an update or delete.
     Change(Statement),
 }
 
@@ -129,7 +129,7 @@ impl<'a> Attempt<'a> {
                         app: self.app,
                         principal: self.principal,
                         database: tables.root().database(),
-                        once,
+                        idempotent,
                         statements,
                         answer,
                         effect,
@@ -149,7 +149,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Plans and renders the operation.
+    /// Plans the operation and renders its statements.
     fn prepare(&self, tables: &Tables) -> Result<Prepared<'a>, Problem> {
         let scope = tables.scope(self.operation)?;
         let bounds = &self.app.bounds;
@@ -186,7 +186,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Returns the payload of an insert: the new key, or the list of new keys for a batch.
+/// Returns the JSON payload of an insert: the new key (null if there is none), or a list of keys for a batch.
 pub(super) fn ids(written: &run::Written, answer: InsertAnswer) -> Vec<u8> {
     match (answer, written.keys.as_slice()) {
         (InsertAnswer::Ids, keys) => {

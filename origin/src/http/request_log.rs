@@ -1,5 +1,5 @@
-//! Collects a request's log line, metrics and timing header: never a value, a name that a caller chose, or a key's
-//! secret.
+//! Collects the data of a request's log line, metrics and `Server-Timing` header. None of these contains a value, a
+//! name that a caller chose, or a key's secret.
 
 use super::stream::StreamLimits;
 use crate::app::App;
@@ -27,10 +27,10 @@ use uuid::Uuid;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static(request_id::HEADER);
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
-/// Capacity for a `Server-Timing` of some minutes.
+/// The initial capacity for a `Server-Timing` value, enough for durations of some minutes.
 const TIMING_BYTES: usize = 48;
 
-/// Data of one request, to which its handlers add.
+/// The data of one request for its log line, metrics and headers. Handlers add to it.
 pub(super) struct RequestRecord {
     app: Arc<App>,
     id: RequestId,
@@ -57,15 +57,15 @@ impl RequestRecord {
         self.id.as_str()
     }
 
-    /// Returns the log entry, in which handlers set the route and the verified key.
+    /// Returns the entry for the request log, to which handlers add the route and the verified API key.
     pub(super) fn log(&self) -> &RequestLog {
         &self.log
     }
 
-    /// Counts the request of a verified key against its rate limit.
+    /// Counts the request against the rate limit of its verified API key.
     ///
     /// # Errors
-    /// `rate_limited`: the key's bucket is empty.
+    /// `rate_limited` if the API key's token bucket is empty.
     pub(super) fn count(&self, principal: &Principal) -> Result<(), Problem> {
         let counted = self.app.rates.count(principal.key_id());
         if counted.is_err() {
@@ -81,7 +81,7 @@ impl RequestRecord {
         &self.progress
     }
 
-    /// Returns the limits of a streamed answer of records for this key, and the guard that counts it as running.
+    /// Returns the limits of a streamed response for an API key, and a guard that counts the stream in the metrics.
     ///
     /// # Errors
     /// `rate_limited` if the project has too many streams, `overloaded` if all projects together do.
@@ -121,7 +121,7 @@ impl RequestRecord {
         }
     }
 
-    /// Returns milliseconds as `db;dur=0.31, origin;dur=0.42`.
+    /// Returns the `Server-Timing` value in milliseconds, such as `db;dur=0.31, origin;dur=0.42`.
     fn timing(&self) -> String {
         let (db, total) = (self.progress.db_micros(), micros(self.started.elapsed()));
         let mut text = String::with_capacity(TIMING_BYTES);
@@ -161,7 +161,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Appends milliseconds with two decimals, ten times as fast as `format!`, since this runs for every request.
+/// Appends `micros` as milliseconds with two decimals. Ten times as fast as `format!`, as each request needs it.
 fn push_millis(text: &mut String, micros: u64) {
     let hundredths = micros % 1000 / 10;
     text.push_str(itoa::Buffer::new().format(micros / 1000));
@@ -169,8 +169,7 @@ fn push_millis(text: &mut String, micros: u64) {
     text.push_str(itoa::Buffer::new().format(hundredths));
 }
 
-/// Returns a new id. Its random part is a keyed hash of a counter: unique among origins, without a system call for each
-/// request, and predictable.
+/// Returns a request id whose random part is a keyed hash of a counter: unique among origins, but predictable.
 fn fresh_id() -> RequestId {
     static KEY: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -186,15 +185,15 @@ fn fresh_id() -> RequestId {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Whole,
-    /// By an error, or because the client disconnected.
+    /// The body ended early: by an error, or because the client disconnected.
     Cut,
 }
 
-/// Counts the bytes of a streamed body, and logs the request when it is dropped.
+/// A streamed response body that counts its bytes, and logs the request when it is dropped.
 struct LoggedBody {
     body: Body,
     bytes: u64,
-    /// The Content-Length: hyper does not poll again after that many bytes.
+    /// The value of `Content-Length`, if set: hyper does not poll again after that many bytes.
     announced: Option<u64>,
     ending: Ending,
     status: u16,

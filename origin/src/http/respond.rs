@@ -16,8 +16,7 @@ use shared::envelope;
 use shared::error::Problem;
 use shared::format::Format;
 
-/// A handler's problem, attached to the response as an extension. `HttpService` writes the envelope, which contains the
-/// request's id.
+/// A handler's error, attached to the response. `HttpService` turns it into an envelope with the request id.
 pub(super) struct Failed(Problem);
 
 impl From<Problem> for Failed {
@@ -34,20 +33,20 @@ impl IntoResponse for Failed {
     }
 }
 
-/// Capacity of the header map: a read's headers and those of every response fit without reallocation.
+/// The initial capacity of a response's header map, enough for the headers of a read.
 const USUAL_HEADERS: usize = 10;
 
-/// Returns 200 with a complete envelope as the body.
+/// Returns a 200 response whose body is a complete JSON envelope.
 pub(super) fn json(envelope: Vec<u8>) -> Response {
     with_type(Body::from(envelope), "application/json")
 }
 
-/// Returns 200 with an envelope around this JSON payload.
+/// Returns a 200 response with a success envelope around this JSON payload.
 pub(super) fn payload(payload: &[u8]) -> Response {
     json(envelope::success(payload))
 }
 
-/// Returns 200 with one record. Caches may store it, but must revalidate it each time.
+/// Returns a 200 response with one record and its entity tag. Caches may store it, but must revalidate it each time.
 pub(super) fn record(body: Vec<u8>, format: Format) -> Response {
     let tag = ETag::of(&body);
     let mut response = with_type(Body::from(body), format.content_type());
@@ -57,7 +56,7 @@ pub(super) fn record(body: Vec<u8>, format: Format) -> Response {
     response
 }
 
-/// Marks the response as a list of records, which has no entity tag and must not be cached.
+/// Adds the headers of a list of records, which must not be cached: `Cache-Control: no-store` and `Vary`.
 pub(super) fn list(mut response: Response) -> Response {
     depends_on_accept(response.headers_mut(), "no-store");
     response
@@ -81,7 +80,7 @@ pub(super) fn unless_known(mut response: Response, if_none_match: Option<&str>) 
     response
 }
 
-/// Removes the body, and sets the Content-Length if it is known (RFC 9110, section 9.3.2).
+/// Removes the response's body, and sets `Content-Length` if it is known (RFC 9110, section 9.3.2).
 pub(super) fn head(mut response: Response) -> Response {
     let body = std::mem::take(response.body_mut());
     if let Some(length @ 1..) = body.size_hint().exact() {
@@ -91,7 +90,7 @@ pub(super) fn head(mut response: Response) -> Response {
     response
 }
 
-/// Returns the head of a response whose body arrives in chunks. Reads only the first chunk, which decides the status.
+/// Returns the response to `HEAD` without a body. Reads only the first chunk, since an error in it becomes the status.
 pub(super) async fn chunks_head(mut chunks: Chunks, content_type: &'static str) -> Result<Response, DbError> {
     if let Some(first) = chunks.next().await {
         first?;
@@ -111,7 +110,7 @@ fn with_type(body: Body, content_type: &'static str) -> Response {
     response
 }
 
-/// Returns a problem's response. Logs the problem's cause under the request's id.
+/// Converts a problem to a response, and logs the problem's cause under the request id.
 pub(super) fn problem(problem: &Problem, request_id: &str) -> Response {
     if let Some(cause) = problem.cause() {
         let code = problem.code().as_str();
@@ -127,7 +126,7 @@ pub(super) fn problem(problem: &Problem, request_id: &str) -> Response {
     response
 }
 
-/// Returns a response whose body arrives in chunks; an error in the first chunk becomes the status. A body that is
+/// Returns a response whose body is made of chunks; an error in the first chunk becomes the status. A body that is
 /// already complete is sent with its length; any other is streamed, within the limits that `begin` returns.
 pub(super) async fn chunks(
     mut chunks: Chunks,

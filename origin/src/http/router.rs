@@ -11,7 +11,6 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use std::sync::Arc;
 
-/// Builds the router.
 pub(super) fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/api/{*path}", any(pipeline::answer))

@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 static READY: LazyLock<[(HeaderName, HeaderValue); HEADERS.len()]> =
     LazyLock::new(|| HEADERS.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))));
 
-/// Adds the security headers, except to a successful media response, which has its own: a 304 must not overwrite those
-/// in the client's cache.
+/// Adds the security headers, except to a media response (`of_file`) below 400, which has its own: a 304 must not
+/// overwrite those in the client's cache.
 pub(super) fn mark(response: &mut Response, of_file: bool) {
     let status = response.status().as_u16();
     if of_file && status < 400 {

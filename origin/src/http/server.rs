@@ -1,4 +1,4 @@
-//! Accepts connections, serves them as HTTP/1.1 or HTTP/2 (h2c), and drains them at a stop.
+//! Accepts connections, serves them as HTTP/1.1 or HTTP/2 (h2c), and drains them at shutdown.
 
 use super::HttpService;
 use super::unparsed::{Exchange, ExchangeBody, ExchangeStream};
@@ -17,22 +17,22 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum bytes of a request's head: the longest URL that HTTP libraries accept, and the headers.
+/// The maximum size of a request's head: the longest URL that HTTP libraries accept, and the headers.
 const HEAD_MAX_BYTES: usize = 128 * 1024;
 const H2_STREAMS_MAX: u32 = 256;
 /// The first bytes of an HTTP/2 connection (RFC 9113, section 3.4).
 const H2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How long a new connection may send nothing.
+/// The time after which a new connection that has sent nothing is closed.
 const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long to wait for the rest of a preface that arrived in part.
+/// The pause before checking for the rest of an HTTP/2 preface that arrived in part.
 const PREFACE_PAUSE: Duration = Duration::from_millis(20);
-/// How long to wait before accepting again when the process has no more file descriptors.
+/// The pause before accepting again after a temporary error, such as no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves until `stop`, then waits until running requests end, for at most `shutdown_grace`.
+/// Serves HTTP until `stop` is cancelled, then waits at most `shutdown_grace` for requests in flight.
 ///
 /// # Errors
-/// The listener fails permanently.
+/// The listener fails with an error that is not temporary.
 pub async fn serve(listener: TcpListener, app: Arc<App>, config: &Config, stop: &CancellationToken) -> io::Result<()> {
     let builder = Arc::new(protocols(config));
     let http = Arc::new(HttpService::new(app, config));
@@ -121,8 +121,8 @@ enum Protocol {
     Http2,
 }
 
-/// Waits until a connection's first bytes tell HTTP/1 from HTTP/2; `None` if it closes, fails or sends nothing in time.
-/// hyper would wait forever, and thousands of silent connections would use up the file descriptors.
+/// Waits until a connection's first bytes distinguish HTTP/1 from HTTP/2; `None` if it closes, fails or sends nothing
+/// in time. hyper would wait forever, and thousands of silent connections would use up the file descriptors.
 async fn protocol(stream: &TcpStream) -> Option<Protocol> {
     let protocol = tokio::time::timeout(FIRST_BYTES_TIMEOUT, async {
         let mut head = [0; H2_PREFACE.len()];
@@ -147,7 +147,7 @@ fn prepare(stream: &TcpStream) {
     }
 }
 
-/// Returns whether accepting may succeed later: the process or the peer lacks a resource for now.
+/// Returns whether the error of accepting a connection is temporary: the process or the peer lacks a resource for now.
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, OutOfMemory, WouldBlock};
     const TOO_MANY_FILES: [i32; 2] = [23, 24];

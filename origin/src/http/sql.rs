@@ -19,7 +19,7 @@ use shared::key::Principal;
 use shared::operation::sql::SqlCall;
 use std::sync::Arc;
 
-/// `ER_ACCESS_DENIED_ERROR`
+/// MariaDB's error number `ER_ACCESS_DENIED_ERROR`.
 const ACCESS_DENIED: u16 = 1045;
 
 pub(super) async fn run(
@@ -74,7 +74,7 @@ pub(super) async fn run(
     })
 }
 
-/// Refuses a statement that drops, or may drop, an adopted database, as far as its text shows.
+/// Fails with `permission_denied` if the statement could drop an adopted database that no key may drop.
 async fn refuse_drop(app: &Arc<App>, principal: &Principal, call: &SqlCall) -> Result<(), Problem> {
     let Some(dropped) = sql::drops::databases(&call.query, &call.params) else {
         return Ok(());

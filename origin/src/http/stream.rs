@@ -1,5 +1,5 @@
-//! Streams response bodies through a bounded buffer. A client that reads nothing for too long is cut off; [`StreamLimits`] has
-//! the other limits.
+//! Streams response bodies through a bounded buffer. A client that reads nothing for too long is disconnected;
+//! [`StreamLimits`] has the other limits.
 
 mod limits;
 
@@ -12,7 +12,7 @@ use std::error::Error;
 use std::pin::pin;
 use tokio::sync::mpsc;
 
-/// Chunks that are buffered for a slow client, besides the one being produced.
+/// The number of chunks that are buffered for a slow client, besides the chunk being produced.
 const CHUNKS_WAITING: usize = 1;
 
 #[derive(Debug, thiserror::Error)]
@@ -23,14 +23,14 @@ enum Cut<E: Error + 'static> {
     Over,
 }
 
-/// A chunk of a body, or its regular end: if the channel closes without `End`, the body was cut.
+/// A chunk of a body, or the body's regular end. If the channel closes without `End`, the body is incomplete.
 enum Piece<E: Error + 'static> {
     Chunk(Result<Bytes, Cut<E>>),
     End,
 }
 
-/// Returns a body of the ready chunks and those to come. When the terms end the stream, the body fails and the chunks'
-/// resources are freed. The guard lives as long as the body.
+/// Returns a body of the `ready` chunks followed by `chunks`. When a limit ends the stream, the body fails and `chunks`
+/// is dropped. The guard lives as long as the body.
 pub(super) fn body<E: Error + Send + Sync + 'static>(
     ready: impl IntoIterator<Item = Bytes, IntoIter: Send + 'static>,
     chunks: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
@@ -51,8 +51,8 @@ pub(super) fn body<E: Error + Send + Sync + 'static>(
     Body::from_stream(pieces.fuse())
 }
 
-/// Sends chunks to the body until their end, or until the terms end the stream. Runs in a task of its own, since the
-/// body is not polled while its client does not read.
+/// Sends chunks to the body until the last chunk, or until a limit ends the stream. Runs in a task of its own, since
+/// the body is not polled while its client does not read.
 async fn forward_chunks<E: Error + Send + 'static>(
     chunks: impl Stream<Item = Result<Bytes, E>> + Send,
     sender: mpsc::Sender<Piece<E>>,

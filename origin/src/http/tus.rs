@@ -1,7 +1,6 @@
 //! `/api/v1/media/tus`: resumable uploads (tus 1.0).
 //!
-//! A body is received in a task of its own. If the client disconnects, the received bytes stay, and publishing the file
-//! is never interrupted.
+//! A body is received in a task of its own: if the client disconnects, the bytes stay and publishing continues.
 
 mod arrive;
 
@@ -32,12 +31,12 @@ const UPLOAD_EXPIRES: HeaderName = HeaderName::from_static("upload-expires");
 const TUS_VERSION: HeaderName = HeaderName::from_static("tus-version");
 const TUS_EXTENSION: HeaderName = HeaderName::from_static("tus-extension");
 const TUS_MAX_SIZE: HeaderName = HeaderName::from_static("tus-max-size");
-/// The id of the media file that a complete upload has become.
+/// The response header with the id of the media file that a complete upload has become.
 const MEDIA_ID: HeaderName = HeaderName::from_static("selkie-media-id");
-/// The URL of that file.
+/// The response header with the URL of the media file that a complete upload has become.
 const MEDIA_URL: HeaderName = HeaderName::from_static("selkie-media-url");
 
-/// Adds the headers that tus requires on every response.
+/// Adds the headers that the tus protocol requires on every response. `path` is the request's path.
 pub(super) fn mark(path: &str, response: &mut Response) {
     let status = response.status().as_u16();
     for (name, value) in tus::answer_headers(path, status) {
@@ -110,7 +109,7 @@ async fn create(app: &Arc<App>, asker: &Asker<'_>, new: &TusNew, content: &mut B
 
 async fn status(app: &Arc<App>, asker: &Asker<'_>, id: TusId) -> Result<Response, Problem> {
     let upload = app.resumable.lock(asker.project, id, OnLocked::TakeOver).await?;
-    // The upload is complete but has no file: the origin crashed or the store failed in between.
+    // A complete upload has no media file if the origin crashed or the store failed before publishing.
     let outcome = if upload.is_complete() {
         arrive(app, upload, &mut Body::empty()).await?
     } else {
@@ -150,7 +149,7 @@ async fn terminate(app: &App, project: &ProjectName, id: TusId) -> Result<Respon
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-/// Returns the state of an upload to which the request adds nothing.
+/// Returns the current state of an upload, for requests that append no bytes.
 async fn reached(app: &App, upload: &LockedUpload) -> Result<Outcome, Problem> {
     let row = upload.row();
     let file = match upload.file() {
@@ -160,7 +159,7 @@ async fn reached(app: &App, upload: &LockedUpload) -> Result<Outcome, Problem> {
     Ok(Outcome { row: row.clone(), offset: upload.offset(), file })
 }
 
-/// Receives a body in a task that outlives this request.
+/// Appends the request's body to the upload, in a task that continues if the client disconnects.
 async fn arrive(app: &Arc<App>, upload: LockedUpload, content: &mut Body) -> Result<Outcome, Problem> {
     let body = std::mem::take(content);
     let task = tokio::spawn(arrive::run(Arc::clone(app), upload, body));

@@ -1,8 +1,8 @@
-//! Replaces hyper's responses to requests that it can't parse, which have no body, by a problem's envelope. HTTP/1
-//! only: HTTP/2 resets the stream.
+//! Replaces hyper's empty responses to requests that it can't parse by error envelopes. HTTP/1 only: HTTP/2 resets the
+//! stream.
 //!
-//! hyper has no hook for these responses, so the connection's writes are watched: what hyper writes while no request is
-//! in flight is one of them. Knows no routes.
+//! hyper has no hook for these responses, so this module watches the connection's writes: a response that hyper writes
+//! while no request is in flight is one of them.
 
 use super::body::{DRAIN_MAX_BYTES, DRAIN_TIMEOUT};
 use axum::body::{Body, HttpBody};
@@ -22,23 +22,23 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
 
-/// No request is in flight, and the last response is written.
+/// A phase of a connection: no request is in flight, and the last response is written.
 const IDLE: u8 = 0;
 const IN_FLIGHT: u8 = 1;
-/// The whole response is in hyper's buffer.
+/// A phase of a connection: the whole response is in hyper's buffer, but perhaps not yet written.
 const BUFFERED: u8 = 2;
 
-/// The bytes of a response that hold its status code.
+/// The range of bytes in an HTTP/1.1 response that holds the status code.
 const STATUS_AT: std::ops::Range<usize> = "HTTP/1.1 ".len().."HTTP/1.1 400".len();
 
-/// The request phase of an HTTP/1 connection.
+/// The request phase of an HTTP/1 connection, and the connection itself after hyper has refused a request.
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
     phase: AtomicU8,
     refused: Mutex<Option<Refused>>,
 }
 
-/// A connection on which hyper refused a request; hyper's response was not sent.
+/// A connection on which hyper refused a request, and the status of hyper's response, which was not sent.
 #[derive(Debug)]
 pub(super) struct Refused {
     stream: TcpStream,
@@ -46,19 +46,19 @@ pub(super) struct Refused {
 }
 
 impl Exchange {
-    /// Marks a request as in flight.
+    /// Sets the phase to "in flight" when a request begins.
     pub(super) fn begin(&self) {
         self.phase.store(IN_FLIGHT, Ordering::Relaxed);
     }
 
-    /// Takes the connection after hyper has ended; `None` if hyper refused no request on it.
+    /// Returns the connection after hyper has closed it; `None` if hyper refused no request on it.
     pub(super) fn take_refused(&self) -> Option<Refused> {
         self.refused.lock().ok()?.take()
     }
 }
 
 impl Refused {
-    /// Returns the problem for hyper's status.
+    /// Returns the problem that corresponds to the status of hyper's response.
     pub(super) fn problem(&self) -> Problem {
         match self.status {
             414 => request::url_too_long(),
@@ -67,8 +67,7 @@ impl Refused {
         }
     }
 
-    /// Sends the response, then reads and discards what the client still sends, since it may read the response only
-    /// after that.
+    /// Sends the response, then discards the rest of the request: a client may read only after it has sent everything.
     pub(super) async fn answer(mut self, response: Response) {
         let exchange = async {
             self.stream.write_all(&bytes(response).await).await?;
@@ -104,14 +103,14 @@ async fn bytes(response: Response) -> Vec<u8> {
     bytes
 }
 
-/// A connection that withholds hyper's own responses.
+/// A TCP stream that withholds the error responses that hyper itself writes.
 #[derive(Debug)]
 pub(super) struct ExchangeStream {
-    /// `None` once [`Exchange`] has taken the stream.
+    /// The TCP connection; `None` once it was handed over to [`Exchange`].
     stream: Option<TcpStream>,
-    /// `None` for HTTP/2, whose writes are not watched.
+    /// The request phase of an HTTP/1 connection; `None` for HTTP/2, whose writes are not watched.
     exchange: Option<Arc<Exchange>>,
-    /// The status of hyper's own response, which is not sent.
+    /// The status of the error response that hyper wrote, which is not sent; `None` if there is none.
     refused: Option<u16>,
 }
 
@@ -120,7 +119,7 @@ impl ExchangeStream {
         Self { stream: Some(stream), exchange, refused: None }
     }
 
-    /// Returns whether the bytes are hyper's own response, and records its status.
+    /// Returns whether `bytes` are an error response of hyper itself, and stores its status.
     fn is_refusal(&mut self, bytes: &[u8]) -> bool {
         if self.refused.is_some() {
             return true;
@@ -199,7 +198,7 @@ impl AsyncWrite for ExchangeStream {
     }
 }
 
-/// A response's body, which sets the phase to `BUFFERED` when hyper has taken all of it.
+/// A response body that sets the connection's phase to `BUFFERED` when hyper drops it.
 #[derive(Debug)]
 pub(super) struct ExchangeBody {
     body: Body,

@@ -1,5 +1,5 @@
-//! Formats log lines as JSON objects: `timestamp`, `level`, `message`, then the event's fields. Writes the fields in
-//! one pass, because a general serializer would take a tenth of a request's time. Doesn't write the lines out.
+//! Formats log lines as JSON objects: `timestamp`, `level`, `message`, then the event's fields. Formats the fields in
+//! one pass, because a general serializer would take a tenth of a request's time. Doesn't write the lines to a file.
 
 use std::cell::RefCell;
 use std::fmt::{Debug, Write as _};
@@ -12,20 +12,20 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Initial capacity: enough for an ordinary line.
+/// Initial capacity of a line's buffer: enough for most lines.
 const LINE_BYTES: usize = 512;
 
 thread_local! {
     static LINE: RefCell<Line> = RefCell::new(Line::new());
 }
 
-/// Passes the line of each event to a function.
+/// Formats each event as a line of JSON and passes the line to a function.
 pub(super) struct JsonLines(pub(super) fn(&[u8]));
 
 impl<S: Subscriber> Layer<S> for JsonLines {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         LINE.with(|line| {
-            // The buffer is in use if writing an event logs another, which is dropped.
+            // The buffer is in use if formatting an event logs another event, which is dropped.
             if let Ok(mut line) = line.try_borrow_mut() {
                 (self.0)(line.write(event, SystemTime::now()));
             }
@@ -33,14 +33,14 @@ impl<S: Subscriber> Layer<S> for JsonLines {
     }
 }
 
-/// The line buffer of a thread.
+/// The buffers with which a thread formats its log lines.
 struct Line {
     out: Vec<u8>,
-    /// Text of a field that only implements `Debug` or `Display`.
+    /// Text of a field whose value only implements `Debug` or `Display`.
     text: String,
-    /// The second, since 1970, of `prefix`.
+    /// The second since 1970 that `prefix` was made for; `None` before the first line.
     second: Option<u64>,
-    /// `{"timestamp":"2026-11-20T08:36:16.`
+    /// Start of each line within one second, such as `{"timestamp":"2026-11-20T08:36:16.`
     prefix: String,
 }
 
@@ -56,7 +56,7 @@ impl Line {
         }
         self.out.clear();
         self.out.extend_from_slice(self.prefix.as_bytes());
-        // Adding a million keeps the leading zeros; its digit is cut off.
+        // Adding a million keeps leading zeros; the million's digit is then cut off.
         let mut digits = itoa::Buffer::new();
         let micros = digits.format(1_000_000 + age.subsec_micros());
         self.out.extend_from_slice(&micros.as_bytes()[1..]);
@@ -78,7 +78,7 @@ impl Line {
         self.second = Some(second);
     }
 
-    /// Field names come from the source code and need no escaping.
+    /// Writes a field's name. Names come from the source code and need no escaping.
     fn name(&mut self, field: &Field) {
         self.out.extend_from_slice(b",\"");
         self.out.extend_from_slice(field.name().as_bytes());

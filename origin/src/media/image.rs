@@ -1,5 +1,5 @@
-//! Measures pictures of known formats and makes their thumbnails. `open` reads only the header, which tells size and
-//! memory; `Opened::picture` decodes the whole file, so that damage is found. [`pool`] runs both on threads of its own.
+//! Measures images and makes their thumbnails. `open` reads only the header, which gives the size and the memory
+//! needed; `Opened::picture` decodes the whole file, so that damage is found. [`pool`] runs both on its own threads.
 
 mod avif;
 mod codecs;
@@ -34,11 +34,11 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub pixels: u64,
-    /// The maximum width and height of a picture, in pixels.
+    /// The maximum width and height of an uploaded image, in pixels.
     pub edge: u32,
     /// The maximum width and height of a thumbnail, in pixels.
     pub thumbnail_edge: u32,
-    /// The maximum memory for decoding.
+    /// The maximum memory in bytes for all images that are decoded concurrently.
     pub memory_bytes: u64,
 }
 
@@ -53,12 +53,12 @@ impl Default for Limits {
     }
 }
 
-/// A picture that was examined. Sizes are in pixels, as it is shown.
+/// A validated image. Width and height are in pixels, after applying the image's orientation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
     pub width: u32,
     pub height: u32,
-    /// `None` for formats and variants that are not decoded here.
+    /// The thumbnail; `None` if no decoder supports the image's format or variant.
     pub thumbnail: Option<Thumbnail>,
 }
 
@@ -69,7 +69,7 @@ pub fn examine(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Pict
     opened.picture()
 }
 
-/// A picture whose header was read and is within the limits.
+/// An image whose header was read and whose size is within the limits.
 struct Opened {
     size: Size,
     memory_bytes: u64,
@@ -77,7 +77,7 @@ struct Opened {
     decode: Decode,
 }
 
-/// A size in pixels as stored, before any orientation.
+/// A width and height in pixels; before applying the image's orientation, unless stated otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Size {
     width: u32,
@@ -85,9 +85,9 @@ struct Size {
 }
 
 enum Decode {
-    /// Decodes all pixels, into a picture at least as large as the thumbnail.
+    /// Decodes all pixels. The result may be shrunk, but is at least as large as the thumbnail.
     Pixels(Box<dyn FnOnce(Target) -> Result<Raster, ImageFault>>),
-    /// The pixels are not decoded; the container was checked. This is the size as shown.
+    /// The pixels are not decoded; only the container was checked. Holds the size after applying the orientation.
     Shown(Size),
 }
 
@@ -97,16 +97,16 @@ struct Header {
     decode: Decode,
 }
 
-/// The sizes that a decoder needs to shrink while it decodes.
+/// The sizes of the image and of its thumbnail, so that a decoder can shrink the image while it decodes.
 #[derive(Clone, Copy, Debug)]
 struct Target {
-    /// The picture's size.
+    /// The size of the whole image.
     from: Size,
-    /// The thumbnail's size, before any orientation.
+    /// The thumbnail's size, before applying the orientation.
     to: Size,
 }
 
-/// Reads a picture's header and checks it against the limits.
+/// Reads an image's header and checks the image's size against `limits`.
 fn open(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Opened, ImageFault> {
     let file = File::open(path)?;
     let bytes = file.metadata()?.len();
@@ -158,7 +158,7 @@ impl Opened {
 }
 
 impl Size {
-    /// Returns the largest size of the same proportions within a square of side `edge`, but not larger than this size.
+    /// Returns the largest size of the same proportions within a square of `edge` pixels, but not larger than `self`.
     fn within(self, edge: u32) -> Self {
         let longer = self.width.max(self.height);
         if longer <= edge {
@@ -172,7 +172,7 @@ impl Size {
         Self { width: shrunk(self.width), height: shrunk(self.height) }
     }
 
-    /// Returns the size after applying the orientation.
+    /// Returns the size after applying `orientation`, which may exchange width and height.
     fn turned(self, orientation: ::image::metadata::Orientation) -> Self {
         use ::image::metadata::Orientation as O;
         match orientation {

@@ -1,5 +1,5 @@
-//! Examines uploaded files before they are published: their type by content, whether a picture decodes, its thumbnail.
-//! Publishes nothing; a refused file is dropped, and with it its staged bytes.
+//! Validates uploaded files before they are stored: detects their types, decodes images and makes thumbnails. The
+//! staged files of a refused upload are deleted when they are dropped.
 
 use super::image::pool::{MediaPool, PoolSize};
 use super::image::{ImageFault, Limits, Picture};
@@ -13,20 +13,20 @@ use shared::media::{MediaKind, MediaName};
 use shared::upload::{Label, UploadItem, Visibility};
 use std::sync::Arc;
 
-/// A file that has passed the examination.
+/// An uploaded file that has passed validation and is still staged.
 #[derive(Debug)]
 pub struct Examined {
     pub staged: Staged,
     pub name: MediaName,
     pub kind: MediaKind,
-    /// The media type that the content shows, or else the label.
+    /// The media type, determined from the content and from the type that the client declared.
     pub mime: String,
     pub visibility: Visibility,
-    /// Dimensions and thumbnail; `None` unless the file was uploaded as an image.
+    /// Dimensions in pixels and thumbnail; `None` unless the file was uploaded with the type `image`.
     pub picture: Option<Picture>,
 }
 
-/// What the uploader declares of a file.
+/// The properties of a file that its uploader declares.
 #[derive(Debug)]
 pub struct Claim {
     pub name: MediaName,
@@ -46,7 +46,7 @@ impl From<UploadItem> for Claim {
     }
 }
 
-/// The examination that every uploaded file goes through.
+/// Validator of uploaded files: the threads that decode images, and the allowed media types.
 #[derive(Clone, Debug)]
 pub struct Intake {
     pool: Arc<MediaPool>,
@@ -54,32 +54,32 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Starts the threads that decode pictures.
+    /// Creates a validator, and starts the threads that decode images.
     ///
     /// # Errors
-    /// The system refuses to start a thread.
+    /// The operating system can't start a thread.
     pub fn start(config: &Config) -> std::io::Result<Self> {
         let pool = MediaPool::start(PoolSize::default(), Limits::default())?;
         Ok(Self::new(Arc::new(pool), config.media_types.clone()))
     }
 
-    /// Uses the threads of `pool`, and lets only files of these types pass.
+    /// Creates a validator that decodes images on `pool` and accepts only the media types `types`.
     #[must_use]
     pub fn new(pool: Arc<MediaPool>, types: MediaTypes) -> Self {
         Self { pool, types }
     }
 
-    /// Examines the files of one upload. All pass, or none.
+    /// Detects the types of an upload's files, decodes images and makes thumbnails. One invalid file fails the upload.
     ///
     /// # Errors
-    /// `invalid_media` or `body_too_large`, naming the first file at fault; `rate_limited` or `overloaded` if too many
-    /// pictures wait.
+    /// `invalid_media` or `body_too_large` with the name of the first invalid file; `rate_limited` or `overloaded` if
+    /// too many images wait to be decoded.
     pub async fn examine_all(
         &self,
         project: &ProjectName,
         files: impl IntoIterator<Item = (Claim, Staged)>,
     ) -> Result<Vec<Examined>, Problem> {
-        // All types first, so that nothing is decoded for an upload of which one file has a refused type.
+        // Checks the types of all files first, so that no image is decoded if another file has a refused type.
         let judged: Vec<_> = files
             .into_iter()
             .map(|(claim, staged)| {
@@ -91,13 +91,14 @@ impl Intake {
             .await
     }
 
-    /// Determines the type from the first bytes, and refuses types that the configuration doesn't allow.
+    /// Determines a file's media type from `claim` and from `head`, its first bytes. Fails with `invalid_media` if the
+    /// content contradicts `claim` or the configuration doesn't allow the type.
     fn judge(&self, claim: &Claim, head: &[u8]) -> Result<Verdict, Problem> {
         let name = claim.name.as_str();
         let label = claim.label.as_ref().map(Label::as_str);
         let verdict = sniff::judge(label, claim.kind, name, head)?;
-        // A media type that only the label claims needs unknown bytes to be allowed, too: else any bytes could pass for
-        // it.
+        // An image, audio or video type that only the label declares also needs unknown content to be allowed, since
+        // the file may contain any bytes.
         let is_claimed = verdict.sniffed.is_none()
             && ["image/", "video/", "audio/"].iter().any(|family| verdict.mime.starts_with(family));
         if self.types.allow(&verdict.mime) && (!is_claimed || self.types.allow(UNKNOWN)) {

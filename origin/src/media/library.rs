@@ -1,6 +1,6 @@
-//! Publishes and deletes files: announces objects, stores them, writes rows, and undoes this if a step fails. A crash
-//! at any moment leaves rows that name complete objects, and a ledger of all other objects for the sweeper. Work that
-//! has begun continues when its client disconnects.
+//! Publishes and deletes media files, as objects in the store and rows in MariaDB. After a crash at any moment, each
+//! row references a complete object, and the deletion ledger lists all other objects for garbage collection. A
+//! publication or deletion that has begun continues when its client disconnects.
 
 mod owner;
 mod publication;
@@ -27,24 +27,23 @@ pub use owner::Ownership;
 pub use publication::Publication;
 pub use sweep::{SweepError, SweepTerms, Swept};
 
-/// The maximum number of concurrent publications and deletions, including those of disconnected clients: each may hold
-/// staged files and thumbnails.
+/// The maximum number of concurrent publications and deletions, including those of clients that have disconnected.
 pub(crate) const DEEDS_MAX_COUNT: u64 = 256;
 
 /// The maximum number of concurrent publications and deletions of one project.
 pub(crate) const DEEDS_PER_PROJECT_MAX_COUNT: u64 = 128;
 
-/// How long a publication or deletion may wait for others to end.
+/// How long a publication or deletion waits for one of the [`DEEDS_MAX_COUNT`] slots before it fails.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The media files of all projects. Clones share everything.
+/// The media files of all projects: store, database table and look-up cache. Clones share these.
 #[derive(Clone, Debug)]
 pub struct Library {
     store: Store,
     table: MediaTable,
     lookups: Arc<Lookups>,
     slots: Shares,
-    /// Set once the store is known to accept files of this installation.
+    /// Set after the first successful check of the store's owner mark, which is then not repeated.
     owner_checked: Arc<OnceCell<()>>,
 }
 
@@ -60,10 +59,10 @@ impl Library {
         }
     }
 
-    /// Opens the store that `config` names. Makes directories, but contacts neither a bucket nor MariaDB.
+    /// Opens the store that `config` names. Creates missing directories, but sends no request to a bucket or MariaDB.
     ///
     /// # Errors
-    /// A directory can't be made, or the store's address can't be used.
+    /// A directory can't be created, or the settings of the bucket are invalid or incomplete.
     pub fn open(config: &Config, table: MediaTable) -> Result<Self, StoreError> {
         let store = Store::open(&config.media_store, &config.media_dir())?;
         Ok(Self::new(store, table))
@@ -79,15 +78,15 @@ impl Library {
         &self.table
     }
 
-    /// Publishes files, all or none.
+    /// Stores the files and writes their rows, all or none, and returns the rows.
     ///
     /// # Errors
-    /// `media_exists`; `invalid_body` if the root folder is to become private; `storage_unavailable` if the store
-    /// belongs to another installation; errors of the store or MariaDB.
+    /// `media_exists` if a name is taken and existing files stay; `invalid_body` if the root folder would become
+    /// private; `overloaded` if too many other publications are in progress; errors of the store or MariaDB.
     pub async fn publish(&self, publication: Publication) -> Result<Vec<MediaRow>, Problem> {
         check_folder(&publication)?;
         self.check_owner().await?;
-        // An early check that saves storing the files; the transaction decides.
+        // Fails early, before files are stored; the transaction checks the names again.
         if publication.existing == Existing::Stays {
             let names: Vec<_> = publication.names().cloned().collect();
             let taken = self.table.taken(&publication.project, &publication.folder, &names).await;
@@ -106,7 +105,7 @@ impl Library {
         let rows = parts.store(&self.store, &self.table).await?;
         fault::reach(Point::Published);
         let outcome = self.table.write(&rows).await;
-        // Also after an error, since the transaction may have been committed.
+        // Invalidates the cache also after an error, since the transaction may have been committed.
         if rows.makes_folder_private() {
             self.lookups.forget_project(&rows.project);
         }
@@ -123,8 +122,8 @@ impl Library {
         Ok(written.rows)
     }
 
-    /// Deletes objects whose rows may not have been written: those that are still in the ledger. Objects that a
-    /// committed transaction has named are no longer there, and stay.
+    /// Deletes the objects of a failed publication that are still in the deletion ledger. Objects whose rows were
+    /// committed in spite of the error are no longer there, and stay.
     async fn delete_unrecorded(&self, keys: &[ObjectKey]) {
         match self.table.mark_for_deletion(keys).await {
             Ok(marked) => {
@@ -135,7 +134,8 @@ impl Library {
         }
     }
 
-    /// Deletes objects that are marked for deletion. After an error, they are left to the sweeper.
+    /// Deletes objects that the deletion ledger marks for deletion. Logs an error, and leaves the objects to the next
+    /// sweep.
     async fn try_delete_marked(&self, keys: &[ObjectKey]) {
         if let Err(error) = self.delete_marked(keys).await {
             tracing::warn!(%error, "objects are left to the sweeper");
@@ -153,7 +153,7 @@ impl Library {
         Ok(())
     }
 
-    /// Returns the file at a path, possibly from the cache of [`Lookups`]; `None` if there is none.
+    /// Returns the row of the file at `path`, possibly from the cache of [`Lookups`]; `None` if there is no file.
     pub async fn find(&self, path: &FilePath) -> Result<Option<Arc<MediaRow>>, Problem> {
         let look_up = || async {
             let found = self.table.lookup(path).await;
@@ -162,8 +162,8 @@ impl Library {
         self.lookups.find(path, look_up).await
     }
 
-    /// Drops the cached look-up of a file whose object is missing, since the file was replaced or deleted, perhaps by
-    /// another origin.
+    /// Removes `path` from the look-up cache, because the cached row's object is missing in the store: the file was
+    /// replaced or deleted, perhaps by another origin.
     pub fn doubt(&self, path: &FilePath) {
         self.lookups.forget(path);
     }
@@ -174,19 +174,20 @@ impl Library {
         }
     }
 
-    /// Returns the file with this id; `None` if there is none or if it belongs to another project.
+    /// Returns the row of the file `id`; `None` if there is no such file, or if it belongs to another project.
     pub async fn get(&self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, Problem> {
         let found = self.table.get(project, id).await;
         found.map_err(|error| error.into_problem())
     }
 
-    /// Returns a project's files and, if `list.count` is set, the number of files without limit and offset.
+    /// Returns a project's files that `list` selects and, if `list.count` is set, their number without limit and
+    /// offset.
     pub async fn list(&self, project: &ProjectName, list: &MediaList) -> Result<(Vec<MediaRow>, Option<u64>), Problem> {
         let found = self.table.list(project, list).await;
         found.map_err(|error| error.into_problem())
     }
 
-    /// Deletes a project's file and returns its row; `None` if there is none.
+    /// Deletes the file `id` of a project and returns its row; `None` if the project has no such file.
     pub async fn delete(&self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, Problem> {
         let of = project.clone();
         self.run_detached(project, |library| async move { library.delete_row(&of, id).await }).await
@@ -203,7 +204,8 @@ impl Library {
         Ok(row)
     }
 
-    /// Runs `work` on a task of its own, so that it continues when its client disconnects.
+    /// Runs `work` in a task of its own, so that it continues when the client disconnects. Fails with `overloaded` if
+    /// too many publications and deletions are in progress.
     async fn run_detached<T, F>(&self, project: &ProjectName, work: impl FnOnce(Self) -> F) -> Result<T, Problem>
     where
         T: Send + 'static,
@@ -224,7 +226,7 @@ impl Library {
     }
 }
 
-/// Refuses to make the root folder private: that would hide all files of the project, and can't be undone.
+/// Fails with `invalid_body` if the root folder would become private, which would irrevocably hide all files.
 fn check_folder(publication: &Publication) -> Result<(), Problem> {
     if publication.folder.as_str().is_empty() && publication.makes_folder_private() {
         return Err(Problem::new(ErrorCode::InvalidBody, "privateFolder needs a folder that it is to make private.")

@@ -1,6 +1,5 @@
-//! Caches look-ups of files by path for a moment. Changes by another origin show after [`FOUND_FOR`] at the latest;
-//! changes by this one at once, since it calls [`Lookups::forget`] after each commit. Knows neither SQL nor
-//! permissions.
+//! Short-lived cache of media rows by path. A change by another origin is visible after at most [`FOUND_FOR`]; a change
+//! by this origin is visible at once, since it calls [`Lookups::forget`] after each commit.
 
 use crate::database::media::MediaRow;
 use quick_cache::sync::Cache;
@@ -12,21 +11,22 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// How long a file that was found is cached.
+/// The TTL of the cached row of an existing file.
 pub const FOUND_FOR: Duration = Duration::from_secs(2);
 
-/// How long the absence of a file is cached. Short, since the file may be uploaded at any moment.
+/// The TTL of a cached look-up that found no file. Short, since the file may be uploaded at any moment.
 pub const ABSENT_FOR: Duration = Duration::from_millis(500);
 
-/// The maximum number of cached paths, which take up to 1 KB each.
+/// The maximum number of cached look-ups, which take up to 1 KB each.
 const PATHS_MAX_COUNT: usize = 10_000;
 
-/// The limit for a look-up, including the wait for the same look-up by another request.
+/// The timeout of a look-up, including the wait for another request's look-up of the same path.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub struct Lookups {
     entries: Cache<FilePath, Entry>,
-    /// The number of calls of `forget_project`, for each project that has had one.
+    /// The number of `forget_project` calls of each project that had any. A change of the number invalidates older
+    /// entries.
     generations: RwLock<HashMap<ProjectName, u64>>,
 }
 
@@ -34,12 +34,12 @@ pub struct Lookups {
 struct Entry {
     file: Option<Arc<MediaRow>>,
     read_at: Instant,
-    /// The project's generation before the look-up began.
+    /// The project's number in `Lookups::generations` before the look-up began.
     generation: u64,
 }
 
 impl Entry {
-    /// Returns whether the entry is younger than its TTL and of the project's current generation.
+    /// Returns whether the entry is younger than its TTL and was read in the project's current `generation`.
     fn is_fresh(&self, generation: u64) -> bool {
         let lifetime = match self.file {
             Some(_) => FOUND_FOR,
@@ -62,10 +62,11 @@ impl fmt::Debug for Lookups {
 }
 
 impl Lookups {
-    /// Returns the file at a path from the cache, or calls `look_up`. Concurrent calls for one path share one look-up.
+    /// Returns the row of the file at `path` from the cache or, on a miss, from `look_up`; `None` if there is no file.
+    /// Concurrent misses for one path share one call of `look_up`.
     ///
     /// # Errors
-    /// Those of `look_up`, which are not cached; `database_unavailable` after [`LOOKUP_TIMEOUT`].
+    /// Errors of `look_up`, which are not cached; `database_unavailable` after [`LOOKUP_TIMEOUT`].
     pub async fn find<F>(&self, path: &FilePath, look_up: impl FnOnce() -> F) -> Result<Option<Arc<MediaRow>>, Problem>
     where
         F: Future<Output = Result<Option<MediaRow>, Problem>>,
@@ -81,8 +82,7 @@ impl Lookups {
                     Err(guard) => {
                         let read_at = Instant::now();
                         let file = look_up().await?.map(Arc::new);
-                        // The guard inserts nothing if the path was removed meanwhile, since `file` may then be out of
-                        // date.
+                        // The guard inserts nothing if the path was removed meanwhile, since `file` may be out of date.
                         let _ = guard.insert(Entry { file: file.clone(), read_at, generation });
                         return Ok(file);
                     }
@@ -94,12 +94,12 @@ impl Lookups {
         })
     }
 
-    /// Drops the cached file of a path, after a committed transaction has added, replaced or deleted it.
+    /// Removes a path from the cache. Must be called after each commit that adds, replaces or deletes the file.
     pub fn forget(&self, path: &FilePath) {
         self.entries.remove(path);
     }
 
-    /// Drops all cached files of a project, after a committed transaction has made one of its folders private.
+    /// Invalidates all cached paths of a project. Must be called after commits that make one of its folders private.
     pub fn forget_project(&self, project: &ProjectName) {
         let mut generations = self.generations.write().unwrap_or_else(PoisonError::into_inner);
         *generations.entry(project.clone()).or_default() += 1;

@@ -1,6 +1,5 @@
-//! Resumable uploads. An upload is a row, which says what the file will be, and a file in this origin's staging area,
-//! whose synced length alone says how much has arrived. So a crash at any moment leaves an upload that can be resumed.
-//! Knows nothing of HTTP.
+//! Resumable uploads. An upload is a row with the declared properties of the file, and a file on this origin's disk,
+//! whose synced length is the upload's offset. So a crash at any moment leaves an upload that can be resumed.
 
 mod locked_upload;
 mod running;
@@ -25,7 +24,7 @@ use crate::clock::now;
 use crate::config::MediaTypes;
 use crate::database::media::{MediaTable, TableError, UploadRow};
 
-/// How long a request that may interrupt another one waits for the upload's lock.
+/// How long a request that interrupts the upload's current request waits for the upload's lock.
 const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(5);
 
 const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(20);
@@ -34,13 +33,13 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 const SWEPT_MAX_COUNT: usize = 500;
 
-/// Files without a row are removed when they are older than any upload can be by this.
+/// The time beyond the upload lifetime after which a sweep deletes an upload's file that has no row.
 const ORPHAN_GRACE: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Clone, Debug)]
 pub struct UploadTerms {
     pub max_bytes: u64,
-    /// How long an upload may go without receiving bytes before it expires.
+    /// The time without received bytes after which an upload expires.
     pub lifetime: Duration,
     pub types: MediaTypes,
 }
@@ -53,12 +52,12 @@ pub struct ResumableUploads {
     running: Running,
 }
 
-/// What a request does if another request has the upload.
+/// What a request does if another request has locked the upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLocked {
-    /// It fails with `upload_locked`.
+    /// The request fails with `upload_locked`.
     Fail,
-    /// It interrupts the other request: the client has come back, so its old connection is dead.
+    /// The request interrupts the other one: the client has reconnected, so its old connection is dead.
     TakeOver,
 }
 
@@ -73,11 +72,11 @@ impl ResumableUploads {
         self.terms.max_bytes
     }
 
-    /// Begins an upload. Refuses here, before its bytes are sent, what could not become a file.
+    /// Creates an upload: its row and an empty file. Checks the declared size, type and name before any bytes are sent.
     ///
     /// # Errors
-    /// `body_too_large`, `invalid_media` or `media_exists`; `rate_limited` if the project has too many unfinished
-    /// uploads; errors of the store or MariaDB.
+    /// `body_too_large`, `invalid_media` or `media_exists` if the declared size, type or name is refused;
+    /// `rate_limited` if the project has too many unfinished uploads; errors of the store or MariaDB.
     pub async fn begin(&self, project: &ProjectName, new: &TusNew) -> Result<UploadRow, Problem> {
         self.check_length(new)?;
         self.check_type(&new.file)?;
@@ -112,10 +111,11 @@ impl ResumableUploads {
         }
     }
 
-    /// Locks an upload for one request. A finished upload has no file, but still tells which media file it became.
+    /// Locks an upload for one request. A finished upload, whose file is deleted, is returned without a lock.
     ///
     /// # Errors
-    /// `media_not_found`; `upload_locked` if another request has the upload; errors of the store or MariaDB.
+    /// `media_not_found` if the upload does not exist, has expired or is on another origin's disk; `upload_locked` if
+    /// another request has the lock; errors of the store or MariaDB.
     pub async fn lock(&self, project: &ProjectName, id: TusId, on_locked: OnLocked) -> Result<LockedUpload, Problem> {
         self.row(project, id).await?;
         let held = self.lock_file(id, on_locked).await?;
@@ -140,7 +140,7 @@ impl ResumableUploads {
         }
     }
 
-    /// Sweeps at once and then regularly, until `stop` is cancelled.
+    /// Removes expired uploads immediately and then every 10 minutes, until `stop` is cancelled.
     pub async fn sweep_always(self, stop: CancellationToken) {
         let mut tick = tokio::time::interval(SWEEP_INTERVAL);
         loop {
@@ -157,7 +157,7 @@ impl ResumableUploads {
         }
     }
 
-    /// Removes expired uploads. Several origins may do so concurrently.
+    /// Removes the rows and files of expired uploads. Several origins may do so concurrently.
     pub async fn sweep(&self) -> Result<(), TableError> {
         loop {
             let expired = self.table.expired_uploads(now(), SWEPT_MAX_COUNT).await?;
@@ -181,10 +181,11 @@ impl ResumableUploads {
         found.map_err(TableError::into_problem)?.filter(|row| row.expires_at > now()).ok_or_else(|| id.unknown())
     }
 
-    /// Locks the upload's file; `None` if there is no file.
+    /// Locks the file of the upload `id`; `None` if there is no file on this origin's disk.
     ///
     /// # Errors
-    /// `upload_locked` if another request keeps the lock; errors of the store.
+    /// `upload_locked` if another request has the lock (after [`TAKE_OVER_TIMEOUT`] if it may be taken over); store
+    /// errors.
     async fn lock_file(&self, id: TusId, on_locked: OnLocked) -> Result<Option<Held>, Problem> {
         let deadline = tokio::time::Instant::now() + TAKE_OVER_TIMEOUT;
         loop {
@@ -201,14 +202,14 @@ impl ResumableUploads {
         }
     }
 
-    /// Removes an upload's file. After an error the file is swept later.
+    /// Removes the file of the upload `id`. An error is only logged, since a later sweep removes the file.
     async fn discard(&self, id: Uuid) {
         if let Err(error) = self.store.discard(id).await {
             tracing::warn!(%error, %id, "the file of an upload could not be removed");
         }
     }
 
-    /// Returns the maximum of the declared sizes of a project's unfinished uploads, in bytes.
+    /// Returns the maximum total of the declared sizes of one project's unfinished uploads, in bytes.
     fn open_max_bytes(&self) -> u64 {
         self.terms.max_bytes.saturating_mul(TUS_OPEN_MAX_LARGEST)
     }
@@ -233,8 +234,8 @@ impl ResumableUploads {
         }
     }
 
-    /// Refuses a declared type if no type of its kind is allowed. The content is checked later, as the declared type
-    /// may be wrong.
+    /// Fails with `invalid_media` if the configuration allows no type with the declared top-level type, such as
+    /// `image`. The content is checked later, since the declared type may be wrong.
     fn check_type(&self, file: &TusFile) -> Result<(), Problem> {
         let Some(Label::Mime(mime)) = &file.label else {
             return Ok(());

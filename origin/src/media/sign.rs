@@ -1,6 +1,5 @@
-//! Signed URLs, which let anybody read one private file and its thumbnail until they expire; they can't be revoked. The
-//! signature covers the file's path, not its bytes: it stays valid for any later file at the path. Knows neither HTTP
-//! nor a clock.
+//! Signed URLs, with which anybody can read one private file and its thumbnail until the URL expires; they can't be
+//! revoked. The signature covers the file's path, not its content: it is also valid for a later file at the path.
 
 use crate::secret::InstallationSecret;
 use base64::Engine as _;
@@ -11,7 +10,7 @@ use shared::media::FilePath;
 use shared::operation::media::SignedFor;
 use std::fmt;
 
-/// The label under which the signing key is derived from the installation's secret.
+/// The label for deriving the signing key from the installation's secret.
 const LABEL: &str = "media:signatures";
 
 #[derive(Clone)]
@@ -27,7 +26,7 @@ impl fmt::Debug for Signer {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// The first second since 1970 at which the signature is no longer valid.
+    /// The expiry in seconds since 1970: from this second on, the signature is invalid.
     pub expires_at: u64,
     text: String,
 }
@@ -46,7 +45,7 @@ impl Signer {
         Self { key: secret.derive(LABEL) }
     }
 
-    /// Signs a file's path from `now`, in seconds since 1970, for the given duration.
+    /// Signs a file's path. The signature is valid from `now`, in seconds since 1970, for the duration `signed_for`.
     #[must_use]
     pub fn sign(&self, file: &FilePath, now: u64, signed_for: SignedFor) -> Signature {
         let expires_at = now.saturating_add(signed_for.seconds());
@@ -54,7 +53,8 @@ impl Signer {
         Signature { expires_at, text: URL_SAFE_NO_PAD.encode(mac) }
     }
 
-    /// Returns whether `signature` is valid for the path and has not expired. Compares in constant time.
+    /// Returns whether `signature` was made for the file's path and `expires_at`, and `now` is before `expires_at`;
+    /// both in seconds since 1970. Compares in constant time.
     #[must_use]
     pub fn verify(&self, file: &FilePath, expires_at: u64, signature: &str, now: u64) -> bool {
         let Ok(signature) = URL_SAFE_NO_PAD.decode(signature) else {

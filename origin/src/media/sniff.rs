@@ -1,6 +1,5 @@
-//! Detects a file's type from its first bytes. Media types are detected here, with more checks than a table of
-//! signatures allows (brands of containers, markup after blanks and comments); all others by `infer`. Must not know the
-//! label of an upload: that is [`label`]'s.
+//! Detects a file's media type from its first bytes: images, audio, video and markup by the checks here, other types by
+//! the crate `infer`. [`label`] compares the result with the type that the client declares.
 
 mod containers;
 mod families;
@@ -15,10 +14,10 @@ pub(super) use families::UNKNOWN;
 
 use shared::media::MediaKind;
 
-/// The number of first bytes that are examined.
+/// The maximum number of leading bytes of a file that type detection examines.
 pub const HEAD_MAX_BYTES: usize = 4096;
 
-/// The picture formats that an upload of the kind `image` may have.
+/// The file formats that are accepted for uploads of the type `image`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ImageFormat {
     Jpeg,
@@ -28,7 +27,7 @@ pub enum ImageFormat {
     Bmp,
     Tiff,
     Ico,
-    /// Only measured, not decoded.
+    /// AVIF, of which only the size is read: the pixels are not decoded, so there is no thumbnail.
     Avif,
 }
 
@@ -55,7 +54,7 @@ impl ImageFormat {
 pub struct Sniffed {
     pub mime: &'static str,
     pub kind: MediaKind,
-    /// `None` unless the file may be uploaded as an `image`.
+    /// The image format; `None` if the file is not accepted for uploads of the type `image`.
     pub image: Option<ImageFormat>,
 }
 
@@ -69,7 +68,7 @@ impl Sniffed {
     }
 }
 
-/// Signatures at offset 0 that are long enough to be reliable.
+/// File signatures at offset 0 that identify a format without further checks.
 const SIGNATURES: &[(&[u8], Sniffed)] = &[
     (b"\xFF\xD8\xFF", Sniffed::picture(ImageFormat::Jpeg)),
     (b"\x89PNG\r\n\x1A\n", Sniffed::picture(ImageFormat::Png)),
@@ -102,8 +101,7 @@ const SIGNATURES: &[(&[u8], Sniffed)] = &[
     (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", Sniffed::of("application/x-ole-storage", MediaKind::File)),
 ];
 
-/// Returns the type that `head`, a file's first bytes, shows, or `None`. Formats that are detected from a file's end or
-/// middle don't count.
+/// Returns the media type detected from `head`, the first bytes of a file; `None` if no known format matches.
 #[must_use]
 pub fn sniff(head: &[u8]) -> Option<Sniffed> {
     let head = head.get(..HEAD_MAX_BYTES).unwrap_or(head);
@@ -117,7 +115,7 @@ pub fn sniff(head: &[u8]) -> Option<Sniffed> {
         .or_else(|| foreign(head))
 }
 
-/// Detects formats whose signatures are so short that more bytes are checked.
+/// Detects BMP, ICO, MPEG-TS, AAC and MP3, whose short signatures are reliable only with checks of further bytes.
 fn short_signature(head: &[u8]) -> Option<Sniffed> {
     if is_bitmap(head) {
         return Some(Sniffed::picture(ImageFormat::Bmp));
@@ -137,7 +135,7 @@ fn short_signature(head: &[u8]) -> Option<Sniffed> {
 }
 
 fn is_bitmap(head: &[u8]) -> bool {
-    // The second header begins with its length, which tells its version.
+    // The DIB header at offset 14 begins with its length, which identifies its version.
     head.starts_with(b"BM") && matches!(head.get(14..18), Some([12 | 16 | 40 | 52 | 56 | 64 | 108 | 124, 0, 0, 0]))
 }
 
@@ -151,15 +149,14 @@ fn is_transport_stream(head: &[u8]) -> bool {
     head.len() > 2 * PACKET && head.iter().step_by(PACKET).all(|byte| *byte == 0x47)
 }
 
-/// Returns whether these are the second and third byte of an MPEG audio frame of layer II or III.
+/// Returns whether `second` and `third` are bytes 2 and 3 of the header of an MPEG audio frame of layer II or III.
 fn is_mpeg_audio(second: u8, third: u8) -> bool {
     let (version, layer) = (second >> 3 & 3, second >> 1 & 3);
     let (bitrate, sampling) = (third >> 4, third >> 2 & 3);
     second >> 5 == 7 && version != 1 && matches!(layer, 1 | 2) && !matches!(bitrate, 0 | 15) && sampling != 3
 }
 
-/// Returns what `infer` detects in binary files. Text is excluded, because signatures of two bytes (`MZ`) would match
-/// it.
+/// Detects binary formats with the crate `infer`; `None` for text, which would match two-byte signatures such as `MZ`.
 fn foreign(head: &[u8]) -> Option<Sniffed> {
     if markup::is_text(head) {
         return None;
@@ -172,7 +169,7 @@ fn foreign(head: &[u8]) -> Option<Sniffed> {
         _ => MediaKind::File,
     };
     match found.mime_type() {
-        // These were checked more strictly above.
+        // `short_signature` has checked these formats more strictly.
         "image/bmp" | "image/vnd.microsoft.icon" | "audio/mpeg" | "audio/aac" => None,
         mime => Some(Sniffed::of(mime, kind)),
     }

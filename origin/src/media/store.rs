@@ -1,5 +1,5 @@
-//! The object store: files while they arrive, then objects under generated keys, in a directory or a bucket. Knows
-//! neither what the objects are nor who may read them, and no table.
+//! The object store: stages files while they are uploaded, and stores objects under generated keys, in a directory or a
+//! bucket. Independent of what the objects contain and who may read them.
 
 mod bucket;
 mod directory;
@@ -38,32 +38,32 @@ use crate::files::remove_file;
 
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The bytes of an object in pieces. After an error in the stream, the object is incomplete.
+/// The bytes of an object as a stream of chunks. After an error in the stream, the object is incomplete.
 pub type ObjectBytes = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Send>>;
 
-/// All files in the store's folder of objects, in no particular order.
+/// A stream of all files in the store's folder `objects`, in no particular order.
 pub type Listing = Pin<Box<dyn Stream<Item = Result<Listed, StoreError>> + Send>>;
 
-/// A file in the store's folder of objects.
+/// A file in the store's folder `objects`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// `None` if the file is no object of this program.
+    /// The object's key; `None` if the file is not named like an object.
     pub key: Option<ObjectKey>,
-    /// The path within the store, for operators only.
+    /// The path within the store, which may be shown to operators but not to clients.
     pub path: String,
-    /// In bytes.
+    /// The size in bytes.
     pub size: u64,
     pub modified: SystemTime,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The sweep only counts what it would delete.
+    /// A sweep only counts the files that it would delete.
     Counts,
     Deletes,
 }
 
-/// The object store. Clones share everything.
+/// A handle to the object store. Clones refer to the same store.
 #[derive(Debug, Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -82,12 +82,12 @@ enum Backend {
 }
 
 impl Store {
-    /// Opens the store and makes missing directories. A bucket is not contacted; see [`check`](Self::check).
+    /// Opens the store and creates missing directories. Sends no request to a bucket; see [`check`](Self::check).
     ///
-    /// Files are staged under `media_dir`, or inside a store that is a directory, so that publishing is a rename.
+    /// Files are staged inside the store if it is a directory, so that publishing is a rename, else under `media_dir`.
     ///
     /// # Errors
-    /// A directory can't be made, or the address can't be used.
+    /// A directory can't be created, or the settings of the bucket are invalid or incomplete.
     pub fn open(address: &StoreAddress, media_dir: &Path) -> Result<Self, StoreError> {
         let (backend, staging) = match address {
             StoreAddress::Directory(root) => {
@@ -108,7 +108,7 @@ impl Store {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Checks that files can be staged and that the store answers within [`CHECK_TIMEOUT`].
+    /// Checks that files can be staged and that a bucket's service answers; fails after [`CHECK_TIMEOUT`].
     pub async fn check(&self) -> Result<(), StoreError> {
         let check = async {
             let mut probe = self.inner.staging.new_file();
@@ -124,14 +124,14 @@ impl Store {
             .unwrap_or_else(|late| Err(StoreError::Unavailable(Box::new(late))))
     }
 
-    /// Returns a new staged file, which is created with its first piece.
+    /// Returns a writer for a new staged file, which is created on the disk when the first piece is written.
     #[must_use]
     pub fn stage(&self) -> Staging {
         Staging::new(self.inner.staging.new_file())
     }
 
-    /// Creates a staged file named `id` that can be [suspended](Staging::suspend) and [resumed](Self::resume). It stays
-    /// until it is [discarded](Self::discard) or [swept](Self::sweep_kept).
+    /// Creates the staged file of the resumable upload `id`. The file stays until it is [discarded](Self::discard) or
+    /// [swept](Self::sweep_kept).
     ///
     /// # Errors
     /// The file can't be created, or exists already.
@@ -141,11 +141,11 @@ impl Store {
         Ok(Staging::new(file))
     }
 
-    /// Opens a resumable file for writing at `offset`, and truncates it there. The caller must hold its
-    /// [lock](Self::hold).
+    /// Opens the file of the resumable upload `id` for writing at `offset`, and truncates it there. The caller must
+    /// hold the file's [lock](Self::hold).
     ///
     /// # Errors
-    /// [`StoreError::NotFound`], or the file is shorter than `offset`.
+    /// [`StoreError::NotFound`] without the file; other errors if it is shorter than `offset` or can't be opened.
     pub async fn resume(&self, id: Uuid, offset: u64) -> Result<Staging, StoreError> {
         let path = self.kept(id);
         let file = spawn_blocking(move || StagedFile::resume(path, offset))
@@ -155,28 +155,27 @@ impl Store {
         Ok(Staging::new(file))
     }
 
-    /// Locks a resumable file without waiting; `None` if another request has locked it. A request keeps the lock while
-    /// it [resumes](Self::resume) or [discards](Self::discard) the file.
+    /// Locks the file of the resumable upload `id` without waiting; `None` if another request has locked it. A request
+    /// keeps the lock while it [resumes](Self::resume) or [discards](Self::discard) the file.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`], or the file can't be opened.
+    /// [`StoreError::NotFound`] if the file does not exist; other errors if it can't be opened, locked or synced.
     pub async fn hold(&self, id: Uuid) -> Result<Option<Held>, StoreError> {
         let path = self.kept(id);
         spawn_blocking(move || Held::take(&path)).await?.map_err(StoreError::of_object)
     }
 
-    /// Removes a resumable file, if it exists.
+    /// Deletes the file of the resumable upload `id`, if it exists.
     pub async fn discard(&self, id: Uuid) -> Result<(), StoreError> {
         let path = self.kept(id);
         Ok(spawn_blocking(move || remove_file(&path)).await??)
     }
 
-    /// Publishes a staged file atomically: readers see nothing or all of it. Continues if the caller is cancelled. The
-    /// staged file of a resumable upload stays until it is [discarded](Self::discard).
+    /// Stores a staged file as the object `key` atomically: readers see nothing or the whole object. Continues if the
+    /// caller is cancelled. The file of a resumable upload stays until it is [discarded](Self::discard).
     ///
     /// # Errors
-    /// [`StoreError::Full`], [`StoreError::Unavailable`] or [`StoreError::Other`]; the object is then not stored,
-    /// unless only the store's last answer was lost.
+    /// Errors of the store, such as [`StoreError::Full`]; then nothing is stored, unless only the response was lost.
     pub async fn publish(&self, staged: Staged, key: ObjectKey) -> Result<(), StoreError> {
         let Some(mut file) = staged.into_file() else {
             return Err(StoreError::other("a staged file was published twice"));
@@ -190,7 +189,7 @@ impl Store {
         }
     }
 
-    /// Stores a small object atomically. Errors are those of [`publish`](Self::publish).
+    /// Stores `bytes` as the object `key` atomically. Errors are those of [`publish`](Self::publish).
     pub async fn put(&self, key: ObjectKey, bytes: Bytes) -> Result<(), StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
@@ -206,10 +205,10 @@ impl Store {
         }
     }
 
-    /// Returns the bytes of an object, or those of `range` that exist. The first piece is read before this returns.
+    /// Returns the bytes of an object, or those of `range` that exist. Waits until the store has begun to send them.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] and other errors; in the stream, all errors but [`StoreError::NotFound`].
+    /// [`StoreError::NotFound`] if there is no such object; other errors of the store, also later in the stream.
     pub async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => directory.read(key, range).await,
@@ -217,10 +216,10 @@ impl Store {
         }
     }
 
-    /// Deletes objects, if they exist.
+    /// Deletes the objects with these keys, if they exist.
     ///
     /// # Errors
-    /// An object could not be deleted; others may have been.
+    /// An object could not be deleted; other objects may have been deleted.
     pub async fn delete(&self, keys: &[ObjectKey]) -> Result<(), StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
@@ -242,7 +241,7 @@ impl Store {
         }
     }
 
-    /// Lists all files in the folder of objects, including those that are no objects.
+    /// Lists all files in the store's folder `objects`, including those that are not named like an object.
     #[must_use]
     pub fn list(&self) -> Listing {
         match &self.inner.backend {
@@ -251,18 +250,18 @@ impl Store {
         }
     }
 
-    /// Removes staged files of ended processes, and returns their number. Files of all running
-    /// processes stay, also of others that share the directory.
+    /// Deletes or, with [`Effect::Counts`], only counts the staged files of ended processes, and returns their number.
+    /// Files of running processes stay, also those of other origins that share the directory.
     ///
     /// # Errors
-    /// The folder can't be read, or a file can't be removed.
+    /// The staging folder can't be read, or a file can't be deleted.
     pub async fn sweep_staging(&self, effect: Effect) -> Result<usize, StoreError> {
         let inner = Arc::clone(&self.inner);
         Ok(spawn_blocking(move || inner.staging.sweep(effect)).await??)
     }
 
-    /// Removes resumable files that were last written at least `older_than` ago, and returns their number. Errors are
-    /// those of [`sweep_staging`](Self::sweep_staging).
+    /// Deletes the files of resumable uploads that were last written at least `older_than` ago, and returns their
+    /// number. Errors are those of [`sweep_staging`](Self::sweep_staging).
     pub async fn sweep_kept(&self, older_than: Duration) -> Result<usize, StoreError> {
         let folder = self.inner.staging.kept();
         Ok(spawn_blocking(move || sweep(&folder, older_than)).await??)
@@ -279,7 +278,7 @@ fn sweep(folder: &Path, older_than: Duration) -> io::Result<usize> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let about = match entry.metadata() {
-            // Published or removed meanwhile.
+            // The file was published or deleted meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             about => about?,
         };

@@ -1,14 +1,14 @@
-//! URLs of files: base URL, path, and the version of the file's bytes. Knows neither requests nor configuration.
+//! Builds the URLs of media files from the base URL, the file's path and the version of its content.
 
 use super::sign::Signature;
 use crate::config::BaseUrl;
 use shared::media::url_path;
 use std::fmt::Write as _;
 
-/// The length of a version in hex digits: half of a SHA-256, enough that versions never coincide.
+/// The length of a version in hex digits: half of a SHA-256, enough that different contents never share a version.
 const VERSION_CHARS: usize = 32;
 
-/// Returns the value of the URL parameter `v`: the first half of the bytes' SHA-256, in hex.
+/// Returns the value of the URL parameter `v`: the first half of `sha256`, in hex.
 #[must_use]
 pub fn version(sha256: &[u8; 32]) -> String {
     let mut version = String::with_capacity(VERSION_CHARS);
@@ -24,19 +24,19 @@ pub struct Links {
 }
 
 impl Links {
-    /// Makes URLs below `base`, or only paths if it is `None`.
+    /// Creates a builder of absolute URLs below `base`, or of URLs that are only paths if `base` is `None`.
     #[must_use]
     pub fn new(base: Option<BaseUrl>) -> Self {
         Self { base }
     }
 
-    /// Returns the URL of a file whose bytes have this SHA-256.
+    /// Returns the URL of the file at `place`; `sha256` is the hash of the file's content.
     #[must_use]
     pub fn file(&self, place: Place<'_>, sha256: &[u8; 32]) -> String {
         format!("{}?v={}", self.bare(place), version(sha256))
     }
 
-    /// Returns the URL of a file's thumbnail, whose bytes have this SHA-256.
+    /// Returns the URL of the thumbnail of the file at `place`; `sha256` is the hash of the thumbnail's content.
     #[must_use]
     pub fn thumbnail(&self, place: Place<'_>, sha256: &[u8; 32]) -> String {
         format!("{}?thumbnail=true&v={}", self.bare(place), version(sha256))
@@ -49,18 +49,18 @@ impl Links {
     }
 }
 
-/// Appends a signature to a URL of [`Links`].
+/// Appends the parameters `expires` and `signature` to a media URL.
 #[must_use]
 pub fn signed(url: &str, signature: &Signature) -> String {
     let sign = if url.contains('?') { '&' } else { '?' };
     format!("{url}{sign}{}", signature.query())
 }
 
-/// The path of a file, from names that were validated before.
+/// The project, folder and name of a media file. All three must be validated already.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     pub project: &'a str,
-    /// Empty for the root.
+    /// The folder's path below the project; empty for the root folder.
     pub folder: &'a str,
     pub name: &'a str,
 }

@@ -1,5 +1,5 @@
-//! The schema as plans need it: tables, columns and their kinds. The values are read from MariaDB by
-//! `database::schema_cache`; nothing here does I/O or knows the driver.
+//! Descriptions of tables and columns, from which plans are built. `database::schema_cache` reads them from MariaDB;
+//! this module does no I/O and does not know the driver.
 
 mod charset_coverage;
 
@@ -10,7 +10,7 @@ use shared::ident::{DatabaseName, FieldName, TableName, shown};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-/// A table or view.
+/// The description of a table or view: its columns, key and traits.
 #[derive(Debug)]
 pub struct Table {
     database: DatabaseName,
@@ -22,40 +22,40 @@ pub struct Table {
     number: Option<usize>,
     traits: Traits,
     whole: Arc<Layout>,
-    /// The SQL list of all columns, cached because most reads select exactly that.
+    /// The SQL text that lists all columns, cached because most reads select all columns.
     list: OnceLock<Box<str>>,
 }
 
 /// The names and kinds of the columns of a result row.
 #[derive(Debug)]
 pub struct Layout {
-    /// One per column; `None` if only the result set tells the kind.
+    /// The kind of each column; `None` if only the metadata of MariaDB's result set shows it, as for a sum.
     pub kinds: Vec<Option<Kind>>,
     /// The columns' names, encoded for the response.
     pub keys: ColumnLabels,
 }
 
-/// Facts about a table as a whole.
+/// Facts about a table as a whole, such as whether it is a view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
     pub view: bool,
-    /// A view that MariaDB can't write through, such as one with GROUP BY.
+    /// The table is a view that MariaDB can't write through, such as one with GROUP BY.
     pub read_only: bool,
     /// Using the table may run stored code (triggers, or code behind a view), which may leave session state.
     pub stored_code: bool,
     pub inserts: InsertTraits,
 }
 
-/// Facts that decide how rows can be inserted.
+/// Facts about a table that decide how rows can be inserted into it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InsertTraits {
-    /// The table has a unique key, so that a row can conflict with another.
+    /// The table has a primary or other unique key, so an insert can fail with a duplicate key.
     pub unique_key: bool,
-    /// A trigger runs when a row is updated, even if no value changes.
+    /// The table has an UPDATE trigger, which MariaDB runs even if an update changes no value.
     pub update_triggers: bool,
-    /// The engine rolls rows back with their transaction.
+    /// The table's storage engine supports transactions; false for views.
     pub transactional: bool,
-    /// An ordinary InnoDB table.
+    /// The table's storage engine is InnoDB.
     pub innodb: bool,
 }
 
@@ -63,13 +63,13 @@ pub struct InsertTraits {
 pub struct Column {
     pub name: FieldName,
     pub kind: Kind,
-    /// The characters that the column can hold, if it holds text.
+    /// The characters that a text column can hold; [`Charset::Unicode`] for other columns.
     pub charset: Charset,
     pub case: Case,
-    /// The type as MariaDB writes it: `varchar(200)`.
+    /// The SQL type as MariaDB writes it, such as `varchar(200)`.
     pub type_text: String,
     pub nullable: bool,
-    /// The default as MariaDB writes it, but a string without its quotes; `None` if it is NULL or missing.
+    /// The default value as in `COLUMN_DEFAULT`, a string without quotes; `None` if it is NULL or missing.
     pub default: Option<String>,
     pub auto_increment: bool,
     pub generated: bool,
@@ -79,30 +79,31 @@ pub struct Column {
     pub unique: bool,
     /// The members of an ENUM or SET; empty for other types.
     pub values: Vec<String>,
-    /// The target of its foreign key.
+    /// The column to which this column's foreign key refers; `None` without a foreign key.
     pub references: Option<Reference>,
     pub comment: String,
-    /// How many leading characters (or bytes) MariaDB certainly sorts by; `None` if it sorts by the whole value.
+    /// The number of leading characters (bytes for binary types) that MariaDB certainly sorts by; `None` if it sorts by
+    /// the whole value.
     pub sorted_chars: Option<u16>,
 }
 
-/// The target of a foreign key of one column.
+/// The column to which another column's foreign key refers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     pub table: String,
     pub field: String,
 }
 
-/// The kind of a column's values: it decides how they are read, bound and compared.
+/// A group of SQL types whose values are read, bound and compared alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// TINYINT to BIGINT, YEAR.
+    /// TINYINT, SMALLINT, MEDIUMINT, INT, BIGINT and YEAR.
     Integer,
     Bit,
     Decimal,
     Float,
     Double,
-    /// CHAR to LONGTEXT, and unknown types of later versions.
+    /// CHAR, VARCHAR, all TEXT types, and SQL types that this program does not know.
     Text,
     Enum,
     Set,
@@ -110,14 +111,14 @@ pub enum Kind {
     Inet4,
     Inet6,
     Date,
-    /// DATETIME, TIMESTAMP.
+    /// DATETIME and TIMESTAMP.
     DateTime,
     Time,
-    /// JSON: LONGTEXT that must be valid JSON.
+    /// JSON: a LONGTEXT column with MariaDB's check for valid JSON.
     Json,
-    /// BINARY to LONGBLOB, VECTOR.
+    /// BINARY, VARBINARY, all BLOB types and VECTOR.
     Bytes,
-    /// GEOMETRY and its kinds.
+    /// GEOMETRY and its subtypes, such as POINT.
     Geometry,
 }
 
@@ -126,7 +127,7 @@ pub enum Kind {
 pub enum Charset {
     /// All of Unicode: any text can be compared with the column.
     Unicode,
-    /// A part of Unicode, as with latin1: MariaDB refuses to compare the column with text outside of it.
+    /// A part of Unicode, as with latin1: MariaDB refuses to compare the column with text that has other characters.
     Limited(Arc<CharsetCoverage>),
 }
 
@@ -150,7 +151,7 @@ impl Table {
     ) -> Self {
         let by_name: HashMap<Box<str>, usize> =
             columns.iter().enumerate().map(|(at, column)| (column.name.as_str().into(), at)).collect();
-        // The API's rule: `{id}` is the column `id`, or else the primary key.
+        // In the API, `{id}` addresses the column `id`, or the primary key if there is no column `id`.
         let id = by_name.get("id").map(|at| vec![*at]);
         let alone = |at: &Vec<usize>| columns[at[0]].unique && !columns[at[0]].nullable;
         let identity = if primary.is_empty() { id.clone().filter(alone).unwrap_or_default() } else { primary.clone() };
@@ -186,19 +187,19 @@ impl Table {
         &self.name
     }
 
-    /// Returns the columns in their order in the table.
     #[must_use]
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// Returns the indexes of the columns that `{id}` addresses; empty if the table has no key.
+    /// Returns the indexes of the columns whose values form an `{id}` of the API: the column `id`, or else the primary
+    /// key. Empty if the table has neither.
     #[must_use]
     pub fn key(&self) -> &[usize] {
         &self.key
     }
 
-    /// Returns whether an id addresses at most one record.
+    /// Returns whether an `{id}` of the API addresses at most one record of the table.
     #[must_use]
     pub fn key_is_unique(&self) -> bool {
         let primary = self.columns.iter().filter(|column| column.primary);
@@ -208,23 +209,23 @@ impl Table {
         }
     }
 
-    /// Returns the index of the column that `{id}` addresses; `None` if that is not one unique integer column, or if
-    /// reading the table may run stored code.
+    /// Returns the index of the key's column; `None` unless the key is one unique integer column (other than YEAR) of a
+    /// table that is no view and has no triggers.
     #[must_use]
     pub fn number(&self) -> Option<usize> {
         let plain = !self.traits.view && !self.traits.stored_code;
         self.number.filter(|_| plain && self.key_is_unique())
     }
 
-    /// Returns whether several rows may be inserted by one statement as if each were inserted alone: InnoDB rolls back
-    /// all rows of a failed statement, and no stored code sees the other rows.
+    /// Returns whether inserts of several requests may share a statement: the engine is InnoDB, which rolls back all
+    /// rows of a failed statement, and no trigger can see the other rows.
     #[must_use]
     pub fn takes_rows_together(&self) -> bool {
         self.traits.inserts.innodb && !self.traits.stored_code
     }
 
-    /// Returns the indexes of columns without NULL that identify a record; empty if there are none. If the primary key
-    /// has several columns, `id` alone is not enough.
+    /// Returns the indexes of NOT NULL columns that identify a record: the primary key, or else a unique column `id`.
+    /// Empty if the table has neither.
     #[must_use]
     pub fn identity(&self) -> &[usize] {
         &self.identity
@@ -241,12 +242,11 @@ impl Table {
         Arc::clone(&self.whole)
     }
 
-    /// Returns the SQL list of all columns; `write` is called on first use only.
+    /// Returns the SQL text that lists all columns, cached after `write` has created it on first use.
     pub fn list(&self, write: impl FnOnce() -> Box<str>) -> &str {
         self.list.get_or_init(write)
     }
 
-    /// Returns the index of the column with this name; `None` if there is none.
     #[must_use]
     pub fn find(&self, name: &FieldName) -> Option<usize> {
         self.by_name.get(name.as_str()).copied()
@@ -255,7 +255,7 @@ impl Table {
     /// Returns the index of the column with this name.
     ///
     /// # Errors
-    /// `unknown_field`, with the nearest name as its hint.
+    /// `unknown_field` if the table has no such column, with the nearest name as a hint.
     pub fn field(&self, name: &FieldName) -> Result<usize, Problem> {
         self.find(name).ok_or_else(|| {
             let names = self.columns.iter().map(|column| column.name.as_str());
@@ -269,13 +269,13 @@ impl Table {
 }
 
 impl Column {
-    /// Returns whether the column's integers are compared as such. Those of a YEAR are not: it reads 70 as 1970.
+    /// Returns whether the column is an integer other than YEAR, which would read 70 as 1970.
     fn is_counting_number(&self) -> bool {
         self.kind == Kind::Integer && !self.type_text.starts_with("year")
     }
 
-    /// Returns whether an insert must give the column: it allows no NULL, has no default, and is neither counted nor
-    /// computed by MariaDB.
+    /// Returns whether an insert must give a value: the column is NOT NULL, has no default, and is neither
+    /// AUTO_INCREMENT nor generated.
     #[must_use]
     pub fn required(&self) -> bool {
         !self.nullable && self.default.is_none() && !self.auto_increment && !self.generated

@@ -1,5 +1,5 @@
-//! Page cursors (tokens): the sort values of a page's last row with a MAC, so that nobody can forge one or use one with
-//! another read. A token is bound to the [`mod@fingerprint`] of its read.
+//! Page cursors (the tokens in `next` and `after`): the sort values of a page's last row with a MAC. The MAC also
+//! covers the [`mod@fingerprint`] of the read, so that nobody can forge a cursor or use it with another read.
 
 mod fingerprint;
 mod value;
@@ -13,12 +13,12 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use shared::error::{ErrorCode, Problem};
 
-/// Bytes of the MAC: half of an HMAC-SHA256, which RFC 2104 (section 5) calls enough.
+/// The length of a cursor's MAC in bytes: half of an HMAC-SHA256, the minimum that RFC 2104 (section 5) recommends.
 const SEAL_BYTES: usize = 16;
-/// The first byte of every token: the version of its encoding.
+/// The first byte of every page cursor: the version of its encoding.
 const VERSION: u8 = 2;
 
-/// Creates and verifies tokens, with the same key in all origins of an installation.
+/// Creates and verifies page cursors, with a key that is the same in all origins of an installation.
 #[derive(Clone)]
 pub struct PageTokens {
     keyed: Hmac<Sha256>,
@@ -30,7 +30,7 @@ impl std::fmt::Debug for PageTokens {
     }
 }
 
-/// Creates and verifies the tokens of one read.
+/// Creates and verifies the page cursors of one read.
 #[derive(Clone)]
 pub struct Seal(Hmac<Sha256>);
 
@@ -51,7 +51,7 @@ impl PageTokens {
         Self { keyed: Hmac::new_from_slice(key).expect("HMAC takes a key of any length") }
     }
 
-    /// Returns the seal for the read with this fingerprint.
+    /// Returns the [`Seal`] that creates and verifies the page cursors of the read with this fingerprint.
     #[must_use]
     pub fn seal(&self, fingerprint: &[u8]) -> Seal {
         let mut mac = self.keyed.clone();
@@ -62,7 +62,7 @@ impl PageTokens {
 }
 
 impl Seal {
-    /// Returns the token of the page after a row with these sort values.
+    /// Returns the cursor of the page that begins after the row with these sort values.
     #[must_use]
     pub fn token(self, values: &[Param]) -> String {
         let mut bytes = vec![VERSION];
@@ -74,10 +74,10 @@ impl Seal {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// Verifies a token and returns its sort values.
+    /// Verifies a page cursor and returns its sort values.
     ///
     /// # Errors
-    /// `invalid_query_option` if the token is forged, or belongs to another read.
+    /// `invalid_query_option` if the cursor is malformed, forged, or of another read.
     pub fn open(&self, token: &str) -> Result<Vec<Param>, Problem> {
         self.opened(token).ok_or_else(|| {
             Problem::new(

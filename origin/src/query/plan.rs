@@ -1,7 +1,7 @@
-//! Resolves an operation against the schema: every name becomes an existing column, every value one of its column's
-//! type. Does no I/O and knows no SQL.
+//! Resolves an operation against the schema: each name becomes an existing column, each value a value of its column's
+//! type. Does no I/O and writes no SQL.
 //!
-//! Only [`build`] makes a [`Plan`]: the structs that its variants hold have private fields, which `sql` reads.
+//! Only [`build`] creates a [`Plan`]: the fields of its structs are private to `query`.
 
 pub mod bind;
 mod filter;
@@ -28,16 +28,16 @@ use shared::operation::read::{Direction, Read, ReadOne, Rows};
 use shared::operation::write::IdempotentRequest;
 use std::sync::Arc;
 
-/// An operation in terms of columns.
+/// An API operation whose names are resolved to columns and whose values are converted to the columns' types.
 #[derive(Debug)]
 pub enum Plan<'a> {
     Select(Select, &'a Read),
     SelectOne(Select, &'a ReadOne),
-    /// Read one record by an integer key.
+    /// Reads one record by its unique integer key.
     SelectByKey(SelectByKey),
-    /// Insert records, once per idempotency key if the caller sent one.
+    /// Inserts one or more records, at most once per idempotency key if the caller sent one.
     Insert(Insert, Option<&'a IdempotentRequest>),
-    /// Insert one record, by a statement that requests can share.
+    /// Inserts one record, with a statement that requests can share.
     InsertOne(InsertOne),
     Update(Update),
     Delete(Delete),
@@ -46,9 +46,9 @@ pub enum Plan<'a> {
 /// A column of one of the tables in a statement's [`Scope`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnRef {
-    /// The table's index in the scope: 0 is the root.
+    /// The index of the column's table in the [`Scope`]: 0 is the root table, 1 the first joined table.
     pub(super) source: usize,
-    /// The column's index in its table.
+    /// The column's index in that table.
     pub(super) column: usize,
 }
 
@@ -56,18 +56,16 @@ pub struct ColumnRef {
 pub struct Select {
     pub(super) output: Output,
     pub(super) layout: Arc<Layout>,
-    /// One join for each further table of the scope, in order.
+    /// The joins, one for each table of the [`Scope`] after the root, in order.
     pub(super) joins: Vec<Join>,
     pub(super) filter: Option<Predicate>,
-    /// The columns of GROUP BY.
     pub(super) group: Vec<ColumnRef>,
-    /// Whether duplicate rows are removed.
+    /// Whether duplicate rows are removed (SELECT DISTINCT).
     pub(super) rows: Rows,
     pub(super) order: Vec<(Expression, Direction)>,
     pub(super) limit: Option<u64>,
-    /// The number of rows to skip.
     pub(super) offset: u64,
-    /// How to find the next page; `None` if the read has no pages.
+    /// The total order for keyset pagination; `None` if no page can follow by keyset.
     keyset: Option<Keyset>,
 }
 
@@ -83,30 +81,28 @@ impl Select {
         self.limit
     }
 
-    /// Returns the number of rows to skip.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns how to find the next page; `None` if the read has no pages.
+    /// Returns the total order for keyset pagination; `None` if no page can follow by keyset.
     #[must_use]
     pub fn keyset(&self) -> Option<&Keyset> {
         self.keyset.as_ref()
     }
 
-    /// Turns paging off: no extra row is read to see whether another page follows.
+    /// Turns keyset pagination off, so that no extra row is read to see whether another page follows.
     pub fn end_paging(&mut self) {
         self.keyset = None;
     }
 
-    /// Limits the read to one row.
     pub fn limit_to_one(&mut self) {
         self.limit = Some(self.limit.unwrap_or(1).min(1));
     }
 }
 
-/// What a read selects. Cells that only the program needs follow those of the layout.
+/// The select list of a read. Expressions that only this program needs follow those of the response.
 #[derive(Clone, Debug)]
 pub enum Output {
     /// All columns of the only table.
@@ -118,43 +114,41 @@ pub enum Output {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expression {
     Column(ColumnRef),
-    /// The first characters (or bytes) of a long column, as many as the number says: MariaDB sorts by them.
+    /// The first characters (bytes for binary types) of a long column, which MariaDB sorts by, and their count.
     Beginning(ColumnRef, u16),
-    /// The index of an ENUM or SET value, which MariaDB sorts by.
+    /// The numeric value of an ENUM or SET column, which MariaDB sorts by.
     Ordinal(ColumnRef),
     Aggregate(Aggregate, ColumnRef),
-    /// `COUNT(*)`
     CountAll,
     /// The score of a record in a full-text search.
     Score(Search),
-    /// True if any of these columns has a value, else NULL: whether a joined table has a record in this row.
+    /// True if one of these columns is not NULL, otherwise NULL: shows whether a joined table has a record in this row.
     Presence(Vec<ColumnRef>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
-    /// Columns of one table.
+    /// The searched columns, all of one table.
     pub(super) columns: Vec<ColumnRef>,
     pub(super) mode: MatchMode,
     pub(super) term: Param,
 }
 
-/// The join of the next table of the scope.
+/// A JOIN of one table to the tables before it.
 #[derive(Clone, Debug)]
 pub struct Join {
     pub(super) kind: JoinKind,
-    /// The join condition.
     pub(super) on: Predicate,
 }
 
 #[derive(Debug, PartialEq)]
 pub struct Insert {
-    /// The columns that the rows give.
+    /// The indexes of the columns that the rows give values for.
     pub(super) columns: Vec<usize>,
-    /// One cell per column; `None` is the column's default.
+    /// The rows, each with one value per entry of `columns`; `None` stands for the column's default.
     pub(super) rows: Vec<Vec<Option<Operand>>>,
-    /// The columns to return from the new rows; empty if the table has no key, or if MariaDB reports the key as the
-    /// last insert id.
+    /// The indexes of the key's columns, to return from the new rows; empty if there is no key, for a view, or if
+    /// MariaDB reports the key as the last insert id.
     pub(super) returning: Vec<usize>,
     answer: InsertAnswer,
     pub(super) on_conflict: OnConflict,
@@ -167,25 +161,25 @@ impl Insert {
     }
 }
 
-/// What happens to a row if a unique key already has one of its values.
+/// How an insert treats a row whose value of a unique key exists already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnConflict {
     /// The insert fails.
     Refuse,
-    /// The existing record takes the row's values, except for its key. If the row gives no others, `anchor` is set to
-    /// itself.
+    /// The existing record gets the row's values, except for key columns. If the row has only key columns, the column
+    /// with index `anchor` is set to itself, which changes nothing.
     Update { anchor: usize },
-    /// The existing record stays as it is: `anchor` is set to itself, which changes nothing.
+    /// The existing record is not changed: ON DUPLICATE KEY UPDATE sets the column with index `anchor` to itself.
     Ignore { anchor: usize },
-    /// The existing record stays as it is, and no update trigger runs: each row has its own statement, whose
-    /// duplicate-key error is ignored.
+    /// The existing record is not changed, and no UPDATE trigger runs: each row has its own INSERT, and duplicate-key
+    /// errors are ignored.
     Skip,
 }
 
 /// The shape of an insert's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertAnswer {
-    /// The id of the only record.
+    /// The id of the one inserted record.
     Id,
     /// A list of ids, one per row of `batchData`.
     Ids,
@@ -198,7 +192,7 @@ pub struct Update {
 }
 
 impl Update {
-    /// Returns the columns with their new values, and the condition.
+    /// Returns the indexes of the columns to set with their new values, and the condition for the records to update.
     #[must_use]
     pub fn into_parts(self) -> (Vec<(usize, Operand)>, Predicate) {
         (self.changes, self.filter)
@@ -211,52 +205,52 @@ pub struct Delete {
 }
 
 impl Delete {
-    /// Returns the condition.
+    /// Returns the condition for the records to delete.
     #[must_use]
     pub fn into_filter(self) -> Predicate {
         self.filter
     }
 }
 
-/// A condition on columns.
+/// A condition of a WHERE or ON clause.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Predicate {
     Compare(ColumnRef, Comparison, Operand),
-    /// Two columns are equal.
+    /// The two columns are equal.
     Same(ColumnRef, ColumnRef),
-    /// A column is one of the values; false without any.
+    /// The column equals one of the values; false if the list is empty.
     In(ColumnRef, Vec<Operand>),
     Between(ColumnRef, Operand, Operand),
     IsNull(ColumnRef),
     Like(ColumnRef, LikePattern, Operand),
     Regexp(ColumnRef, Operand),
     Match(Search),
-    /// An expression of the order, compared with its value in another row.
+    /// An expression of ORDER BY, compared with its value in the last row of the previous page.
     Ordered(Expression, Comparison, Operand),
-    /// An expression of the order is NULL.
+    /// An expression of ORDER BY is NULL.
     OrderedNull(Expression),
-    /// All conditions hold.
+    /// All conditions hold; true if the list is empty.
     All(Vec<Predicate>),
-    /// At least one condition holds; false without any.
+    /// At least one condition holds; false if the list is empty.
     Any(Vec<Predicate>),
     Not(Box<Predicate>),
 }
 
-/// Which characters of a LIKE pattern are special.
+/// Who wrote a LIKE pattern, and its escape character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LikePattern {
-    /// The caller's pattern; `\` escapes.
+    /// The caller wrote the pattern: `\` escapes `%` and `_`.
     Raw,
-    /// Literal text, with `%` added only by this program; `|` escapes.
+    /// The caller's text is literal, with its wildcards escaped by `|`; only this program adds `%`.
     Literal,
 }
 
-/// A value that is bound to a `?`.
+/// A value that is bound to a `?` placeholder of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Param {
     Null,
     Int(i64),
-    /// An unsigned integer beyond `i64`.
+    /// An unsigned integer above `i64::MAX`.
     UInt(u64),
     Float(f32),
     Double(f64),
@@ -264,7 +258,7 @@ pub enum Param {
     Bytes(Vec<u8>),
 }
 
-/// A bound value and how SQL converts it.
+/// A bound value and the SQL conversion that it needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operand {
     pub(super) param: Param,
@@ -284,13 +278,13 @@ impl Operand {
     }
 }
 
-/// The maximum number of bytes of a cell, without those of its text or bytes.
+/// The maximum number of bytes that one value of a row adds to a statement, without the bytes of text or binary data.
 pub const CELL_MAX_BYTES: usize = 40;
 
-/// How SQL converts a bound value, so that it is compared as the column's own type.
+/// The SQL conversion of a bound value, so that MariaDB compares it as a value of the column's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// As it is.
+    /// `?`, without a conversion.
     Plain,
     /// `CAST(? AS DECIMAL(65, scale))`: exact, whereas a string would be compared as a double.
     Decimal {
@@ -299,19 +293,17 @@ pub enum Form {
     },
     /// `ST_GeomFromGeoJSON(?)`
     GeoJson,
-    /// As it is, but compared with the column converted to utf8mb4: the text has characters that the column's character
-    /// set lacks.
+    /// `?`, compared with the column converted to utf8mb4: the column's character set lacks characters of the text.
     Unicode(Case),
-    /// Compared as compact JSON, so that whitespace does not matter.
+    /// `JSON_COMPACT(?)`, compared with the compact JSON of the column, so that whitespace does not matter.
     Json,
 }
 
-/// Resolves an operation on the tables of `scope`; only reads may have several. A batch may have `batch_max_rows` rows
-/// at most.
+/// Resolves an operation on the tables of `scope`. `batch_max_rows` is the maximum number of rows of one insert.
 ///
 /// # Errors
-/// `unknown_field`, `invalid_value`, `invalid_filter`, `invalid_body`, `invalid_query_option`: the
-/// first fault found, naming its field.
+/// `unknown_field`, `invalid_value`, `invalid_filter`, `invalid_body` or `invalid_query_option` for the first fault
+/// found; `method_not_allowed` for a write to a read-only view.
 pub fn build<'a>(
     operation: &'a RecordOperation,
     scope: &Scope<'_>,

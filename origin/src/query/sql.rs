@@ -1,5 +1,5 @@
-//! Renders a plan as a [`Statement`]: text with `?`, and its parameters. Does no I/O. Only this module makes
-//! statements, and `database::run` takes nothing else.
+//! Renders a plan as a [`Statement`]: SQL text with `?` placeholders, and their values. Does no I/O. Only this module
+//! creates statements, and `database::run` runs nothing else.
 
 mod builder;
 mod delete;
@@ -40,13 +40,13 @@ pub struct Statement {
 /// How a statement reports rows that it did not insert because their key exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DuplicateReport {
-    /// It does not: there are no such rows, or the statement fails.
+    /// The statement does not report skipped rows: it skips none, or returns no keys.
     #[default]
     NotReported,
-    /// The first column that it returns is not NULL for such a row, and the second has no meaning. After a failure the
-    /// session may hold the variable `@selkie_taken`.
+    /// The first returned column is not NULL for a skipped row; the second has no meaning. A failed statement may leave
+    /// the session variable `@selkie_taken` set.
     Marked,
-    /// It has one row, and its duplicate-key error means that the row was skipped.
+    /// The statement has one row, and a duplicate-key error means that the row was skipped.
     Fails,
 }
 
@@ -72,7 +72,7 @@ impl Statement {
     }
 }
 
-/// Renders users' own SQL, to run in a default schema.
+/// Returns the statement for a user's own SQL, which runs with `schema` as its default schema.
 #[must_use]
 pub fn verbatim(call: &SqlCall, schema: Option<&DatabaseName>) -> Statement {
     let mut builder = builder::Builder::new();

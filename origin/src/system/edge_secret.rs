@@ -1,5 +1,4 @@
-//! The secret by which the edge proves its identity to the origin, derived from the installation's secret. Knows no
-//! HTTP.
+//! The secret by which the edge proves its identity to the origin, derived from that of the installation.
 
 use std::fmt;
 
@@ -10,10 +9,10 @@ use subtle::ConstantTimeEq as _;
 
 use crate::secret::InstallationSecret;
 
-/// The label of the key derivation.
+/// Label from which [`InstallationSecret`] derives the edge's secret.
 const LABEL: &str = "edge:secret";
 
-/// The edge's secret, which `Debug` does not print.
+/// The secret by which the edge proves its identity to the origin. Its `Debug` doesn't print it.
 #[derive(Clone)]
 pub struct EdgeSecret(SecretString);
 
@@ -24,7 +23,7 @@ impl fmt::Debug for EdgeSecret {
 }
 
 impl EdgeSecret {
-    /// Derives the secret of this installation.
+    /// Derives the edge's secret from the installation's secret.
     #[must_use]
     pub fn new(secret: &InstallationSecret) -> Self {
         Self::of(secret.derive(LABEL))
@@ -34,13 +33,13 @@ impl EdgeSecret {
         Self(URL_SAFE_NO_PAD.encode(bytes).into())
     }
 
-    /// Returns the value of the worker's `EDGE_SECRET`: 43 URL-safe characters.
+    /// Returns the secret as the value of the worker's `EDGE_SECRET`: 43 URL-safe characters.
     #[must_use]
     pub fn text(&self) -> &str {
         self.0.expose_secret()
     }
 
-    /// Compares in constant time (for texts of the same length).
+    /// Returns whether `text` is the secret. Compares texts of the same length in constant time.
     #[must_use]
     pub fn is(&self, text: &[u8]) -> bool {
         self.text().as_bytes().ct_eq(text).into()

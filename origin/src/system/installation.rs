@@ -1,6 +1,6 @@
-//! An opened installation: its secret and the address of its MariaDB, which is started if it is private.
-//! Only `serve`, `dev` and `init` create what is missing: a command with wrong settings must not create a second
-//! installation and print keys that no origin accepts.
+//! An opened installation: its secret and the address of its MariaDB, which is started if it is private. Only `serve`,
+//! `dev` and `init` create what is missing: a command with wrong settings must not create a second installation and
+//! print keys that no origin accepts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use crate::database::admin::{Admin, AdminError};
 use crate::embedded::{Embedded, EmbeddedError, Health, Role};
 use crate::secret::{InstallationSecret, SecretError};
 
-/// An opened installation. Call [`Installation::close`], so that a private MariaDB stops cleanly.
+/// An installation's secret and MariaDB. Call [`Installation::close`], so that a private MariaDB stops cleanly.
 #[derive(Debug)]
 pub struct Installation {
-    /// The secret from which all others are derived.
+    /// The secret from which all other secrets are derived.
     pub secret: Arc<InstallationSecret>,
-    /// MariaDB's address, with the administrator's credentials.
+    /// MariaDB's address and the administrator's credentials.
     pub database: DatabaseAddress,
     embedded: Option<Embedded>,
 }
 
-/// Why the installation is opened.
+/// Why the installation is opened, which decides whether a missing secret or private MariaDB is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To serve: creates what is missing.
+    /// Opens it to serve requests: creates what is missing.
     Serve,
-    /// To create what is missing, and end.
+    /// Opens it to create what is missing, and nothing more.
     Init,
-    /// To run a command on an existing installation: creates nothing.
+    /// Opens an existing installation for a command: creates nothing.
     Command,
 }
 
@@ -41,7 +41,7 @@ pub enum InstallationError {
     /// The private MariaDB can't be started or reached.
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),
-    /// The system schema of the named MariaDB could not be read.
+    /// The system schema of the configured MariaDB couldn't be read.
     #[error(transparent)]
     Admin(#[from] AdminError),
     #[error(
@@ -52,7 +52,7 @@ pub enum InstallationError {
     )]
     Missing {
         file: Option<PathBuf>,
-        /// The directory without a private MariaDB.
+        /// The data directory, which contains no private MariaDB.
         data_dir: PathBuf,
     },
     #[error(
@@ -67,9 +67,9 @@ pub enum InstallationError {
         path.display()
     )]
     SecretLost {
-        /// Describes the MariaDB.
+        /// The MariaDB that holds the installation, as text.
         database: String,
-        /// The missing file.
+        /// Path of the missing secret file.
         path: PathBuf,
     },
 }
@@ -100,7 +100,7 @@ impl InstallationError {
         }
     }
 
-    /// Returns whether the settings are wrong, rather than that something failed.
+    /// Returns whether wrong settings caused the error; `false` if an operation failed.
     #[must_use]
     pub fn is_misconfiguration(&self) -> bool {
         matches!(self, Self::Missing { .. } | Self::NoSecret { .. } | Self::SecretLost { .. })
@@ -115,11 +115,12 @@ fn in_file(file: Option<&PathBuf>) -> String {
 }
 
 impl Installation {
-    /// Loads the secret, and starts or attaches to the private MariaDB unless the configuration names another. Creates
-    /// both if they are missing and `purpose` allows it. Contacts a named MariaDB only before it creates a secret.
+    /// Loads the secret, and starts or attaches to the private MariaDB unless another is configured. Creates the secret
+    /// and the private MariaDB if they are missing and `purpose` allows it. Contacts a configured MariaDB only before
+    /// creating a secret.
     ///
     /// # Errors
-    /// The secret or the private MariaDB is missing and may not be created, or can't be used.
+    /// The secret or the private MariaDB can't be used, or is missing and may not be created.
     pub async fn open(config: &Config, purpose: Purpose) -> Result<Self, InstallationError> {
         let is_private = config.database_url.is_none();
         if purpose == Purpose::Command && is_private && !Embedded::exists(&config.data_dir) {
@@ -141,13 +142,13 @@ impl Installation {
         Ok(Self { secret, database: embedded.address().clone(), embedded: Some(embedded) })
     }
 
-    /// Returns the health of a private MariaDB that this process runs; `None` for any other.
+    /// Returns the health of a private MariaDB that this process runs; `None` for any other MariaDB.
     #[must_use]
     pub fn database_health(&self) -> Option<watch::Receiver<Health>> {
         self.embedded.as_ref().and_then(Embedded::health)
     }
 
-    /// Stops the private MariaDB, if this process started it.
+    /// Stops the private MariaDB if this process runs it.
     pub async fn close(self) {
         if let Some(embedded) = self.embedded {
             embedded.stop().await;
@@ -155,8 +156,8 @@ impl Installation {
     }
 }
 
-/// Creates the secret of a new installation. An existing installation never gets a new one: an origin would then change
-/// the passwords of all accounts, and all keys would be invalid.
+/// Creates the secret of a new installation. Refuses if the installation exists: a new secret would change the
+/// passwords of all accounts and make all keys invalid.
 async fn new_secret(config: &Config, purpose: Purpose) -> Result<InstallationSecret, InstallationError> {
     let path = InstallationSecret::path(&config.data_dir);
     if purpose == Purpose::Command {
@@ -169,19 +170,19 @@ async fn new_secret(config: &Config, purpose: Purpose) -> Result<InstallationSec
     Ok(InstallationSecret::load_or_create(config.secret.as_ref(), &config.data_dir)?)
 }
 
-/// Describes the configured MariaDB if it has a system schema; `None` if it has none.
+/// Describes the configured MariaDB if it already has a system schema; `None` if not.
 async fn existing(config: &Config) -> Result<Option<String>, InstallationError> {
     let Some(address) = &config.database_url else {
         let data_dir = config.data_dir.display();
         return Ok(Embedded::exists(&config.data_dir).then(|| format!("the private MariaDB in {data_dir}")));
     };
-    // The temporary secret is never used: only the schema version is read.
+    // The temporary secret is not used: only the schema version is read.
     let admin = Admin::new(address, &InstallationSecret::temporary()?, config.connect_timeout);
     let version = admin.schema_version().await;
     admin.close().await;
     match version {
         Ok(version) => Ok(version.map(|_| format!("MariaDB at {}", address.endpoint))),
-        // An account without rights on `selkie` may still be allowed to create it.
+        // An account without rights on the schema `selkie` may still be allowed to create it.
         Err(AdminError::Denied { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }

@@ -1,6 +1,5 @@
-//! Issues, lists and revokes keys, and rotates the signing key. [`registry`] checks the keys of requests.
-//! Stores no token and no private key: a signing key's seed is derived from the installation's secret and the signing
-//! key's id.
+//! Issues, lists and revokes keys, and rotates the signing key. [`registry`] checks the keys of requests. Stores no
+//! token and no private key: a signing key's seed is derived from the installation's secret and the signing key's id.
 
 mod error;
 pub mod registry;
@@ -19,29 +18,29 @@ use crate::database::admin::{Admin, KeyRow, KeyStatus, NewKey, SigningKeyRow};
 use crate::secret::InstallationSecret;
 use crate::system::projects::Projects;
 
-/// Valid signing keys: the newest signs, the one before only verifies.
+/// Number of valid signing keys: the newest signs and verifies, the one before only verifies.
 const LIVE_SIGNING_KEYS: usize = 2;
 
-/// The width of the name's column.
+/// Maximum characters of a key's name: the width of its column.
 const NAME_MAX_CHARS: usize = 100;
 
-/// A hundred years: more is a mistake in the unit.
+/// Maximum lifetime of a key: more than a hundred years is a mistake in the unit.
 const LIFETIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// A new key. Its token is known only now.
+/// A newly issued key with its token, which is stored nowhere.
 #[derive(Clone)]
 pub struct IssuedKey {
     pub id: Uuid,
     pub token: String,
-    /// Seconds since 1970; `None`: never expires.
+    /// Expiry in seconds since 1970; `None`: the key never expires.
     pub expires_at: Option<u64>,
 }
 
-/// The effects of a rotation of the signing key.
+/// The effects of rotating the signing key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotation {
     pub retired: Vec<String>,
-    /// Valid keys signed by the retired signing keys: they become invalid.
+    /// Keys that become invalid, because a signing key that is retired has signed them.
     pub lost: Vec<KeyRow>,
 }
 
@@ -58,7 +57,7 @@ impl Keys {
         Self { admin, secret, projects }
     }
 
-    /// Creates a signing key if there is none.
+    /// Creates the first signing key if there is none.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -73,7 +72,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Issues a key that is valid for `lifetime`, or forever.
+    /// Issues a key that is valid for `lifetime`; `None`: forever.
     ///
     /// # Errors
     /// The project doesn't exist; the name or lifetime is invalid; MariaDB failed.
@@ -91,14 +90,14 @@ impl Keys {
         self.prepare().await?;
         let newest = self.live_signing_keys().await?.into_iter().next().ok_or(KeyError::NoSigningKey)?;
         let id = Uuid::now_v7();
-        // Recorded before it is signed: a key without a row could not be revoked.
+        // The key is recorded before it is signed: a key without a row could not be revoked.
         let row = NewKey { id, project, name, access, kid: &newest.kid, created_at: issued_at, expires_at };
         self.admin.insert_key(&row).await?;
         let claims = Claims::new(id, project, access, issued_at, expires_at);
         Ok(IssuedKey { id, token: self.signing_key(&newest.kid).sign(&claims)?, expires_at })
     }
 
-    /// Returns the keys of a project, or all, oldest first, including revoked and expired ones.
+    /// Returns the keys of a project, or of all projects, oldest first, including revoked and expired keys.
     ///
     /// # Errors
     /// The project doesn't exist; MariaDB failed.
@@ -109,7 +108,7 @@ impl Keys {
         Ok(self.admin.keys(of).await?)
     }
 
-    /// Revokes a key, which origins refuse within about a second, and returns its status before. Idempotent.
+    /// Revokes a key and returns its previous status. Idempotent. Origins refuse the key within about a second.
     ///
     /// # Errors
     /// The key doesn't exist; MariaDB failed.
@@ -120,7 +119,7 @@ impl Keys {
         }
     }
 
-    /// Returns what [`Keys::rotate`] would do now.
+    /// Returns the effects that [`Keys::rotate`] would have now.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -133,7 +132,7 @@ impl Keys {
         Ok(Rotation { retired, lost })
     }
 
-    /// Adds a signing key, which signs from now on, and retires all others but the newest.
+    /// Creates a signing key that signs all new keys, and retires all signing keys but it and the one before.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -149,7 +148,7 @@ impl Keys {
         outcome
     }
 
-    /// Returns the valid public keys, newest first.
+    /// Returns the valid public signing keys, newest first.
     ///
     /// # Errors
     /// There is no signing key; MariaDB failed.
@@ -171,7 +170,7 @@ impl Keys {
     }
 }
 
-/// Returns whether a key is neither revoked nor expired at `now`.
+/// Returns whether a key is neither revoked nor expired at `now`, in seconds since 1970.
 #[must_use]
 pub fn is_live(key: &KeyRow, now: u64) -> bool {
     key.revoked_at.is_none() && key.expires_at.is_none_or(|end| now < end)

@@ -1,6 +1,6 @@
-//! Projects: the databases that each owns, and the two MariaDB accounts of its keys.
-//! A project owns the databases recorded for it, and all named `<project>_…`, which its full keys may create by SQL.
-//! MariaDB enforces this by grants. Knows no SQL; `database::admin` writes it.
+//! Projects: the databases that each owns, and the two MariaDB accounts of its keys. A project owns the databases
+//! recorded for it, and all named `<project>_…`, which its full keys may create by SQL. MariaDB enforces this by
+//! grants. Knows no SQL; `database::admin` writes it.
 
 mod check;
 mod databases;
@@ -29,18 +29,18 @@ use crate::database::admin::{
 use crate::database::{AccountSource, Repaired};
 use crate::secret::InstallationSecret;
 
-/// The project that always exists.
+/// Name of the project that always exists.
 pub const DEFAULT_PROJECT: &str = "default";
 
-/// Names whose pattern `<project>\_%` would cover one of MariaDB's schemas, or which look like Selkie's own.
+/// Names that no project may have: databases named `<name>_…` could be MariaDB's schemas or seem to be Selkie's.
 const RESERVED: [&str; 5] = ["information", "performance", "mysql", "sys", "selkie"];
 
 /// How to treat existing databases named `<project>_…` when a project is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Refuse to create the project: the databases may belong to somebody.
+    /// Refuse to create the project if such databases exist: they may belong to somebody.
     Refuse,
-    /// The databases become the project's.
+    /// Create the project and make existing databases with its prefix its own.
     Take,
 }
 
@@ -52,14 +52,13 @@ pub struct Projects {
 }
 
 impl Projects {
-    /// `ready_made` are the accounts in the configuration, by project.
+    /// Creates the client. `ready_made` has the accounts in the configuration, by project.
     #[must_use]
     pub fn new(admin: Admin, secret: Arc<InstallationSecret>, ready_made: BTreeMap<String, ProjectAccounts>) -> Self {
         Self { admin, secret, ready_made: Arc::new(ready_made) }
     }
 
-    /// Returns the MariaDB account of a project's keys of this access. The project need not exist: MariaDB then refuses
-    /// the account.
+    /// Returns the MariaDB account for a project's full or read keys. Doesn't check that the project exists.
     #[must_use]
     pub fn account(&self, project: &ProjectName, access: Access) -> Account {
         match (self.ready_made.get(project.as_str()), access) {
@@ -80,7 +79,7 @@ impl Projects {
         }
     }
 
-    /// Returns how connection pools find and repair the accounts of projects.
+    /// Returns the functions by which connection pools find and repair the accounts of projects.
     #[must_use]
     pub fn account_source(&self) -> AccountSource {
         let (finding, repairing) = (self.clone(), self.clone());
@@ -100,18 +99,17 @@ impl Projects {
         AccountSource::new(move |project, access| finding.account(project, access), repair)
     }
 
-    /// Returns whether a project's accounts come from the configuration.
+    /// Returns whether a project's accounts are in the configuration.
     #[must_use]
     pub fn is_ready_made(&self, project: &ProjectName) -> bool {
         self.ready_made.contains_key(project.as_str())
     }
 
-    /// Creates the default project if missing, and corrects or checks the accounts of all projects. Holds the
-    /// installation's lock meanwhile.
+    /// Creates the default project if missing, and corrects the accounts of all projects, or checks them if they are
+    /// ready-made. Holds the installation's lock in MariaDB meanwhile.
     ///
     /// # Errors
-    /// MariaDB failed; the admin account may not create accounts; a ready-made account has too many rights or can't log
-    /// in.
+    /// MariaDB failed; the admin account may not create accounts; a ready-made account is wrong.
     pub async fn prepare(&self) -> Result<(), ProjectError> {
         let lock = self.admin.lock().await?;
         let outcome = self.prepare_locked().await;
@@ -133,21 +131,21 @@ impl Projects {
         Ok(())
     }
 
-    /// Creates the default project and its accounts if missing.
+    /// Creates the default project with its accounts if it doesn't exist.
     ///
     /// # Errors
     /// Those of [`Projects::prepare`].
     pub async fn ensure_default(&self) -> Result<(), ProjectError> {
         let default = default_project()?;
         match self.admin.insert_project(&default, now()).await? {
-            // Ready-made accounts may have rights on databases that are adopted later.
+            // Not for ready-made accounts: they may have rights on databases that are adopted later.
             Inserted::New if !self.is_ready_made(&default) => self.mend(&default).await,
             _ => Ok(()),
         }
     }
 
-    /// Corrects or checks the accounts of one project, for example after MariaDB refused one: a full key can change its
-    /// own account's password.
+    /// Corrects the accounts of one project, or checks them if they are ready-made. Needed when MariaDB refuses a
+    /// log-in, since a full key can change the password of its own account.
     ///
     /// # Errors
     /// Those of [`Projects::prepare`]; the project doesn't exist.
@@ -165,11 +163,11 @@ impl Projects {
         Ok(self.admin.projects().await?)
     }
 
-    /// Creates a project and its accounts. For an existing project only corrects the accounts.
+    /// Creates a project and its accounts. If the project exists, only corrects its accounts.
     ///
     /// # Errors
-    /// The name is reserved; databases with that prefix exist and `claim` refuses them, or another project owns one;
-    /// MariaDB failed.
+    /// The name is reserved; databases named `<name>_…` exist and `claim` is [`Claim::Refuse`], or another project owns
+    /// one; MariaDB failed.
     pub async fn create(&self, name: &ProjectName, claim: Claim) -> Result<Inserted, ProjectError> {
         if RESERVED.contains(&name.as_str()) {
             return Err(ProjectError::Reserved(name.clone()));
@@ -192,7 +190,8 @@ impl Projects {
         Ok(inserted)
     }
 
-    /// Keeps a new project from getting access to existing databases that are named like it.
+    /// Refuses a new project if another project owns a database named `<project>_…`, or if one exists and `claim` is
+    /// [`Claim::Refuse`].
     async fn refuse_covered(
         &self,
         name: &ProjectName,
@@ -226,7 +225,7 @@ impl Projects {
         Err(ProjectError::UnknownProject { name: project.clone(), nearest: nearest.map(str::to_owned) })
     }
 
-    /// Corrects the accounts of a project, or checks the ready-made ones.
+    /// Corrects the accounts of a project, or checks them if they are ready-made.
     async fn settle(
         &self,
         project: &ProjectName,
@@ -262,7 +261,7 @@ impl Projects {
         let account = self.account(project, access);
         let faults = match self.admin.check_login(&account).await? {
             LoginCheck::Refused(message) => vec![message],
-            // Missing rights are reported by the doctor only: such accounts may get their grants later.
+            // Only `selkie doctor` reports missing rights: a ready-made account may get its grants later.
             LoginCheck::Welcome(state) => excess(&state, &spellings(project, Rights::of(access), databases)),
         };
         if faults.is_empty() {
@@ -272,8 +271,8 @@ impl Projects {
     }
 }
 
-/// Returns what a ready-made account may be granted, with each database's name also unescaped, as people often write
-/// it.
+/// Returns the rights that a ready-made account may have. Each database's name is also included unescaped, as people
+/// often write it in grants.
 pub(crate) fn spellings(project: &ProjectName, rights: Rights, databases: &[DatabaseRow]) -> DatabaseRights {
     let mut wanted = rights_on(project, rights, databases);
     for row in databases {

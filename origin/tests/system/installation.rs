@@ -8,7 +8,7 @@ use origin::system::{Initialised, SystemError};
 
 use crate::server::{Installation, Server};
 
-/// Returns a configuration with this server and a data directory that does not exist.
+/// Returns a configuration with this MariaDB server and a data directory that does not exist.
 fn config(directory: &Path, server: &Server) -> Config {
     let url = format!("mysql://root@localhost?socket={}", server.socket().display());
     Config::load(Sources {

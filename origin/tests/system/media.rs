@@ -17,7 +17,7 @@ use shared::upload::{Existing, Visibility};
 
 use crate::server::shared;
 
-/// Makes a project of the test's own in the shared server.
+/// Returns the media table and a project of the test's own on the shared server.
 async fn library(project: &str) -> (MediaTable, ProjectName) {
     let (_, installation, system) = shared().await;
     let project = ProjectName::parse(project).unwrap();

@@ -82,7 +82,7 @@ async fn receipts_older_than_a_day_are_swept_and_others_stay() {
     }
 }
 
-/// Otherwise, a view of that name would run a project's code with the administrator's rights.
+/// With the administrator's rights, a view with the name of the receipts table could run a project's code.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_project_put_behind_the_name_runs_with_its_own_rights() {
     let server = Server::start(None);

@@ -123,7 +123,7 @@ pub(crate) struct Installation {
 }
 
 impl Installation {
-    /// Makes an installation with `toml` as its configuration file.
+    /// Creates an installation with `toml` as the text of its configuration file.
     pub(crate) fn new(toml: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("selkie.toml");

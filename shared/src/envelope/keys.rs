@@ -1,9 +1,9 @@
-//! The keys of a row's cells, escaped once for all rows, and the nested objects that group some of the cells.
+//! The JSON keys of a row's cells, escaped once for all rows, and the nested objects that group some of the cells.
 
 use super::text::{write_csv, write_string};
 use std::ops::Range;
 
-/// A part of a row.
+/// A top-level member of a row: one cell, or a nested object of several cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
     /// One cell: `"id":1`.
@@ -12,14 +12,13 @@ pub enum Part<'a> {
     Object {
         name: &'a str,
         fields: Vec<&'a str>,
-        /// Index of the cell that is NULL exactly if the whole object is null. May lie behind the cells that are
-        /// written.
+        /// Index of the cell that is NULL if and only if the whole object is null. May be a cell that is not written.
         presence: usize,
     },
 }
 
-/// The keys of a row's cells, which are numbered flat in order of appearance, as they are written: `{"id":`,
-/// `,"title":`.
+/// The keys of a row's cells as bytes to write, such as `{"id":` and `,"title":`. Cells are numbered in order of
+/// appearance, including those in nested objects.
 #[derive(Clone, Debug, Default)]
 pub struct ColumnLabels {
     bytes: Vec<u8>,
@@ -27,17 +26,17 @@ pub struct ColumnLabels {
     objects: Vec<Object>,
 }
 
-/// Cells in a nested object.
+/// A nested object of a row.
 #[derive(Clone, Debug)]
 pub(super) struct Object {
-    /// `{"author":` or `,"author":`
+    /// The bytes to write before the object: `{"author":` or `,"author":`.
     pub(super) key: Vec<u8>,
     pub(super) cells: Range<usize>,
     pub(super) presence: usize,
 }
 
 impl ColumnLabels {
-    /// Prepares the keys of a flat row. Without names, each row is `{}`.
+    /// Prepares the keys of rows without nested objects. Without names, each row is `{}`.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut keys = Self::default();
         for name in names {
@@ -46,7 +45,7 @@ impl ColumnLabels {
         keys
     }
 
-    /// Prepares the keys of a row that may have nested objects.
+    /// Prepares the keys of rows that may have nested objects.
     pub fn nested<'a>(parts: impl IntoIterator<Item = Part<'a>>) -> Self {
         let mut keys = Self::default();
         let mut lead = b'{';
@@ -77,7 +76,7 @@ impl ColumnLabels {
         self.ends.push(self.bytes.len());
     }
 
-    /// Returns the bytes before a cell's value.
+    /// Returns the bytes to write before the value of cell `at`: brace or comma, key and colon.
     #[inline]
     pub(super) fn get(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
@@ -89,7 +88,7 @@ impl ColumnLabels {
         &self.objects
     }
 
-    /// Returns the number of cells of a row.
+    /// Returns the number of cells in a row.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
@@ -100,7 +99,7 @@ impl ColumnLabels {
         self.ends.is_empty()
     }
 
-    /// Appends the names as a CSV row; a cell of a nested object is `author.name`.
+    /// Appends the column names as a CSV row; a cell of a nested object is named `author.name`.
     pub(super) fn write_header(&self, out: &mut Vec<u8>) {
         for at in 0..self.len() {
             if at > 0 {
@@ -116,9 +115,9 @@ impl ColumnLabels {
     }
 }
 
-/// Returns the name that a key was made from.
+/// Decodes the column name in a key such as `,"title":`.
 fn name(key: &[u8]) -> String {
     let string = key.get(1..key.len().saturating_sub(1)).unwrap_or_default();
-    // `write_string` wrote it, so it parses.
+    // The key was written by `write_string`, so it is valid JSON.
     serde_json::from_slice(string).unwrap_or_default()
 }

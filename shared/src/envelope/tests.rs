@@ -1,4 +1,4 @@
-//! Rows, objects and the parts of the envelope behind the payload.
+//! Tests of rows, nested objects and the members after `payload`.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Writes a row of these cells; an empty one is NULL.
+/// Writes a row of these cells; an empty string is NULL.
 fn row(encoder: &mut Encoder, keys: &ColumnLabels, cells: &[&str]) {
     let csv = encoder.format() == Format::Csv;
     encoder.row(
@@ -53,7 +53,7 @@ fn result_sets_are_lists_in_a_list() {
     assert_eq!(text(encoder.finish()), r#"{"success":true,"payload":[[{"a":1},{"a":2}],[]]}"#);
 }
 
-/// ColumnLabels of a post with its author and title; cell 4, which is not written, tells whether the author is null.
+/// Returns the labels of a post with its author. Cell 4, which is not written, decides whether the author is null.
 fn nested() -> ColumnLabels {
     ColumnLabels::nested([
         Part::Field("id"),

@@ -1,4 +1,4 @@
-//! Text as JSON strings and CSV cells.
+//! Writes text as JSON strings and CSV cells.
 
 pub fn write_string(out: &mut Vec<u8>, text: &str) {
     out.reserve(text.len() + 2);
@@ -22,10 +22,11 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Returns the index of the first byte that JSON escapes. Skips clean blocks of 16 bytes, then searches by words.
+/// Returns the index of the first byte that JSON escapes; `None` without one. Skips blocks of 16 bytes without such a
+/// byte, then searches in words of 8.
 #[inline]
 fn find_escaped(bytes: &[u8]) -> Option<usize> {
-    // The worker is compiled for size, which makes blocks slower than words.
+    // The edge's wasm is compiled for size, which makes blocks slower than words.
     #[cfg(not(target_arch = "wasm32"))]
     let clean = {
         let (blocks, _) = bytes.as_chunks::<16>();
@@ -38,7 +39,7 @@ fn find_escaped(bytes: &[u8]) -> Option<usize> {
     find(&bytes[clean..], escaped_in_json, is_one).map(|at| clean + at)
 }
 
-/// Written so that the compiler vectorises it.
+/// Returns whether JSON escapes a byte of the block. Has no branches, so that the compiler vectorises it.
 #[cfg(not(target_arch = "wasm32"))]
 #[inline]
 fn has_escaped(block: &[u8; 16]) -> bool {
@@ -46,8 +47,8 @@ fn has_escaped(block: &[u8; 16]) -> bool {
     block.iter().fold(0, |any, byte| any | escaped(*byte)) != 0
 }
 
-/// Returns the index of the first byte for which `is_one` holds. Tests eight bytes at once by `marks`, which sets the
-/// high bit of the matching bytes; above the lowest match it may set others too.
+/// Returns the index of the first byte for which `is_one` holds; `None` without one. Tests eight bytes at once with
+/// `marks`, which sets the high bit of each matching byte, and may set others above the lowest match.
 #[inline]
 fn find(bytes: &[u8], marks: impl Fn(u64) -> u64, is_one: impl Fn(u8) -> bool) -> Option<usize> {
     let (words, tail) = bytes.as_chunks::<8>();
@@ -68,28 +69,28 @@ fn find(bytes: &[u8], marks: impl Fn(u64) -> u64, is_one: impl Fn(u8) -> bool) -
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 const HIGH_BITS: u64 = ONES << 7;
 
-/// Sets the high bit of each byte of `word` that equals `byte`, and perhaps of some above the lowest match. Right for
-/// bytes below 0x80 only.
+/// Sets the high bit of each byte of `word` that equals `byte`, and perhaps of some above the lowest match. Callers
+/// must mask out bytes of `word` from 0x80 on, which may be marked wrongly.
 #[inline]
 const fn equal(word: u64, byte: u8) -> u64 {
     (word ^ (ONES * byte as u64)).wrapping_sub(ONES)
 }
 
-/// Marks control characters, `"` and `\`.
+/// Sets the high bit of each byte that JSON escapes: control characters, `"` and `\`.
 #[inline]
 const fn escaped_in_json(word: u64) -> u64 {
     let control = word.wrapping_sub(ONES * 0x20);
     (control | equal(word, b'"') | equal(word, b'\\')) & !word & HIGH_BITS
 }
 
-/// Marks the bytes for which a CSV cell needs quotes.
+/// Sets the high bit of each byte for which a CSV cell needs quotes.
 #[inline]
 const fn quoted_in_csv(word: u64) -> u64 {
     let line = equal(word, b'\r') | equal(word, b'\n');
     (line | equal(word, b'"') | equal(word, b',')) & !word & HIGH_BITS
 }
 
-/// For each byte: 0 if it is written as it is, `u` for `\u00xx`, else the letter after `\`.
+/// For each byte: 0 if JSON writes it unescaped, `u` if as `\u00xx`, else the letter to write after `\`.
 const ESCAPES: [u8; 256] = {
     let mut table = [0u8; 256];
     let mut at = 0;
@@ -107,13 +108,12 @@ const ESCAPES: [u8; 256] = {
     table
 };
 
-/// Appends a CSV cell (RFC 4180) that is not NULL, in quotes if it needs them. Empty text is `""`, because an empty
-/// cell is NULL.
+/// Appends a CSV cell (RFC 4180), in quotes if necessary. Empty text becomes `""`, since an empty cell is NULL.
 pub fn write_csv(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
     let blank = |byte: Option<&u8>| byte.is_none_or(|byte| matches!(byte, b' ' | b'\t'));
     let special = |byte| matches!(byte, b',' | b'"' | b'\r' | b'\n');
-    // Some readers trim unquoted cells.
+    // Some CSV readers trim unquoted cells.
     if !blank(bytes.first()) && !blank(bytes.last()) && find(bytes, quoted_in_csv, special).is_none() {
         out.extend_from_slice(bytes);
         return;

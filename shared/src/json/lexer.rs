@@ -1,4 +1,4 @@
-//! A push lexer for JSON: turns bytes that arrive in any pieces into tokens. Knows nothing of uploads.
+//! A push lexer for JSON: turns bytes that arrive in pieces of any size into tokens.
 
 use super::malformed;
 use crate::error::Problem;
@@ -59,7 +59,7 @@ impl Token {
     }
 }
 
-/// A string read by [`Lexer::text`].
+/// The outcome of [`Lexer::text`].
 pub(crate) enum Text {
     Partial,
     Whole(String),
@@ -68,18 +68,18 @@ pub(crate) enum Text {
 
 #[derive(Default)]
 pub(crate) struct Lexer {
-    /// Bytes of the body read so far.
+    /// Number of the body's bytes read so far.
     offset: u64,
-    /// Offset of the last token.
+    /// Offset in the body at which the last token begins.
     from: u64,
     marked: usize,
-    /// Complete lines so far, and the offset at which the current line begins.
+    /// Number of line ends read so far. `line_from` is the offset at which the current line begins.
     lines: u64,
     line_from: u64,
     has_begun: bool,
-    /// `true`, `false` or `null`, and how many of its bytes were read.
+    /// The token `true`, `false` or `null` that is being read, and the number of its bytes read so far.
     word: Option<(Token, usize)>,
-    /// A string from its opening quote on, with escapes as written.
+    /// The string that is being read, from its opening quote on, with escapes as written.
     text: Vec<u8>,
     is_escaped: bool,
 }
@@ -103,18 +103,18 @@ impl Lexer {
         self.offset
     }
 
-    /// Consumes bytes of the input.
+    /// Removes the first `bytes` bytes from `input`.
     pub(crate) fn advance(&mut self, input: &mut &[u8], bytes: usize) {
         *input = &input[bytes..];
         self.offset += bytes as u64;
     }
 
-    /// Returns the current position, for messages.
+    /// Formats the current position in the body for messages.
     pub(crate) fn here(&self) -> String {
         self.place(self.offset)
     }
 
-    /// Returns a position on the current line, for messages; with line and column if the text has several lines.
+    /// Formats an offset on the current line for messages, with line and column if the text has several lines.
     fn place(&self, at: u64) -> String {
         match self.lines {
             0 => format!("byte {at}"),
@@ -219,7 +219,7 @@ impl Lexer {
         Ok(None)
     }
 
-    /// Continues the string that the last [`Token::Quote`] began.
+    /// Continues to read the string that the last [`Token::Quote`] began.
     pub(crate) fn text(&mut self, input: &mut &[u8]) -> Result<Text, Problem> {
         while let Some(&byte) = input.first() {
             if self.text.len() > UPLOAD_TEXT_MAX_BYTES {
@@ -236,7 +236,7 @@ impl Lexer {
                         Err(fault) => {
                             let said = fault.to_string();
                             let said = match said.split(" at line ").next() {
-                                // The quote is there, but an escape consumed it as one of its digits.
+                                // The closing quote was read as a hex digit of a `\u` escape.
                                 None | Some("EOF while parsing a string") => "invalid escape",
                                 Some(said) => said,
                             };
@@ -260,7 +260,7 @@ impl Lexer {
     }
 }
 
-/// Returns a byte as messages show it.
+/// Formats a byte for messages: as a character if it is printable ASCII, else as hexadecimal.
 fn shown(byte: u8) -> String {
     match byte {
         b' '..=b'~' => char::from(byte).to_string(),

@@ -1,10 +1,10 @@
-//! Slices a JSON text that serde_json has checked into its parts, so that the rows of a batch are not parsed twice.
+//! Splits JSON that serde_json has validated into its parts, so that the rows of a batch are not parsed twice.
 //!
-//! The parts of a text that is not JSON are meaningless, but slicing it ends and does not panic.
+//! The parts of text that is not JSON are meaningless, but splitting it ends and does not panic.
 
 use super::string_end;
 
-/// Reads the parts of a list one after the other; of an object, each key and its value.
+/// Iterates over the items of a JSON list, or over the keys and values of an object, each as text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parts<'a> {
     text: &'a str,
@@ -12,12 +12,12 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Begins behind the opening bracket of a list or an object, the first byte of `text`.
+    /// Begins after the opening bracket of a list or object, which must be the first byte of `text`.
     pub(crate) fn inside(text: &'a str) -> Self {
         Self { text, at: 1 }
     }
 
-    /// Returns the first byte of the next part, without taking the part; `None` at the end.
+    /// Returns the first byte of the next part without consuming it; `None` at a closing bracket or the text's end.
     pub(crate) fn first_byte(&mut self) -> Option<u8> {
         loop {
             match self.text.as_bytes().get(self.at)? {
@@ -28,7 +28,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Steps over a bracket: into the list or object that comes next, or out of one whose parts are all read.
+    /// Steps over one bracket: into the list or object that comes next, or out of the current one after its last part.
     pub(crate) fn pass_bracket(&mut self) {
         self.at += 1;
     }
@@ -43,19 +43,19 @@ impl<'a> Iterator for Parts<'a> {
         self.at = match first {
             b'"' => string_end(bytes, start + 1),
             b'[' | b'{' => bracket_end(bytes, start),
-            // A number or a word, which ends before the first byte that it can't have.
+            // A number, `true`, `false` or `null` ends before the next separator.
             _ => start + bytes[start..].iter().take_while(|byte| !is_between_parts(**byte)).count(),
         };
         self.text.get(start..self.at)
     }
 }
 
-/// Whether a byte stands between parts, or ends the last one.
+/// Returns whether a byte separates parts or ends the last part.
 fn is_between_parts(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' | b']' | b'}')
 }
 
-/// Returns the index behind the bracket that closes the one at this index.
+/// Returns the index after the bracket that closes the one at index `at`.
 fn bracket_end(text: &[u8], mut at: usize) -> usize {
     let mut depth = 0_usize;
     while let Some(byte) = text.get(at) {

@@ -1,4 +1,4 @@
-//! Texts, limits and messages.
+//! Tests of JSON parsing: strings, limits and messages.
 
 use super::*;
 use proptest::prelude::*;
@@ -172,7 +172,7 @@ fn nesting_counts_brackets_outside_of_strings() {
     }
     assert!(check(format!("\"\\\"{deep}[\"").as_bytes()).is_ok());
     assert!(check(format!("\"\\\\\"{deep}[").as_bytes()).is_err());
-    // Brackets beside each other are no deeper than one; one that closes nothing opens no level.
+    // Brackets beside each other count as one level; a closing bracket without an opening one opens none.
     assert!(check("[]{}".repeat(100).as_bytes()).is_ok());
     assert!(check(format!("]{deep}").as_bytes()).is_ok());
 }

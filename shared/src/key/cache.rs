@@ -1,6 +1,5 @@
-//! A bounded cache of verified tokens, for a host that runs on one thread.
-//! Verifying a signature takes about 0.1 ms, a hash a ten-thousandth of it. Refusals are not cached, so that invalid
-//! tokens can't evict valid ones.
+//! A bounded cache of verified tokens, for the edge, which runs on one thread. Verifying a signature takes about 0.1
+//! ms, hashing a token far less. Refused tokens are not cached, so that they can't evict valid ones.
 
 use super::{KeySet, Principal, Token, TokenDigest};
 use crate::error::Problem;
@@ -8,8 +7,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::mem;
 
-/// A key set with a cache of the principals that it verified. Holds two generations of at most `capacity` tokens each;
-/// when the young one is full, it replaces the old one.
+/// A set of public keys, and a cache of the principals that it verified. The cache has two generations of at most
+/// `capacity` tokens each; when the young generation is full, it replaces the old one.
 pub struct TokenCache {
     keys: KeySet,
     capacity: usize,
@@ -24,16 +23,16 @@ impl fmt::Debug for TokenCache {
 }
 
 impl TokenCache {
-    /// Creates an empty cache. It owns `keys`, so that replacing the key set drops all cached tokens.
+    /// Creates an empty cache. The cache owns `keys`, so that replacing the key set drops all cached tokens.
     #[must_use]
     pub fn new(keys: KeySet, capacity: usize) -> Self {
         Self { keys, capacity: capacity.max(1), young: HashMap::new(), old: HashMap::new() }
     }
 
-    /// Verifies a header as [`super::verify`] does, from the cache if the token was verified before.
+    /// Verifies an `Authorization` header as [`super::verify`] does, without checking a cached token's signature again.
     ///
     /// # Errors
-    /// Those of [`super::verify`].
+    /// `missing_key`, `invalid_key` or `expired_key`, as [`super::verify`] does.
     pub fn verify(&mut self, authorization: Option<&str>, now: u64) -> Result<Principal, Problem> {
         let token = Token::from_header(authorization)?;
         let digest = token.digest();

@@ -1,5 +1,5 @@
-//! The crypto provider of the JWT library: Ed25519 only, so that no algorithm confusion is possible.
-//! The library's own providers add RSA and the NIST curves, half of the worker's size. Knows no claims.
+//! A crypto provider for the JWT library that supports Ed25519 only, so that no algorithm confusion is possible. The
+//! library's own providers would add RSA and the NIST curves, half of the worker's size.
 
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
@@ -11,11 +11,11 @@ use std::sync::OnceLock;
 static PROVIDER: CryptoProvider =
     CryptoProvider { signer_factory: signer, verifier_factory: verifier, key_utils: KeyUtils::new_unimplemented() };
 
-/// Registers this provider with the library; must be called before the library is used.
+/// Registers this crypto provider with the JWT library, before its first use. Later calls do nothing.
 pub(super) fn install() {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {
-        // Fails only if a test installed another provider before, which then does the work.
+        // Fails only if a test installed another provider before; that provider then does the work.
         let _ = PROVIDER.install_default();
     });
 }
@@ -56,7 +56,7 @@ struct Public(VerifyingKey);
 impl Verifier<Vec<u8>> for Public {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> std::result::Result<(), Error> {
         let signature = Signature::from_slice(signature).map_err(|_| Error::new())?;
-        // Strict: refuses weak keys, and signatures that only some verifiers accept.
+        // `verify_strict` also refuses weak keys, and signatures that only some verifiers accept.
         self.0.verify_strict(message, &signature).map_err(|_| Error::new())
     }
 }

@@ -1,5 +1,5 @@
-//! The installation's signing keys: public ones for both hosts, the private one for the command line.
-//! Handles tokens as text; `key.rs` checks their claims.
+//! The installation's signing keys: public keys for edge and origin, which verify tokens, and the private key for the
+//! command line, which signs tokens. `key.rs` checks the tokens' claims.
 
 use super::{Claims, crypto};
 use crate::fingerprint::Fingerprint;
@@ -14,7 +14,7 @@ use std::fmt;
 
 pub use jsonwebtoken::errors::Error as SigningError;
 
-/// Selkie's own key ids are UUIDs.
+/// Maximum length of a signing key's id (`kid`). Selkie's own ids are UUIDs.
 const KID_MAX_CHARS: usize = 64;
 
 /// Why a set of public keys is unusable. No message shows key material.
@@ -41,14 +41,14 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// The id that tokens name in their header.
+    /// Returns the id (`kid`) by which the header of a token names this key.
     #[must_use]
     pub fn kid(&self) -> &str {
         &self.kid
     }
 }
 
-/// The valid public keys, 1 to [`SIGNING_KEYS_MAX_COUNT`].
+/// The public keys that verify tokens: 1 to [`SIGNING_KEYS_MAX_COUNT`].
 #[derive(Clone)]
 pub struct KeySet {
     keys: Vec<(PublicKey, DecodingKey)>,
@@ -68,11 +68,11 @@ impl PartialEq for KeySet {
 }
 
 impl KeySet {
-    /// Checks the keys.
+    /// Checks the keys and combines them to a set.
     ///
     /// # Errors
-    /// A [`KeySetError`] for no key, too many, an invalid or repeated id, or bytes that are no usable point of the
-    /// curve.
+    /// A [`KeySetError`] for no key, too many keys, an invalid or repeated id, or bytes that are no usable Ed25519
+    /// point.
     pub fn new(keys: Vec<PublicKey>) -> Result<Self, KeySetError> {
         if keys.is_empty() || keys.len() > SIGNING_KEYS_MAX_COUNT {
             return Err(KeySetError::Count(keys.len()));
@@ -95,10 +95,10 @@ impl KeySet {
         Ok(Self { keys: checked, validation: validation() })
     }
 
-    /// Reads a JWK set (RFC 7517), as `selkie key jwks` prints it.
+    /// Parses a JWK set (RFC 7517), as `selkie key jwks` prints it.
     ///
     /// # Errors
-    /// A [`KeySetError`] that names the key at fault.
+    /// A [`KeySetError`] unless the text is a JWK set of 1 to [`SIGNING_KEYS_MAX_COUNT`] Ed25519 public keys.
     pub fn from_jwks(text: &str) -> Result<Self, KeySetError> {
         let set: JwkSet<Jwk> = serde_json::from_str(text).map_err(|_| KeySetError::NotAJwkSet)?;
         if set.keys.len() > SIGNING_KEYS_MAX_COUNT {
@@ -107,7 +107,6 @@ impl KeySet {
         Self::new(set.keys.into_iter().map(Jwk::into_public).collect::<Result<_, _>>()?)
     }
 
-    /// Returns the public keys as a JWK set.
     #[must_use]
     pub fn to_jwks(&self) -> String {
         let keys = self.keys.iter().map(|(key, _)| Jwk::of(key)).collect();
@@ -115,7 +114,7 @@ impl KeySet {
         serde_json::to_string(&JwkSet { keys }).unwrap_or_default()
     }
 
-    /// Returns a fingerprint of the keys, which differs from that of another installation.
+    /// Returns a fingerprint of the public keys, which differs between installations.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         let keys: Vec<_> = self.keys.iter().map(|(key, _)| (&key.kid, &key.bytes)).collect();
@@ -126,7 +125,7 @@ impl KeySet {
         self.keys.iter().map(|(key, _)| key.kid())
     }
 
-    /// Returns the claims of a token; `None` if none of these keys signed it.
+    /// Returns the claims of a token; `None` if it is malformed or was not signed by one of these keys.
     pub(super) fn open(&self, token: &str) -> Option<Claims> {
         let header = decode_header(token).ok()?;
         // `crit` names extensions that must be understood; Selkie knows none (RFC 7515, 4.1.11).
@@ -139,8 +138,8 @@ impl KeySet {
     }
 }
 
-/// The library checks the signature only. It would read the system's clock for the claims, which `key.rs` checks
-/// instead.
+/// Returns the settings by which the JWT library checks the signature only. To check claims it would read the system's
+/// clock; `key.rs` checks them instead.
 fn validation() -> Validation {
     let mut validation = Validation::new(Algorithm::EdDSA);
     validation.required_spec_claims.clear();
@@ -177,7 +176,7 @@ impl SigningKey {
         self.public.clone()
     }
 
-    /// Returns a signed token: about 350 characters.
+    /// Signs the claims and returns the token, about 350 characters.
     pub fn sign(&self, claims: &Claims) -> Result<String, SigningError> {
         crypto::install();
         let mut header = Header::new(Algorithm::EdDSA);
@@ -191,7 +190,7 @@ struct JwkSet<K> {
     keys: Vec<K>,
 }
 
-/// One key, as in RFC 8037.
+/// An Ed25519 key as a JWK (RFC 8037).
 #[derive(Serialize, Deserialize)]
 struct Jwk {
     kid: Option<String>,
@@ -201,7 +200,7 @@ struct Jwk {
     #[serde(rename = "use")]
     usage: Option<String>,
     x: Option<String>,
-    /// The private half: parsed only to be refused.
+    /// The private key, parsed only to refuse it.
     #[serde(default, skip_serializing)]
     d: Option<IgnoredAny>,
 }

@@ -1,4 +1,4 @@
-//! Forged tokens, rotation of signing keys, and expiry.
+//! Tests of forged tokens, rotation of signing keys, and expiry.
 
 use super::*;
 use crate::limits::SIGNING_KEYS_MAX_COUNT;
@@ -40,7 +40,7 @@ fn code_of(token: &str) -> ErrorCode {
     verify(Some(token), &keys(), NOW).unwrap_err().code()
 }
 
-/// Returns a token of any header and claims, signed by key `a`.
+/// Returns a token with this header and these claims, signed by key `a`.
 fn signed(header: &Value, claims: &Value) -> String {
     use ed25519_dalek::Signer as _;
     let part = |json: &Value| URL_SAFE_NO_PAD.encode(json.to_string());
@@ -161,7 +161,7 @@ fn another_installations_key_is_refused_whatever_kid_it_names() {
     for kid in ["a", "b", "c", ""] {
         assert_eq!(code_of(&issue(kid, 9, &claims(None))), ErrorCode::InvalidKey);
     }
-    // Signed by a live key under the id of another.
+    // Signed by a valid key, but with the id of another.
     assert_eq!(code_of(&issue("b", 1, &claims(None))), ErrorCode::InvalidKey);
 }
 
@@ -185,7 +185,7 @@ fn hs256_signed_with_the_public_key_is_refused() {
     assert_eq!(code_of(&token), ErrorCode::InvalidKey);
 }
 
-/// RFC 2104, for keys of up to 64 bytes.
+/// Computes HMAC-SHA256 (RFC 2104) for keys of up to 64 bytes.
 fn hmac_sha256(key: &[u8], message: &[u8]) -> [u8; 32] {
     let pad = |fill: u8| -> Vec<u8> { (0..64).map(|i| key.get(i).copied().unwrap_or(0) ^ fill).collect() };
     let inner = Sha256::digest([pad(0x36), message.to_vec()].concat());
@@ -275,7 +275,7 @@ fn a_doubtful_jwk_set_is_refused_with_its_reason() {
         (json!({"keys": [with(key.clone(), "kty", json!("oct"))]}), KeySetError::Unsupported(name())),
         (json!({"keys": [with(key.clone(), "use", json!("enc"))]}), KeySetError::Unsupported(name())),
         (json!({"keys": [with(key.clone(), "x", json!("AAAA"))]}), KeySetError::Malformed(name())),
-        // The neutral element: any signature would be valid under it.
+        // The neutral element of the curve: any signature would be valid under this key.
         (json!({"keys": [with(key, "x", json!(format!("AQ{}", "A".repeat(41))))]}), KeySetError::Malformed(name())),
         (json!([]), KeySetError::NotAJwkSet),
     ];
@@ -323,7 +323,7 @@ fn a_kept_token_still_expires() {
     let first = cache.verify(Some(&token), NOW).unwrap();
     assert_eq!(cache.verify(Some(&token), NOW + 4).unwrap(), first);
     assert_eq!(cache.verify(Some(&token), NOW + 5).unwrap_err().code(), ErrorCode::ExpiredKey);
-    // Also from the older generation.
+    // The cache also finds tokens of the older generation.
     for n in 0..8 {
         let claims = Claims::new(key_id(), &project(), Access::Full, n, None);
         let other = issue("a", 1, &claims);
@@ -342,7 +342,7 @@ fn a_cache_counts_its_tokens_and_holds_one_at_least() {
         assert_eq!(cache.len(), count);
         assert!(!cache.is_empty());
     }
-    // The first, of the older generation now, is moved and not counted twice.
+    // The first token, now of the older generation, is moved and not counted twice.
     cache.verify(Some(&tokens[0]), NOW).unwrap();
     assert_eq!(cache.len(), 2);
     let shown = format!("{cache:?}");

@@ -1,5 +1,5 @@
-//! Short names of cached files, and the headers by which the origin tells the edge which files to purge.
-//! A path would be too long for a header: it may have 510 bytes of any script, and one upload has up to 64 files.
+//! Hashes that name cached files, and the headers by which the origin tells the edge which files to purge. A path would
+//! be too long for a header: it may have 510 bytes of any script, and one upload has up to 64 files.
 
 use super::FilePath;
 use crate::ident::ProjectName;
@@ -7,22 +7,22 @@ use crate::limits::PURGED_MAX_COUNT;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
-/// Request header by which the edge asks the origin for [`PURGE_HEADER`]. The edge never forwards a caller's own.
+/// Request header by which the edge asks the origin for [`PURGE_HEADER`]. The edge drops it from clients' requests.
 pub const ACCEPTS_PURGE_HEADER: &str = "x-selkie-accepts-purge";
 
-/// Response header with the files to purge: comma-separated [`FilePathHash`]s, and `project:<name>` where a folder of that
-/// project became private. The edge removes it.
+/// Response header with the cached files that the edge must purge: comma-separated [`FilePathHash`]es, and
+/// `project:<name>` if a folder of that project became private. The edge removes the header.
 pub const PURGE_HEADER: &str = "x-selkie-purge";
 
 const PROJECT_MARK: &str = "project:";
 
-/// Returns the entry of [`PURGE_HEADER`] that purges all files of a project, any of which may be private now.
+/// Returns the entry of [`PURGE_HEADER`] that purges all files of a project, any of which may have become private.
 #[must_use]
 pub fn purge_project(project: &ProjectName) -> String {
     format!("{PROJECT_MARK}{project}")
 }
 
-/// Returns the first project that a [`PURGE_HEADER`] names; `None` if it names none.
+/// Returns the first project that a [`PURGE_HEADER`] value names; `None` if there is none or its name is invalid.
 #[must_use]
 pub fn project_to_purge(header: &str) -> Option<ProjectName> {
     let mut entries = header.split(',').map(str::trim);
@@ -30,16 +30,15 @@ pub fn project_to_purge(header: &str) -> Option<ProjectName> {
     ProjectName::parse(name).ok()
 }
 
-/// Bytes of the hash: half of a SHA-256 is enough to make collisions infeasible, by which one file would be served for
-/// another.
+/// Bytes of a path's hash. A collision, by which one file would be served for another, is infeasible at this size.
 const NAME_BYTES: usize = 16;
 
-/// The cache key of a file's path: 32 hex digits.
+/// The hash of a media file's path, 32 hex digits, which names the file in cache keys and purge headers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FilePathHash(Box<str>);
 
 impl FilePathHash {
-    /// Returns the name of a path, regardless of how its URL was encoded.
+    /// Hashes a file's path, regardless of how the URL was percent-encoded.
     #[must_use]
     pub fn of(path: &FilePath) -> Self {
         let hash = Sha256::digest(path.to_url_path());
@@ -49,7 +48,7 @@ impl FilePathHash {
         Self(hex.collect())
     }
 
-    /// Parses the names in a header. Leaves out malformed entries, and those beyond [`PURGED_MAX_COUNT`].
+    /// Parses the hashes in a [`PURGE_HEADER`] value. Skips malformed entries, and hashes beyond [`PURGED_MAX_COUNT`].
     pub fn read_list(header: &str) -> impl Iterator<Item = Self> {
         let names = header.split(',').map(str::trim).filter(|name| {
             let is_hex = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -58,7 +57,7 @@ impl FilePathHash {
         names.take(PURGED_MAX_COUNT).map(|name| Self(name.into()))
     }
 
-    /// Returns a header value with the names of these paths; leaves out those beyond [`PURGED_MAX_COUNT`].
+    /// Returns a [`PURGE_HEADER`] value with the hashes of the first [`PURGED_MAX_COUNT`] paths.
     #[must_use]
     pub fn list<'a>(paths: impl Iterator<Item = &'a FilePath>) -> String {
         let names: Vec<_> = paths.take(PURGED_MAX_COUNT).map(|path| Self::of(path).0).collect();

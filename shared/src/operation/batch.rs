@@ -1,6 +1,6 @@
-//! Several operations on records in one transaction: `{"operations": [{method, path, body?}, …]}`.
-//! Each is parsed as a single request, and has the same meaning. In addition it may contain a [`Reference`] to the id
-//! that an earlier insert generates.
+//! Several operations on records in one transaction: `{"operations": [{method, path, body?}, …]}`. Each operation is
+//! parsed like a single request and means the same. It may also contain a [`Reference`] to the id that an earlier
+//! insert of the batch generates.
 
 mod reference;
 
@@ -17,14 +17,14 @@ use crate::policy::Action;
 use crate::request::RequestHead;
 use std::borrow::Cow;
 
-/// Operations that run in one transaction.
+/// The operations of a `/batch` request, which run in one transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     steps: Vec<Step>,
 }
 
 impl Batch {
-    /// In order; at least one.
+    /// Returns the operations in order; there is at least one.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.steps
@@ -51,29 +51,28 @@ impl Batch {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     operation: RecordOperation,
-    /// The request's text, if it contains references.
+    /// The unparsed operation, if it contains references to ids of earlier inserts.
     template: Option<Request>,
     references: Vec<Reference>,
 }
 
 impl Step {
-    /// Returns the operation with placeholders for the ids that it refers to.
+    /// Returns the operation, with placeholders in place of references to ids of earlier inserts.
     #[must_use]
     pub fn operation(&self) -> &RecordOperation {
         &self.operation
     }
 
-    /// Returns the references to inserts before this operation.
+    /// Returns the operation's references to ids of earlier inserts.
     #[must_use]
     pub fn references(&self) -> &[Reference] {
         &self.references
     }
 
-    /// Returns the operation with all references replaced. `id` returns the JSON text of the id that a reference stands
-    /// for.
+    /// Returns the operation with all references replaced by ids. `id` returns the JSON text of the id for a reference.
     ///
     /// # Errors
-    /// Those of `id`; or an id does not fit where it is used.
+    /// An error of `id`, or of parsing the operation with its ids.
     pub fn resolve(&self, id: &mut Fill<'_>) -> Result<Cow<'_, RecordOperation>, Problem> {
         match &self.template {
             None => Ok(Cow::Borrowed(&self.operation)),
@@ -92,7 +91,7 @@ impl Step {
         Ok(Self { operation, template: (!references.is_empty()).then_some(request), references })
     }
 
-    /// Returns the insert; `None` for another operation.
+    /// Returns the operation if it is an insert, else `None`.
     fn insert(&self) -> Option<&Insert> {
         match &self.operation {
             RecordOperation::Insert(insert) => Some(insert),
@@ -109,11 +108,11 @@ impl Step {
     }
 }
 
-/// An operation's request, as written.
+/// An unparsed operation of a batch.
 #[derive(Clone, Debug, PartialEq)]
 struct Request {
     method: Box<str>,
-    /// From `/api/v1/`, with its query.
+    /// The path from `/api/v1/` on, with its query.
     path: Box<str>,
     body: Option<Value>,
 }
@@ -147,7 +146,7 @@ impl Request {
         Ok(Self { method: method.ok_or_else(|| missing("method"))?, path: path.ok_or_else(|| missing("path"))?, body })
     }
 
-    /// Parses the operation, with its references replaced by `fill`.
+    /// Parses the operation, with its references replaced by the results of `fill`.
     fn operation(&self, fill: &mut Fill<'_>) -> Result<RecordOperation, Problem> {
         let (path, query) = match self.path.split_once('?') {
             Some((path, query)) => (path, Some(query)),
@@ -194,7 +193,7 @@ fn known_method(text: &str) -> Result<Box<str>, Problem> {
     })
 }
 
-/// Returns the full path; one without a leading `/` is relative to [`RECORDS`].
+/// Returns the full path of an operation; a path without a leading `/` is relative to [`RECORDS`].
 fn full_path(text: &str) -> Result<Box<str>, Problem> {
     if !text.starts_with('/') {
         return Ok([RECORDS, text].concat().into());
@@ -205,7 +204,7 @@ fn full_path(text: &str) -> Result<Box<str>, Problem> {
     }
 }
 
-/// Refuses options whose results stand beside an envelope's payload, since a batch's answer is a list of payloads.
+/// Refuses `explain`, `count` and `after`: a batch's response is a list of payloads, without the members beside them.
 fn refuse_what_is_not_answered(operation: &RecordOperation) -> Result<(), Problem> {
     match operation {
         RecordOperation::Read(read) if read.answer == Answer::Explanation => Err(not_answered("explain")),
@@ -224,7 +223,7 @@ fn not_on_records() -> Problem {
         .with_hint("Give a path such as /api/v1/crud/{database}/{table}, or only {database}/{table}.")
 }
 
-/// Returns the items of `operations`. Checks their number before parsing them.
+/// Parses the list `operations` of a batch, after checking its number of commas.
 fn items(bytes: &[u8]) -> Result<Vec<Value>, Problem> {
     let mut members = json::body_members(bytes)?;
     let list = match members.pop() {

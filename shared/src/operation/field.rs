@@ -1,12 +1,11 @@
-//! A field as callers name it: `field` or `table.field`.
-//! A name with a dot is ambiguous: the origin's plan, which knows the joined tables, decides whether it includes a
-//! table.
+//! A field as callers name it: `field` or `table.field`. A name with a dot is ambiguous: the origin's plan, which knows
+//! the joined tables, decides whether the name includes a table.
 
 use crate::error::Problem;
 use crate::ident::{FieldName, TableName};
 use std::fmt;
 
-/// A field, perhaps with the name or alias of its table.
+/// The name of a field, with the name or alias of its table if the caller gave one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldRef {
     table: Option<TableName>,
@@ -27,25 +26,25 @@ impl FieldRef {
         let bare = FieldName::parse(text);
         match (bare, split(text).next()) {
             (Ok(field), _) => Ok(Self::from(field)),
-            // Too long for one name, but not for two.
+            // Too long for one name, but not for a table and a field.
             (Err(_), Some((table, field))) => Ok(Self::of(table, field)),
             (Err(problem), None) => Err(problem),
         }
     }
 
-    /// Returns the table, if the field was written with one.
+    /// Returns the table's name or alias; `None` if the field was written without one.
     #[must_use]
     pub fn table(&self) -> Option<&TableName> {
         self.table.as_ref()
     }
 
-    /// Returns the field's name; if it was written without a table, including its dots.
+    /// Returns the field's name, including any dots if [`FieldRef::table`] is `None`.
     #[must_use]
     pub fn field(&self) -> &FieldName {
         &self.field
     }
 
-    /// Returns the ways to read a name with dots as a table and its field; none if the table is already known.
+    /// Returns each way to split a name with dots into a table and a field; none if the table is already known.
     pub fn readings(&self) -> impl Iterator<Item = (TableName, FieldName)> + '_ {
         let bare = self.table.is_none().then_some(self.field.as_str());
         bare.into_iter().flat_map(split)

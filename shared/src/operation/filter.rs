@@ -1,6 +1,5 @@
-//! Conditions: the `query` of a read, and the `updateKeyValues` and `deleteKeyValues` of writes.
-//! Fields are checked names; values are as written, since only the catalogue knows their types. `parse` knows the
-//! syntax.
+//! Conditions on records: the `query` of a read, and the `updateKeyValues` and `deleteKeyValues` of writes. Field names
+//! are checked; values stay as written, since only the origin's catalogue knows the fields' types.
 
 mod operator;
 mod parse;
@@ -15,7 +14,7 @@ use std::mem::discriminant;
 
 pub(in crate::operation) use parse::joiner;
 
-/// Refuses conditions with too many values, before they are parsed.
+/// Refuses conditions with more than [`CONDITION_COMMAS_MAX_COUNT`] commas, before they are parsed.
 pub(in crate::operation) fn check_extent(conditions: &Value) -> Result<(), Problem> {
     match conditions {
         Value::Object(text) | Value::List(text) if json::commas(text) > CONDITION_COMMAS_MAX_COUNT => {
@@ -30,9 +29,9 @@ pub(in crate::operation) fn check_extent(conditions: &Value) -> Result<(), Probl
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     Test(FieldRef, Test),
-    /// All must hold; true if empty.
+    /// All of the conditions must hold; true if there is none.
     All(Vec<Condition>),
-    /// At least one must hold; false if empty.
+    /// At least one of the conditions must hold; false if there is none.
     Any(Vec<Condition>),
     Not(Box<Condition>),
 }
@@ -40,15 +39,15 @@ pub enum Condition {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
     Compare(Comparison, Value),
-    /// Equal to one of the values.
+    /// The field equals one of the values.
     In(Vec<Value>),
-    /// Between two values, inclusive.
+    /// The field lies between the two values, inclusive.
     Between(Value, Value),
     IsNull,
-    /// SQL's LIKE, with `%` and `_`.
+    /// SQL's `LIKE`, with the wildcards `%` and `_`.
     Like(Value),
     Regexp(Value),
-    /// Contains literal text at this position.
+    /// The field contains this literal text at this position.
     Text(TextPosition, String),
     /// Full-text search in this field alone.
     Match(MatchMode, String),
@@ -66,7 +65,7 @@ pub enum Comparison {
     NullSafeEqual,
 }
 
-/// Where literal text must occur.
+/// Where a field's value must contain a literal text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TextPosition {
     Within,
@@ -74,18 +73,18 @@ pub enum TextPosition {
     End,
 }
 
-/// How a full-text search term is parsed.
+/// How MariaDB parses the term of a full-text search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatchMode {
-    /// Natural language.
+    /// `IN NATURAL LANGUAGE MODE`.
     Natural,
-    /// With the boolean operators `+ - * " "`.
+    /// `IN BOOLEAN MODE`, with the operators `+ - * " "`.
     Boolean,
-    /// Natural language with query expansion: searches again with words of the best matches.
+    /// `WITH QUERY EXPANSION`: searches again with words of the best matches.
     Expansion,
 }
 
-/// How conditions are joined.
+/// The operator that joins several conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub enum Joiner {
     #[default]
@@ -93,7 +92,7 @@ pub enum Joiner {
     Or,
 }
 
-/// Ignores the order of conditions.
+/// Gives equal hashes to conditions that differ only in the order of `All` or `Any`.
 impl Hash for Condition {
     fn hash<H: Hasher>(&self, state: &mut H) {
         discriminant(self).hash(state);
@@ -105,7 +104,7 @@ impl Hash for Condition {
     }
 }
 
-/// Ignores the order of a list's values.
+/// Gives equal hashes to tests that differ only in the order of the values of `In`.
 impl Hash for Test {
     fn hash<H: Hasher>(&self, state: &mut H) {
         discriminant(self).hash(state);

@@ -1,4 +1,4 @@
-//! Requests to the media library except file bytes: list, describe, sign and delete. [`crate::upload`] parses uploads.
+//! Parses requests to the media library: list, describe, sign and delete. [`crate::upload`] parses uploads.
 
 use super::options::{self, Options};
 use super::read::Direction;
@@ -14,10 +14,10 @@ use std::fmt;
 pub struct MediaId(u64);
 
 impl MediaId {
-    /// Parses a path segment or an argument.
+    /// Parses the id of a media file from a path segment or a command-line argument.
     ///
     /// # Errors
-    /// `media_not_found` if the text is no number.
+    /// `media_not_found` if the text is not a whole number.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         match text.parse() {
@@ -30,7 +30,7 @@ impl MediaId {
         Problem::new(ErrorCode::MediaNotFound, format!("There is no file with the id {}.", shown(text)))
     }
 
-    /// Returns the `media_not_found` problem of this id.
+    /// Returns the `media_not_found` problem for this id.
     #[must_use]
     pub fn unknown(self) -> Problem {
         Self::not_found(&self.0.to_string())
@@ -57,46 +57,46 @@ impl fmt::Display for MediaId {
 /// A request to the media library.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MediaCall {
-    /// Upload files, whose bytes are still to come.
+    /// Upload files, which are in the request's body.
     Upload,
     List(MediaList),
     /// Read a file's metadata.
     Describe(MediaId),
-    /// Create a signed URL.
+    /// Create a signed URL of a private file.
     Sign(MediaId, SignedFor),
     Delete(MediaId),
 }
 
-/// The options of a listing.
+/// The options of a media listing. A filter that is `None` matches all files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MediaList {
-    /// Only files directly in this folder.
+    /// Lists only files directly in this folder.
     pub folder: Option<FolderPath>,
-    /// Only files of this type.
+    /// Lists only files of this kind.
     pub kind: Option<MediaKind>,
-    /// Only files of exactly this name.
+    /// Lists only files of exactly this name.
     pub name: Option<MediaName>,
-    /// Steps of the order; empty for newest first.
+    /// Sort fields, the most significant first; empty for newest first.
     pub order: Vec<(MediaField, Direction)>,
     pub span: Span,
-    /// Whether to count all matching files.
+    /// Whether to return the number of all matching files.
     pub count: bool,
 }
 
-/// A field by which a listing can be sorted.
+/// A field by which a media listing can be sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaField {
-    /// The order of the first uploads.
+    /// The file's id, which ascends in the order of first uploads.
     Id,
     Name,
     Folder,
     Kind,
-    /// In bytes.
+    /// The file's size in bytes.
     Size,
     Mime,
-    /// In pixels.
+    /// Size of an image in pixels.
     Width,
-    /// In pixels.
+    /// Size of an image in pixels.
     Height,
     Private,
     CreatedAt,
@@ -133,7 +133,7 @@ impl MediaField {
 const LIST_OPTIONS: [&str; 8] = ["folder", "type", "name", "limit", "page", "offset", "order", "count"];
 
 impl MediaList {
-    /// Options whose values are names, which may look like JSON.
+    /// Options whose values are never parsed as JSON, since names may look like JSON.
     pub(super) const TEXTS: &[&str] = &["folder", "name"];
 
     pub(super) fn from_pairs(given: Options) -> Result<Self, Problem> {
@@ -168,7 +168,7 @@ fn text<'a>(name: &str, value: &'a Value) -> Result<&'a str, Problem> {
     }
 }
 
-/// Reports an invalid name as an invalid option.
+/// Converts the error of an invalid name to `invalid_query_option`.
 fn of_option<T>(parsed: Result<T, Problem>) -> Result<T, Problem> {
     parsed.map_err(|problem| options::invalid(problem.message().to_owned()))
 }
@@ -187,7 +187,7 @@ fn order(value: &Value) -> Result<Vec<(MediaField, Direction)>, Problem> {
     steps.iter().map(|step| Ok((MediaField::parse(step.field.field().as_str())?, step.direction))).collect()
 }
 
-/// How long a signed URL is valid.
+/// The lifetime of a signed URL, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignedFor {
     seconds: u64,
@@ -219,10 +219,10 @@ impl SignedFor {
         })
     }
 
-    /// Creates a validity of 1 to [`SIGNED_URL_MAX_SECONDS`] seconds.
+    /// Creates a lifetime of 1 to [`SIGNED_URL_MAX_SECONDS`] seconds.
     ///
     /// # Errors
-    /// `invalid_body` if out of range.
+    /// `invalid_body` if `seconds` is out of range.
     pub fn new(seconds: u64) -> Result<Self, Problem> {
         if (1..=SIGNED_URL_MAX_SECONDS).contains(&seconds) {
             return Ok(Self { seconds });

@@ -1,5 +1,5 @@
-//! Options of a request, from query parameters (words, comma lists, JSON, bracket form) or members of a JSON body, as
-//! `(name, Value)`. Knows no option's meaning.
+//! Parses the options of a request to `(name, Value)` pairs, from query parameters (words, comma-separated lists, JSON,
+//! bracket form) or from the members of a JSON body. Doesn't interpret the options.
 
 mod brackets;
 
@@ -13,10 +13,10 @@ use brackets::Brackets;
 use std::borrow::Cow;
 use std::collections::BinaryHeap;
 
-/// In the order given, with distinct names.
+/// Options in the order given, with distinct names.
 pub(super) type Options = Vec<(String, Value)>;
 
-/// Parses a query string. Options named in `texts` are never parsed as JSON.
+/// Parses a query string. Values of options named in `texts` are never parsed as JSON.
 pub(super) fn pairs(query: Option<&str>, texts: &[&str]) -> Result<Options, Problem> {
     let mut plain: Options = Vec::new();
     let mut brackets = Brackets::default();
@@ -51,12 +51,12 @@ pub(super) fn pairs(query: Option<&str>, texts: &[&str]) -> Result<Options, Prob
     Ok(plain)
 }
 
-/// Parses the options in the body of the POST alternative of a read.
+/// Parses the options of a read in the JSON body of `POST …/query`.
 pub(super) fn members(body: &[u8]) -> Result<Options, Problem> {
     Ok(json::body_members(body)?.into_iter().map(|(name, value)| (name.into_owned(), value)).collect())
 }
 
-/// Refuses options for requests that take none.
+/// Refuses any option, for requests that take none.
 pub(super) fn none(options: &Options) -> Result<(), Problem> {
     match options.first() {
         None => Ok(()),
@@ -64,7 +64,6 @@ pub(super) fn none(options: &Options) -> Result<(), Problem> {
     }
 }
 
-/// Returns the problem of an unknown option.
 pub(super) fn unknown(name: &str, known: &[&str]) -> Problem {
     let problem = Problem::new(ErrorCode::InvalidQueryOption, format!("There is no option {} here.", shown(name)));
     match crate::error::nearest(name, known.iter().copied()) {
@@ -74,10 +73,9 @@ pub(super) fn unknown(name: &str, known: &[&str]) -> Problem {
     }
 }
 
-/// Longer numbers are shown as "a number" in messages.
+/// Maximum digits of a number that messages show; a longer one is shown as "a number".
 const NUMBER_SHOWN_MAX_BYTES: usize = 40;
 
-/// Returns the problem of an option with a wrong value.
 pub(super) fn wrong(name: &str, expected: &str, got: &Value) -> Problem {
     let got = match got {
         Value::Text(text) => shown(text),
@@ -100,7 +98,7 @@ fn decode_part(text: &str) -> Result<String, Problem> {
     })
 }
 
-/// Parses text that begins with `[`, `{` or `"` as JSON; any other is the value itself.
+/// Parses text that begins with `[`, `{` or `"` as JSON; any other text is the value itself.
 fn word_or_json(name: &str, text: &str) -> Result<Value, Problem> {
     if !text.trim_start().starts_with(['[', '{', '"']) {
         return Ok(Value::Text(text.into()));
@@ -131,7 +129,7 @@ pub(super) fn whole_number(name: &str, value: &Value) -> Result<u64, Problem> {
     }
 }
 
-/// Parses `true`, `false`, 1 or 0, which PHP writes.
+/// Parses a boolean: `true` or `false`, or 1 or 0, which PHP writes.
 pub(super) fn flag(name: &str, value: &Value) -> Result<bool, Problem> {
     match value {
         Value::Bool(flag) => Ok(*flag),
@@ -143,12 +141,12 @@ pub(super) fn flag(name: &str, value: &Value) -> Result<bool, Problem> {
     }
 }
 
-/// Returns the problem of an invalid option, or one that conflicts with another.
+/// Returns an `invalid_query_option` problem.
 pub(super) fn invalid(message: impl Into<Cow<'static, str>>) -> Problem {
     Problem::new(ErrorCode::InvalidQueryOption, message)
 }
 
-/// Parses a list written as JSON, as comma-separated words, or as one item alone.
+/// Parses a list of 1 to [`FIELDS_MAX_COUNT`] items: JSON, comma-separated words, or one object alone.
 pub(super) fn parts(name: &str, value: &Value, expected: &str) -> Result<Vec<Value>, Problem> {
     let parts = match value {
         Value::Text(text) if text.trim().is_empty() => Vec::new(),
@@ -185,7 +183,7 @@ pub(super) fn fields(name: &str, value: &Value) -> Result<Vec<FieldRef>, Problem
 /// Returns an item that occurs more than once; `None` if all are distinct. Sorts, since comparing all pairs of
 /// thousands of items would be slow.
 pub(super) fn repeated_item<T: Ord>(items: &[T]) -> Option<&T> {
-    // A heap adds less code to the worker than a sort.
+    // A heap adds less code to the edge's wasm than a sort.
     let sorted = items.iter().collect::<BinaryHeap<&T>>().into_sorted_vec();
     sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
@@ -215,7 +213,6 @@ pub(super) fn field(name: &str, expected: &str, value: &Value) -> Result<FieldRe
     }
 }
 
-/// Returns the problem of an unknown key in an option's object.
 pub(super) fn unknown_part(name: &str, part: &str, known: &[&str]) -> Problem {
     let problem = invalid(format!("The option {name} has no part {}.", shown(part)));
     match crate::error::nearest(part, known.iter().copied()) {
@@ -224,12 +221,11 @@ pub(super) fn unknown_part(name: &str, part: &str, known: &[&str]) -> Problem {
     }
 }
 
-/// Returns the problem of a missing key in an option's object.
 pub(super) fn missing_part(name: &str, part: &str) -> Problem {
     invalid(format!("The option {name} needs {part}."))
 }
 
-/// Parses the items of an option's list; of a list longer than `most` only `most` + 1 items.
+/// Parses the items of a list in an option, but at most `most` + 1 of them. The caller refuses a longer list.
 pub(super) fn items(name: &str, text: &str, most: usize) -> Result<Vec<Value>, Problem> {
     json::items(text, most).map_err(|fault| invalid_part(name, &fault))
 }

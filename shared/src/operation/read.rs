@@ -1,4 +1,4 @@
-//! Reads: tables, fields, conditions, order and page.
+//! Parses reads of records: joined tables, fields, conditions, order and page.
 
 pub mod join;
 pub mod order;
@@ -20,22 +20,20 @@ pub use order::{Direction, Order};
 pub use search::Search;
 pub use select::Selection;
 
-/// A read of records of a table and those joined to it.
+/// A read of a table's records, perhaps with joined tables.
 #[derive(Clone, Debug, PartialEq, Hash)]
 #[non_exhaustive]
 pub struct Read {
     pub table: TablePath,
-    /// The joined tables, in order.
     pub joins: Vec<Join>,
     pub select: Selection,
-    /// `None`: all records.
+    /// The condition on the records to return; `None` for all records.
     pub filter: Option<Condition>,
-    /// The full-text search.
     pub search: Option<Search>,
     /// The fields of `GROUP BY`.
     pub group: Vec<FieldRef>,
     pub rows: Rows,
-    /// Empty: by search score, by key, or unordered.
+    /// Sort fields, the most significant first. If empty: by search score, by primary key, or unordered.
     pub order: Vec<Order>,
     pub window: Window,
     pub count: Count,
@@ -47,23 +45,22 @@ pub struct Read {
 #[non_exhaustive]
 pub struct ReadOne {
     pub table: TablePath,
-    /// The value of the key.
+    /// The value of the table's primary key.
     pub id: RecordId,
-    /// The joined tables, in order.
     pub joins: Vec<Join>,
     pub select: Selection,
     pub answer: Answer,
     pub format: Format,
 }
 
-/// Whether equal rows are returned once or each.
+/// Whether all of several equal rows are returned, or only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rows {
     All,
     Distinct,
 }
 
-/// Whether the total number of records, without paging, is returned.
+/// Whether the number of records on all pages is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Count {
     None,
@@ -74,19 +71,19 @@ pub enum Count {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     Records,
-    /// MariaDB's plan (`explain`).
+    /// MariaDB's query plan (option `explain`).
     Explanation,
 }
 
-/// A page of the records.
+/// The page of the records that a read returns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Window {
-    /// `None`: all.
+    /// Maximum number of records to return; `None` for all.
     pub limit: Option<u64>,
-    /// Records to skip.
+    /// Number of records to skip.
     pub offset: u64,
-    /// The cursor of the page before.
+    /// The cursor that the previous page returned as `next`.
     pub after: Option<Box<str>>,
 }
 
@@ -132,7 +129,7 @@ impl ReadOne {
     }
 }
 
-/// Options by name, not yet parsed.
+/// The options of a read by name, not yet parsed.
 #[derive(Default)]
 struct Draft {
     limit: Option<Value>,
@@ -242,7 +239,7 @@ impl Draft {
         Ok(Window { limit, offset, after })
     }
 
-    /// Returns the cursor; `None` also for `null` in a body, which a loop over `next` sends first.
+    /// Returns the cursor in the option `after`; `None` for `null` too, which a loop over pages sends first.
     fn after(&self) -> Result<Option<Box<str>>, Problem> {
         match &self.after {
             None | Some(Value::Null) => Ok(None),

@@ -1,4 +1,4 @@
-//! From a path and a method to a resource.
+//! Resolves the path and method of a request to a resource.
 
 use super::media::MediaId;
 use super::tus::{self, TusId};
@@ -10,14 +10,14 @@ use crate::request::{RequestHead, check_url_length};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
-/// A resource; its method was checked.
+/// The resource that a request's path names. Its method was checked.
 #[derive(Debug)]
 pub(super) enum Resource {
     /// `/api/v1/crud/{db}/{table}`
     Table(TablePath),
     /// `/api/v1/crud/{db}/{table}/_schema`
     Schema(TablePath),
-    /// `/api/v1/crud/{db}/{table}/query`, by POST
+    /// `POST /api/v1/crud/{db}/{table}/query`
     Query(TablePath),
     /// `/api/v1/crud/{db}/{table}/{id}`
     Record(TablePath, RecordId),
@@ -40,7 +40,7 @@ pub(super) enum Resource {
 /// Parses a request for a file's bytes, `GET /media/{project}/{folder…}/{name}`.
 ///
 /// # Errors
-/// `method_not_allowed`; `media_not_found` for a path that no file can have.
+/// `method_not_allowed` for any method but GET and HEAD; `media_not_found` for a path that no file can have.
 pub fn file(method: &str, path: &str) -> Result<FilePath, Problem> {
     allow(method, "GET, HEAD")?;
     FilePath::parse(path)
@@ -50,7 +50,7 @@ const TABLE_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 const RECORD_METHODS: &str = "GET, HEAD, PUT, PATCH, DELETE";
 const UPLOAD_METHODS: &str = "OPTIONS, HEAD, PATCH, DELETE";
 
-/// Finds the resource of a request and checks the method.
+/// Finds the resource of a request and checks that the resource allows the method.
 pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
     check_url_length(head.path, head.query)?;
     let path = head.path.strip_prefix("/api/v1/").ok_or_else(|| not_found(head))?;
@@ -101,7 +101,7 @@ fn table_path(database: &str, table: &str) -> Result<TablePath, Problem> {
     })
 }
 
-/// Percent-decodes a path segment, and refuses an invalid `%` or bytes that are not UTF-8.
+/// Percent-decodes a path segment; `invalid_identifier` for an invalid `%` or bytes that are not UTF-8.
 pub(super) fn decode_segment(segment: &str) -> Result<Cow<'_, str>, Problem> {
     decode(segment).map_err(|fault| {
         Problem::new(
@@ -112,7 +112,7 @@ pub(super) fn decode_segment(segment: &str) -> Result<Cow<'_, str>, Problem> {
     })
 }
 
-/// Percent-decodes a text. The error is the rest of a sentence about the text.
+/// Percent-decodes a text. The error completes a sentence that begins with the text.
 pub(super) fn decode(text: &str) -> Result<Cow<'_, str>, &'static str> {
     let bytes = text.as_bytes();
     if memchr::memchr(b'%', bytes).is_none() {
@@ -128,7 +128,7 @@ pub(super) fn decode(text: &str) -> Result<Cow<'_, str>, &'static str> {
 }
 
 fn allow(method: &str, methods: &'static str) -> Result<(), Problem> {
-    // Splitting at one character: splitting at two would take as long as the rest of the route.
+    // Splits at `,` and trims, since splitting at `", "` would take as long as the rest of the routing.
     let mut allowed = methods.split(',').map(str::trim_ascii_start);
     if allowed.any(|allowed| allowed == method) {
         return Ok(());

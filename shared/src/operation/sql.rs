@@ -1,4 +1,4 @@
-//! A caller's own SQL statement.
+//! Parses the body of `/api/v1/sql`: a caller's own SQL statement.
 
 use crate::error::{ErrorCode, Problem};
 use crate::format::Format;
@@ -9,9 +9,9 @@ use crate::limits::SQL_PARAMS_MAX_COUNT;
 #[derive(Clone, Debug, PartialEq)]
 pub struct SqlCall {
     pub query: String,
-    /// The default schema; `None` if the project has only one.
+    /// The default database; may be `None` if the project has only one.
     pub database: Option<DatabaseName>,
-    /// The values of the `?`.
+    /// The values of the statement's `?` placeholders.
     pub params: Vec<Value>,
     pub format: Format,
 }
@@ -55,7 +55,7 @@ impl SqlCall {
     }
 }
 
-/// Refuses a list or an object as a parameter: MariaDB would use its text.
+/// Refuses a list or an object as a parameter, since MariaDB would use its JSON text.
 fn is_scalar((at, param): (usize, &Value)) -> Result<(), Problem> {
     let hint = match param {
         Value::List(_) => "A list needs a ? for each of its values: IN (?, ?) with \"params\": [1, 2].",

@@ -1,4 +1,4 @@
-//! How requests become operations.
+//! Tests of parsing requests to operations.
 
 use super::*;
 use crate::limits::QUERY_MAX_PAIRS;
@@ -251,7 +251,7 @@ fn lists_that_would_take_memory_or_time_beyond_their_text_are_refused() {
     assert_eq!(query(format!("{{\"selectFields\":[{}]}}", names.join(","))), ErrorCode::InvalidQueryOption);
     let steps = vec!["{\"field\":\"id\"}"; 65].join(",");
     assert_eq!(query(format!("{{\"order\":[{steps}]}}")), ErrorCode::InvalidQueryOption);
-    // Each list by itself is short enough.
+    // Each list by itself is within the limit.
     let ones = vec!["1"; 10_000].join(",");
     let conditions: Vec<_> = (0..11).map(|at| format!("\"f{at}\":[{ones}]")).collect();
     assert_eq!(query(format!("{{\"query\":{{{}}}}}", conditions.join(","))), ErrorCode::InvalidFilter);

@@ -1,5 +1,5 @@
-//! Resumable uploads: parses the headers of tus 1.0 (core, creation with first bytes, termination, expiration).
-//! Other extensions are refused, because their callers would rely on them. Knows neither bytes nor existing uploads.
+//! Parses the headers of tus 1.0, the protocol of resumable uploads (core, creation with first bytes, termination,
+//! expiration). Refuses headers of other extensions, because their callers would rely on them.
 
 mod metadata;
 #[cfg(test)]
@@ -13,22 +13,22 @@ use crate::request::{RequestHead, TusHeaders};
 use std::fmt;
 use uuid::Uuid;
 
-/// The path at which uploads are created.
+/// The path at which resumable uploads are created.
 pub const PATH: &str = "/api/v1/media/tus";
-/// The protocol version.
+/// The supported version of the tus protocol.
 pub const VERSION: &str = "1.0.0";
-/// The supported extensions.
+/// The supported extensions of the tus protocol.
 pub const EXTENSIONS: &str = "creation,creation-with-upload,termination,expiration";
-/// The content type of file bytes.
+/// The content type of a request whose body is bytes of a file.
 pub const BYTES_TYPE: &str = "application/offset+octet-stream";
 
-/// Returns whether a path is [`PATH`] or that of an upload.
+/// Returns whether a path is [`PATH`] or that of a resumable upload.
 #[must_use]
 pub fn is_at(path: &str) -> bool {
     path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Returns the headers that tus requires on all responses of its paths.
+/// Returns the headers that the tus protocol requires on a response with this status; none outside of [`PATH`].
 pub fn answer_headers(path: &str, status: u16) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
     let here = is_at(path);
     let spoken = here.then_some(("tus-resumable", VERSION));
@@ -63,15 +63,15 @@ impl TusHeaders<'_> {
     }
 }
 
-/// The id of an upload, which can't be guessed and is not that of its file.
+/// The id of a resumable upload, which can't be guessed and differs from the id of the uploaded file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TusId(Uuid);
 
 impl TusId {
-    /// Parses a path segment.
+    /// Parses the id of a resumable upload in a path.
     ///
     /// # Errors
-    /// `media_not_found` if the text is no UUID.
+    /// `media_not_found` if the text is not a hyphenated UUID.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let is_plain = text.len() == uuid::fmt::Hyphenated::LENGTH;
         match Uuid::try_parse(text) {
@@ -80,7 +80,7 @@ impl TusId {
         }
     }
 
-    /// Returns the problem of an upload that doesn't exist, has expired, or belongs to another project.
+    /// Returns the problem of a resumable upload that doesn't exist, has expired, or belongs to another project.
     #[must_use]
     pub fn unknown(self) -> Problem {
         not_found(&self.to_string())
@@ -91,7 +91,6 @@ impl TusId {
         self.0
     }
 
-    /// Returns the path of the upload's URL.
     #[must_use]
     pub fn to_url_path(self) -> String {
         format!("{PATH}/{self}")
@@ -110,30 +109,28 @@ impl fmt::Display for TusId {
     }
 }
 
-/// A tus request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TusCall {
     Describe,
     Create(Box<TusNew>),
-    /// Read the offset of an upload.
+    /// Read the current offset of a resumable upload.
     Status(TusId),
-    /// Append bytes to an upload.
+    /// Append bytes to a resumable upload.
     Append {
         id: TusId,
-        /// Where the bytes begin.
+        /// The offset in the file at which the bytes begin.
         offset: u64,
     },
     Terminate(TusId),
 }
 
-/// A new upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TusNew {
-    /// In bytes.
+    /// The size of the whole file in bytes.
     pub length: u64,
     pub file: TusFile,
-    /// `Upload-Metadata` as sent; answers to HEAD repeat it.
+    /// `Upload-Metadata` as sent; responses to HEAD repeat it.
     pub metadata: Box<str>,
     pub first_bytes: FirstBytes,
 }
@@ -142,12 +139,12 @@ pub struct TusNew {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstBytes {
     Here,
-    /// They come in later requests.
+    /// The first bytes come in later requests.
     Later,
 }
 
 impl TusCall {
-    /// Parses a request to [`PATH`].
+    /// Parses a request to [`PATH`]: `OPTIONS`, or the creation of a resumable upload.
     pub(super) fn of_uploads(head: &RequestHead<'_>) -> Result<Self, Problem> {
         if head.method == "OPTIONS" {
             return Ok(Self::Describe);
@@ -166,7 +163,7 @@ impl TusCall {
         })))
     }
 
-    /// Parses a request to an upload.
+    /// Parses a request to an existing resumable upload.
     pub(super) fn of_upload(head: &RequestHead<'_>, id: TusId) -> Result<Self, Problem> {
         let method = method(head);
         if method == "OPTIONS" {
@@ -180,7 +177,7 @@ impl TusCall {
         })
     }
 
-    /// Returns whether the request's body is bytes of the file.
+    /// Returns whether the request's body consists of bytes of the file.
     pub(super) fn takes_bytes(&self) -> bool {
         match self {
             Self::Create(new) => new.first_bytes == FirstBytes::Here,
@@ -190,7 +187,7 @@ impl TusCall {
     }
 }
 
-/// Checks the content type of file bytes, so that a form is not stored as a part of a file.
+/// Checks that the content type is [`BYTES_TYPE`], so that a form is not stored as a part of a file.
 pub(super) fn expect_bytes(head: &RequestHead<'_>) -> Result<(), Problem> {
     if holds_bytes(head) {
         return Ok(());
@@ -205,7 +202,7 @@ fn holds_bytes(head: &RequestHead<'_>) -> bool {
     essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case(BYTES_TYPE))
 }
 
-/// Returns the tus headers after checking version and extensions.
+/// Returns the tus headers after checking the version and refusing unsupported extensions.
 fn headers<'a>(head: &RequestHead<'a>) -> Result<TusHeaders<'a>, Problem> {
     head.tus.check_version()?;
     head.tus.refuse_extensions()?;

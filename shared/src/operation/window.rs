@@ -1,4 +1,4 @@
-//! `limit`, `page` and `offset`: the page of a list.
+//! Parses the options `limit`, `page` and `offset`: the page of a list.
 
 use super::options;
 use crate::error::Problem;
@@ -7,14 +7,14 @@ use crate::json::Value;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Span {
-    /// `None`: all.
+    /// Maximum number of records to return; `None` for all.
     pub limit: Option<u64>,
-    /// Records to skip.
+    /// Number of records to skip.
     pub offset: u64,
 }
 
 impl Span {
-    /// Parses the three options; `page` becomes an offset.
+    /// Parses the options `limit`, `page` and `offset`; converts `page` to an offset.
     pub(super) fn parse(limit: Option<&Value>, page: Option<&Value>, offset: Option<&Value>) -> Result<Self, Problem> {
         let number =
             |name: &str, value: Option<&Value>| value.map(|value| options::whole_number(name, value)).transpose();

@@ -1,4 +1,4 @@
-//! Writes: inserts, updates and deletes.
+//! Parses inserts, updates and deletes.
 
 mod delete;
 mod idempotent_request;
@@ -20,26 +20,25 @@ use key_values::{FOR_UPDATE, KeyValues};
 use row_table::RowTable;
 use std::borrow::Cow;
 
-/// An insert. All rows have a cell for each field; `None` is the column's default.
+/// An insert. Each row has a cell for each field; `None` stands for the column's default.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Insert {
     pub table: TablePath,
-    /// All fields that the rows name.
+    /// All fields that any of the rows names.
     pub fields: Vec<FieldName>,
     pub rows: Rows,
-    /// What happens to rows that violate a unique key.
     pub on_conflict: OnConflict,
-    /// Set if the insert is idempotent.
+    /// The identity of an insert with an `Idempotency-Key`; `None` without the header.
     pub idempotent: Option<IdempotentRequest>,
 }
 
-/// The rows of an insert, whose form also decides that of the answer.
+/// The rows of an insert; their form also decides the form of the response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rows {
-    /// One record; the answer is its id.
+    /// One record; the response is its id.
     One(Vec<Option<Value>>),
-    /// `batchData`; the answer is a list of ids.
+    /// The records of `batchData`; the response is a list of ids.
     Batch(Vec<Vec<Option<Value>>>),
 }
 
@@ -53,7 +52,7 @@ impl Rows {
     }
 }
 
-/// The key that makes a body a batch.
+/// The key under which an insert's body lists several records.
 const BATCH_KEY: &str = "batchData";
 
 impl Insert {
@@ -104,7 +103,7 @@ pub struct Update {
 }
 
 impl Update {
-    /// Parses the update of one record: the body has its new values.
+    /// Parses the update of one record, whose body consists of the new values.
     pub(super) fn from_body(table: TablePath, id: RecordId, bytes: &[u8]) -> Result<Self, Problem> {
         let (fields, values) = columns(json::body_members(bytes)?)?;
         if fields.is_empty() {
@@ -113,7 +112,7 @@ impl Update {
         Ok(Self { table, target: Target::Record(id), fields, values })
     }
 
-    /// Parses the update of all records that match conditions, which are in the body with the new values.
+    /// Parses the update of all records that match conditions. The body contains the conditions and the new values.
     pub(super) fn many_from_body(table: TablePath, bytes: &[u8]) -> Result<Self, Problem> {
         let mut data = None;
         let mut conditions = Vec::new();
@@ -136,7 +135,7 @@ impl Update {
     }
 }
 
-/// Parses the new values of an update of many records.
+/// Parses `data`, the new values in an update of many records.
 fn data_of(data: Option<Value>) -> Result<(Vec<FieldName>, Vec<Value>), Problem> {
     let Some(data) = data else {
         return Err(body("The body has no data: no field to change.".to_owned()));
@@ -165,7 +164,7 @@ fn columns<'a>(
     Ok((fields, values))
 }
 
-/// Parses a field name. One that no column can have is an unknown field.
+/// Parses a field name; `unknown_field` for a name that no column can have.
 fn field(name: &str) -> Result<FieldName, Problem> {
     FieldName::parse(name).map_err(|problem| {
         Problem::new(ErrorCode::UnknownField, format!("There is no field {}. {}", shown(name), problem.message()))

@@ -1,22 +1,21 @@
-//! The parts of a request's head that both hosts use, taken from header pairs.
-//! Doesn't interpret the values: `operation` and `key` do.
+//! The parts of a request's head that edge and origin use. The modules `operation` and `key` interpret the values.
 
-/// Stands for a header value that is not visible ASCII; no valid value contains this character.
+/// Replaces a header value that is not visible ASCII; no valid value contains this character.
 const NOT_TEXT: &str = "\u{fffd}";
 
 /// A request's method, URL and relevant headers. Values are as received; `None` if the header is missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestHead<'a> {
-    /// In upper case.
+    /// The HTTP method, in upper case.
     pub method: &'a str,
-    /// Percent-encoded.
+    /// The URL's path, percent-encoded.
     pub path: &'a str,
-    /// Without its `?`.
+    /// The URL's query, percent-encoded, without its `?`.
     pub query: Option<&'a str>,
     pub authorization: Option<&'a str>,
     pub content_type: Option<&'a str>,
     pub content_encoding: Option<&'a str>,
-    /// The format of a read's rows; other operations ignore it.
+    /// `Accept`, which selects the format of returned rows.
     pub accept: Option<&'a str>,
     pub idempotency_key: Option<&'a str>,
     pub if_match: Option<&'a str>,
@@ -25,7 +24,7 @@ pub struct RequestHead<'a> {
     pub tus: TusHeaders<'a>,
 }
 
-/// The headers of tus, and `X-HTTP-Method-Override`.
+/// The request headers of tus (resumable uploads), and `X-HTTP-Method-Override`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TusHeaders<'a> {
     pub(crate) resumable: Option<&'a str>,
@@ -34,13 +33,12 @@ pub struct TusHeaders<'a> {
     pub(crate) metadata: Option<&'a str>,
     /// `X-HTTP-Method-Override`: the method that a `POST` stands for.
     pub(crate) method: Option<&'a str>,
-    /// The first header of an unsupported tus extension.
+    /// The name of the first header that belongs to an unsupported tus extension.
     pub(crate) unsupported: Option<&'static str>,
 }
 
 impl<'a> RequestHead<'a> {
-    /// Reads the head from pairs of a lower-case header name and its value. Each name must occur once: hosts join the
-    /// values of one name by `", "` before.
+    /// Reads the head from pairs of a lower-case name and a value. Values of one name must be joined by `", "` before.
     pub fn read(
         method: &'a str,
         path: &'a str,
@@ -74,7 +72,8 @@ impl<'a> RequestHead<'a> {
 }
 
 impl<'a> TusHeaders<'a> {
-    /// Returns the field of the header `Upload-{name}`; `None`, and notes an unsupported extension, if there is none.
+    /// Returns the field for the header `Upload-{name}`. Returns `None` for any other header, and records it if it
+    /// belongs to an unsupported tus extension.
     fn field(&mut self, name: &str) -> Option<&mut Option<&'a str>> {
         Some(match name {
             "length" => &mut self.length,

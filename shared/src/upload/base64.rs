@@ -1,6 +1,5 @@
-//! A push decoder for base64 with one buffer of fixed size. Knows nothing of JSON.
-//! Accepts both alphabets, even mixed, with or without padding, and skips blanks. Refuses other characters, wrong
-//! padding, and unused bits that are set.
+//! A push decoder for base64 with one buffer of fixed size. Accepts both alphabets, even mixed, with or without
+//! padding, and skips spaces. Refuses other characters, wrong padding, and unused bits that are set.
 
 use crate::limits::UPLOAD_CHUNK_BYTES;
 use base64_simd::{AsOut, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -8,17 +7,17 @@ use base64_simd::{AsOut, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 /// Why a text is not base64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// A character outside the alphabets, or after padding.
+    /// A character outside of the base64 alphabets, or after padding.
     Character(u8),
-    /// Padding too early, or too much of it.
+    /// Padding (`=`) too early, or too much of it.
     Padding,
-    /// The last group has a single character or incomplete padding.
+    /// The last group of four characters is incomplete: a single character, or too little padding.
     Cut,
     /// The last character has unused bits that are set.
     TrailingBits,
 }
 
-/// Marks bytes that are no base64 characters.
+/// The value in [`SIX_BITS`] of bytes that are not base64 characters.
 const NONE: u8 = 0xff;
 
 const SIX_BITS: [u8; 256] = {
@@ -45,15 +44,15 @@ pub(super) struct Decoder {
     state: State,
 }
 
-/// The position of a decoder in its text.
+/// The state of a decoder within a text, which can be saved and restored.
 #[derive(Clone, Copy, Default)]
 pub(super) struct State {
     filled: usize,
-    /// The values of the characters of an incomplete group, 6 bits each.
+    /// The 6-bit values of the characters of an incomplete group of four.
     group: [u8; 4],
     grouped: usize,
     padding: usize,
-    /// The alphabet found last, which is tried first.
+    /// Whether the URL-safe alphabet was found last; that alphabet is tried first.
     url_safe: bool,
     total: u64,
 }
@@ -67,12 +66,12 @@ impl Decoder {
         self.state = State::default();
     }
 
-    /// Returns the position, for [`Decoder::reset`].
+    /// Returns the state, for [`Decoder::reset`].
     pub(super) fn mark(&self) -> State {
         self.state
     }
 
-    /// Returns to an earlier position, as if nothing had been pushed since.
+    /// Restores an earlier state, as if nothing had been pushed since.
     pub(super) fn reset(&mut self, state: State) {
         self.state = state;
     }
@@ -82,30 +81,29 @@ impl Decoder {
         &self.decoded[..self.state.filled]
     }
 
-    /// Empties the buffer.
     pub(super) fn clear(&mut self) {
         self.state.filled = 0;
     }
 
-    /// Returns the number of bytes decoded since the text began.
+    /// Returns the number of bytes decoded since the base64 text began.
     pub(super) fn total(&self) -> u64 {
         self.state.total
     }
 
-    /// Returns whether the buffer has no room for another group.
+    /// Returns whether the buffer has no space for another group of 3 bytes.
     pub(super) fn is_full(&self) -> bool {
         self.decoded.len() - self.state.filled < 3
     }
 
-    /// Returns how many characters fit the buffer: at least one, unless it is full.
+    /// Returns the number of characters that [`Decoder::push`] accepts: at least one, unless the buffer is full.
     pub(super) fn room(&self) -> usize {
         (self.decoded.len() - self.state.filled) / 3 * 4 - self.state.grouped
     }
 
-    /// Decodes characters, at most [`Decoder::room`].
+    /// Decodes characters, at most [`Decoder::room`] of them.
     ///
     /// # Errors
-    /// The fault, and the number of characters before it.
+    /// The number of characters before the fault, and the fault.
     pub(super) fn push(&mut self, characters: &[u8]) -> Result<(), (usize, Fault)> {
         let mut at = 0;
         while at < characters.len() {
@@ -121,7 +119,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes whole groups up to the first that needs care, and returns the number of characters decoded.
+    /// Decodes groups of four characters, up to the first group with other than base64, and returns their total length.
     fn bulk(&mut self, characters: &[u8]) -> usize {
         let whole = &characters[..characters.len() / 4 * 4];
         if whole.is_empty() {
@@ -145,8 +143,7 @@ impl Decoder {
         clean.len()
     }
 
-    /// Decodes groups of the alphabet found last. Returns `false`, and decodes nothing, if they contain any other
-    /// character.
+    /// Decodes groups in the alphabet found last. Returns `false`, and decodes nothing, if there is another character.
     fn groups(&mut self, groups: &[u8]) -> bool {
         let room = &mut self.decoded[self.state.filled..self.state.filled + groups.len() / 4 * 3];
         let alphabet = if self.state.url_safe { URL_SAFE_NO_PAD } else { STANDARD_NO_PAD };
@@ -181,7 +178,7 @@ impl Decoder {
         }
     }
 
-    /// Writes the first `bytes` bytes of the group to the buffer.
+    /// Writes the first `bytes` of the 3 bytes of a group to the buffer.
     fn flush(&mut self, bytes: usize) {
         let [a, b, c, d] = self.state.group;
         let three = [(a << 2) | (b >> 4), (b << 4) | (c >> 2), (c << 6) | d];
@@ -194,6 +191,7 @@ impl Decoder {
     /// Ends the text and decodes the last group. The buffer must not be full.
     ///
     /// # Errors
+    /// [`Fault::Cut`] or [`Fault::TrailingBits`].
     pub(super) fn finish(&mut self) -> Result<(), Fault> {
         if self.state.padding > 0 && self.state.grouped + self.state.padding < 4 {
             return Err(Fault::Cut);

@@ -1,4 +1,4 @@
-//! An upload form while it is parsed, the same for all encodings.
+//! An upload's form while the body is parsed, the same for JSON and multipart.
 
 use super::UploadLimits;
 use super::form::{Existing, Shape, UploadForm, UploadItem, Visibility};
@@ -8,7 +8,7 @@ use crate::ident::shown;
 use crate::media::{FolderPath, MediaKind, MediaName};
 use std::collections::HashSet;
 
-/// What the body says of one file; `None` if it says nothing.
+/// One file of an upload as the body declares it. A field is `None` if the body doesn't set it.
 pub(super) struct Item {
     pub(super) name: MediaName,
     pub(super) label: Option<Label>,
@@ -58,10 +58,10 @@ impl Draft {
         self.private = Some(private);
     }
 
-    /// Returns the index of the next file.
+    /// Returns the index of the upload's next file.
     ///
     /// # Errors
-    /// `invalid_body` if the upload has too many files.
+    /// `invalid_body` if the upload already has the maximum number of files.
     pub(super) fn next_place(&self) -> Result<usize, Problem> {
         let at = self.items.len();
         if at < self.limits.items {
@@ -70,6 +70,8 @@ impl Draft {
         Err(invalid(format!("An upload has {} files at most.", self.limits.items))
             .with_hint("Send the others in further requests."))
     }
+    /// Adds a file to the upload.
+    ///
     /// # Errors
     /// `invalid_body` if another file of the upload has the same name.
     pub(super) fn add(&mut self, item: Item) -> Result<(), Problem> {
@@ -84,7 +86,7 @@ impl Draft {
     /// Returns the form of a completely parsed body.
     ///
     /// # Errors
-    /// `invalid_body` if a mandatory part is missing.
+    /// `invalid_body` if the upload has no file or no `type`.
     pub(super) fn finish(self, shape: Option<Shape>) -> Result<UploadForm, Problem> {
         let Some(shape) = shape.filter(|_| !self.items.is_empty()) else {
             return Err(invalid("The upload has no file: its media is empty.").with_hint(match shape {
@@ -120,7 +122,7 @@ pub(super) fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Pro
     Problem::new(ErrorCode::InvalidBody, message)
 }
 
-/// Returns the same problem with `place: ` before its message.
+/// Returns the problem with `place: ` before its message.
 pub(super) fn at(place: &str, problem: &Problem) -> Problem {
     Problem::new(problem.code(), format!("{place}: {}", problem.message()))
         .with_hint_if(problem.hint().map(str::to_owned))

@@ -3,44 +3,44 @@
 use super::label::Label;
 use crate::media::{FolderPath, MediaKind, MediaName};
 
-/// The encoding of the request, which decides the shape of the response.
+/// The encoding of an upload's request, which decides the shape of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// JSON with items `{name, base64}`.
     A,
     /// JSON with items `{imageBase64, imageName, imageType}` or `{fileBase64, fileName, fileType}`.
     B(Given),
-    /// `multipart/form-data`, answered like A.
+    /// `multipart/form-data`; the response has the shape of that to A.
     C,
 }
 
-/// How `media` was written in the request.
+/// Whether `media` was written as an object or as a list in the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
     One,
-    /// A list of any length.
+    /// `media` is a list, of any length.
     List,
 }
 
 /// What happens to an existing file of the same name and folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// It is kept, and the upload is refused.
+    /// The existing file is kept, and the upload is refused.
     Stays,
-    /// `update: true`.
+    /// The existing file is replaced (`update: true`).
     IsReplaced,
 }
 
-/// The readers of a file that the upload requests.
+/// Who may read an uploaded file, as the request declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// Everybody who has its URL; a file that replaces a private one stays private.
+    /// Everybody who has the file's URL. A file that replaces a private one stays private.
     Public,
-    /// `private: false`: everybody who has its URL, even if it replaces a private file.
+    /// Everybody who has the file's URL, even if the file replaces a private one (`private: false`).
     MadePublic,
-    /// Keys of its project, and holders of a signed URL.
+    /// API keys of the file's project, and everybody who has a signed URL.
     Private,
-    /// As [`Visibility::Private`], and its folder becomes private (`privateFolder: true`).
+    /// As [`Visibility::Private`], and the file's folder becomes private (`privateFolder: true`).
     PrivateFolder,
 }
 
@@ -83,7 +83,7 @@ impl UploadForm {
         self.existing
     }
 
-    /// The files in the order of their events: at least one, with distinct names.
+    /// Returns the files in the order in which they were parsed: at least one, with distinct names.
     #[must_use]
     pub fn items(&self) -> &[UploadItem] {
         &self.items
@@ -95,7 +95,6 @@ impl UploadForm {
     }
 }
 
-/// One file of an upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UploadItem {
     pub(super) name: MediaName,
@@ -110,13 +109,13 @@ impl UploadItem {
         &self.name
     }
 
-    /// The declared type: that of the data URL or part, else `imageType` or `fileType`.
+    /// Returns the declared type of the file: that of the data URL or part, else `imageType` or `fileType`.
     #[must_use]
     pub fn label(&self) -> Option<&Label> {
         self.label.as_ref()
     }
 
-    /// The upload's `type`, but always a file if it was sent as `fileBase64`.
+    /// Returns the upload's `type`, but always [`MediaKind::File`] if the file was sent as `fileBase64`.
     #[must_use]
     pub fn kind(&self) -> MediaKind {
         self.kind
@@ -128,7 +127,7 @@ impl UploadItem {
     }
 }
 
-/// Parses a boolean of a form: `on` is a checked box, `True` is Python's. `None` for any other word.
+/// Parses a boolean of a form; `None` for an unknown word. Browsers send `on` for a checked box, Python `True`.
 pub(crate) fn flag(word: &str) -> Option<bool> {
     match word {
         "true" | "True" | "1" | "on" => Some(true),

@@ -1,7 +1,6 @@
-//! A push parser for both JSON shapes of an upload.
-//! The structure is fixed: an object, in it a list, in it objects of short texts and one long one. Values are never
-//! skipped, and the first byte that does not fit is refused. Keys may come in any order; those of the items tell the
-//! shape.
+//! A push parser for the two JSON shapes of an upload. The structure is fixed: an object, in it a list, in it objects
+//! of short texts and one long text (the file). Values are never skipped, and the first byte that does not fit is
+//! refused. Keys may come in any order; the keys of the items determine the shape.
 
 mod content;
 mod item;
@@ -19,7 +18,7 @@ use content::{Content, Head, Progress};
 use item::Open;
 use key::{Family, Key, KeySet, Level, Wants};
 
-/// The parser's state: what may come next.
+/// The parser's state: what may come next in the body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Body,
@@ -67,12 +66,12 @@ impl Reader {
         }
     }
 
-    /// Returns the bytes of [`Step::Decoded`].
+    /// Returns the decoded bytes that [`Step::Decoded`] announced.
     pub(super) fn decoded(&self) -> &[u8] {
         self.content.decoded()
     }
 
-    /// Reads up to the next event.
+    /// Parses up to the next event, and removes the parsed bytes from `input`.
     pub(super) fn step<'i>(&mut self, input: &mut &'i [u8]) -> Result<Step<'i>, Problem> {
         loop {
             match self.place {
@@ -172,7 +171,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Handles the first token of a value and returns the next state.
+    /// Handles the first token of a key's value and returns the parser's next state.
     fn value(&mut self, key: Key, token: Token) -> Result<Place, Problem> {
         Ok(match (key.wants(), token) {
             (Wants::Items, Token::OpenList) => {
@@ -234,7 +233,7 @@ impl Reader {
         }
     }
 
-    /// Handles the end of the current object.
+    /// Handles the end of the body's object or of an item, and returns the parser's next state.
     fn close(&mut self) -> Result<Place, Problem> {
         if self.level == Level::Body {
             return Ok(Place::Done);
@@ -249,7 +248,6 @@ impl Reader {
         })
     }
 
-    /// Returns the form, after all input was read.
     pub(super) fn finish(self) -> Result<UploadForm, Problem> {
         match self.place {
             _ if self.lexer.is_within_token() => Err(self.lexer.ended_early()),
@@ -265,7 +263,7 @@ fn too_long(place: &str) -> Problem {
     invalid(format!("{place} is longer than {UPLOAD_TEXT_MAX_BYTES} bytes."))
 }
 
-/// Returns what the parser expects in a state, for messages.
+/// Describes what the parser expects in a state, for error messages.
 fn wanted(place: Place) -> &'static str {
     match place {
         Place::Body => "an object",

@@ -1,15 +1,14 @@
-//! The file type that a caller declares; it proves nothing.
+//! The file type that a caller declares, which may be wrong.
 
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 
-/// Bytes of a media type: RFC 6838 allows 127 on either side of the slash.
+/// Maximum length of a media type: RFC 6838 allows 127 characters on either side of the slash.
 const MIME_MAX_BYTES: usize = 255;
 
-/// Bytes of an extension: more than any in use.
+/// Maximum bytes of a file extension: more than any in use has.
 const EXTENSION_MAX_BYTES: usize = 32;
 
-/// A file's declared type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Label {
     /// A media type in lower case, without parameters: `image/png`.
@@ -26,7 +25,7 @@ impl Label {
         }
     }
 
-    /// Parses a media type such as `image/png`, and ignores its parameters.
+    /// Parses a media type such as `image/png`, and ignores its parameters; `None` if malformed.
     pub(super) fn mime(text: &str) -> Option<Self> {
         let essence = text.split(';').next().unwrap_or_default().trim();
         let (kind, subtype) = essence.split_once('/')?;
@@ -38,7 +37,7 @@ impl Label {
     /// Parses the text between `data:` and the comma of a data URL.
     ///
     /// # Errors
-    /// The rest of a sentence about the item.
+    /// The end of an error message that begins with the item's name.
     pub(super) fn data_url(head: &str) -> Result<Self, &'static str> {
         let (label, last) = head.rsplit_once(';').unwrap_or((head, ""));
         if !last.trim().eq_ignore_ascii_case("base64") {
@@ -50,7 +49,7 @@ impl Label {
     /// Parses `imageType` or `fileType`: an extension, with or without its dot, or a media type.
     ///
     /// # Errors
-    /// `invalid_body` if it is neither.
+    /// `invalid_body` if the text is neither.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let text = text.trim();
         let label = if text.contains('/') {
@@ -67,7 +66,7 @@ impl Label {
         })
     }
 
-    /// Returns the usual extension of the type; `None` if there is none.
+    /// Returns the usual file extension of the type; `None` if there is none.
     pub(super) fn extension(&self) -> Option<&str> {
         match self {
             Self::Extension(extension) => Some(extension),
@@ -84,7 +83,7 @@ impl Label {
     }
 }
 
-/// Types whose extension is not their subtype.
+/// Media types whose usual file extension is not their subtype.
 const EXTENSIONS: [(&str, &str); 24] = [
     ("image/jpeg", "jpg"),
     ("image/pjpeg", "jpg"),

@@ -1,7 +1,6 @@
-//! A push parser for `multipart/form-data` (RFC 7578).
-//! Content is returned as slices of the input. Only a delimiter's possible beginning at the end of the input is held
-//! back; since a delimiter has a carriage return only at its beginning, held bytes that turn out to be no delimiter are
-//! content as a whole.
+//! A push parser for `multipart/form-data` (RFC 7578). Returns content as slices of the input. Holds back only bytes at
+//! the end of the input that may begin a delimiter. Since a delimiter contains a carriage return only at its beginning,
+//! held bytes that turn out to be no delimiter are content as a whole.
 
 mod head;
 
@@ -16,10 +15,10 @@ use head::{Parameters, Part, nameless};
 use memchr::memmem::Finder;
 use std::ops::Range;
 
-/// The line end that a delimiter begins with.
+/// Length of the line end (CR LF) that a delimiter begins with.
 const LINE_END_BYTES: usize = 2;
 
-/// The known text fields; each may occur once.
+/// The text fields of an upload's form; each may occur once.
 const FIELDS: [&str; 4] = ["folder", "type", "update", "private"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,18 +31,17 @@ enum Place {
     Returned,
     Head,
     File,
-    /// In a file field for which no file was chosen, whose content must be empty.
+    /// Within a file field for which no file was chosen; its content must be empty.
     NoFile,
-    /// In the field with that index in [`FIELDS`].
+    /// Within the text field with this index in [`FIELDS`].
     Field(usize),
     /// After the last delimiter; content is ignored.
     Epilogue,
 }
 
-/// The outcome of [`Reader::find`].
 enum Found<'i> {
     Slice(&'i [u8]),
-    /// Bytes of the delimiter's beginning that turned out to be content.
+    /// Content that looked like the beginning of a delimiter: a range of the delimiter's bytes.
     Held(Range<usize>),
     Delimiter,
     Nothing,
@@ -52,12 +50,12 @@ enum Found<'i> {
 pub(super) struct Reader {
     finder: Finder<'static>,
     place: Place,
-    /// Bytes of the delimiter matched at the end of the last input.
+    /// Number of the delimiter's bytes that the end of the last input matched.
     matched: usize,
-    /// How many of the matched bytes are never content: the line end before the delimiter.
+    /// How many of the matched bytes are never content: those of the line end that precedes the part's content.
     outside: usize,
     offset: u64,
-    /// The header lines or the field's text, so far.
+    /// The header lines, or the text field's content, read so far.
     text: Vec<u8>,
     fields: [bool; FIELDS.len()],
     file: Option<(MediaName, u64)>,
@@ -85,12 +83,12 @@ impl Reader {
         })
     }
 
-    /// Returns the bytes of [`Step::Held`].
+    /// Returns the content that [`Step::Held`] announced.
     pub(super) fn held(&self, range: Range<usize>) -> &[u8] {
         &self.finder.needle()[range]
     }
 
-    /// Reads up to the next event.
+    /// Parses up to the next event, and removes the parsed bytes from `input`.
     pub(super) fn step<'i>(&mut self, input: &mut &'i [u8]) -> Result<Step<'i>, Problem> {
         loop {
             match self.place {
@@ -155,7 +153,7 @@ impl Reader {
         self.offset += bytes as u64;
     }
 
-    /// Reads up to the next delimiter, or to what may become one.
+    /// Consumes input up to the next delimiter, or up to bytes that may begin one.
     fn find<'i>(&mut self, input: &mut &'i [u8]) -> Found<'i> {
         if input.is_empty() {
             return Found::Nothing;
@@ -224,7 +222,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// Handles a byte of the header lines, which an empty line ends.
+    /// Handles a byte of a part's header lines; returns whether a file's bytes begin after it.
     fn head(&mut self, byte: u8) -> Result<bool, Problem> {
         self.text.push(byte);
         let lines = match self.text.as_slice() {
@@ -325,7 +323,6 @@ impl Reader {
         }
     }
 
-    /// Returns the form, after all input was read.
     pub(super) fn finish(self) -> Result<UploadForm, Problem> {
         if self.place == Place::Epilogue {
             return self.draft.finish(Some(Shape::C));
@@ -337,7 +334,6 @@ impl Reader {
     }
 }
 
-/// Returns the boundary of a `Content-Type`.
 fn boundary(content_type: &str) -> Result<String, Problem> {
     let (_, parameters) = content_type.split_once(';').unwrap_or_default();
     let parameters =

@@ -1,15 +1,14 @@
-//! Makes a file's name of a name and a type that are given separately: `My Summer Photo` and `jpg` give
-//! `my-summer-photo.jpg`.
+//! Builds a file's name from a separate name and type: `My Summer Photo` and `jpg` give `my-summer-photo.jpg`.
 
 use super::label::Label;
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 use crate::media::MediaName;
 
-/// Equivalent extensions.
+/// Groups of equivalent file extensions.
 const EQUALS: [&[&str]; 3] = [&["jpg", "jpeg"], &["tif", "tiff"], &["htm", "html"]];
 
-/// Returns the name in lower case and hyphenated, with the type's extension unless it has an equivalent one.
+/// Returns the name in lower case, hyphenated, and with the type's extension unless it has an equivalent one.
 ///
 /// # Errors
 /// `invalid_body` if the name has no letter or digit, or is too long.
@@ -36,7 +35,7 @@ fn is_same(one: &str, other: &str) -> bool {
     one == other || EQUALS.iter().any(|equals| equals.contains(&one) && equals.contains(&other))
 }
 
-/// Returns the name without this extension of several parts, such as `tar.gz`.
+/// Returns the name without this extension, which may have several parts, such as `tar.gz`.
 fn strip_extension<'a>(name: &'a str, extension: &str) -> &'a str {
     name.strip_suffix(extension).and_then(|rest| rest.strip_suffix('.')).filter(|stem| !stem.is_empty()).unwrap_or(name)
 }
@@ -46,8 +45,8 @@ fn hyphenated(stem: &str) -> String {
     words.join("-")
 }
 
-/// Returns whether a character separates words: white space and punctuation. Characters that are not listed stay, since
-/// the standard library can't tell the marks of letters from other signs.
+/// Returns whether a character separates words: white space or punctuation. Other signs that are not listed don't,
+/// since the standard library can't tell them from the marks of letters.
 fn separates_words(c: char) -> bool {
     !c.is_alphanumeric()
         && (c.is_ascii()

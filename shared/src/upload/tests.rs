@@ -1,4 +1,4 @@
-//! Parses whole bodies at once, byte by byte, and in any pieces.
+//! Tests of the upload parser: bodies in one piece, byte by byte, and in pieces of any size.
 
 mod json;
 mod multipart;
@@ -40,7 +40,7 @@ fn read_pieces<'a>(
     Ok((form, files))
 }
 
-/// Parses a body at once and byte by byte, which must give the same.
+/// Parses a body in one piece and byte by byte, and checks that both give the same result.
 fn read(content_type: Option<&str>, body: &[u8]) -> Read {
     let limits = UploadLimits::default();
     let whole = read_pieces(content_type, limits, [body]);

@@ -1,4 +1,4 @@
-//! One measurement of one contender: warm up, load, and what the kernel says of the processes meanwhile.
+//! One measurement of one contender: warm-up, load, and the processes' use of time and memory meanwhile.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use crate::{
     sample::{Sample, micros_each},
 };
 
-/// Plans, caches and connections are made in this time, before anything counts.
+/// Time before the first measurement in which statements, caches and connections are prepared.
 const WARM_UP: Duration = Duration::from_secs(1);
-/// In later rounds only processors and connections have to be warmed.
+/// Time before later rounds, in which only processors and connections must be warmed up.
 const WARM_UP_AGAIN: Duration = Duration::from_millis(300);
 
 pub(super) async fn measure(
@@ -42,7 +42,7 @@ pub(super) async fn measure(
     let mut sample = Sample::of(&outcome);
     sample.server_micros = used.server.map(each);
     sample.worker_micros = used.worker.map(each);
-    // An installation that was not started here has a MariaDB of its own.
+    // An installation that was not started here has its own MariaDB.
     let asks_ours = subject.server.is_some() && subject.role != Role::Hello;
     sample.database_micros = asks_ours.then(|| each(used.database));
     if let Kind::Server(_) = subject.kind {
@@ -56,7 +56,7 @@ pub(super) async fn measure(
     Ok(sample)
 }
 
-/// Processor time used so far.
+/// Processor time that the processes have used so far.
 struct Cpu {
     server: Option<Duration>,
     worker: Option<Duration>,

@@ -1,7 +1,7 @@
-//! At which rate latencies are compared.
+//! Chooses the rate at which latencies are compared.
 
-/// About half of what the slowest reached as fast as it could, rounded down to two digits, so that nobody is near its
-/// limit and all get the same. None if nobody reached anything.
+/// Returns about half of the lowest throughput in `reached`, rounded down to two digits, so that no contender is near
+/// its limit. `None` if there is no throughput.
 pub(super) fn carried_by_all(reached: &[f64]) -> Option<u32> {
     let slowest = reached.iter().copied().min_by(f64::total_cmp)?;
     let half = slowest / 2.0;

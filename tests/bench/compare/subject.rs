@@ -1,4 +1,4 @@
-//! Who is compared, started and ready to be asked.
+//! The contenders of a comparison, started and ready for requests.
 
 use std::time::Duration;
 
@@ -25,12 +25,12 @@ pub(super) struct Subject {
     pub(super) name: String,
     pub(super) role: Role,
     pub(super) kind: Kind,
-    /// The process that asks MariaDB, if it is known.
+    /// Process id of the server that queries MariaDB, if known.
     pub(super) server: Option<u32>,
-    /// The workerd before it, if there is one.
+    /// Process id of the workerd in front of the server, if there is one.
     pub(super) worker: Option<u32>,
-    /// Resident memory of the process that is called before its first request, in bytes; none for the floor, which lives in
-    /// this process.
+    /// Resident memory, in bytes, of the process that is called, before its first request; `None` for the floor, which
+    /// runs in this process.
     pub(super) idle_bytes: Option<u64>,
 }
 
@@ -40,23 +40,23 @@ pub(super) enum Kind {
 }
 
 impl Subject {
-    /// The process whose memory counts.
+    /// Returns the id of the process that is called, whose memory is measured.
     pub(super) fn called(&self) -> Option<u32> {
         self.worker.or(self.server)
     }
 }
 
-/// Everybody, and the processes that must live as long.
+/// All contenders, and the processes that must live as long.
 #[derive(Default)]
 pub(super) struct Subjects {
-    /// In the order in which they are measured.
+    /// Contenders in the order of measurement.
     pub(super) measured: Vec<Subject>,
     servers: Vec<Started>,
     workers: Vec<Worker>,
 }
 
 impl Subjects {
-    /// Start all that were asked for.
+    /// Starts all contenders that the arguments name.
     pub(super) async fn start(compare: &Compare, mariadb: &MariaDb, options: &Opts) -> Result<Self> {
         let mut subjects = Self::default();
         let wanted = |contender: Contender| contender.is_wanted(&compare.contenders);
@@ -141,7 +141,7 @@ impl Subjects {
         Ok(())
     }
 
-    /// Selkie's origin, and the workers before it.
+    /// Starts Selkie's origin and the workers in front of it.
     async fn own(&mut self, compare: &Compare, mariadb: &MariaDb) -> Result<()> {
         let Some(binary) = selkie::binary(compare.selkie.as_deref())? else {
             bail!(
@@ -154,7 +154,7 @@ impl Subjects {
         let setting = Setting {
             origin: endpoint.address,
             jwks: selkie::jwks(&binary, mariadb, &endpoint).await?,
-            // The other worker writes none.
+            // The pass-through worker writes no log.
             log_requests: "off",
             directory: mariadb.directory().to_owned(),
         };
@@ -204,7 +204,7 @@ fn one(requests: &Requests, workload: Workload) -> Vec<u8> {
     request
 }
 
-/// One request of `workload`, with its whole answer.
+/// Sends one request of `workload` and returns its status and body.
 pub(super) async fn ask(endpoint: &Endpoint, workload: Workload) -> Result<(u16, Vec<u8>)> {
     let request = one(&endpoint.requests, workload);
     let mut connection = Connection::open(endpoint.address).await?;

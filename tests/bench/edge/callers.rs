@@ -1,4 +1,4 @@
-//! Callers who send ready-made requests, each the next when the answer to its last is there.
+//! Callers that send prepared requests, each one the next when the last is answered.
 
 use std::{
     net::SocketAddr,
@@ -18,10 +18,10 @@ use tokio::time::timeout;
 
 use crate::{http::Connection, load::Outcome};
 
-/// Longer than any answer here should take.
+/// Maximum time of an answer; longer than any should take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Requests that are sent in turn, over and over.
+/// Requests that are sent in turn, repeatedly.
 #[derive(Debug)]
 pub(super) struct Requests {
     texts: Vec<Vec<u8>>,
@@ -29,7 +29,7 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// One a key; the same request but for that.
+    /// Creates requests of the same path, one for each key.
     pub(super) fn new(path: &str, keys: &[String]) -> Arc<Self> {
         let texts = keys.iter().map(|key| request(path, key)).collect();
         Arc::new(Self { texts, next: AtomicUsize::new(0) })
@@ -40,13 +40,13 @@ impl Requests {
         &self.texts[number % self.texts.len()]
     }
 
-    /// The first of them.
+    /// Returns the first request.
     pub(super) fn any(&self) -> &[u8] {
         &self.texts[0]
     }
 }
 
-/// What a caller's library sends.
+/// Returns a GET with the headers that a client library sends.
 fn request(path: &str, key: &str) -> Vec<u8> {
     format!(
         "GET {path} HTTP/1.1\r\nHost: api.example.com\r\nAuthorization: Bearer {key}\r\nAccept: application/json\r\n\
@@ -55,7 +55,7 @@ fn request(path: &str, key: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Different keys of one installation, valid now, and its public keys.
+/// Returns the installation's public keys as a JWK set, and different valid keys signed by them.
 pub(super) fn keys(count: usize, now: Duration) -> Result<(String, Vec<String>)> {
     let signing = SigningKey::from_seed("01a1fe91-341c-7651-b215-93e1164c4edf", &[7; 32]);
     let project = ProjectName::parse("bench").map_err(|_| anyhow::anyhow!("a name"))?;
@@ -71,7 +71,7 @@ pub(super) fn keys(count: usize, now: Duration) -> Result<(String, Vec<String>)>
     Ok((jwks, keys.collect::<Result<_, _>>()?))
 }
 
-/// Let `callers` call for `duration`, on a thread of their own. Any answer but a success is an error.
+/// Runs `callers` for `duration`, on a thread of their own. Any answer but a success is an error.
 pub(super) async fn drive(
     address: SocketAddr,
     requests: Arc<Requests>,

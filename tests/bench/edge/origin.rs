@@ -1,7 +1,7 @@
-//! An origin that costs as little as it can: it answers every request alike, as Selkie's own would, from a thread of
-//! this process. What is left in a measurement is the worker's.
+//! An origin of minimal cost: it answers every request with the same record, as Selkie's origin would, from a thread of
+//! this process, so that measurements show the worker's cost.
 //!
-//! Reads requests without a body only.
+//! Supports only requests without a body.
 
 use std::{io, net::SocketAddr};
 
@@ -11,24 +11,24 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// The path whose answer is large; every other's is one record.
+/// Path whose answer is large; all other paths answer one record.
 pub(super) const LARGE_PATH: &str = "/api/v1/crud/bench/large";
 
 const HEAD_MAX_BYTES: usize = 16 * 1024;
 const PIECE_BYTES: usize = 64 * 1024;
 const HEADERS: usize = 64;
 
-/// What a record by its id looks like.
+/// Body of an answer with a record.
 const RECORD: &str = r#"{"success":true,"payload":[{"id":4711,"title":"Notes from the harbour, no. 4711","body":"The tide was out & the boats lay still. Wait for the evening, said the old man on the bench, and went on mending his net. Nobody asked him how long he had been waiting himself. The bell of the ferry rang twice, as it does when there is fog, and the gulls rose and settled again on the same posts.","category":"c1","price":"34.50","is_published":true,"views":37,"published_at":"2020-01-04T06:31:00"}],"error":null,"meta":null}"#;
 
-/// The headers that Selkie's origin sends with it.
+/// Headers that Selkie's origin sends with a record.
 const HEADERS_OF_ALL: &str = "content-type: application/json\r\naccess-control-allow-origin: *\r\n\
     access-control-expose-headers: Accept-Ranges, Allow, Content-Disposition, Content-Length, Content-Range, ETag, \
     Idempotency-Replayed, Location, RateLimit, RateLimit-Policy, Retry-After, Selkie-Media-Id, Selkie-Media-Url, \
     Server-Timing, WWW-Authenticate, X-Request-Id\r\nserver-timing: db;dur=0.21, origin;dur=0.35\r\n\
     date: Sat, 21 Nov 2026 14:44:51 GMT\r\n";
 
-/// Listens on a thread of its own for as long as this process lives; `large_bytes` are sent at [`LARGE_PATH`].
+/// Starts the origin on a thread for as long as this process lives. [`LARGE_PATH`] answers `large_bytes`.
 pub(super) fn start(large_bytes: u64) -> Result<SocketAddr> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;
@@ -40,7 +40,7 @@ pub(super) fn start(large_bytes: u64) -> Result<SocketAddr> {
                 return;
             };
             while let Ok((stream, _)) = listener.accept().await {
-                // Who leaves in the middle ends a connection, not the origin.
+                // An error means that the caller has closed its connection.
                 tokio::spawn(serve(stream, large_bytes));
             }
         });
@@ -70,7 +70,7 @@ async fn serve(mut stream: TcpStream, large_bytes: u64) -> io::Result<()> {
         answer.extend_from_slice(HEADERS_OF_ALL.as_bytes());
         answer.extend_from_slice(&asked.request_id);
         if asked.is_large {
-            // A stream of unknown length, as an answer of many rows is one.
+            // Chunked, like an answer of many rows, whose length is unknown.
             answer.extend_from_slice(b"transfer-encoding: chunked\r\n\r\n");
             stream.write_all(&answer).await?;
             send_large(&mut stream, large_bytes).await?;
@@ -87,7 +87,7 @@ async fn serve(mut stream: TcpStream, large_bytes: u64) -> io::Result<()> {
 struct Asked {
     bytes: usize,
     is_large: bool,
-    /// The header line that repeats it; empty without one.
+    /// Header line that repeats the request's id; empty without one.
     request_id: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! What was measured of both workers, as a table with their differences and as JSON. Knows nothing of how it was measured.
+//! The measurements of both workers, as a table with their differences and as JSON.
 
 use std::{fs::File, io::Write, path::Path, time::Duration};
 
@@ -8,22 +8,22 @@ use serde::Serialize;
 use super::{COLD, WARM, worker::Kind};
 use crate::load::Outcome;
 
-/// What the edge may add, and what of the pass-through's speed a large answer must have.
+/// Targets: the time that the edge may add, and the share of the pass-through's speed that it must reach.
 const WARM_MAX_MICROS: f64 = 150.0;
 const COLD_MAX_MICROS: f64 = 600.0;
 const P50_MAX_MS: f64 = 0.5;
 const LARGE_MIN_SHARE: f64 = 0.95;
-/// Memory is flat if a large answer leaves less than this behind: a few pieces on their way, not the answer.
+/// Maximum growth of memory by a large answer: a few pieces in flight, not the whole answer.
 const LARGE_MAX_GROWTH_MB: f64 = 16.0;
 
-/// One worker under one load, once.
+/// One measurement of one worker under one load.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Sample {
     requests_per_second: f64,
-    /// Processor time of workerd for one request.
+    /// Processor time of workerd per request, in microseconds.
     cpu_micros: f64,
-    /// Milliseconds to the last byte.
+    /// Median milliseconds to the last byte.
     p50: f64,
     p99: f64,
 }
@@ -40,13 +40,13 @@ impl Sample {
     }
 }
 
-/// One large answer.
+/// The measurement of one large answer.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Download {
     megabytes_per_second: f64,
     cpu_ms: f64,
-    /// How far resident memory rose.
+    /// Growth of resident memory in MB.
     grown_megabytes: f64,
 }
 
@@ -85,7 +85,7 @@ struct Bar {
     holds: bool,
 }
 
-/// Everything that was measured, in order.
+/// All measurements, in order.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Report {
@@ -137,7 +137,7 @@ impl Report {
         self.downloads[usize::from(worker == Kind::Edge)].push(download);
     }
 
-    /// Finds which bars hold; the last step before printing or writing.
+    /// Checks which targets are met; the last step before printing or writing.
     pub(super) fn judge(&mut self) {
         let mut bars = Vec::new();
         let mut below = |name: String, value: f64, bound: f64| {
@@ -223,7 +223,7 @@ impl Report {
 }
 
 impl Entry {
-    /// By how much the edge's figure is larger, in the middle of the rounds: both of a round were measured side by side.
+    /// Returns the median difference between the edge's figure and the pass-through's in the same round.
     fn added(&self, figure: fn(&Sample) -> f64) -> f64 {
         let pairs = self.edge.iter().zip(&self.pass_through);
         let differences: Vec<f64> = pairs.map(|(edge, through)| figure(edge) - figure(through)).collect();

@@ -1,4 +1,4 @@
-// The least that a worker can do: what the edge adds to a request is what it takes beyond this.
+// A minimal worker that only forwards: the edge's cost is measured as the difference to it.
 export default {
   async fetch(request, env) {
     const url = new URL(request.url);

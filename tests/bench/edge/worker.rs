@@ -1,4 +1,4 @@
-//! The two workers that are compared, each in a plain workerd of its own: time and memory of either are then its alone.
+//! The two workers that are compared, each in its own workerd, so that time and memory can be told apart.
 
 use std::{
     fs::File,
@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// From the repository's root.
+    /// Returns the path of workerd's configuration, relative to the repository's root.
     const fn configuration(self) -> &'static str {
         match self {
             Self::PassThrough => "tests/bench/edge/pass-through.capnp",
@@ -41,29 +41,29 @@ impl Kind {
     }
 }
 
-/// What a worker is to be started with.
+/// The settings with which a worker is started.
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
     pub(crate) origin: SocketAddr,
     pub(crate) jwks: String,
-    /// `on` or `off`.
+    /// Value of the worker's variable: `on` or `off`.
     pub(crate) log_requests: &'static str,
-    /// A directory for logs.
+    /// Directory for the worker's log.
     pub(crate) directory: PathBuf,
 }
 
-/// A workerd that serves one of them.
+/// A workerd that runs one of the two workers.
 #[derive(Debug)]
 pub(crate) struct Worker {
     process: Started,
     pub(crate) kind: Kind,
     pub(crate) address: SocketAddr,
-    /// From the start of the program to the end of its answer to the first request.
+    /// Time from starting workerd to the end of its first answer.
     pub(crate) first_answer: Duration,
 }
 
 impl Worker {
-    /// Starts one and sends it `request` until it answers 200.
+    /// Starts a worker and sends it `request` until it answers 200.
     pub(crate) async fn start(kind: Kind, setting: &Setting, request: &[u8]) -> Result<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let workerd = workerd(&root)?;
@@ -120,7 +120,7 @@ impl Worker {
     }
 }
 
-/// The program itself, which npm keeps in the package of its platform.
+/// Returns the path of workerd, which npm installs in a package for each platform.
 fn workerd(root: &Path) -> Result<PathBuf> {
     let packages = root.join("node_modules/@cloudflare");
     let entries = std::fs::read_dir(packages).context("node_modules, which `make setup` fills")?;

@@ -1,5 +1,5 @@
-//! Columns of a table, from 1 to the 1,017 that InnoDB takes: one record by its id, twenty as a list, and the first request of
-//! all, for which the table's description is read.
+//! Curve over columns of a table, from 1 to InnoDB's maximum of 1,017: one record by its id, a list of twenty, and the
+//! first request, which reads the table's schema.
 
 use anyhow::Result;
 
@@ -24,7 +24,7 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
         ],
     );
     let subject = ground.origin().await?;
-    // So that the first requests below open no connections.
+    // Opens connections before the first requests are measured.
     let warm = subject.read(&format!("/api/v1/crud/{DATABASE}/posts/1"));
     subject.once(&warm).await?;
     for columns in extent.of(&POINTS) {
@@ -55,7 +55,7 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
     Ok(curve)
 }
 
-/// A table of so many integers and twenty rows.
+/// Returns statements that create a table of this many integer columns and twenty rows.
 fn table(name: &str, columns: u64) -> [String; 2] {
     let others = (2..=columns)
         .map(|column| format!(", c{column} INT NOT NULL DEFAULT {}", column * 7919 % 100_003))

@@ -1,4 +1,4 @@
-//! Callers at once, from 1 to 1,000, each on a connection of its own: one record by a random id.
+//! Curve over concurrent callers, from 1 to 1,000, each with its own connection: one record by a random id.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{
 use crate::{handwritten, workload::Workload};
 
 const POINTS: [u64; 9] = [1, 4, 16, 32, 64, 128, 256, 512, 1_000];
-/// MariaDB connections of the hand-written server, as many as an account of Selkie's has.
+/// MariaDB connections of the hand-written server: the size of Selkie's pool of an account.
 const POOL: &str = "8";
 
 pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve> {
@@ -58,7 +58,7 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
     Ok(curve)
 }
 
-/// Warmed up on fewer connections' worth of time, then measured.
+/// Measures reads of random records by `callers` connections, after a short warm-up.
 async fn by_id(ground: &Ground, subject: &Subject, callers: u64, extent: Extent) -> Result<Seen> {
     let requests = subject.endpoint.requests.clone();
     let write = Arc::new(move |random: &mut _, buffer: &mut _| {

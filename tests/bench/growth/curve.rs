@@ -1,25 +1,25 @@
-//! A curve: what was measured at each point, as a table for people, for the page, and as JSON. Knows nothing of how it was
-//! measured.
+//! A curve: the measurements at each point, as a table for the terminal, a Markdown table, and JSON. Knows nothing of
+//! how they were made.
 
 use std::{fmt::Write as _, fs::File, io::Write, path::Path};
 
 use anyhow::Result;
 use serde::Serialize;
 
-/// One thing of which there is more and more, and what it cost.
+/// Measurements over increasing values of one quantity.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Curve {
-    /// In file names and markers.
+    /// Name of the curve in file names and markers.
     pub(super) name: &'static str,
     pub(super) title: &'static str,
-    /// What there is more of.
+    /// The quantity that increases.
     pub(super) along: &'static str,
     pub(super) figures: Vec<Figure>,
     pub(super) points: Vec<Point>,
 }
 
-/// A column of the table: its name, its unit (none if empty), its decimals.
+/// A column of the table: its name, its unit (may be empty), its number of decimals.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Figure {
     name: &'static str,
@@ -28,7 +28,7 @@ pub(super) struct Figure {
     decimals: usize,
 }
 
-/// What was measured at one point, in the order of the figures.
+/// The measurements at one point, in the order of the figures.
 #[derive(Debug, Serialize)]
 pub(super) struct Point {
     pub(super) at: u64,
@@ -68,7 +68,7 @@ impl Curve {
         self.points.push(Point { at, values });
     }
 
-    /// The table, aligned.
+    /// Prints the table with aligned columns.
     pub(super) fn print(&self, out: &mut impl Write) -> Result<()> {
         writeln!(out, "\n{}", self.title)?;
         let table = self.cells();
@@ -88,7 +88,7 @@ impl Curve {
         Ok(())
     }
 
-    /// The table in Markdown.
+    /// Returns the table in Markdown.
     pub(super) fn markdown(&self) -> String {
         let mut text = String::new();
         for (number, row) in self.cells().iter().enumerate() {
@@ -100,7 +100,7 @@ impl Curve {
         text
     }
 
-    /// Head, a row a point, and how each figure grows over the last tenfold or so.
+    /// Returns the table's heads, a row for each point, and a row with the slopes of the figures.
     fn cells(&self) -> Vec<Vec<String>> {
         let head = std::iter::once(self.along.to_owned()).chain(self.figures.iter().map(Figure::head)).collect();
         let mut table: Vec<Vec<String>> = vec![head];
@@ -118,8 +118,8 @@ impl Curve {
         table
     }
 
-    /// By which power of the count each figure grows between the last point and the last that is a fifth of it or less:
-    /// 1 is linear, 0 is no growth.
+    /// Returns the growth exponent of each figure between the last point and the last one at a fifth of it or less: 1
+    /// is linear, 0 is no growth.
     fn slopes(&self) -> Option<Vec<String>> {
         let last = self.points.last()?;
         let before = self.points.iter().rev().find(|point| point.at * 5 <= last.at)?;
@@ -135,7 +135,7 @@ impl Curve {
     }
 }
 
-/// Thousands apart: 1,000,000.
+/// Separates thousands by commas, such as 1,000,000.
 fn grouped(number: &str) -> String {
     let (whole, fraction) = number.split_at(number.find('.').unwrap_or(number.len()));
     let digits: Vec<char> = whole.chars().collect();
@@ -150,7 +150,7 @@ fn grouped(number: &str) -> String {
     text + fraction
 }
 
-/// All curves in one file.
+/// Writes all curves to one file.
 pub(super) fn write_json(curves: &[Curve], path: &Path) -> Result<()> {
     let mut file = File::create(path)?;
     serde_json::to_writer_pretty(&mut file, curves)?;

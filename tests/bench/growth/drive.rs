@@ -1,5 +1,5 @@
-//! Callers, each on a connection of its own, who ask again and again for whatever the curve is about. Unlike the
-//! comparison's load this one counts answers that are no success, since a curve goes on until something bends.
+//! Callers, each with its own connection, that repeat the requests of a curve. Unlike the comparison's load, failed
+//! answers are counted, since a curve continues beyond the first failures.
 
 use std::{
     collections::BTreeMap,
@@ -14,25 +14,25 @@ use super::ground::Subject;
 use crate::{accounting, http::Connection, load::Outcome, mariadb::MariaDb, workload::Random};
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// However long an answer takes, a lone caller asks so often.
+/// Minimum number of answers to a lone caller, however long they take.
 const ANSWERS_MIN: u64 = 3;
 
-/// Writes the next request over a buffer.
+/// Writes the next request to a buffer, replacing its content.
 pub(super) type Write = dyn Fn(&mut Random, &mut Vec<u8>) + Send + Sync;
 
-/// What a load cost.
+/// The result of a load.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) outcome: Outcome,
-    /// Answers other than 200, by status; 0 for a connection that broke.
+    /// Number of failed answers by status; status 0 is a broken connection.
     pub(super) failures: BTreeMap<u16, u64>,
     server: Duration,
     database: Duration,
-    /// Highest resident memory of the server.
+    /// Highest resident memory of the server, in bytes.
     peak_bytes: u64,
 }
 
-/// Ask for so long.
+/// Sends requests from concurrent callers for a duration.
 pub(super) async fn drive(
     mariadb: &MariaDb,
     subject: &Subject,
@@ -65,7 +65,7 @@ pub(super) async fn drive(
     thread.await.context("the load's thread")?
 }
 
-/// The same request for so long.
+/// Repeats the same request for a duration.
 pub(super) async fn repeat(
     mariadb: &MariaDb,
     subject: &Subject,
@@ -86,12 +86,12 @@ impl Seen {
         Some(self.outcome.bytes as f64 / 1e6 / self.outcome.elapsed.as_secs_f64())
     }
 
-    /// Milliseconds within which so many of the answers were complete.
+    /// Returns the milliseconds within which this share of the answers was complete.
     pub(super) fn within(&self, quantile: f64) -> Option<f64> {
         Some(self.outcome.latency.value_at_quantile(quantile) as f64 / 1e3)
     }
 
-    /// Milliseconds to the head of the middle answer.
+    /// Returns the median milliseconds to an answer's head.
     pub(super) fn first_byte(&self) -> Option<f64> {
         Some(self.outcome.first_byte.value_at_quantile(0.5) as f64 / 1e3)
     }
@@ -100,12 +100,12 @@ impl Seen {
         Some(self.outcome.latency.max() as f64 / 1e3)
     }
 
-    /// Processor time of the server for one answer, in microseconds.
+    /// Returns the server's processor time per answer, in microseconds.
     pub(super) fn server_micros(&self) -> Option<f64> {
         self.each(self.server)
     }
 
-    /// The same of MariaDB.
+    /// Returns MariaDB's processor time per answer, in microseconds.
     pub(super) fn database_micros(&self) -> Option<f64> {
         self.each(self.database)
     }
@@ -119,7 +119,7 @@ impl Seen {
         self.failures.values().sum()
     }
 
-    /// Refuses figures of a load of which anything failed.
+    /// Returns an error if any answer was a failure.
     pub(super) fn require_success(&self) -> Result<()> {
         if self.failures.is_empty() {
             return Ok(());

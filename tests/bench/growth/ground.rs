@@ -1,4 +1,4 @@
-//! What all curves stand on: one private MariaDB with the tables of the comparison, origins on it, and the bare driver.
+//! What all curves share: a private MariaDB with the tables of the comparison, origins on it, and the bare driver.
 
 use std::{
     fs,
@@ -23,15 +23,15 @@ use crate::{
 
 pub(super) struct Ground {
     pub(super) mariadb: MariaDb,
-    /// A connection with every right, in no database.
+    /// A connection with all rights and no selected database.
     pub(super) admin: Conn,
     pub(super) binary: PathBuf,
 }
 
-/// What is in MariaDB before the first point.
+/// What MariaDB contains before the first point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Contents {
-    /// The tables of the comparison.
+    /// MariaDB contains the tables of the comparison.
     Posts,
     Nothing,
 }
@@ -52,20 +52,20 @@ impl Ground {
         Ok(Self { mariadb, admin, binary: binary.to_owned() })
     }
 
-    /// A fresh origin.
+    /// Starts a new origin.
     pub(super) async fn origin(&self) -> Result<Subject> {
         let (process, endpoint) = selkie::start(&self.binary, &self.mariadb).await?;
         Ok(Subject { process, endpoint })
     }
 
-    /// Run a command of the installation; how long it took.
+    /// Runs a command of the installation and returns its duration.
     pub(super) async fn command(&self, subject: &Subject, arguments: &[&str]) -> Result<Duration> {
         let began = Instant::now();
         selkie::printed(&self.binary, &self.mariadb, subject.endpoint.address, arguments).await?;
         Ok(began.elapsed())
     }
 
-    /// Statements under every right, one after the other.
+    /// Runs statements in order, with all rights.
     pub(super) async fn sql(&mut self, statements: &[String]) -> Result<()> {
         for statement in statements {
             self.admin.query_drop(statement).await?;
@@ -73,13 +73,14 @@ impl Ground {
         Ok(())
     }
 
-    /// A figure of `SHOW GLOBAL STATUS`.
+    /// Returns a value of `SHOW GLOBAL STATUS`.
     pub(super) async fn status(&mut self, name: &str) -> Result<f64> {
         let row: Option<(String, String)> = self.admin.query_first(format!("SHOW GLOBAL STATUS LIKE '{name}'")).await?;
         Ok(row.context("no such status")?.1.parse()?)
     }
 
-    /// Middle of the times in which the bare driver reads and drops what `text` gives, for at least so long.
+    /// Returns the median time in which the bare driver reads and drops the result of `text`, run for at least
+    /// `duration`.
     pub(super) async fn bare(&mut self, text: &str, duration: Duration) -> Result<f64> {
         let mut times = Vec::new();
         let began = Instant::now();
@@ -95,7 +96,7 @@ impl Ground {
 }
 
 impl Subject {
-    /// Requests that are ready to be sent: a GET of `path` under `key`.
+    /// Returns the bytes of a GET of `path` with `key`.
     pub(super) fn get(&self, path: &str, key: &str) -> Vec<u8> {
         format!(
             "GET {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {key}\r\nAccept: application/json\r\n\r\n",
@@ -104,12 +105,13 @@ impl Subject {
         .into_bytes()
     }
 
-    /// The same under the endpoint's own key.
+    /// Returns the bytes of a GET of `path` with the endpoint's own key.
     pub(super) fn read(&self, path: &str) -> Vec<u8> {
         self.get(path, &self.endpoint.requests.key)
     }
 
-    /// One request over a connection of its own, opened before: milliseconds to the end of a good answer.
+    /// Sends a request over a new connection; returns the milliseconds to the end of the answer, which must be a
+    /// success.
     pub(super) async fn once(&self, request: &[u8]) -> Result<f64> {
         let mut connection = Connection::open(self.endpoint.address).await?;
         let began = Instant::now();
@@ -122,12 +124,12 @@ impl Subject {
         Ok(took.as_secs_f64() * 1e3)
     }
 
-    /// Resident memory now, in MB.
+    /// Returns the server's resident memory in MB.
     pub(super) fn resident(&self) -> Result<f64> {
         Ok(accounting::resident(self.process.pid())? as f64 / 1e6)
     }
 
-    /// Open files, sockets among them.
+    /// Returns the number of the server's open files and sockets.
     pub(super) fn files(&self) -> Result<f64> {
         Ok(fs::read_dir(format!("/proc/{}/fd", self.process.pid()))?.count() as f64)
     }

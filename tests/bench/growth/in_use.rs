@@ -1,4 +1,4 @@
-//! Projects used at once, from 1 to 500: each has an account of its own in MariaDB, and so connections of its own.
+//! Curve over projects in use, from 1 to 500: each has its own MariaDB account and so its own connections.
 
 use std::sync::{
     Arc,
@@ -67,7 +67,7 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
             let index = next.fetch_add(1, Ordering::Relaxed) % requests.len();
             buffer.clone_from(&requests[index]);
         });
-        // Every project's first request is behind it.
+        // The first request of each project is not measured.
         let warm_up = extent.duration;
         drive(&ground.mariadb, &subject, CALLERS, warm_up, write.clone()).await?;
         let seen = drive(&ground.mariadb, &subject, CALLERS, extent.duration, write).await?;

@@ -1,5 +1,5 @@
-//! Keys, accounts and projects by the thousand, written straight into MariaDB: the installation's own commands make one at a
-//! time. What is written is what they would write; the secret that they derive it from is the private installation's.
+//! Creates keys, accounts and projects by the thousand, directly in MariaDB, since the installation's commands create
+//! one at a time. The rows are the same, and are derived from the secret of the private installation.
 
 use std::{
     fs,
@@ -22,12 +22,12 @@ use uuid::Uuid;
 
 use super::ground::Ground;
 
-/// When all of them were made.
+/// Creation time of all rows, in seconds since 1970.
 const MADE_AT: u64 = 1_750_000_000;
-/// Rows of one statement.
+/// Rows per INSERT.
 const ROWS_AT_ONCE: usize = 1_000;
 
-/// An installation whose first start has made its secret and its signing key.
+/// An installation whose secret and signing key exist already.
 pub(super) struct Installation {
     secret: Vec<u8>,
     kid: String,
@@ -35,7 +35,7 @@ pub(super) struct Installation {
 }
 
 impl Installation {
-    /// That of the origins of `ground`; one of them must have been started.
+    /// Opens the installation of the origins of `ground`, one of which must have been started.
     pub(super) async fn open(ground: &mut Ground) -> Result<Self> {
         let text = fs::read_to_string(ground.mariadb.directory().join("selkie/secret"))?;
         let kid = ground
@@ -48,7 +48,7 @@ impl Installation {
         Ok(Self { secret: STANDARD.decode(text.trim())?, kid, issued: AtomicU64::new(recorded) })
     }
 
-    /// A UUIDv7 as the installation has them, counted instead of drawn.
+    /// Returns a UUIDv7 from a counter instead of random bits.
     fn next_id(&self) -> Uuid {
         let mut rest = [0; 10];
         rest[2..].copy_from_slice(&self.issued.fetch_add(1, Ordering::Relaxed).to_be_bytes());
@@ -61,7 +61,7 @@ impl Installation {
         Ok(mac.finalize().into_bytes().into())
     }
 
-    /// A full key for each of these projects, recorded and signed.
+    /// Records and signs a full key for each of these projects.
     pub(super) async fn keys(&self, ground: &mut Ground, projects: &[String]) -> Result<Vec<String>> {
         let seed = self.derive(&format!("signing-key:{}", self.kid))?;
         let signing = SigningKey::from_seed(&self.kid, &seed);
@@ -84,7 +84,7 @@ impl Installation {
         Ok(tokens)
     }
 
-    /// Projects like `model`, which its command made, with their accounts and rights.
+    /// Creates projects with accounts and rights like those of `model`, which a command created.
     pub(super) async fn projects(&self, ground: &mut Ground, model: &str, names: &[String]) -> Result<()> {
         ground
             .sql(&["CREATE TEMPORARY TABLE selkie.made (

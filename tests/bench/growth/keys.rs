@@ -1,4 +1,4 @@
-//! Keys in use, from one to more than the origin remembers: one record by a random id under a random one of them.
+//! Curve over keys in use, up to more than the origin caches: one record by a random id, with a random key.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::{Extent, curve::Curve, drive::drive, ground::Ground, installation::Installation, once::each_once};
 use crate::data::{DATABASE, POSTS};
 
-/// The last is three times what the origin remembers.
+/// Numbers of keys; the last is three times what the origin caches.
 const POINTS: [u64; 6] = [1, 10, 100, 1_000, 10_000, 30_000];
 const CALLERS: u64 = 32;
 

@@ -1,4 +1,4 @@
-//! A list of requests, each sent once: what firsts cost.
+//! Sends each request of a list once, to measure the cost of first requests.
 
 use std::{
     sync::{
@@ -16,10 +16,10 @@ use crate::http::Connection;
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What each of them took.
+/// The times of requests that were each sent once.
 #[derive(Debug)]
 pub(super) struct Firsts {
-    /// Milliseconds of the good answers, in order of their length.
+    /// Milliseconds of the successful answers, sorted.
     pub(super) times: Vec<f64>,
     pub(super) failed: u64,
     elapsed: Duration,
@@ -30,7 +30,7 @@ impl Firsts {
         self.times.len() as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// The middle one.
+    /// Returns the median time.
     pub(super) fn middle(&self) -> Option<f64> {
         self.times.get(self.times.len() / 2).copied()
     }
@@ -40,7 +40,7 @@ impl Firsts {
     }
 }
 
-/// Send requests 0 to `count`, each once, by so many callers.
+/// Sends requests 0 to `count`, each once, by several callers.
 pub(super) async fn each_once(
     subject: &Subject,
     callers: u64,

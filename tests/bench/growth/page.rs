@@ -1,4 +1,4 @@
-//! The page of the curves: each table between its markers.
+//! Writes the tables of the curves into a page, each between its markers.
 
 use std::{fs, path::Path};
 
@@ -8,7 +8,7 @@ use super::curve::Curve;
 
 const PAGE: &str = "growth.md";
 
-/// Renew the tables of `growth.md` in `directory`; a curve that was not measured keeps its own.
+/// Replaces the tables in `growth.md` in `directory`; a curve that was not measured keeps its table.
 pub(super) fn save(curves: &[Curve], directory: &Path) -> Result<()> {
     let path = directory.join(PAGE);
     let mut page = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -19,7 +19,7 @@ pub(super) fn save(curves: &[Curve], directory: &Path) -> Result<()> {
     Ok(fs::write(&path, page)?)
 }
 
-/// The page with other text between `<!-- growth:name -->` and `<!-- end -->`.
+/// Returns the page with `text` between `<!-- growth:name -->` and `<!-- end -->`; `None` without these markers.
 fn replaced(page: &str, name: &str, text: &str) -> Option<String> {
     let begin = format!("<!-- growth:{name} -->\n");
     let from = page.find(&begin)? + begin.len();

@@ -1,4 +1,4 @@
-//! Projects that were made, from 1 to 10,000: what a start, a command and a project's first request pay for all the others.
+//! Curve over existing projects, from 1 to 10,000: the cost of a start, a command and a project's first request.
 
 use std::time::{Duration, Instant};
 
@@ -8,9 +8,9 @@ use super::{Extent, curve::Curve, ground::Ground, installation::Installation, on
 use crate::selkie;
 
 const POINTS: [u64; 5] = [1, 10, 100, 1_000, 10_000];
-/// Projects whose first request is measured.
+/// Number of projects whose first request is measured.
 const ASKED: u64 = 20;
-/// How long what a start does beside its first requests is given.
+/// Time in which a started origin finishes its background work.
 const SETTLING: Duration = Duration::from_secs(3);
 
 pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve> {
@@ -30,7 +30,7 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
             ("making them by SQL", "s", 1),
         ],
     );
-    // The first start makes the system schema, the project `default` and its accounts.
+    // The first start creates the system schema and the project `default`.
     drop(ground.origin().await?);
     let installation = Installation::open(ground).await?;
     let mut made = 1;
@@ -80,17 +80,16 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
     Ok(curve)
 }
 
-/// The name of a project.
 pub(super) fn name(number: u64) -> String {
     format!("p{number}")
 }
 
-/// Where a project's one record is.
+/// Returns the path of a project's only record.
 pub(super) fn path(project: &str) -> String {
     format!("/api/v1/crud/{project}_data/notes/1")
 }
 
-/// For each of these projects a database with a table of one record.
+/// Creates for each of these projects a database with a table of one record.
 pub(super) async fn databases(ground: &mut Ground, projects: impl Iterator<Item = u64>) -> Result<()> {
     for project in projects.map(name) {
         ground

@@ -1,4 +1,4 @@
-//! Rows of one answer, from 1 to 1,000,000 short ones, by a lone caller.
+//! Curve over rows of an answer, from 1 to 1,000,000 short ones, with a single caller.
 
 use anyhow::Result;
 

@@ -1,5 +1,5 @@
-//! Tables of a schema, from 10 to 10,000: what the first request waits for, what one table in steady use costs, and what it
-//! costs to use all of them.
+//! Curve over tables of a schema, from 10 to 10,000: the time of the first request, and the cost of using one table and
+//! of using all of them.
 
 use std::{
     sync::Arc,
@@ -21,10 +21,10 @@ use crate::{selkie, workload::Random};
 
 const POINTS: [u64; 4] = [10, 100, 1_000, 10_000];
 const CALLERS: u64 = 32;
-/// A database that project `default` may name its own.
+/// Name of a database with many tables; the prefix makes it one of project `default`.
 const DATABASE: &str = "default_many";
 
-/// So many are made with the disk's word for each; beyond, the disk would be most of the run.
+/// Up to this number tables are created durably and timed; beyond, waiting for the disk would take most of the run.
 const TIMED_MAX: u64 = 1_000;
 
 const FIGURES: [(&str, &str, usize); 13] = [
@@ -107,7 +107,7 @@ fn path(table: u64) -> String {
     format!("/api/v1/crud/{DATABASE}/t{table}/1")
 }
 
-/// Tables up to `upto`, with a row each; milliseconds of one, where it is made as anybody would.
+/// Creates tables up to `upto`, with a row each. Returns the milliseconds per table if they are created durably.
 async fn make(ground: &mut Ground, from: u64, upto: u64) -> Result<Option<f64>> {
     say(&format!("making {} tables", upto - from))?;
     let (flushed, synced) = if upto > TIMED_MAX { (0, "OFF") } else { (1, "ON") };
@@ -135,7 +135,7 @@ async fn make(ground: &mut Ground, from: u64, upto: u64) -> Result<Option<f64>> 
     Ok((upto <= TIMED_MAX).then_some(each))
 }
 
-/// Milliseconds in which the bare driver reads that record of a random table, the middle one.
+/// Returns the median milliseconds in which the bare driver reads the record of a random table.
 async fn bare(ground: &mut Ground, tables: u64, duration: Duration) -> Result<f64> {
     let (mut random, mut times) = (Random::new(0), Vec::new());
     let began = Instant::now();

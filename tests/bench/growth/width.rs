@@ -1,4 +1,4 @@
-//! Bytes of one row, from 10 to 1,000,000, read by its id by a lone caller.
+//! Curve over bytes of a row, from 10 to 1,000,000, read by its id with a single caller.
 
 use anyhow::Result;
 
@@ -25,7 +25,7 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
     ground
         .sql(&[
             format!("CREATE TABLE {table} (id INT UNSIGNED NOT NULL PRIMARY KEY, body LONGTEXT NOT NULL)"),
-            // Text as it is written: a quote, which JSON escapes, now and then.
+            // Typical text: it contains some quotes, which JSON escapes.
             format!(
                 "INSERT INTO {table} SELECT POW(10, seq), LEFT(REPEAT('The tide was out and \"still\" the boats lay in the mud. ', 20000), POW(10, seq)) FROM seq_1_to_6"
             ),

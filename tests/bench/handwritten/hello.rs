@@ -1,4 +1,4 @@
-//! The hand-written server without its database: a record that is always the same. What any HTTP server can reach here.
+//! The hand-written server without a database, which always answers the same record.
 
 use axum::{
     Router,
@@ -7,7 +7,7 @@ use axum::{
     routing::get,
 };
 
-/// As long as the hand-written server's answer to W1.
+/// Routes of a server whose answer is as long as the hand-written server's answer to W1.
 pub(super) fn router() -> Router {
     let text = "The tide was out & the boats lay still. Wait for the evening, said Zoë. ".repeat(8);
     let record = serde_json::json!({"success": true, "payload": {

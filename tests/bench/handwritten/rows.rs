@@ -1,4 +1,4 @@
-//! Rows to JSON in the two styles: collected as values, or written as bytes while they come.
+//! Writes rows as JSON in the two styles: collected as values, or streamed as bytes.
 
 use std::io::Write as _;
 
@@ -10,12 +10,12 @@ use mysql_async::{
 };
 use serde_json::Map;
 
-/// A buffer goes out when it holds this much.
+/// Size in bytes from which a buffer is sent.
 const CHUNK_BYTES: usize = 32 * 1024;
 
 type Rows = ResultSetStream<'static, 'static, 'static, Row, mysql_async::BinaryProtocol>;
 
-/// All rows as a tree.
+/// Collects all rows as a JSON value.
 pub(super) async fn values(
     mut connection: Conn,
     text: &str,
@@ -44,13 +44,13 @@ fn tree(row: Row) -> serde_json::Value {
     serde_json::Value::Object(record)
 }
 
-/// The one row, in a body that ends with it.
+/// Writes the only row to a body of known length.
 pub(super) async fn streamed_record(connection: Conn, text: &'static str, params: Params) -> mysql_async::Result<Body> {
     let rows: Rows = text.with(params).stream(connection).await?;
     Ok(body(rows, "{\"success\":true,\"payload\":", "}"))
 }
 
-/// Every row, in a body that is made while it is sent.
+/// Streams every row while the body is sent.
 pub(super) async fn streamed_list(connection: Conn, text: &'static str, params: Params) -> mysql_async::Result<Body> {
     let rows: Rows = text.with(params).stream(connection).await?;
     Ok(body(rows, "{\"success\":true,\"payload\":[", "]}"))
@@ -82,7 +82,7 @@ fn body(rows: Rows, head: &'static str, tail: &'static str) -> Body {
 fn write_row(row: &Row, buffer: &mut Vec<u8>) {
     for (index, column) in row.columns_ref().iter().enumerate() {
         buffer.push(if index == 0 { b'{' } else { b',' });
-        // Writing to a vector does not fail.
+        // Writing to a vector can't fail.
         let _ = serde_json::to_writer(&mut *buffer, &column.name_str());
         buffer.push(b':');
         match row.as_ref(index) {

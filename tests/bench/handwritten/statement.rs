@@ -1,4 +1,4 @@
-//! The statements of the workloads, for the floor and for the hand-written server alike.
+//! The statements of the workloads, for the floor and the hand-written server.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ pub(crate) const ALL_MILLION: &str = "SELECT * FROM million";
 pub(crate) const INSERT: &str =
     "INSERT INTO inbox (title, body, category, price, is_published, views, published_at) VALUES (?, ?, ?, ?, ?, ?, ?)";
 
-/// The same for a thousand rows at once.
+/// The insert of a thousand rows.
 pub(crate) static INSERT_BATCH: LazyLock<String> = LazyLock::new(|| {
     let more = ", (?, ?, ?, ?, ?, ?, ?)".repeat(BATCH_ROWS as usize - 1);
     format!("{INSERT}{more}")

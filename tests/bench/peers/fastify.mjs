@@ -1,5 +1,5 @@
-// A server written by hand with fastify and mysql2, for exactly the requests of the comparison, as somebody might who
-// wants an API in an afternoon. Usage: node fastify.mjs SOCKET DATABASE POOL. Prints its address as the first line.
+// A server written by hand with fastify and mysql2, for exactly the requests of the comparison.
+// Usage: node fastify.mjs SOCKET DATABASE POOL. Prints its address as the first line.
 import Fastify from "fastify";
 import mysql from "mysql2/promise";
 

@@ -1,4 +1,4 @@
-//! The tables of a page of the docs, between marks that stay.
+//! Writes the tables into a page of the docs, between marks.
 
 use std::{fs, path::Path};
 
@@ -9,7 +9,7 @@ use super::{Report, table::Table, targets};
 const BEGIN: &str = "<!-- bench -->\n";
 const END: &str = "<!-- /bench -->";
 
-/// Put `text` between the marks of `page`.
+/// Replaces the text between the marks of `page`.
 pub(super) fn renew(page: &Path, text: &str) -> Result<()> {
     let before = fs::read_to_string(page)?;
     let after =
@@ -17,7 +17,7 @@ pub(super) fn renew(page: &Path, text: &str) -> Result<()> {
     Ok(fs::write(page, after)?)
 }
 
-/// All that was measured, in Markdown.
+/// Returns all measurements in Markdown.
 pub(super) fn text(report: &Report) -> String {
     let mut text = format!("{}\n\n", report.preamble());
     text += "| target | bound | measured | |\n| --- | --- | ---: | --- |\n";

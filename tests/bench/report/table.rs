@@ -1,4 +1,4 @@
-//! One case as a table: for a terminal, and for a page.
+//! The measurements of one case as a table, for the terminal or a page.
 
 use super::{Case, Entry, Report};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     workload::Workload,
 };
 
-/// Rows of cells under heads; what no row has is left out.
+/// Rows of cells under heads. Columns in which no row has a value are left out.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) title: String,
@@ -44,7 +44,7 @@ impl Table {
         self
     }
 
-    /// With columns as wide as they must be.
+    /// Returns the table with aligned columns.
     pub(super) fn plain(&self) -> String {
         let width = |column: usize| {
             let cells = self.rows.iter().map(|(_, cells)| cells[column].as_str());
@@ -89,7 +89,7 @@ fn cells(report: &Report, entry: &Entry, median: &Sample) -> Vec<Cell> {
     let micros = |value: Option<f64>| value.map(|value| format!("{value:.1}"));
     let millis = |value: f64| Some(format!("{value:.2}"));
     let times = |value: Option<f64>| value.map(|value| format!("{value:.2}"));
-    // At a rate that is given, throughput says nothing.
+    // At a fixed rate, throughput says nothing.
     let closed = case.rate.is_none();
     let against = |other: &[Sample]| times(ratio(&entry.samples, other, rate)).filter(|_| closed);
     let is_long = matches!(case.workload, Workload::W4 | Workload::Million);
@@ -111,7 +111,7 @@ fn cells(report: &Report, entry: &Entry, median: &Sample) -> Vec<Cell> {
     ]
 }
 
-/// Large ones without a fraction, with a comma between thousands.
+/// Formats a figure: large ones without decimals, with a comma between thousands.
 pub(super) fn amount(value: f64) -> String {
     if value < 100.0 {
         return format!("{value:.1}");

@@ -1,4 +1,4 @@
-//! What Selkie is meant to reach, as ratios within one run, and whether it does.
+//! Selkie's performance targets, as ratios within one run, and whether they are met.
 
 use serde::Serialize;
 
@@ -10,12 +10,12 @@ use crate::{
     workload::Workload,
 };
 
-/// A figure and where it should be.
+/// A figure and its target.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Target {
     pub(super) name: &'static str,
     pub(super) bound: Bound,
-    /// None if it was not measured.
+    /// The measured figure; `None` if it was not measured.
     pub(super) value: Option<f64>,
 }
 
@@ -64,7 +64,7 @@ impl Target {
     }
 }
 
-/// All of them, measured or not.
+/// Returns all targets, measured or not.
 pub(super) fn all(report: &Report) -> Vec<Target> {
     [by_id(report), others(report), many_callers(report)].concat()
 }
@@ -138,7 +138,7 @@ fn many_callers(report: &Report) -> Vec<Target> {
     ]
 }
 
-/// The case of an open loop in which origins were compared.
+/// Returns the open loop's case in which origins were compared.
 pub(super) fn open(report: &Report, workload: Workload) -> Option<Case> {
     report.cases().into_iter().find(|case| {
         let is_it = case.workload == workload && case.rate.is_some();
@@ -146,7 +146,7 @@ pub(super) fn open(report: &Report, workload: Workload) -> Option<Case> {
     })
 }
 
-/// The largest of all rounds: what nothing may exceed has no median.
+/// Returns the largest value of all rounds, for figures with a maximum.
 fn worst(samples: &[Sample], figure: Figure) -> Option<f64> {
     samples.iter().filter_map(figure).max_by(f64::total_cmp)
 }

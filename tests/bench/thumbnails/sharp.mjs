@@ -1,5 +1,5 @@
-// The other side of the comparison: npm's sharp, on one thread. Also makes the pictures, so that neither side
-// decodes its own encoder's files only.
+// Makes thumbnails with npm's sharp on one thread, for the comparison. Also makes the pictures, so that Selkie does
+// not decode only files of its own encoder.
 //
 //   node sharp.mjs make DIR           writes the four pictures
 //   node sharp.mjs run FILE COUNT     prints {"cpu_ms", "peak_mb", "bytes"} of one thumbnail
@@ -11,7 +11,7 @@ const sharp = createRequire(import.meta.url)('sharp');
 sharp.concurrency(1);
 sharp.cache(false);
 
-// Octaves of smooth noise over a few edges: as many details at every scale as photographs have.
+// Octaves of smooth noise over a few edges, with as much detail at every scale as photographs.
 function photo(width, height) {
   let state = 42;
   const random = () => {
@@ -42,7 +42,7 @@ function photo(width, height) {
     for (let x = 0; x < width; x++) {
       const at = y * width + x;
       const edge = (x / width - 0.4) ** 2 + (y / height - 0.5) ** 2 < 0.05 ? 60 : 0;
-      // Colour varies less than light does.
+      // Colour varies less than brightness.
       const light = 110 + edge + planes[0][at] * 1.6;
       pixels[at * 3] = Math.max(0, Math.min(255, light + planes[1][at] * 0.7));
       pixels[at * 3 + 1] = Math.max(0, Math.min(255, light));

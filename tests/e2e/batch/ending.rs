@@ -1,5 +1,4 @@
-//! Batches that don't end as they should: deadlocks, time-outs, callers that leave; and what of their
-//! sessions is left.
+//! Batches that fail: deadlocks, timeouts, clients that disconnect; and the state of their sessions afterwards.
 
 use super::{batch, call, get, post, put};
 use crate::case::eventually;
@@ -24,7 +23,7 @@ cases! {
         transfers_side_by_side_lose_nothing,
         a_triggers_session_does_not_leak,
     ],
-    // A local workerd does not notice that a caller left before the answer's head.
+    // A local workerd doesn't notice a disconnect before the answer's head.
     Origin: [a_batch_whose_caller_left_leaves_nothing],
     Own: [
         a_batch_runs_no_longer_than_the_setting,
@@ -35,7 +34,7 @@ cases! {
 const TABLES: &[&str] = &[
     "CREATE TABLE log (id INT PRIMARY KEY AUTO_INCREMENT, n INT)",
     "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)",
-    // What no rollback takes back counts the attempts.
+    // Rows of a non-transactional table count the attempts, since no rollback removes them.
     "CREATE TABLE attempts (n INT) ENGINE = Aria TRANSACTIONAL = 0",
     "INSERT INTO attempts VALUES (0)",
 ];
@@ -55,7 +54,7 @@ async fn a_deadlock_is_tried_once_more_as_a_whole(host: Host) {
     let done = batch(host, &[post(&log, json!({"n": 1})), post(&t, json!({"n": {"$ref": 0}}))]).await;
     done.payload();
     assert_eq!(db.value("SELECT n FROM attempts").await, 2);
-    // The id of the first attempt is lost; what the second one refers to is its own.
+    // The rollback removes the id of the first attempt; references of the second one must use its own id.
     let id = &db.column("log", "id").await;
     assert_eq!(id.len(), 1);
     assert_eq!(&db.column("t", "n").await, id);
@@ -76,7 +75,7 @@ async fn transfers_side_by_side_lose_nothing(host: Host) {
     let db =
         TestDb::new(host, &["CREATE TABLE a (id INT PRIMARY KEY, n INT)", "INSERT INTO a VALUES (1, 0), (2, 0)"]).await;
     let a = db.path("a");
-    // Pairs that lock the same two rows in opposite orders.
+    // Pairs of updates that lock the same two rows in opposite orders.
     let transfer = |at: usize| {
         let (one, two) = if at.is_multiple_of(2) { (1, 2) } else { (2, 1) };
         call(host, &[put(&format!("{a}/{one}"), json!({"n": at})), put(&format!("{a}/{two}"), json!({"n": at}))]).send()
@@ -129,7 +128,7 @@ async fn a_batch_whose_caller_left_leaves_nothing(host: Host) {
     eventually("the batch runs", SEEN_MAX, || async { (running(shared(), &slow) == 1).then_some(()) }).await;
     leaver.abort();
     eventually("the batch ends", KILL_MAX, || async { (running(shared(), &slow) == 0).then_some(()) }).await;
-    // Waits for the lock of the inserted row, if one is left.
+    // Waits for the lock of the inserted row, if the rollback left one.
     db.exec("ALTER TABLE t COMMENT 'free'").await;
     assert_eq!(db.get("t").await.payload(), json!([]));
 }
@@ -146,7 +145,7 @@ async fn a_batch_runs_no_longer_than_the_setting(_: Host) {
     ] {
         send("/api/v1/sql", json!({"query": query, "database": "demo"})).await.payload();
     }
-    // Each of its reads alone ends in time.
+    // Each of the reads alone is fast enough.
     let operations = [post("demo/patient", json!({"n": 1})), get("demo/slow?limit=1"), get("demo/slow?limit=1")];
     let answer = send("/api/v1/batch", json!({"operations": operations})).await;
     let error = answer.refused(ErrorCode::QueryTimeout);

@@ -1,4 +1,4 @@
-//! How much a batch may hold and answer.
+//! The limits of a batch and of its answer.
 
 use super::{batch, get, post};
 use crate::host::Host;
@@ -76,7 +76,7 @@ async fn nesting_ends_at_32_levels_in_a_batch_too(host: Host) {
         let text = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         post(&db.path("t"), json!({"doc": serde_json::from_str::<Value>(&text).unwrap()}))
     };
-    // The body, its list, the operation and its body are four.
+    // The body, its list, the operation and the operation's body are four levels.
     batch(host, &[nested(28)]).await.payload();
     batch(host, &[nested(29)]).await.refused(ErrorCode::InvalidJson);
 }

@@ -1,4 +1,4 @@
-//! Ids of records that the same batch inserts.
+//! References to ids of records that the same batch inserts.
 
 use super::{batch, delete, delete_where, get, post, put};
 use crate::host::Host;
@@ -166,12 +166,12 @@ async fn what_gives_no_id_is_not_referred_to(host: Host) {
     }
     assert_eq!(db.get("links").await.payload(), json!([]));
     assert_eq!(db.get("keyless").await.payload(), json!([]));
-    // A row that was there already has an id, but this insert did not give it.
+    // The existing row has an id, but the ignored insert didn't return it.
     let ignored = post(&format!("{a}?onConflict=ignore"), json!({"batchData": [{"id": 1}, {"id": 1}]}));
     let second = put(&format!("{a}/9"), json!({"id": {"$ref": 0, "row": 1}}));
     refused(host, &[ignored, second], 1).await;
     assert_eq!(db.get("a").await.payload(), json!([]));
-    // What counts by itself answers its count, also without a key, and that is an id.
+    // An insert returns AUTO_INCREMENT's value as its id, even if the column is no key.
     let counted = post(&db.path("counted"), json!({"n": 1}));
     assert_eq!(batch(host, &[counted, link]).await.payload(), json!([1, 1]));
 }

@@ -1,4 +1,4 @@
-//! What a batch is refused for, before anything runs.
+//! Batches that are refused before anything is run.
 
 use super::{batch, call, get, post};
 use crate::host::Host;
@@ -80,7 +80,7 @@ async fn a_fault_of_form_anywhere_runs_nothing(host: Host) {
         assert_eq!(error["details"]["operation"], 1, "{answer}");
     }
     assert_eq!(db.get("t").await.payload(), json!([]));
-    // The id after an insert that never ran is the first one: nothing was even counted.
+    // The refused insert didn't use up an id.
     assert_eq!(batch(host, &[post(&t, json!({}))]).await.payload(), json!([1]));
 }
 

@@ -1,4 +1,4 @@
-//! What a batch does: everything in order, or nothing.
+//! Batches run all operations in order, or change nothing.
 
 use super::{batch, delete, delete_where, get, post, put};
 use crate::host::Host;
@@ -114,7 +114,7 @@ async fn a_failure_in_the_middle_leaves_nothing(host: Host) {
         assert!(message.starts_with("Operation 2: "), "{answer}");
         assert_eq!(db.get("authors").await.payload(), json!([{"id": 1, "name": "Ada"}]), "{answer}");
     }
-    // The connections that rolled back are as good as new ones.
+    // The connections of rolled-back batches can be used again.
     for _ in 0..24 {
         assert_eq!(db.value("SELECT @@in_transaction").await, 0);
     }
@@ -209,14 +209,14 @@ async fn reads_in_a_batch_join_and_page_as_alone(host: Host) {
         done.payload(),
         json!([[1, 2, 3], 1, [{"id": 1}, {"id": 2}], [{"id": 3}], ada, [ada, {"name": "Bo", "posts": null}], [{"m": 3}]])
     );
-    // A record with two partners is no record, in a batch as alone.
+    // A single record that a join finds twice is refused, in a batch as alone.
     let second = post(&posts, json!({"author": 1}));
     let both = get(&format!("{authors}/1?{}", join("selectFields=name")));
     let answer = batch(host, &[second, both]).await;
     let error = answer.refused(ErrorCode::InvalidQueryOption);
     assert_eq!(error["details"]["operation"], 1);
     assert_eq!(db.value("SELECT COUNT(*) FROM posts").await, 1);
-    // What an envelope would tell beside its payload has no place in the list.
+    // Options that add to an envelope beside its payload are refused in a batch.
     for option in ["count=true", "limit=1&after=x", "explain=true"] {
         let answer = batch(host, &[get(&format!("{authors}?{option}"))]).await;
         answer.refused(ErrorCode::InvalidQueryOption);

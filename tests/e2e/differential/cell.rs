@@ -1,31 +1,31 @@
-//! A value of a column: how it compares, how it reads in SQL and how in JSON. Knows no table and no request.
+//! A value of a column: how it is compared and written in SQL and JSON. Knows no table and no request.
 
 use super::json::Json;
 use std::cmp::Ordering;
 
-/// The types of column that the test deals in.
+/// The types of columns in the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Integer,
     BigInt,
     Unsigned,
-    /// `DECIMAL(10,2)`, or what an aggregate makes of it, with so many digits behind the point.
+    /// `DECIMAL(10,2)`, or an aggregate of it, with this many decimals.
     Decimal(u32),
     Double,
     Float,
-    /// Compared by code point.
+    /// Text that is compared by code point.
     Exact,
-    /// The same, of any length.
+    /// Text of any length that is compared by code point.
     Long,
-    /// ASCII, compared in any case.
+    /// ASCII text that is compared case-insensitively.
     Loose,
-    /// Compared as text, but sorted as its members are listed.
+    /// An ENUM: compared as text, but sorted by the order of its members.
     Enum,
     Date,
     DateTime,
-    /// With six digits of a second.
+    /// A `DATETIME` with microseconds.
     Micro,
-    /// A time of day or a span, before zero and beyond a day too.
+    /// A `TIME`: a time of day, or a span that may be negative or longer than a day.
     Time,
     Address,
     Bit,
@@ -35,7 +35,7 @@ pub(super) enum Kind {
 /// The members of every ENUM, in their order.
 const MEMBERS: [&str; 4] = ["low", "high", "mid", "a"];
 
-/// Times and addresses, whose texts do not sort as they do.
+/// Values of `TIME` columns in ascending order, which is not the order of their texts.
 const TIMES: [&str; 6] = ["-100:30:00", "-00:00:01", "00:00:00", "09:59:59", "23:00:00", "100:00:00"];
 const ADDRESSES: [&str; 5] = ["::", "::1", "::a00", "2001:db8::1", "ff02::1"];
 
@@ -66,27 +66,27 @@ impl Kind {
         matches!(self, Self::Exact | Self::Long | Self::Loose)
     }
 
-    /// Whether sums of it are exact: single precision is added up in double.
+    /// Returns whether sums of the kind are exact; MariaDB adds FLOAT as DOUBLE.
     pub(super) fn is_number(self) -> bool {
         matches!(self, Self::Integer | Self::Unsigned | Self::BigInt | Self::Decimal(_) | Self::Double)
     }
 }
 
-/// A value, or none.
+/// A value of a column, or NULL.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Cell {
     Null,
     Integer(i128),
-    /// A whole number, and how many of its digits stand behind the point.
+    /// An integer, and how many of its digits are decimals.
     Decimal(i128, u32),
     Double(f64),
-    /// Of both collations.
+    /// A text of either collation.
     Text(String),
-    /// `2026-01-31` or `2026-01-31 10:20:30`: their texts sort as they do.
+    /// `2026-01-31` or `2026-01-31 10:20:30`: the texts sort as the times do.
     Time(String),
 }
 
-/// The values of a kind that sorts as they are listed.
+/// Returns all values of a kind whose sort order is the order of this list.
 fn listed(kind: Kind) -> Option<&'static [&'static str]> {
     match kind {
         Kind::Enum => Some(&MEMBERS),
@@ -96,7 +96,7 @@ fn listed(kind: Kind) -> Option<&'static [&'static str]> {
     }
 }
 
-/// The largest number that every JSON reader takes exactly.
+/// The largest integer that every JSON parser reads exactly.
 const JSON_INTEGER_MAX: i128 = (1 << 53) - 1;
 
 impl Cell {
@@ -104,7 +104,7 @@ impl Cell {
         Self::Text(text.to_owned())
     }
 
-    /// How two values of a column compare; with NULL it is unknown.
+    /// Compares two values of a column; `None` if either is NULL.
     pub(super) fn compare(&self, other: &Self, kind: Kind) -> Option<Ordering> {
         Some(match (self, other) {
             (Self::Null, _) | (_, Self::Null) => return None,
@@ -117,13 +117,13 @@ impl Cell {
             (Self::Double(a), Self::Double(b)) => a.partial_cmp(b).expect("numbers"),
             (a, b) if listed(kind).is_some() && kind != Kind::Enum => a.ordinal(kind).cmp(&b.ordinal(kind)),
             (Self::Text(a), Self::Text(b)) if kind == Kind::Loose => folded(a).cmp(&folded(b)),
-            // UTF-8 sorts as its code points do.
+            // UTF-8 sorts by code point.
             (Self::Text(a), Self::Text(b)) | (Self::Time(a), Self::Time(b)) => a.cmp(b),
             _ => panic!("{self:?} and {other:?} are of different kinds"),
         })
     }
 
-    /// How two values are sorted: NULL comes first.
+    /// Returns the sort order of two values: NULL comes first.
     pub(super) fn sort(&self, other: &Self, kind: Kind) -> Ordering {
         if kind == Kind::Enum {
             return self.ordinal(kind).cmp(&other.ordinal(kind));
@@ -141,7 +141,7 @@ impl Cell {
         }
     }
 
-    /// As a literal of SQL.
+    /// Returns the value as an SQL literal.
     pub(super) fn sql(&self) -> String {
         match self {
             Self::Null => "NULL".to_owned(),
@@ -154,7 +154,7 @@ impl Cell {
         }
     }
 
-    /// As an answer has it.
+    /// Returns the value as an answer contains it.
     pub(super) fn json(&self) -> Json {
         match self {
             Self::Null => Json::Null,
@@ -166,7 +166,7 @@ impl Cell {
         }
     }
 
-    /// One text for all values that a column of this kind takes for equal.
+    /// Returns the same value for all values that a column of this kind treats as equal.
     pub(super) fn representative(&self, kind: Kind) -> Self {
         match self {
             Self::Text(text) if kind == Kind::Loose => Self::Text(folded(text)),
@@ -175,7 +175,7 @@ impl Cell {
     }
 }
 
-/// The case that `utf8mb4_general_ci` compares in: it matters for what stands between `Z` and `a`.
+/// Folds case as `utf8mb4_general_ci` does, which affects the order of characters between `Z` and `a`.
 pub(super) fn folded(text: &str) -> String {
     text.to_ascii_uppercase()
 }
@@ -184,7 +184,7 @@ fn raised(number: i128, by: u32) -> i128 {
     number * 10_i128.pow(by)
 }
 
-/// `-150` with two digits behind the point is `-1.50`.
+/// Formats a decimal: `-150` with two decimals is `-1.50`.
 pub(super) fn decimal(digits: i128, scale: u32) -> String {
     if scale == 0 {
         return digits.to_string();
@@ -196,7 +196,7 @@ pub(super) fn decimal(digits: i128, scale: u32) -> String {
     format!("{sign}{whole}.{part:0width$}")
 }
 
-/// Values that columns hold and requests ask for: few, so that they meet, and next to every edge.
+/// Returns values for columns and requests: few, so that they match, and near every boundary.
 pub(super) fn pool(kind: Kind) -> Vec<Cell> {
     const BIG: [i128; 11] = [
         -9_223_372_036_854_775_808,
@@ -240,11 +240,11 @@ pub(super) fn pool(kind: Kind) -> Vec<Cell> {
             .into_iter()
             .map(|digits| Cell::Decimal(digits, scale))
             .collect(),
-        // Sums of these are exact, in whatever order they are added.
+        // Sums of these values are exact in any order.
         Kind::Double => {
             [-1.5, 0.0, 0.25, 0.5, 1.5, 2.0, 1_048_576.0, 1.0 / 1024.0].into_iter().map(Cell::Double).collect()
         }
-        // None of these but one is what it says in the 24 bits that it is kept in.
+        // Single precision represents half of these values only approximately.
         Kind::Float => [0.1, -2.7, 1.5, 16_777_216.0, 3.4e-5, 0.0].into_iter().map(Cell::Double).collect(),
         Kind::Unsigned => {
             [0, 1, 2, 1 << 53, (1 << 53) + 1, 1 << 63, (1 << 64) - 1].into_iter().map(Cell::Integer).collect()

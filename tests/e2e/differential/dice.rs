@@ -1,6 +1,6 @@
-//! Chance that can be repeated: one seed, one run. Knows nothing of what is drawn.
+//! Repeatable pseudo-random choices: the same seed gives the same run. Knows nothing of what is chosen.
 
-/// SplitMix64: ten lines of our own, so that a seed means the same run with every version of every library.
+/// SplitMix64, written here so that a seed means the same run with every version of every library.
 pub(super) struct Dice(u64);
 
 impl Dice {
@@ -16,18 +16,18 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// One of `0..count`.
+    /// Returns a number in `0..count`.
     pub(super) fn below(&mut self, count: usize) -> usize {
         let count = u64::try_from(count).expect("a small number");
         usize::try_from(self.next() % count).expect("a small number")
     }
 
-    /// One of `from..=to`.
+    /// Returns a number in `from..=to`.
     pub(super) fn between(&mut self, from: usize, to: usize) -> usize {
         from + self.below(to - from + 1)
     }
 
-    /// True so many times in a hundred.
+    /// Returns true in `percent` of 100 calls.
     pub(super) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
@@ -36,7 +36,7 @@ impl Dice {
         &of[self.below(of.len())]
     }
 
-    /// `Some(true)`, `Some(false)` or `None`, as often.
+    /// Returns `Some(true)`, `Some(false)` or `None`, equally often.
     pub(super) fn maybe(&mut self) -> Option<bool> {
         *self.pick(&[None, Some(true), Some(false)])
     }

@@ -1,5 +1,5 @@
-//! What a read is answered with: worked out row by row, as slowly and plainly as can be. Written from the interface
-//! and from SQL's logic of three values; it must not know how the service does it.
+//! Evaluates a read row by row, as simply as possible. Written from the interface and SQL's three-valued logic; must
+//! not know how the service does it.
 
 mod aggregate;
 mod condition;
@@ -14,16 +14,16 @@ use condition::all_or_any;
 pub(super) use output::{Output, Source, outputs};
 use std::cmp::Ordering;
 
-/// One record of each table that is read, or none where a join found no partner.
+/// Index of one record of each table of a read; `None` where a join found no partner.
 type Tuple = Vec<Option<usize>>;
 
-/// What is known while a tuple is looked at.
+/// The read, the tables and the records for the evaluation of a tuple.
 struct Sight<'a> {
     read: &'a Read,
     world: &'a World,
 }
 
-/// All rows of the answer before any window, in order; those that the order does not tell apart stand in one group.
+/// All rows of the answer, before `limit` and `offset`, in order. Rows with equal sort keys are in one group.
 pub(super) struct Expected {
     pub(super) ties: Vec<Vec<Json>>,
 }
@@ -41,7 +41,7 @@ impl Sight<'_> {
     }
 }
 
-/// The whole answer to `read`; its window is left to the caller.
+/// Evaluates `read` without `limit` and `offset`.
 pub(super) fn evaluate(read: &Read, world: &World) -> Expected {
     let sight = Sight { read, world };
     let rows = world.tables[read.root].rows.len();
@@ -82,7 +82,7 @@ pub(super) fn evaluate(read: &Read, world: &World) -> Expected {
     Expected { ties }
 }
 
-/// Joins one more table to what is there.
+/// Joins one more table to the tuples.
 fn joined(sight: &Sight<'_>, tuples: Vec<Tuple>, at: usize, join: &Join) -> Vec<Tuple> {
     let partners = sight.world.tables[join.table].rows.len();
     let mut met = vec![false; partners];
@@ -129,7 +129,7 @@ fn matches(sight: &Sight<'_>, join: &Join, tuple: &Tuple) -> bool {
     all_or_any(each, join.either.unwrap_or(false)) == Some(true)
 }
 
-/// The values that a tuple is sorted by.
+/// Returns the values by which a tuple is sorted.
 fn keys(sight: &Sight<'_>, outputs: &[Output], tuple: &Tuple) -> Vec<Cell> {
     let place = |by: &By| match by {
         By::Field(place) => *place,
@@ -142,7 +142,7 @@ fn keys(sight: &Sight<'_>, outputs: &[Output], tuple: &Tuple) -> Vec<Cell> {
     order.map(|order| sight.cell(tuple, place(&order.by))).collect()
 }
 
-/// The kinds of the values that rows are sorted by.
+/// Returns the kinds of the values by which rows are sorted.
 fn kinds(sight: &Sight<'_>, outputs: &[Output]) -> Vec<Kind> {
     let order = sight.read.order.iter();
     order

@@ -1,4 +1,4 @@
-//! Reads drawn at random: each is one that the service must answer.
+//! Generates random reads that the service must answer.
 
 mod conditions;
 mod joins;
@@ -9,21 +9,21 @@ use super::evaluate::{Source, outputs};
 use super::read::{Aggregate, By, Fields, Naming, Order, Pick, Place, Read, Window};
 use super::world::{Table, World};
 
-/// Names that no column has.
+/// Aliases that are no column's name.
 const ALIASES: [&str; 8] = ["a", "sum", "first name", "Preis", "x1", "größe", "the.dot", "most"];
 
-/// A read of any kind.
+/// Returns a random read of any kind.
 pub(super) fn read(dice: &mut Dice, world: &World) -> Read {
     loop {
         let read = drawn(dice, world);
-        // Two fields of one name are refused: not what is looked at here.
+        // The service refuses two fields of one name, which other tests cover.
         if outputs(&read, world).is_some_and(|outputs| !outputs.is_empty()) {
             return read;
         }
     }
 }
 
-/// A read that can be paged by `next`: any, but without groups, aggregates, `distinct` and another paging.
+/// Returns a random read that can be paged by `next`: without groups, aggregates, `distinct` or another paging.
 pub(super) fn pageable(dice: &mut Dice, world: &World) -> Read {
     loop {
         let mut read = read(dice, world);
@@ -83,7 +83,7 @@ fn window(dice: &mut Dice) -> Window {
     window
 }
 
-/// Columns of a table, in any order, each once.
+/// Returns some columns of a table, each once, in random order.
 fn some_columns(dice: &mut Dice, table: &Table) -> Vec<usize> {
     let mut columns: Vec<usize> = (0..table.columns.len()).collect();
     dice.shuffle(&mut columns);
@@ -91,7 +91,7 @@ fn some_columns(dice: &mut Dice, table: &Table) -> Vec<usize> {
     columns
 }
 
-/// What is chosen of a table.
+/// Returns a random choice of a table's fields.
 fn fields(dice: &mut Dice, table: &Table, at: usize) -> Fields {
     match dice.below(4) {
         0 => {
@@ -112,7 +112,7 @@ fn fields(dice: &mut Dice, table: &Table, at: usize) -> Fields {
     }
 }
 
-/// Turns the read into one of groups, or of aggregates over everything.
+/// Changes the read to a grouped one, or to aggregates over all records.
 fn aggregated(dice: &mut Dice, world: &World, read: &mut Read) {
     for _ in 0..*dice.pick(&[0, 1, 1, 2]) {
         let place = any_place(dice, world, read);
@@ -144,7 +144,7 @@ fn aggregated(dice: &mut Dice, world: &World, read: &mut Read) {
             read.joins[at - 1].fields = Fields::Picks(vec![pick]);
         }
     }
-    // With nothing picked, the fields of the group come out.
+    // Without picks, the group's fields are shown.
     read.fields = match picks.is_empty() {
         true if read.group.is_empty() => {
             let place = any_place(dice, world, read);
@@ -157,7 +157,7 @@ fn aggregated(dice: &mut Dice, world: &World, read: &mut Read) {
     read.distinct = false;
 }
 
-/// An aggregate that the field at a place has.
+/// Returns a random aggregate that the field at a place supports.
 fn aggregate(dice: &mut Dice, world: &World, read: &Read, place: Place, alias: String) -> Pick {
     const ANY: [Aggregate; 5] =
         [Aggregate::Count, Aggregate::CountAll, Aggregate::CountDistinct, Aggregate::Min, Aggregate::Max];
@@ -167,7 +167,7 @@ fn aggregate(dice: &mut Dice, world: &World, read: &Read, place: Place, alias: S
     Pick { place, alias: Some(alias), aggregate: Some(*dice.pick(of)) }
 }
 
-/// A place that may be named for its own sake.
+/// Returns a random field of any table of the read.
 fn any_place(dice: &mut Dice, world: &World, read: &Read) -> Place {
     let at = dice.below(read.joins.len() + 1);
     Place { at, column: dice.below(read.table(world, at).columns.len()) }
@@ -177,12 +177,12 @@ fn order(dice: &mut Dice, world: &World, read: &mut Read) {
     let outputs = outputs(read, world).unwrap_or_default();
     for _ in 0..*dice.pick(&[0, 1, 1, 2, 3]) {
         let by = if read.is_aggregated() || read.distinct || dice.chance(20) {
-            // What is not among the fields has no one value then; and an alias is a field's name in the answer.
+            // Such a read can only be ordered by fields of the answer, and an alias is one.
             let Some(output) = (!outputs.is_empty()).then(|| dice.pick(&outputs)) else {
                 continue;
             };
             match output.source {
-                // MariaDB itself finds it by text, but may sort it by its number.
+                // MariaDB finds MIN and MAX of an ENUM as text, but may sort them by number.
                 Source::Aggregate(Aggregate::Min | Aggregate::Max, place)
                     if read.column(world, place).kind == Kind::Enum =>
                 {
@@ -219,7 +219,7 @@ fn order(dice: &mut Dice, world: &World, read: &mut Read) {
     });
 }
 
-/// Whether a name in the answer was given to it by the request, to a field that stands flat.
+/// Returns whether a name of the answer is an alias of a field that is not nested.
 fn is_alias(read: &Read, name: &str) -> bool {
     let gives = |fields: &Fields| match fields {
         Fields::Picks(picks) => picks.iter().any(|pick| pick.alias.as_deref() == Some(name)),

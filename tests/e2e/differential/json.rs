@@ -1,4 +1,4 @@
-//! JSON in which the order of an object's keys counts, and numbers are equal if their values are.
+//! JSON values in which the order of an object's keys matters, and numbers are equal if their values are.
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -8,7 +8,7 @@ use std::fmt;
 pub(super) enum Json {
     Null,
     Bool(bool),
-    /// One text for each value: see [`Json::double`].
+    /// A number as text, the same for equal values: see [`Json::double`].
     Number(String),
     Text(String),
     List(Vec<Json>),
@@ -16,7 +16,7 @@ pub(super) enum Json {
 }
 
 impl Json {
-    /// A number that is whole reads as the whole number.
+    /// Creates a number; a whole one is written like an integer.
     pub(super) fn double(number: f64) -> Self {
         Self::Number(format!("{number}"))
     }
@@ -58,7 +58,7 @@ impl<'de> Deserialize<'de> for Json {
 }
 
 impl Json {
-    /// Reads one value. A number is read from its digits: the library's own reading may be off by the last one.
+    /// Parses a JSON value. Parses numbers from their digits, since serde_json's parser may be wrong in the last one.
     fn read(text: &str) -> serde_json::Result<Self> {
         Ok(match text.as_bytes().first() {
             Some(b'{') => Self::Object(serde_json::from_str::<Members>(text)?.0),

@@ -1,4 +1,4 @@
-//! A read followed by `next` from page to page: all pages together are the whole answer, each row once.
+//! Follows a read by `next` from page to page: all pages together must be the whole answer, each row once.
 
 use super::Stage;
 use super::dice::Dice;
@@ -9,7 +9,7 @@ use super::spell::{self, STYLES};
 use super::verdict::{differs, envelope, rows};
 use serde_json::json;
 
-/// What is wrong with the pages of a read.
+/// Returns what is wrong with the pages of a read; `None` if nothing.
 pub(super) async fn fault(stage: &Stage, read: &Read, dice: &mut Dice) -> Option<String> {
     let expected = evaluate(read, &stage.world);
     let total: usize = expected.ties.iter().map(Vec::len).sum();
@@ -48,7 +48,7 @@ pub(super) async fn fault(stage: &Stage, read: &Read, dice: &mut Dice) -> Option
             Some(Json::Text(next)) => Some(next.clone()),
             Some(other) => return Some(format!("{other} is no next page\n{answers}")),
         };
-        // The size may change from page to page.
+        // The limit may change from page to page.
         if dice.chance(30) {
             read.window.limit = Some(dice.between(1, 9));
         }

@@ -1,4 +1,4 @@
-//! A read as it is meant: the model that one side spells and the other evaluates. Knows no encoding and no answer.
+//! The model of a read, which `spell` writes as a request and `evaluate` evaluates. Knows no encoding and no answer.
 
 use super::cell::Cell;
 use super::world::{Column, Table, World};
@@ -10,7 +10,7 @@ pub(super) struct Read {
     pub(super) joins: Vec<Join>,
     pub(super) fields: Fields,
     pub(super) filter: Vec<Condition>,
-    /// `searchOperator`; `true` is OR.
+    /// `searchOperator`; `Some(true)` is OR.
     pub(super) either: Option<bool>,
     pub(super) order: Vec<Order>,
     pub(super) group: Vec<Place>,
@@ -19,7 +19,7 @@ pub(super) struct Read {
     pub(super) window: Window,
 }
 
-/// What of the ordered rows is asked for.
+/// Which of the ordered rows are asked for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Window {
     pub(super) limit: Option<usize>,
@@ -27,7 +27,7 @@ pub(super) struct Window {
     pub(super) page: Option<usize>,
 }
 
-/// A column of the root (`at` 0) or of the join before `at`.
+/// A column of the root table (`at` 0) or of join number `at`, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) at: usize,
@@ -43,7 +43,7 @@ pub(super) enum Fields {
 
 #[derive(Clone)]
 pub(super) struct Pick {
-    /// Of its own table; only a read that aggregates names fields of joined tables among its own.
+    /// A field of the list's own table. Only an aggregating read may name joined tables' fields in the root's list.
     pub(super) place: Place,
     pub(super) alias: Option<String>,
     pub(super) aggregate: Option<Aggregate>,
@@ -52,7 +52,7 @@ pub(super) struct Pick {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aggregate {
     Count,
-    /// Of records, whatever is in them.
+    /// COUNT of records, not of a field's values.
     CountAll,
     CountDistinct,
     Sum,
@@ -73,10 +73,10 @@ pub(super) struct Join {
     pub(super) table: usize,
     pub(super) alias: Option<String>,
     pub(super) kind: JoinKind,
-    /// How the kind is written; the default is left out.
+    /// How the join's type is written; `None` leaves out the default.
     pub(super) word: Option<&'static str>,
     pub(super) on: Vec<Match>,
-    /// `operator` between several matches; `true` is OR.
+    /// `operator` between several matches; `Some(true)` is OR.
     pub(super) either: Option<bool>,
     pub(super) fields: Fields,
     pub(super) nest: Option<bool>,
@@ -104,11 +104,11 @@ pub(super) enum Condition {
 pub(super) struct Leaf {
     pub(super) place: Place,
     pub(super) op: Op,
-    /// How the operator is written; the default is left out.
+    /// How the operator is written; `None` leaves out the default.
     pub(super) word: Option<&'static str>,
     pub(super) operand: Operand,
     pub(super) not: Option<bool>,
-    /// `operator` between the members of a list; `true` is AND.
+    /// `operator` between the values of a list; `Some(true)` is AND.
     pub(super) every: Option<bool>,
     pub(super) naming: Naming,
 }
@@ -116,11 +116,11 @@ pub(super) struct Leaf {
 /// How a request names a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Naming {
-    /// By its name if it is the root's, by `alias.field` if it is not.
+    /// Names the field by its name for the root table, by `alias.field` for others.
     Plain,
-    /// With `tableName` beside it.
+    /// Names the field with `tableName` beside it.
     Apart,
-    /// Under a label, with `fieldName` (and `tableName`) beside it.
+    /// Names the field under a label, with `fieldName` (and `tableName`) beside it.
     Labelled,
 }
 
@@ -165,7 +165,7 @@ pub(super) enum Op {
 #[derive(Clone)]
 pub(super) struct Order {
     pub(super) by: By,
-    /// As it is written; ascending, if it is not.
+    /// How the direction is written; `None` leaves it out, which is ascending.
     pub(super) strategy: Option<&'static str>,
     pub(super) naming: Naming,
 }
@@ -183,7 +183,7 @@ impl Order {
 }
 
 impl Window {
-    /// The rows that are skipped.
+    /// Returns the number of rows before the window.
     pub(super) fn start(self) -> usize {
         let pages = self.page.map_or(0, |page| page - 1);
         self.offset.unwrap_or(pages * self.limit.unwrap_or(0))
@@ -191,7 +191,7 @@ impl Window {
 }
 
 impl Read {
-    /// The table that stands at a place: the root, or a joined one.
+    /// Returns the root table or a joined table.
     pub(super) fn table<'w>(&self, world: &'w World, at: usize) -> &'w Table {
         let table = match at {
             0 => self.root,
@@ -204,7 +204,7 @@ impl Read {
         &self.table(world, place.at).columns[place.column]
     }
 
-    /// What the request calls the table at a place.
+    /// Returns the name by which the request calls a table.
     pub(super) fn name<'a>(&'a self, world: &'a World, at: usize) -> &'a str {
         let alias = at.checked_sub(1).and_then(|join| self.joins[join].alias.as_deref());
         alias.unwrap_or(self.table(world, at).name)

@@ -1,4 +1,4 @@
-//! The smallest read, and the fewest records, that still show a disagreement: parts are left out, as long as it stays.
+//! Reduces a read and its records as long as the disagreement remains.
 
 use super::Stage;
 use super::dice::Dice;
@@ -6,7 +6,7 @@ use super::evaluate::outputs;
 use super::read::{By, Condition, Fields, Read, Target, Window};
 use super::spell::Style;
 
-/// Requests that shrinking may cost.
+/// Maximum number of requests for shrinking.
 const ATTEMPTS_MAX: usize = 400;
 
 pub(super) async fn smallest(
@@ -55,7 +55,7 @@ pub(super) async fn smallest(
     (read, fault)
 }
 
-/// Reads with one thing less.
+/// Returns reads with one part less.
 fn simpler(read: &Read) -> Vec<Read> {
     let mut found = Vec::new();
     let mut with = |change: &dyn Fn(&mut Read)| {
@@ -128,7 +128,7 @@ fn simpler(read: &Read) -> Vec<Read> {
     found
 }
 
-/// Lists of conditions with one less, or with one made smaller.
+/// Returns lists of conditions with one condition less, or with a smaller one.
 fn fewer(conditions: &[Condition]) -> Vec<Vec<Condition>> {
     let mut found = Vec::new();
     for (at, condition) in conditions.iter().enumerate() {
@@ -151,7 +151,7 @@ fn fewer(conditions: &[Condition]) -> Vec<Vec<Condition>> {
     found
 }
 
-/// Whether anything names the last joined table but its own join.
+/// Returns whether anything except its own join refers to the joined table at position `at`.
 fn needs(read: &Read, at: usize) -> bool {
     let filtered = read.filter.iter().any(|condition| names(condition, at));
     let ordered = read.order.iter().any(|order| match &order.by {

@@ -1,4 +1,4 @@
-//! How a read is written: as options with JSON values. What becomes of those on the way is `encode`'s.
+//! Writes a read as options with JSON values. `encode` then encodes these for a request.
 
 mod encode;
 
@@ -7,10 +7,10 @@ use super::world::{Table, World};
 pub(super) use encode::{STYLES, Style, request};
 use serde_json::{Map, Value, json};
 
-/// Options by name, each with its value.
+/// Options in order, by name.
 pub(super) type Options = Vec<(&'static str, Value)>;
 
-/// All options of a read.
+/// Returns all options of a read.
 pub(super) fn options(read: &Read, world: &World) -> Options {
     let mut options: Options = Vec::new();
     let table = read.table(world, 0);
@@ -34,13 +34,13 @@ pub(super) fn options(read: &Read, world: &World) -> Options {
     }
     if !read.order.is_empty() {
         let mut list: Vec<Value> = read.order.iter().map(|o| order(read, world, o)).collect();
-        // A single one may stand without a list; which of both, the first field's naming decides.
+        // A single order may be written without a list. The form of the whole depends on the first field's naming.
         let alone = list.len() == 1 && read.order[0].naming != Naming::Labelled;
         options.push(("order", if alone { list.remove(0) } else { Value::from(list) }));
     }
     if !read.group.is_empty() {
         let fields: Vec<String> = read.group.iter().map(|place| dotted(read, world, *place)).collect();
-        // One may stand without a list.
+        // A single field may be written without a list.
         options.push(match (fields.as_slice(), read.window.limit.is_some()) {
             ([field], true) => ("group", json!(field)),
             _ => ("group", json!(fields)),
@@ -69,7 +69,7 @@ fn names(table: &Table, columns: &[usize]) -> Value {
     json!(names)
 }
 
-/// The picks of the table at a place.
+/// Returns the picked fields of a table as JSON.
 fn picked(read: &Read, world: &World, picks: &[Pick], own: usize) -> Value {
     let picks = picks.iter().map(|pick| {
         let mut object = Map::new();
@@ -157,7 +157,7 @@ fn joined(read: &Read, world: &World, join: &Join, at: usize) -> Value {
     Value::Object(object)
 }
 
-/// `field` of the root, `alias.field` of another.
+/// Returns `field` for the root table, `alias.field` for others.
 fn dotted(read: &Read, world: &World, place: Place) -> String {
     let field = read.column(world, place).name;
     match place.at {
@@ -207,7 +207,7 @@ fn conditions(read: &Read, world: &World, conditions: &[Condition]) -> Value {
                     (Naming::Plain, _) => dotted(read, world, leaf.place),
                     (Naming::Apart, _) => read.column(world, leaf.place).name.to_owned(),
                 };
-                // A key stands once: the second condition on a field needs a label.
+                // A key can occur once: the second condition on a field needs a label.
                 if object.contains_key(&key) {
                     let labelled = Leaf { naming: Naming::Labelled, ..leaf.clone() };
                     (label, self::leaf(read, world, &labelled))

@@ -1,4 +1,4 @@
-//! Whether an answer is the expected one. Where the order leaves rows tied, any order among those is right.
+//! Compares an answer with the expected one. Rows that the order leaves tied may come in any order.
 
 use super::cell::{Kind, folded};
 use super::evaluate::{Expected, Source, evaluate, outputs};
@@ -8,7 +8,7 @@ use super::world::World;
 use crate::host::Answer;
 use reqwest::StatusCode;
 
-/// What is wrong with an answer to a read.
+/// Returns what is wrong with the answer to a read; `None` if nothing.
 pub(super) fn fault(read: &Read, world: &World, answer: &Answer) -> Option<String> {
     let expected = evaluate(read, world);
     let body = match envelope(answer) {
@@ -24,7 +24,7 @@ pub(super) fn fault(read: &Read, world: &World, answer: &Answer) -> Option<Strin
     differs(&expected, read.window.start(), read.window.limit.unwrap_or(usize::MAX), &rows)
 }
 
-/// The envelope of a success.
+/// Returns the envelope of a successful answer.
 pub(super) fn envelope(answer: &Answer) -> Result<Json, String> {
     if answer.status != StatusCode::OK {
         return Err("it is refused".to_owned());
@@ -36,7 +36,7 @@ pub(super) fn envelope(answer: &Answer) -> Result<Json, String> {
     Ok(body)
 }
 
-/// The rows of an answer, texts of a group in the form that stands for all that compare equal.
+/// Returns the rows of an answer, with each group's text replaced by its representative.
 pub(super) fn rows(read: &Read, world: &World, body: &Json) -> Vec<Json> {
     let rows = match body.member("payload") {
         Some(Json::List(rows)) => rows.clone(),
@@ -90,7 +90,7 @@ impl Expected {
     }
 }
 
-/// Compares a window of the expected rows with those that came.
+/// Compares a window of the expected rows with the answer's rows.
 pub(super) fn differs(expected: &Expected, start: usize, limit: usize, rows: &[Json]) -> Option<String> {
     let total: usize = expected.ties.iter().map(Vec::len).sum();
     let count = total.saturating_sub(start).min(limit);
@@ -104,7 +104,7 @@ pub(super) fn differs(expected: &Expected, start: usize, limit: usize, rows: &[J
         let here = passed.saturating_sub(from).min(rest.len());
         let (came, after) = rest.split_at(here);
         rest = after;
-        // Of a tie that the window cuts, any rows may come, but each as often as it is there.
+        // If the window cuts a tie, any of its rows may be in the answer, but none too often.
         let mut left = tie.clone();
         for row in came {
             match left.iter().position(|known| known == row) {

@@ -1,4 +1,4 @@
-//! A schema and its records, drawn at random: what the service is given, and what the evaluation knows.
+//! A random schema and its records, known to both the service and the evaluation.
 
 use super::cell::{Cell, Kind, pool};
 use super::dice::Dice;
@@ -10,7 +10,7 @@ pub(super) struct World {
 pub(super) struct Table {
     pub(super) name: &'static str,
     pub(super) columns: Vec<Column>,
-    /// Positions of the primary key's columns; none, if there is no key.
+    /// Positions of the primary key's columns; empty without a key.
     pub(super) key: Vec<usize>,
     pub(super) rows: Vec<Vec<Cell>>,
 }
@@ -24,7 +24,7 @@ pub(super) struct Column {
 
 const TABLES: [&str; 4] = ["items", "shelves", "makers", "notes"];
 
-/// Many tables have the same names, so that joins bring collisions.
+/// Columns of tables. Many tables have the same names, so that joins give collisions.
 const COLUMNS: [(&str, Kind); 21] = [
     ("name", Kind::Exact),
     ("label", Kind::Loose),
@@ -49,10 +49,10 @@ const COLUMNS: [(&str, Kind); 21] = [
     ("vintage", Kind::Year),
 ];
 
-/// Columns that hold ids of other tables' records, and of none.
+/// Columns that contain ids of other tables' records, or unknown ids.
 const LINKS: [&str; 2] = ["parent", "owner"];
 
-/// Ids are drawn from `1..=ID_MAX`: enough for every table, few enough that links meet.
+/// Ids are in `1..=ID_MAX`: enough for every table, and few enough that references match.
 const ID_MAX: usize = 60;
 
 const ROWS_MAX: usize = 40;
@@ -90,7 +90,7 @@ impl Table {
             columns.push(column(name, *kind, dice.chance(70)));
         }
         if key.is_empty() && dice.chance(50) {
-            // As a view's may be: nothing in it is sure to have a value.
+            // Like a view's columns, all of which may be NULL.
             for column in &mut columns {
                 column.nullable = true;
             }
@@ -112,7 +112,7 @@ impl Table {
             .iter()
             .map(|column| match column.name {
                 _ if column.nullable && dice.chance(25) => Cell::Null,
-                // Parts of a key of several columns repeat; without a key whole records may.
+                // Columns of a composite key may repeat; without a key whole records may.
                 "id" if self.key.len() == 1 => id(dice, ID_MAX),
                 "id" => id(dice, 12),
                 name if LINKS.contains(&name) => id(dice, ID_MAX / 2),
@@ -121,13 +121,13 @@ impl Table {
             .collect()
     }
 
-    /// Whether a record with this key is there.
+    /// Returns whether a record with this key exists.
     fn holds(&self, row: &[Cell]) -> bool {
         let same = |known: &Vec<Cell>| self.key.iter().all(|&at| known[at] == row[at]);
         !self.key.is_empty() && self.rows.iter().any(same)
     }
 
-    /// The statements that make the table and its records.
+    /// Returns the statements that create the table and its records.
     pub(super) fn sql(&self) -> Vec<String> {
         let mut parts: Vec<String> = self
             .columns

@@ -1,4 +1,4 @@
-//! Writes answers back into a page. An answer that leaves something open with `…`, and an error, is left to a person.
+//! Writes actual answers into a page. Answers with `…`, and errors, are left to a person.
 
 use super::desk::Ran;
 use super::page::{Answer, Example, Page};
@@ -6,29 +6,29 @@ use super::pattern::{self, Kind};
 use crate::service::workspace;
 use std::fs;
 
-/// Columns after which a line of JSON is broken.
+/// Column after which a line of JSON is broken.
 const WIDTH: usize = 118;
 
-/// How a page writes the token of the page behind a list of records: each installation seals its own.
+/// How a page writes the cursor after a list of records, which differs in each installation.
 const NEXT: &str = r#""next":"…""#;
 
-/// Whether the person who runs the suite wants it.
+/// Returns whether `SELKIE_BLESS` asks for answers to be written into the pages.
 pub(super) fn wanted() -> bool {
     std::env::var("SELKIE_BLESS").is_ok_and(|value| value == "1")
 }
 
-/// Whether a call's answer is written without asking a person: the page shows all of it, and the call did not fail. An
-/// error is written by hand, since a page that shows one means to.
+/// Returns whether a call's answer may be written into the page: the page leaves nothing of it open, and the call did
+/// not fail. A person writes errors, since a page shows them on purpose.
 pub(super) fn may_mend(example: &Example, ran: &Ran) -> bool {
     let closed = |answer: &Answer| !answer.text.replace(NEXT, "").contains('…');
     let refused = ran.output.contains(r#""success":false"#);
     ran.ended_well && !ran.output.is_empty() && !refused && example.answer.as_ref().is_some_and(closed)
 }
 
-/// Writes what came under each call whose answer differs from the page.
+/// Writes the actual answer under each call whose answer differs from the page.
 pub(super) fn mend(page: &Page, ran: &[Ran]) {
     let mut lines = page.lines.clone();
-    // From the last to the first, so that the places of those before stay right.
+    // From the last call to the first, so that line numbers of earlier calls stay valid.
     for (example, ran) in page.examples.iter().zip(ran).rev() {
         let Some(answer) = &example.answer else {
             continue;
@@ -48,7 +48,7 @@ pub(super) fn mend(page: &Page, ran: &[Ran]) {
     }
 }
 
-/// What came, as a page shows it: of a head, the headers that it showed before.
+/// Returns the actual answer in the form of a page, with only those headers that the page showed before.
 fn rewritten(answer: &Answer, came: &str) -> String {
     if answer.kind == Kind::Json {
         return laid_out(&opened(came));
@@ -68,7 +68,7 @@ fn name(line: &str) -> String {
     line.split(':').next().unwrap_or_default().to_lowercase()
 }
 
-/// The answer with its token left open.
+/// Returns the answer with its cursor replaced by `…`.
 fn opened(json: &str) -> String {
     let mut opened = String::with_capacity(json.len());
     let mut rest = json;
@@ -80,14 +80,14 @@ fn opened(json: &str) -> String {
     opened + rest
 }
 
-/// JSON with line breaks where a reader wants them: between the records of a list, and in lines that are too long.
+/// Breaks JSON into lines: between the records of a list, and where a line would be too long.
 fn laid_out(json: &str) -> String {
     let long = json.lines().any(|line| line.chars().count() > WIDTH);
     if !long && !json.contains("}{") {
         return json.to_owned();
     }
     let mut text = String::with_capacity(json.len() + 100);
-    // For each bracket that is open, whether its items stand on lines of their own.
+    // For each open bracket, whether its items are on lines of their own.
     let mut open: Vec<bool> = Vec::new();
     let (mut inside, mut escaped, mut column) = (false, false, 0);
     let mut rest = json.chars().peekable();
@@ -116,7 +116,7 @@ fn laid_out(json: &str) -> String {
             }
             ']' | '}' => {
                 open.pop();
-                // The answers of two calls.
+                // The text has another JSON value: the answer of a second call.
                 let another = rest.peek().is_some_and(|next| *next != '\n');
                 (open.is_empty() && another).then_some(0)
             }
@@ -133,7 +133,7 @@ fn laid_out(json: &str) -> String {
     text
 }
 
-/// What the case `an_answer_that_is_written_reads_as_the_same` asks.
+/// Tests this file, for the case `an_answer_that_is_written_reads_as_the_same`.
 pub(super) fn tests() {
     let record = r#"{"title":"a, [b] {\"c\"}","list":[1,2],"price":"9.57","meta":{"x":[{"y":1},{"y":2}]}}"#;
     let long = format!(r#"{{"success":true,"payload":[{record},{record},{record}]}}"#);

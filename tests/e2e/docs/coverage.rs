@@ -1,5 +1,5 @@
-//! Whether the pages are whole: each option that the service names, when it is asked for one that it does not have,
-//! stands in a call that is run; and each operator on the page is one that the service has.
+//! Checks that the pages are complete: each option that the service lists in a hint is used in a call, and each
+//! operator on the page exists.
 
 use super::page;
 use crate::host::{Host, enc, option};
@@ -7,10 +7,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::fs;
 
-/// No option, part or operator, and near to none.
+/// A word that is no option, part or operator, nor similar to one.
 const UNKNOWN: &str = "qqqqqqqqqqqq";
 
-/// Asks for what does not exist at each place that has names of its own, and looks for the names that the hint gives.
+/// Asks for an unknown name wherever the service has options, and finds the names that the hint lists in the pages.
 pub(super) async fn every_option_stands_in_a_call(host: Host) {
     let posts = "/api/v1/crud/demo/posts";
     let part = json!({UNKNOWN: 1});
@@ -41,7 +41,7 @@ pub(super) async fn every_option_stands_in_a_call(host: Host) {
     assert!(missing.is_empty(), "no call on the pages has {missing:?}");
 }
 
-/// The names in the first sentence of a hint, such as `Options: a, b.` or `Its parts are a, b.`.
+/// Returns the names in the first sentence of a hint, such as `Options: a, b.` or `Its parts are a, b.`.
 fn names(hint: &str) -> Vec<String> {
     let hint = hint.split_once(". ").map_or(hint, |(first, _)| first);
     let list = hint.split_once(": ").or_else(|| hint.split_once("are "));
@@ -55,7 +55,7 @@ fn scripts() -> Vec<String> {
     examples.map(|example| example.script).collect()
 }
 
-/// Takes the operators out of the page's table, whose first column and last hold names only.
+/// Reads the operators from the page's table, whose first and last columns contain only names.
 pub(super) async fn every_operator_on_the_page_is_known(host: Host) {
     let page = crate::service::workspace().join("docs/api/conditions.md");
     let text = fs::read_to_string(page).expect("a readable page");
@@ -73,7 +73,7 @@ pub(super) async fn every_operator_on_the_page_is_known(host: Host) {
     }
     assert!(operators.len() > 30, "{operators:?}");
     for operator in operators {
-        // Of the wrong kind for most: what matters is that the operator is not what is refused.
+        // The value has the wrong kind for most operators, but the error must not be about the operator.
         let query = json!({"id": {"equality": operator, "value": 1}});
         let path = format!("/api/v1/crud/demo/posts?limit=1&query={}", enc(&query.to_string()));
         let answer = host.get(&path).send().await;

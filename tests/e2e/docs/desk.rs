@@ -1,5 +1,5 @@
-//! Where a page's calls are run: a shell in a directory that looks like a clone with a running service in it, and the
-//! service's demo database, filled anew for each page. Knows bash, curl and the service; no page.
+//! Runs a page's calls: a shell in a directory that looks like a clone of the repository with a running service, and
+//! the service's demo database, restored for each page. Knows bash, curl and the service, but no page.
 
 use super::page::Example;
 use crate::host::Host;
@@ -9,13 +9,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// Read by every curl: no proxies, no meter, and an end to what hangs.
+/// Options of every curl: no proxies, no progress meter, and a timeout.
 const CURLRC: &str = "silent\nshow-error\nmax-time = 20\nnoproxy = *\n";
 
-/// Where the demo is kept as it was filled: a name that no key reaches.
+/// Name of the unchanged copy of the demo database; no key reaches it.
 const KEPT: &str = "demo_as_filled";
 
-/// A directory, a service, and the host through which it is called.
+/// A directory and a service, and the host through which it is called.
 pub(super) struct Desk<'a> {
     pub(super) host: Host,
     service: &'a Service,
@@ -23,7 +23,7 @@ pub(super) struct Desk<'a> {
     tables: Vec<String>,
 }
 
-/// What a call did.
+/// The output and outcome of a call.
 pub(super) struct Ran {
     pub(super) output: String,
     pub(super) errors: String,
@@ -39,7 +39,7 @@ impl<'a> Desk<'a> {
         };
         let settings = dir.path().join(".selkie");
         fs::create_dir(&settings).expect("a directory");
-        // Both names lead through this run's host, so that each page is seen through each.
+        // Both hosts' variables have this host's URL, so that each page is run completely through each host.
         let lines = [
             ("SELKIE_ORIGIN_URL", url),
             ("SELKIE_EDGE_URL", url),
@@ -56,7 +56,7 @@ impl<'a> Desk<'a> {
         desk
     }
 
-    /// Copies the demo aside.
+    /// Copies the demo database.
     fn keep(&mut self) {
         self.tables = self.tables_of_the_demo();
         let copies = self.tables.iter().map(|table| {
@@ -68,7 +68,7 @@ impl<'a> Desk<'a> {
         self.root(&format!("CREATE DATABASE {KEPT}; {}", copies.collect::<String>()));
     }
 
-    /// Puts the demo back as it was filled. The next id is the first one's again too.
+    /// Restores the demo database, including its next ids.
     pub(super) fn refill(&self) {
         let mut statements = String::from("SET foreign_key_checks = 0;");
         for table in self.tables_of_the_demo() {
@@ -94,7 +94,7 @@ impl<'a> Desk<'a> {
         done.unwrap_or_else(|error| panic!("{statements}: {error}"))
     }
 
-    /// Runs the examples from one shell, so that what one sets is there for the next.
+    /// Runs the examples in one shell, so that later examples can use variables of earlier ones.
     pub(super) fn run(&self, examples: &[Example]) -> Vec<Ran> {
         let dir = self.dir.path();
         let mut driver = String::new();

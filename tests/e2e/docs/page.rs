@@ -13,27 +13,27 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A page whose calls are run.
+/// A page of the docs whose calls are run.
 pub(super) struct Page {
-    /// Relative to the workspace.
+    /// Path relative to the workspace.
     pub(super) path: PathBuf,
     pub(super) lines: Vec<String>,
     pub(super) examples: Vec<Example>,
-    /// Blocks that are neither run nor excused.
+    /// Blocks that are neither run nor marked as not run.
     pub(super) faults: Vec<String>,
 }
 
-/// A call.
+/// A call on a page.
 pub(super) struct Example {
-    /// The line of its fence, counted from 1.
+    /// Line number of the block's fence, counted from 1.
     pub(super) line: usize,
     pub(super) language: Language,
     pub(super) script: String,
-    /// What stands under it; `None` if it prints nothing.
+    /// The answer below the call; `None` if the call prints nothing.
     pub(super) answer: Option<Answer>,
 }
 
-/// The languages whose blocks are run.
+/// The languages of blocks that are run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
     Shell,
@@ -51,7 +51,7 @@ impl Language {
         }
     }
 
-    /// Returns the command that runs a file in this language, and the ending of that file's name.
+    /// Returns the command that runs a file in this language, and the file's extension.
     pub(super) fn command(self) -> (&'static str, &'static str) {
         match self {
             Self::Shell => (".", "sh"),
@@ -66,25 +66,25 @@ impl Language {
     }
 }
 
-/// What a call must print.
+/// The output that a call must print.
 pub(super) struct Answer {
     pub(super) kind: Kind,
     pub(super) text: String,
-    /// The lines between its fences, as indexes.
+    /// Index of the first line between the fences.
     pub(super) first: usize,
     pub(super) end: usize,
 }
 
-/// A fenced block.
+/// A fenced block of Markdown.
 struct Fence {
     language: String,
-    /// Indexes of the two fences.
+    /// Index of the opening fence's line.
     open: usize,
     close: usize,
     text: String,
 }
 
-/// The pages with calls for users, in the order in which they are read.
+/// Returns the pages for users that have calls, in reading order.
 pub(super) fn all() -> Vec<Page> {
     let root = workspace();
     let mut paths = vec![PathBuf::from("README.md"), PathBuf::from("docs/api.md")];
@@ -147,7 +147,7 @@ impl Page {
 }
 
 impl Page {
-    /// Whether a call carries the full key: with the other one nothing can be changed.
+    /// Returns whether a call uses the full key: other calls can't change data.
     pub(super) fn may_write(&self) -> bool {
         let is_full = |script: &str| script.contains("$full") || script.contains("SELKIE_FULL_KEY");
         self.examples.iter().any(|e| is_full(&e.script))
@@ -163,7 +163,7 @@ enum Mark {
     NoAnswer,
 }
 
-/// A mark counts only with a reason.
+/// Parses a mark in an HTML comment; a mark without a reason is ignored.
 fn mark(line: &str) -> Option<Mark> {
     let comment = line.trim().strip_prefix("<!--")?.strip_suffix("-->")?;
     let (word, reason) = comment.split_once(':')?;
@@ -194,7 +194,7 @@ fn fences(lines: &[String]) -> Vec<Fence> {
     found
 }
 
-/// What the case `a_page_is_read_as_its_fences_and_marks_say` asks.
+/// Tests this file, for the case `a_page_is_read_as_its_fences_and_marks_say`.
 pub(super) fn tests() {
     let page = |text: &str| Page::parse(PathBuf::from("p.md"), &text.replace('~', "```"));
     let read = page("~sh\nset x\n~\n\n~json\n{}\n~\n\n- a list\n\n  ~sh\n  two\n  ~\n  ~\n  2\n  ~\n");

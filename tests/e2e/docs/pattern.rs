@@ -10,16 +10,16 @@
 
 use serde_json::Value;
 
-/// How an answer is compared.
+/// How an answer is compared with the page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// One or several JSON values.
+    /// Compares one or several JSON values.
     Json,
-    /// Lines of text, with or without an HTTP head before them.
+    /// Compares lines of text, perhaps after an HTTP head.
     Text,
 }
 
-/// Stands for a bare `…` once the page's text is made valid JSON: a character that no page holds.
+/// Replaces a bare `…` when the page's text is made valid JSON. No page contains this character.
 const OPEN: &str = "\u{E000}";
 
 impl Kind {
@@ -28,7 +28,7 @@ impl Kind {
     }
 }
 
-/// What is different, one line each; empty if the answer fits.
+/// Returns the differences, one line each; empty if the answer fits.
 pub(super) fn differences(kind: Kind, page: &str, answer: &str) -> Vec<String> {
     let answer = answer.replace("\r\n", "\n");
     match kind {
@@ -38,7 +38,7 @@ pub(super) fn differences(kind: Kind, page: &str, answer: &str) -> Vec<String> {
     }
 }
 
-/// The head and the body of an answer with a head; the body of any other.
+/// Returns the head, if the answer has one, and the body.
 pub(super) fn split_head(text: &str) -> (Option<&str>, &str) {
     if !text.starts_with("HTTP/") {
         return (None, text);
@@ -101,7 +101,7 @@ fn text_differences(page: &str, answer: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether `text` is `pattern` with something in the place of each `…`.
+/// Returns whether `text` matches `pattern`, in which `…` matches any text.
 fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('…');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else {
@@ -136,12 +136,12 @@ fn json_differences(page: &str, answer: &str) -> Vec<String> {
     found
 }
 
-/// The JSON values of a text, one after the other.
+/// Parses a text of several JSON values.
 pub(super) fn values(text: &str) -> Result<Vec<Value>, serde_json::Error> {
     serde_json::Deserializer::from_str(text).into_iter().collect()
 }
 
-/// The page's text with each bare `…` made a JSON value, or a member, of its own.
+/// Returns the page's text with each bare `…` replaced by a JSON value or member.
 fn closed(page: &str) -> String {
     let mut closed = String::with_capacity(page.len());
     let (mut open, mut last) = (Vec::new(), ' ');
@@ -217,7 +217,7 @@ fn lists(path: &str, wanted: &[Value], came: &[Value], found: &mut Vec<String>) 
     }
 }
 
-/// What the case `an_answer_fits_where_only_what_is_left_open_differs` asks.
+/// Tests this file, for the case `an_answer_fits_where_only_what_is_left_open_differs`.
 pub(super) fn tests() {
     let head = "HTTP/1.1 200 OK\r\nETag: \"a1\"\r\nDate: now\r\n\r\n{\"a\":1}";
     for (kind, page, answer, as_it_should) in [

@@ -1,4 +1,4 @@
-//! What holds of the pages as texts: their links lead somewhere, and the table of errors is whole.
+//! Checks the text of the pages: their links lead somewhere, and the table of errors is complete.
 
 use super::page;
 use crate::service::workspace;
@@ -6,7 +6,7 @@ use shared::error::ErrorCode;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The pages for users name each code that is given today in a table row that begins with its status.
+/// Checks that the pages for users list each code in a table row that begins with its status.
 pub(super) fn codes_stand_with_their_status() {
     let rows: Vec<String> =
         page::all().iter().flat_map(|page| page.lines.iter().filter(|line| line.starts_with("| "))).cloned().collect();
@@ -21,7 +21,7 @@ pub(super) fn codes_stand_with_their_status() {
     assert!(missing.is_empty(), "not in the table of errors: {missing:?}");
 }
 
-/// Returns the paths of all pages: those at the root, and those under `docs`.
+/// Returns the paths of all pages in the root directory and `docs`.
 fn pages() -> Vec<PathBuf> {
     let root = workspace();
     let folders = ["", "docs", "docs/api", "docs/decisions", "docs/performance"];
@@ -30,7 +30,7 @@ fn pages() -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|ext| ext == "md")).collect()
 }
 
-/// Every page is reached from the README, link by link.
+/// Checks that links lead from the README to every page.
 pub(super) fn pages_are_reached() {
     let mut reached = vec![workspace().join("README.md").canonicalize().expect("a README")];
     let mut next = 0;
@@ -46,7 +46,7 @@ pub(super) fn pages_are_reached() {
     assert!(lost.is_empty(), "no link leads to {lost:?}");
 }
 
-/// Every relative link of every page names a file that is there, and a heading in it.
+/// Checks that every relative link of every page names an existing file and heading.
 pub(super) fn links_lead_somewhere() {
     let mut broken = Vec::new();
     for page in pages() {
@@ -80,7 +80,7 @@ fn leads_somewhere(page: &Path, link: &str) -> bool {
     headings.any(|line| anchor(line) == heading)
 }
 
-/// The name under which Markdown's readers find a heading.
+/// Returns the anchor that Markdown renderers give a heading.
 fn anchor(heading: &str) -> String {
     let words = heading.trim_start_matches('#').trim().to_lowercase();
     let kept = words.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));

@@ -1,4 +1,4 @@
-// Forwards requests, and aborts each after as many milliseconds as it says.
+// Forwards requests, and aborts each after the number of milliseconds in the request.
 export default {
   async fetch(request, env) {
     const controller = new AbortController();

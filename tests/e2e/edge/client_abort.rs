@@ -1,5 +1,5 @@
-//! Clients that disconnect before they are answered, as a deployed worker sees them: the request to the origin is aborted, and
-//! nothing of it stays in memory. `client_abort.capnp` disconnects in their place.
+//! Clients that disconnect before they are answered, as a deployed worker sees them: the request to the origin is
+//! aborted, and its memory is freed. `client_abort.capnp` makes the disconnects.
 
 use super::origins::POSTS;
 use crate::case::eventually;
@@ -22,13 +22,13 @@ cases! {
 const BODY_BYTES: usize = 1_000_000;
 const AT_ONCE: usize = 5;
 
-/// After these, the runtime has as much garbage as it ever lets lie.
+/// Requests before the measurement: after them the runtime's garbage doesn't grow any more.
 const BEFORE: usize = 20;
 
-/// Each of them once cost its body, and more.
+/// Requests during the measurement; each once leaked more than its body.
 const BETWEEN: usize = 40;
 
-/// Far less than their bodies, and far more than the runtime's garbage varies by.
+/// Maximum growth of memory: far less than the requests' bodies, far more than the garbage varies.
 const GROWTH_MAX_KIB: u64 = 100 * 1024;
 
 async fn aborted_requests_leave_nothing_behind(_: Host) {
@@ -64,7 +64,7 @@ async fn aborted_requests_leave_nothing_behind(_: Host) {
         "{grown} KiB more than {begun} KiB, after {} MB of bodies",
         BODY_BYTES * AT_ONCE * BETWEEN / 1_000_000
     );
-    // And whoever stays is answered.
+    // A client that doesn't disconnect is answered.
     origin.turn(Manner::Well);
     let stays = Call::new(&worker.url, Method::GET, POSTS).key(&shared().read_key);
     assert_eq!(stays.send().await.payload(), "a");

@@ -1,5 +1,4 @@
-//! Who gets in, how often, and what of a request's own word is believed: at the edge, and at an origin that is told
-//! whom to trust.
+//! Access, rate limits and forwarded headers: at the edge, and at an origin with `require_edge` and `trusted_networks`.
 
 use super::recording_proxy::RecordingProxy;
 use crate::host::{Answer, Call, Host};
@@ -33,7 +32,7 @@ fn get(base: &str, key: &str) -> Call {
     Call::new(base, Method::GET, RECORD).key(key)
 }
 
-/// A second origin with these settings.
+/// Starts a second origin with these settings.
 async fn origin(settings: &'static [(&'static str, &'static str)]) -> SecondOrigin {
     let start = move || {
         let mut second = SecondOrigin::launch(shared(), settings)?;
@@ -105,7 +104,7 @@ async fn an_origin_counts_the_requests_of_each_key(_: Host) {
     let limited = origin(&[("SELKIE_RATE_LIMIT", "5/1h")]).await;
     let url = &limited.origin;
     let (read, full) = (&shared().read_key, &shared().full_key);
-    // Who has no key is counted nowhere.
+    // Requests without a key are not counted.
     for _ in 0..10 {
         let nobody = Call::new(url, Method::GET, RECORD).send().await;
         nobody.refused(ErrorCode::MissingKey);
@@ -118,7 +117,7 @@ async fn an_origin_counts_the_requests_of_each_key(_: Host) {
         let state = answer.header("ratelimit").unwrap_or_default();
         assert!(state.starts_with(&format!("\"key\";r={left};t=")), "{state}");
     }
-    // What is refused for another reason counts too, and so does a private file.
+    // Requests that are refused for another reason count too, and so does a private file.
     let odd = Call::new(url, Method::GET, "/api/v1/crud/demo/posts?limit=x").key(read);
     let odd = odd.send().await;
     odd.refused(ErrorCode::InvalidQueryOption);
@@ -137,11 +136,11 @@ async fn an_origin_counts_the_requests_of_each_key(_: Host) {
     get(url, full).send().await.payload();
     let metrics = Call::new(url, Method::GET, "/metrics").send().await.text();
     assert!(metrics.contains("selkie_rate_limited_total 2\n"), "{metrics}");
-    // Nobody else counts them with it.
+    // The edge's requests don't count for another origin.
     get(&shared().origin, read).send().await.payload();
 }
 
-/// Names and form of a refusal, without its numbers.
+/// Returns the names and the form of a refusal without its numbers.
 fn form(answer: &Answer) -> (Value, Vec<(String, String)>) {
     let bare = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
     let mut error = answer.refused(ErrorCode::RateLimited);
@@ -161,7 +160,7 @@ async fn the_edge_holds_keys_to_a_limit_and_refuses_as_the_origin_does(_: Host) 
     let tap = RecordingProxy::before(&shared().origin).await;
     let worker = Worker::serve(config, &[("ORIGINS", &tap.url)]);
     let (read, full) = (&shared().read_key, &shared().full_key);
-    // The simulation counts by the minute of the clock, which may end in between.
+    // Miniflare's rate limiter counts by minutes of the clock, and one may end during the test.
     let mut answers = Vec::new();
     for _ in 0..12 {
         answers.push(get(&worker.url, read).send().await);
@@ -213,7 +212,7 @@ async fn full_keys_are_refused_to_pages(host: Host) {
     }
     let read = get(host.url(), &shared().read_key).header("origin", PAGE);
     read.send().await.payload();
-    // Whoever speaks to the origin directly is no page.
+    // A direct request to the origin is not a browser's.
     let direct = get(&shared().origin, &shared().full_key).header("origin", PAGE);
     direct.send().await.payload();
 }
@@ -245,7 +244,7 @@ async fn an_origin_behind_its_edge_answers_nobody_else(_: Host) {
     get(&knows.url, key).send().await.payload();
     let ready = Call::new(&knows.url, Method::GET, "/readyz").send().await;
     ready.payload();
-    // Through an edge without it, a caller who has it does not pass for the edge.
+    // An edge without the secret doesn't forward the header of a client that has it.
     let other = "A".repeat(43);
     for variables in
         [&[("ORIGINS", guarded.origin.as_str())][..], &[("ORIGINS", &guarded.origin), ("EDGE_SECRET", &other)]]
@@ -259,7 +258,7 @@ async fn an_origin_behind_its_edge_answers_nobody_else(_: Host) {
     get(&trusting.origin, key).send().await.payload();
 }
 
-/// The host that the URL of a new signature begins with.
+/// Returns the host in the URL of a new signature.
 async fn url_host(base: &str, id: &Value, secret: Option<&str>) -> String {
     let path = format!("/api/v1/media/{id}");
     let mut call = Call::new(base, Method::GET, &path)
@@ -314,7 +313,7 @@ async fn a_callers_own_word_for_his_address_is_not_passed_on(_: Host) {
     assert!(rest.clone().all(|(_, value)| value != "192.0.2.1"), "{passed:?}");
 }
 
-/// The shared service's logs are searched for it when all cases are over.
+/// The shared service's logs are searched for the secret after all cases.
 async fn the_edges_secret_is_never_told(_: Host) {
     let secret = edge_secret();
     ledger::keep_secret(&secret);
@@ -342,7 +341,7 @@ async fn the_edges_secret_is_never_told(_: Host) {
             assert!(!answer.text().contains(&secret), "{answer}");
         }
     }
-    // An origin that can't be had, and one that answers as nobody should.
+    // An origin that can't be reached, and one whose answers are wrong.
     let log = worker.log();
     let gone = [("ORIGINS", "http://127.0.0.1:9"), ("EDGE_SECRET", secret.as_str())];
     let lost = Worker::start(&gone);

@@ -1,4 +1,4 @@
-//! What passes between a caller and an origin: headers, identities, bodies, and the loss of either side.
+//! What the edge forwards between a client and an origin: headers, ids, bodies, and the disconnect of either side.
 
 use super::origins::{POSTS, Pair, call, states};
 use crate::case::eventually;
@@ -29,10 +29,10 @@ async fn a_body_that_is_cut_is_never_asked_for_again(_: Host) {
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: REQUEST_ID\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n{\"succes\r\n",
     ] {
         let pair = Pair::start(Manner::Raw(answer), Manner::Well).await;
-        // A connection of its own, since it is closed.
+        // A connection that is not used again, since it is closed.
         let cut = call(&pair.worker, Method::GET, POSTS).header("connection", "close");
         let response = cut.request().send().await;
-        // A local workerd may end it properly: docs/troubleshooting.md, "Limits of the local edge".
+        // A local workerd may end the body properly: docs/troubleshooting.md, "Limits of the local edge".
         if let Ok(body) = response.expect("a head").bytes().await {
             assert!(serde_json::from_slice::<Value>(&body).is_err(), "{body:?}");
         }
@@ -42,7 +42,7 @@ async fn a_body_that_is_cut_is_never_asked_for_again(_: Host) {
 }
 
 async fn a_caller_who_leaves_ends_his_connection_and_no_other(_: Host) {
-    // A local workerd notices only when it writes: docs/troubleshooting.md, "Limits of the local edge".
+    // A local workerd notices a disconnect only when it writes: docs/troubleshooting.md, "Limits of the local edge".
     let begun = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: REQUEST_ID\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n{\"succes\r\n";
     let pair = Pair::start(Manner::Drip(begun, "1\r\n-\r\n"), Manner::Well).await;
     let open = || async {
@@ -102,7 +102,7 @@ async fn headers_of_the_connection_go_no_further_and_the_callers_identity_does(_
         ("x-request-id", "mine-1"),
         ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
         ("tracestate", "a=b"),
-        // By this the answer is decided: it stays, though `Connection` names it.
+        // The answer depends on this header, so it is forwarded although `Connection` names it.
         ("accept", "application/json"),
         ("x-stays", "1"),
         ("x-forwarded-proto", "http"),
@@ -132,7 +132,7 @@ async fn a_real_second_origin_takes_over_reads_and_inserts(_: Host) {
     });
     let call = |method, path: &str| Call::new(&worker.url, method, path).key(&service.full_key);
     let body = json!({"title": "once", "body": "x"});
-    // The first origin inserts it, and its answer is lost on the way.
+    // The first origin inserts the record, but its answer is lost.
     let insert = call(Method::POST, POSTS).json(&body).header("idempotency-key", "k1");
     let id = insert.clone().send().await.payload();
     assert_eq!(first.asked().len(), 1);

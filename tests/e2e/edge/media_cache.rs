@@ -1,4 +1,4 @@
-//! Public files from the edge's cache: what is asked of the origin, and what is not.
+//! Public files in the edge's cache, and which requests the origin gets.
 
 use super::recording_proxy::RecordingProxy;
 use crate::case::eventually;
@@ -27,7 +27,7 @@ cases! {
 const MEDIA: &str = "/api/v1/media";
 const SOON: Duration = Duration::from_secs(20);
 
-/// An edge with a cache, and a tap before the origin.
+/// An edge with a cache, and a recording proxy in front of its origin.
 struct Stand {
     edge: Worker,
     tap: RecordingProxy,
@@ -50,7 +50,7 @@ impl Stand {
         Call::new(&self.edge.url, method, path)
     }
 
-    /// Uploads a text through the edge, and gives what the answer says of it.
+    /// Uploads a text through the edge and returns its description.
     async fn put(&self, name: &str, bytes: &[u8], more: Value) -> Value {
         let mut body = json!({
             "media": [{"name": name, "base64": format!("data:application/octet-stream;base64,{}", STANDARD.encode(bytes))}],
@@ -64,21 +64,21 @@ impl Stand {
         answer.payload()[0].clone()
     }
 
-    /// A request for the file of an answer.
+    /// Builds a request for the file of a description.
     fn at(&self, file: &Value) -> Call {
         let url = file["url"].as_str().expect("a URL");
         let path = url.strip_prefix(&self.edge.url);
         self.call(Method::GET, path.expect("a URL of the edge"))
     }
 
-    /// How often the origin was asked for bytes of this case.
+    /// Returns how often the origin was asked for bytes of this case's files.
     fn asked(&self) -> usize {
         let requests = self.tap.requests();
         let of_files = requests.iter().filter(|seen| seen.target.starts_with("/media/"));
         of_files.count()
     }
 
-    /// Asks until the origin is not asked, and gives that answer.
+    /// Repeats the request until the answer comes from the cache, and returns that answer.
     async fn kept(&self, file: &Value) -> Answer {
         eventually("the file is kept", SOON, || async {
             let before = self.asked();
@@ -89,7 +89,7 @@ impl Stand {
     }
 }
 
-/// What of an answer's headers belongs to the file.
+/// Returns the headers of an answer that belong to the file.
 fn headers(answer: &Answer) -> Vec<(String, String)> {
     let of_one_request = ["x-request-id", "server-timing", "date", "age"];
     let mut headers: Vec<_> = answer
@@ -215,7 +215,7 @@ async fn a_file_that_is_deleted_or_replaced_through_the_edge_is_forgotten_at_onc
     stand.put("replaced.txt", b"new", json!({"update": true, "private": true})).await;
     stand.at(&new).send().await.refused(ErrorCode::MediaNotFound);
 
-    // The origin tells it to who asks, and the edge has it asked by nobody else.
+    // The origin returns the tags to any client that asks, so the edge removes the header from requests.
     let smuggled = stand.at(&new).header("x-selkie-accepts-purge", "1").send().await;
     smuggled.refused(ErrorCode::MediaNotFound);
     for seen in stand.tap.requests() {
@@ -274,7 +274,7 @@ async fn a_file_is_asked_about_again_after_its_time(_: Host) {
     })
     .await;
 
-    // Behind the edge's back.
+    // Directly at the origin, without the edge's knowledge.
     let path = format!("{MEDIA}/{}", going["id"]);
     let call = Call::new(&shared().origin, Method::DELETE, &path);
     call.key(&shared().full_key).send().await.payload();
@@ -284,7 +284,7 @@ async fn a_file_is_asked_about_again_after_its_time(_: Host) {
     })
     .await;
 
-    // Without an origin, what is there is given, and told how old it is.
+    // Without an origin, the edge serves cached files with their age.
     let Stand { edge, tap, .. } = stand;
     let path = staying["url"].as_str().and_then(|url| url.strip_prefix(&edge.url));
     let path = path.expect("a path").to_owned();
@@ -314,7 +314,7 @@ async fn a_large_file_is_kept_behind_the_answer(_: Host) {
     assert!(answer.body == whole[5_000_000..5_000_100]);
     assert_eq!(stand.asked(), asked);
 
-    // A player asks for parts only.
+    // A media player requests ranges only.
     let file = stand.put("parts.bin", &parts, json!({})).await;
     eventually("a part comes from the cache", SOON, || async {
         let before = stand.asked();

@@ -1,4 +1,4 @@
-//! An origin that lives but has lost its database: the edge asks the others, and that one only whether it is ready.
+//! An origin that lives but has lost its database: the edge asks other origins, and sends it only health checks.
 
 use super::origins::{POSTS, Pair, call, states};
 use crate::case::eventually;
@@ -30,7 +30,7 @@ fn lost() -> Manner {
     Manner::Raw(NO_DATABASE).well_asked()
 }
 
-/// How often each origin was asked for anything but a sign.
+/// Returns how many requests each origin got, without health checks.
 fn asked(pair: &Pair) -> (usize, usize) {
     [&pair.a, &pair.b]
         .map(|origin| {
@@ -55,7 +55,7 @@ async fn a_read_goes_on_where_the_database_is_gone_and_a_write_the_next_time(_: 
     let is_back = || async { (pair.read().await.payload() == "a").then_some(()) };
     eventually("the first origin answers", Duration::from_secs(20), is_back).await;
     assert_eq!(states(&pair.worker).await[0]["state"], "healthy");
-    // A write that finds the database gone may have been done: it is not sent to another origin.
+    // A write whose origin loses the database may have been done, so it is not sent to another origin.
     pair.a.turn(lost());
     let before = asked(&pair);
     insert().send().await.refused(ErrorCode::DatabaseUnavailable);

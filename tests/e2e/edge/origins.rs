@@ -1,6 +1,6 @@
-//! Several origins behind one edge: which is asked, what happens when one fails, and what its callers see of it.
+//! Several origins behind one edge: which one is asked, what happens when one fails, and what clients see.
 //!
-//! Stand-ins count what they are asked, so that what must not be sent twice is known not to have been.
+//! Fake origins count their requests, to check that nothing is sent twice that must not be.
 
 use crate::case::eventually;
 use crate::fake_origin::{FakeOrigin, Manner, Seen};
@@ -36,7 +36,7 @@ const HALF_JSON: &str =
 const PROXY_REFUSAL: &str =
     "HTTP/1.1 413 Too Large\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbig";
 
-/// Two stand-ins and an edge before them.
+/// Two fake origins and an edge in front of them.
 pub(super) struct Pair {
     pub(super) a: FakeOrigin,
     pub(super) b: FakeOrigin,
@@ -59,7 +59,7 @@ impl Pair {
     }
 }
 
-/// An edge before these origins, that soon takes silence for death.
+/// Starts an edge in front of these origins, with a short timeout.
 async fn edge(origins: &str) -> Worker {
     edge_with(origins, "10000").await
 }
@@ -88,7 +88,7 @@ fn insert(worker: &Worker) -> Call {
     call(worker, Method::POST, POSTS).json(&json!({"title": "x"}))
 }
 
-/// What the edge says of its origins.
+/// Returns what the edge reports about its origins.
 pub(super) async fn states(worker: &Worker) -> Vec<Value> {
     let answer = Call::new(&worker.url, Method::GET, "/healthz").send().await;
     let payload = answer.payload();
@@ -126,7 +126,7 @@ async fn a_read_goes_on_to_the_next_whatever_the_first_does(_: Host) {
         let [a, b] = &states(&pair.worker).await[..] else { panic!("two origins") };
         assert!(a["failures"].as_u64() > Some(0), "{manner:?}: {a}");
         assert_eq!((&b["state"], &b["failures"]), (&json!("healthy"), &json!(0)));
-        // One when it hung, and one at most for each cool-down that ended, of which the shortest takes a second.
+        // One request when the origin hung, and at most one after each cool-down, of which the shortest takes a second.
         let most = 2 + usize::try_from(began.elapsed().as_secs()).unwrap();
         assert!(pair.a.signs() <= most, "{manner:?}: {}", pair.a.signs());
         assert!(pair.worker.log().contains("origin=1"), "{manner:?}");
@@ -147,7 +147,7 @@ async fn an_origin_that_comes_back_is_asked_again(_: Host) {
     }
 }
 
-/// Each write that can't be repeated.
+/// Returns one call for each write that can't be repeated.
 fn writes(worker: &Worker) -> Vec<Call> {
     let body = json!({"title": "x"});
     vec![
@@ -155,7 +155,7 @@ fn writes(worker: &Worker) -> Vec<Call> {
         call(worker, Method::PUT, &format!("{POSTS}/1")).json(&body),
         call(worker, Method::DELETE, &format!("{POSTS}/1")),
         call(worker, Method::POST, "/api/v1/sql").json(&json!({"query": "DO 1"})),
-        // A body that passes as it arrives.
+        // A streamed body.
         call(worker, Method::POST, "/api/v1/media")
             .json(&json!({"media": [{"name": "a", "base64": "data:text/plain;base64,aGk="}], "type": "file"})),
     ]
@@ -168,7 +168,7 @@ async fn a_write_that_may_have_been_taken_is_never_sent_twice(_: Host) {
         let pair = Pair::start(manner.clone().well_asked(), Manner::Well).await;
         let count = writes(&pair.worker).len();
         for nth in 0..count {
-            // Well again each time, so that it is the first that is asked.
+            // Both are well again each time, so that the first origin is asked.
             pair.a.turn(Manner::Well);
             eventually("the first origin answers", Duration::from_secs(20), || async {
                 (pair.read().await.payload() == "a").then_some(())
@@ -189,7 +189,7 @@ async fn an_insert_with_an_idempotency_key_goes_on_to_the_next_once(_: Host) {
     for manner in [Manner::Close, Manner::Hang, Manner::Raw(BAD_GATEWAY)] {
         let pair = Pair::start(manner.clone().well_asked(), Manner::Well).await;
         if manner == Manner::Hang {
-            // Else it would be waited for.
+            // Otherwise the edge would wait for it.
             pair.a.turn(Manner::Hang);
             assert_eq!(pair.read().await.payload(), "b");
         }
@@ -247,7 +247,7 @@ async fn of_one_origin_its_own_fault_is_told(_: Host) {
         let a = FakeOrigin::start("a", manner.clone()).await;
         let worker = edge(&a.url).await;
         if manner == Manner::Close {
-            // A single connection that breaks shuts nobody out.
+            // A single broken connection doesn't make an origin count as down.
             a.turn(manner.well_asked());
             insert(&worker).send().await.refused(code);
             assert_eq!(states(&worker).await[0]["failures"], 0);
@@ -277,7 +277,7 @@ async fn an_origin_that_is_slow_but_lives_is_waited_for(_: Host) {
     read(&worker).await.refused(ErrorCode::OriginTimeout);
     assert_eq!((a.asked().len(), b.asked().len()), (1, 0));
     assert_eq!(states(&worker).await[0]["failures"], 0);
-    // What nobody waits for any more is broken off.
+    // The request that timed out is aborted.
     eventually("the connection ends", Duration::from_secs(10), || async { (a.left() == 1).then_some(()) }).await;
 }
 

@@ -1,6 +1,7 @@
-//! Reads that the edge keeps for callers who ask for it: what the origin is asked, and who gets what.
+//! Reads that the edge caches for clients that allow it: which requests reach the origin, and what clients get.
 //!
-//! A tap before the origin counts. The cache itself is wrangler's, which takes some seconds to start: so cases are few.
+//! A recording proxy in front of the origin counts requests. The cache is Miniflare's, which takes some seconds to
+//! start, so cases are few.
 
 use super::recording_proxy::RecordingProxy;
 use crate::case::eventually;
@@ -25,7 +26,7 @@ cases! {
     ],
 }
 
-/// An edge that keeps reads, the tap behind it, and a table of its own.
+/// An edge that caches reads, the recording proxy behind it, and a table for the case.
 struct Kept {
     worker: Worker,
     tap: RecordingProxy,
@@ -50,19 +51,19 @@ impl Kept {
         .await
     }
 
-    /// A read with the shared read key.
+    /// Builds a read with the shared read key.
     fn get(&self, rest: &str) -> Call {
         let (table, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         let path = format!("{}{rest}", self.db.path(table));
         Call::new(&self.worker.url, Method::GET, &path).key(&shared().read_key)
     }
 
-    /// The same, content with an answer that is five minutes old.
+    /// Builds a read that accepts an answer five minutes old.
     fn old(&self, rest: &str) -> Call {
         self.get(rest).header("cache-control", "max-age=300")
     }
 
-    /// How often the origin was asked since the last time.
+    /// Returns how often the origin was asked since the last call.
     fn asked(&self) -> usize {
         let requests = self.tap.requests();
         self.tap.forget();
@@ -70,7 +71,7 @@ impl Kept {
         requests.iter().filter(|seen| seen.target.starts_with(&path)).count()
     }
 
-    /// Changes the first row.
+    /// Changes the value of the first row.
     fn set(&self, value: i32) {
         self.db.behind(&format!("UPDATE t SET v = {value} WHERE id = 1"));
     }
@@ -118,7 +119,7 @@ async fn a_read_that_may_be_old_is_asked_of_the_origin_once(_: Host) {
     assert_eq!(ids.len(), 5, "every answer has its own id");
     assert_eq!(kept.asked(), 1);
 
-    // Whoever does not ask for it, or has a full key, gets what is there.
+    // A client that doesn't allow a cached answer, or has a full key, gets the current one.
     let same = "t?selectFields=v&limit=1&order={\"field\":\"id\"}";
     for call in [
         kept.get(same),
@@ -132,13 +133,13 @@ async fn a_read_that_may_be_old_is_asked_of_the_origin_once(_: Host) {
     }
     assert_eq!(kept.asked(), 4);
 
-    // Another form, and another meaning, is another read.
+    // Another format or other options are another cache entry.
     let csv = kept.old(same).header("accept", "text/csv").send().await;
     assert_eq!(csv.text(), "v\r\n11\r\n");
     assert_eq!(first(&kept.old("t?selectFields=v&order={\"field\":\"id\"}").send().await), json!(11));
     assert_eq!(kept.asked(), 2);
 
-    // Who wants a younger one gets one in the end, and so do all others then.
+    // A client that asks for a younger answer makes the edge refresh its entry for all clients.
     let younger = || kept.get(same).header("cache-control", "max-age=1").send();
     let answer = eventually("a younger answer", Duration::from_secs(20), || async {
         let answer = younger().await;
@@ -146,7 +147,7 @@ async fn a_read_that_may_be_old_is_asked_of_the_origin_once(_: Host) {
     })
     .await;
     assert_eq!(answer.header("cache-control"), Some("private, max-age=1"));
-    // It is answered while it is still being put by.
+    // The entry is stored after the answer was sent.
     eventually("the younger one for others", Duration::from_secs(20), || async {
         let answer = kept.old(same).send().await;
         (first(&answer) == json!(11)).then_some(())
@@ -171,7 +172,7 @@ async fn what_is_kept_is_for_those_who_may_read_it(_: Host) {
     kept.old("t").no_key().send().await.refused(ErrorCode::MissingKey);
     assert_eq!(kept.asked(), 2);
 
-    // A full key's read is not kept for read keys.
+    // A full key's read is not cached for read keys.
     let full = kept.old("t?limit=2").key(&shared().full_key).send().await;
     assert_eq!(age(&full), None);
     let read = kept.old("t?limit=2").send().await;
@@ -203,14 +204,14 @@ async fn only_whole_and_short_successes_are_kept(_: Host) {
         }
         assert_eq!(kept.asked(), if is_kept { 2 } else { 3 }, "{rest}");
     }
-    // A cached answer is stored uncompressed, even if the caller accepts a coding.
+    // A cached answer is stored uncompressed, even if the client accepts compression.
     kept.db.behind("UPDATE t SET s = REPEAT('x', 5000) WHERE id = 2");
     for is_kept in [false, true] {
         let answer = kept.old("t/2?selectFields=s").header("accept-encoding", "zstd").send().await;
         assert_eq!(answer.payload()["s"], "x".repeat(5_000));
         assert_eq!(age(&answer).is_some_and(|_| kept.asked() == 0), is_kept, "{answer}");
     }
-    // A tag that the caller holds is answered with 304, from the cache and from the origin alike.
+    // A request with the current `ETag` is answered with 304, by the cache and by the origin.
     let record = kept.old("t/1?selectFields=v").send().await;
     let tag = record.header("etag").expect("a tag").to_owned();
     for rest in ["t/1?selectFields=v", "t/1?selectFields=id,v"] {
@@ -236,7 +237,7 @@ async fn of_many_callers_at_once_one_asks_the_origin(_: Host) {
     }
     assert_eq!(kept.asked(), 1);
 
-    // What can't be kept is asked by each, and nobody waits for the others one by one.
+    // If an answer can't be cached, every client asks the origin, and none waits for another.
     let answers = join_all((0..20).map(|_| kept.old("nothing").send())).await;
     for answer in &answers {
         answer.refused(ErrorCode::TableNotFound);
@@ -261,7 +262,7 @@ async fn a_stale_answer_is_given_while_another_one_is_fetched(_: Host) {
         (first(&read().await) == json!(11)).then_some(())
     })
     .await;
-    // One at first, one in the background; more only if this took longer than a second.
+    // One request at first, one in the background; more only if this took longer than a second.
     assert!(kept.asked() >= 2);
 }
 
@@ -272,7 +273,7 @@ async fn a_revoked_key_gets_no_kept_answers_for_long(_: Host) {
     assert_eq!(age(&read().await), Some(0));
     let id = key.id.clone();
     tokio::task::spawn_blocking(move || shared().cli_ok(&["key", "revoke", &id])).await.unwrap();
-    // The minute for which the edge remembers that the origin took the key.
+    // The edge remembers for a minute that the origin accepted the key.
     eventually("a refusal", Duration::from_secs(90), || async {
         let answer = read().await;
         match answer.status.as_u16() {
@@ -281,7 +282,7 @@ async fn a_revoked_key_gets_no_kept_answers_for_long(_: Host) {
         }
     })
     .await;
-    // For others, the answer is still there.
+    // Other keys still get the cached answer.
     kept.asked();
     kept.old("t").send().await;
     assert!(age(&kept.old("t").send().await).is_some());

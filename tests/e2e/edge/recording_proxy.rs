@@ -1,5 +1,5 @@
-//! A tap on the line between a worker and a real origin: every byte passes as it is, and what was asked is
-//! written down. Knows HTTP/1.1 as far as it takes to tell one request from the next, and no more.
+//! A proxy between a worker and a real origin that forwards every byte unchanged and records the requests. Knows only
+//! as much HTTP/1.1 as it takes to find where a request ends.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
@@ -7,30 +7,30 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Header lines of one request; the origin takes no more.
+/// Maximum header lines of a request, as in the origin.
 const HEADERS_MAX_COUNT: usize = 128;
 
-/// One request as it passed.
+/// A request that the proxy has forwarded.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) method: String,
-    /// Path and query.
+    /// Path and query of the request.
     pub(crate) target: String,
-    /// Names in lower case, in their order.
+    /// Header names in lower case and values, in their order.
     pub(crate) headers: Vec<(String, String)>,
-    /// Bytes of its body so far, without the chunks' own.
+    /// Bytes of the body so far, without chunk headers.
     pub(crate) body_bytes: u64,
-    /// Whether all of its body passed.
+    /// Whether the whole request was forwarded.
     pub(crate) is_complete: bool,
 }
 
 impl Seen {
-    /// Not the worker's own question whether a slow origin lives: on a busy machine any answer may be slow.
+    /// Returns false for the worker's health checks: on a busy machine an answer may be slow enough to trigger one.
     fn is_a_callers(self: &&Self) -> bool {
         self.target != "/healthz"
     }
 
-    /// The first header of that name, which is written in lower case.
+    /// Returns the value of the first header with this name, in lower case.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
         headers.find(|(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -43,16 +43,16 @@ struct Record {
     requests: Vec<Seen>,
 }
 
-/// A tap; dropped, it closes, and its connections break.
+/// A running proxy; dropping it closes all connections.
 pub(crate) struct RecordingProxy {
-    /// Where to be asked: `http://127.0.0.1:port`.
+    /// Base URL of the proxy: `http://127.0.0.1:port`.
     pub(crate) url: String,
     record: Arc<Mutex<Record>>,
     listening: AbortHandle,
 }
 
 impl RecordingProxy {
-    /// A tap before the server at `http://host:port`.
+    /// Starts a proxy in front of the server at `http://host:port`.
     pub(crate) async fn before(url: &str) -> Self {
         let target = url.trim_start_matches("http://").to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -60,7 +60,7 @@ impl RecordingProxy {
         let record = Arc::new(Mutex::new(Record::default()));
         let shared = Arc::clone(&record);
         let listening = tokio::spawn(async move {
-            // Dropped with this task, and with it all connections.
+            // Dropping the set at the task's end closes all connections.
             let mut open = JoinSet::new();
             while let Ok((caller, _)) = listener.accept().await {
                 lock(&shared).connections += 1;
@@ -70,25 +70,25 @@ impl RecordingProxy {
         Self { url: format!("http://{address}"), record, listening: listening.abort_handle() }
     }
 
-    /// Connections that were made, kept ones once.
+    /// Returns the number of connections that were opened.
     pub(crate) fn connections(&self) -> usize {
         lock(&self.record).connections
     }
 
-    /// Requests of callers whose head passed, in the order of their arrival.
+    /// Returns the requests, except health checks, whose head was forwarded, in order of arrival.
     pub(crate) fn requests(&self) -> Vec<Seen> {
         let record = lock(&self.record);
         record.requests.iter().filter(Seen::is_a_callers).cloned().collect()
     }
 
-    /// Requests that passed whole.
+    /// Returns the number of requests that were forwarded completely.
     pub(crate) fn complete(&self) -> usize {
         let record = lock(&self.record);
         let requests = record.requests.iter().filter(Seen::is_a_callers);
         requests.filter(|one| one.is_complete).count()
     }
 
-    /// Forgets what was asked until now. Not while a request is on its way.
+    /// Deletes the recorded requests. No request may be in progress.
     pub(crate) fn forget(&self) {
         *lock(&self.record) = Record::default();
     }
@@ -105,11 +105,11 @@ fn lock(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
 }
 
 async fn pass(caller: TcpStream, target: String, record: Arc<Mutex<Record>>) {
-    // A server that can't be reached closes the caller's connection, as it would itself.
+    // If the server can't be reached, the caller's connection is closed, as the server would do.
     let Ok(server) = TcpStream::connect(target).await else {
         return;
     };
-    // Small writes are passed on at once, as they would arrive without a tap.
+    // Small writes are forwarded at once, as without the proxy.
     let _ = (caller.set_nodelay(true), server.set_nodelay(true));
     let (from_caller, mut to_caller) = caller.into_split();
     let (mut from_server, to_server) = server.into_split();
@@ -137,19 +137,19 @@ async fn ask(mut caller: OwnedReadHalf, mut server: OwnedWriteHalf, record: &Mut
     let _ = server.shutdown().await;
 }
 
-/// Where in the stream of requests a connection is.
+/// The parser's position in a connection's requests.
 enum Look {
-    /// In a head, which begins so.
+    /// Within a head, of which these bytes were read.
     Head(Vec<u8>),
-    /// In the body of the request of that number, of which so many bytes are left.
+    /// Within the body of the request with this index, with this many bytes left.
     Counted(usize, u64),
-    /// In the body of the request of that number, between two chunks, of whose line so much was seen.
+    /// Within a chunk header of the request with this index; these bytes of its line were read.
     Between(usize, Vec<u8>),
-    /// In a chunk, of which so many bytes are left, with its line's end.
+    /// Within a chunk of the request with this index, with this many bytes left, line end included.
     Chunk(usize, u64),
-    /// Behind the last chunk, in the lines before the next request.
+    /// After the last chunk of the request with this index, within the trailers.
     Trailer(usize, Vec<u8>),
-    /// Beyond what is understood here.
+    /// The parser doesn't understand the bytes; nothing more is recorded.
     Lost,
 }
 
@@ -188,7 +188,7 @@ impl Look {
                 Self::Chunk(at, left) => {
                     let taken = left.min(bytes.len() as u64);
                     bytes = &bytes[taken as usize..];
-                    // The last two are the line's end.
+                    // The last two bytes of a chunk are its line end.
                     grow(at, taken.min(left.saturating_sub(2)), record);
                     if left == taken { Self::Between(at, Vec::new()) } else { Self::Chunk(at, left - taken) }
                 }
@@ -208,7 +208,7 @@ impl Look {
     }
 }
 
-/// How a body says where it ends.
+/// How the end of a body is found.
 enum Framing {
     Length(u64),
     Chunked,
@@ -216,7 +216,7 @@ enum Framing {
 
 type Head = Result<(Seen, usize, Framing), ()>;
 
-/// A request, the bytes of its head and its body's framing; none while the head is not whole.
+/// Parses a request's head; `None` if it is incomplete.
 fn read_head(bytes: &[u8]) -> Option<Head> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX_COUNT];
     let mut request = httparse::Request::new(&mut headers);

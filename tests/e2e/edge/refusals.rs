@@ -1,4 +1,4 @@
-//! What the edge refuses alone: nobody is asked, and the answer is the one that the origin would give.
+//! Requests that the edge refuses by itself: the origin isn't asked, and the answer is the same as the origin's.
 
 mod bodies;
 mod heads;
@@ -37,17 +37,17 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("connection", "is between a caller and its next server"),
 ];
 
-/// Where a code comes from.
+/// Which host can return a code.
 enum Source {
-    /// The edge finds out alone; the table below has such a request.
+    /// The edge returns the code by itself; the tables of refusals have such a request.
     Edge,
-    /// It takes somebody who knows more than the request, or is about somebody else.
+    /// The edge can't return the code by itself, for this reason.
     Beyond(&'static str),
 }
 
 use Source::{Beyond, Edge};
 
-/// Every code: a new one has to be thought of here.
+/// Returns where a code comes from. The match makes a new code a compile error.
 fn source(code: ErrorCode) -> Source {
     match code {
         ErrorCode::InvalidRequest
@@ -65,7 +65,7 @@ fn source(code: ErrorCode) -> Source {
         | ErrorCode::ExpiredKey
         | ErrorCode::FullAccessRequired
         | ErrorCode::RouteNotFound
-        // An id or a path that nothing can have.
+        // An id or a path that no file can have.
         | ErrorCode::MediaNotFound
         | ErrorCode::MethodNotAllowed
         | ErrorCode::PreconditionFailed
@@ -105,13 +105,13 @@ fn source(code: ErrorCode) -> Source {
     }
 }
 
-/// A request that is refused.
+/// A request that is refused, and its code.
 struct Refusal {
     code: ErrorCode,
     call: Call,
 }
 
-/// A call with the full key, through whichever host.
+/// Builds a call with the full key; the host is chosen later.
 fn call(method: Method, path: &str) -> Call {
     Call::new("", method, path).key(&shared().full_key)
 }
@@ -120,7 +120,7 @@ fn refusal(code: ErrorCode, call: Call) -> Refusal {
     Refusal { code, call }
 }
 
-/// A worker, and the tap between it and the shared service's origin.
+/// A worker, and the recording proxy between it and the shared service's origin.
 struct Bench {
     worker: Worker,
     tap: RecordingProxy,
@@ -133,8 +133,8 @@ impl Bench {
         Self { worker, tap }
     }
 
-    /// Fails if anything was asked of the origin. What a worker does only after its answer would be seen
-    /// before the request that this ends with.
+    /// Checks that the origin got no request. A request that the worker sends after its answer would be recorded before
+    /// the one that this function sends last.
     async fn nothing_was_asked(&self) {
         let sentinel = Call::new(&self.worker.url, Method::GET, "/readyz").send();
         assert_eq!(sentinel.await.status, 200);
@@ -144,7 +144,7 @@ impl Bench {
     }
 }
 
-/// What is compared of an answer.
+/// The parts of an answer that are compared.
 #[derive(Debug, PartialEq, Eq)]
 struct Told {
     status: u16,
@@ -181,7 +181,7 @@ fn compared<'a>(headers: impl Iterator<Item = (&'a str, String)>) -> BTreeSet<(S
         .collect()
 }
 
-/// Sends a request through both hosts, under one request id; gives what is wrong with the answers.
+/// Sends a request through both hosts with the same request id; returns how the answers differ from the expected ones.
 async fn fault(bench: &Bench, number: usize, refusal: Refusal) -> Option<String> {
     let Refusal { code, call } = refusal;
     let call = call.header("x-request-id", &format!("refusal-{number}"));
@@ -202,7 +202,7 @@ async fn what_needs_no_database_is_refused_without_the_origin_and_in_its_words(_
     let refusals: Vec<Refusal> =
         [heads::table(&expired), options::table(), bodies::table()].into_iter().flatten().collect();
     let mut seen: BTreeSet<&str> = refusals.iter().map(|one| one.code.as_str()).collect();
-    // Its requests are not to be sent whole: the next case has them.
+    // Another case tests this code, with bodies that are not sent completely.
     seen.insert(ErrorCode::BodyTooLarge.as_str());
     let expected: BTreeSet<&str> = ErrorCode::ALL
         .iter()
@@ -251,7 +251,7 @@ async fn expired_key() -> String {
     key
 }
 
-/// Not a byte of these bodies is sent.
+/// The bodies are announced, but not sent.
 async fn what_is_announced_too_large_is_refused_before_it_is_sent(_: Host) {
     let bench = Bench::start().await;
     let types = "Content-Type: application/json\r\n";

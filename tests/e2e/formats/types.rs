@@ -1,9 +1,9 @@
-//! A table with a column of each type, to be read in every form.
+//! A table with a column of each type, to be read in every format.
 
 use crate::host::Host;
 use crate::test_db::TestDb;
 
-/// One of each type, at its edges.
+/// Columns of each type, with values at the limits of the type.
 pub(super) const TYPES: [(&str, &str, &[&str]); 33] = [
     ("tiny", "TINYINT", &["-128", "127"]),
     ("whole", "INT", &["-5", "0"]),
@@ -40,7 +40,7 @@ pub(super) const TYPES: [(&str, &str, &[&str]); 33] = [
     ("na\"me, odd", "INT", &["1", "2"]),
 ];
 
-/// A table with a column of each type: two rows of values, and one of NULLs.
+/// Creates a table with a column of each type: two rows of values, and one of NULLs.
 pub(super) async fn types(host: Host) -> TestDb {
     let columns: Vec<String> = TYPES.iter().map(|(name, kind, _)| format!("`{name}` {kind}")).collect();
     let db = TestDb::new(host, &[&format!("CREATE TABLE t (id INT PRIMARY KEY, {})", columns.join(", "))]).await;

@@ -1,6 +1,5 @@
-//! Stored code leaves things in the session of a statement that does not look like it: functions that are named like
-//! MariaDB's own, views, triggers, and statements that fail half-way. What is left is seen by records, for whose reads no
-//! session is reset beforehand.
+//! Stored code can change the session of a harmless-looking statement: functions with names of MariaDB's own, views,
+//! triggers, and statements that fail half-way. Checked by reads of records, before which no session is reset.
 
 use crate::host::Host;
 use crate::test_db::{TestDb, unique};
@@ -25,7 +24,7 @@ const TABLE: [&str; 2] = [
     "INSERT INTO t (id) VALUES (1), (2), (3)",
 ];
 
-/// Reads with more rows than a session with `sql_select_limit = 1` gives, over a few connections.
+/// Reads more rows than a session with `sql_select_limit = 1` returns, over several connections.
 async fn all_rows_are_read(db: &TestDb, after: &str) {
     for _ in 0..4 {
         let rows = db.get("t").await.payload();
@@ -49,7 +48,7 @@ async fn functions_named_like_mariadbs_own_do_not_leak(host: Host) {
             format!("SELECT `{name}`(1)"),
             format!("SELECT {}.{name}(1)", db.name),
         ] {
-            // Some are calls of MariaDB's own function with too few arguments.
+            // An error is ignored: some calls run MariaDB's own function, with too few arguments.
             db.sql(&query).send().await;
             all_rows_are_read(&db, &query).await;
             db.put("t/1", &json!({"at": "2026-01-01 12:00:00"})).await.payload();
@@ -59,7 +58,7 @@ async fn functions_named_like_mariadbs_own_do_not_leak(host: Host) {
     }
 }
 
-/// Names of functions and keywords are asked of MariaDB, so that those of a newer one are tried too.
+/// Reads the names of functions and keywords from MariaDB, so that names of newer versions are tested too.
 async fn no_name_of_mariadbs_own_lets_a_function_leak(host: Host) {
     let db = TestDb::new(host, &TABLE).await;
     let names = db.behind(
@@ -84,12 +83,12 @@ async fn no_name_of_mariadbs_own_lets_a_function_leak(host: Host) {
     }
 }
 
-/// Seen from outside: no later use of the same connection may be what frees it.
+/// Checked over another connection, so that no later use of the same connection can free the lock.
 async fn a_lock_of_such_a_function_is_gone_with_the_answer(host: Host) {
     let db = TestDb::new(host, &TABLE).await;
     let lock = unique("lock");
     db.exec(&format!("CREATE FUNCTION `mid` (n INT) RETURNS INT RETURN GET_LOCK('{lock}', 5) + n")).await;
-    // The second one fails when the function has run.
+    // The second statement fails after the function has run.
     for query in ["SELECT mid (1)", "SELECT mid (id), (SELECT id FROM t) FROM t"] {
         db.sql(query).send().await;
         let free = db.behind(&format!("SELECT IS_FREE_LOCK('{lock}')"));
@@ -97,13 +96,13 @@ async fn a_lock_of_such_a_function_is_gone_with_the_answer(host: Host) {
     }
 }
 
-/// The driver gives bytes in the session's character set, which are no text to us if that is another one.
+/// The driver returns bytes in the session's character set, which may not be UTF-8.
 async fn a_character_set_left_by_a_function_breaks_no_request(host: Host) {
     let db = TestDb::new(host, &TABLE).await;
     db.exec("CREATE FUNCTION `mid` (n INT) RETURNS INT BEGIN SET NAMES latin1; RETURN n; END").await;
     for (row, charset) in ["cp1251", "greek", "koi8r", "hebrew"].iter().enumerate() {
         db.sql("SELECT mid (1)").send().await;
-        // What the character set holds is asked of MariaDB when a table has it for the first time.
+        // Selkie reads the characters of a set when a table first uses it.
         let table = format!("in_{charset}");
         db.exec(&format!("CREATE TABLE {table} (id INT PRIMARY KEY, word VARCHAR(9) CHARACTER SET {charset})")).await;
         db.sql("SELECT mid (1)").send().await;
@@ -135,7 +134,7 @@ async fn what_a_read_left_before_it_failed_does_not_leak(host: Host) {
     all_rows_are_read(&db, "SQL that failed").await;
 }
 
-/// The table of receipts is the project's, which may have given it triggers.
+/// A project can add triggers to its table of receipts.
 async fn a_trigger_on_the_table_of_receipts_does_not_leak(host: Host) {
     let db = TestDb::new(host, &TABLE).await;
     let insert = |key: &str| {
@@ -167,7 +166,7 @@ async fn xa_is_refused_in_every_form(host: Host) {
     }
     let given = json!([format!("XA START '{xid}'")]);
     db.sql_with("BEGIN NOT ATOMIC EXECUTE IMMEDIATE ?; END", given).send().await.refused(ErrorCode::PermissionDenied);
-    // A column's name, and text, are no XA.
+    // A column's name and a text are no XA statements.
     db.exec("CREATE TABLE x (xa INT)").await;
     for query in ["SELECT xa FROM x", "SELECT 'XA START' AS a", "SELECT xa AS `end` FROM x"] {
         db.exec(query).await;
@@ -175,8 +174,8 @@ async fn xa_is_refused_in_every_form(host: Host) {
     assert_eq!(db.get("x").await.payload(), Value::Array(Vec::new()));
 }
 
-/// What is put together at run time is not seen. After XA PREPARE, MariaDB's reset leaves a session that can't read its
-/// tables any more.
+/// Selkie can't see statements that are composed at run time. After XA PREPARE, MariaDB's reset leaves a session that
+/// can't read its tables.
 async fn a_prepared_xa_transaction_breaks_no_connection(host: Host) {
     let db = TestDb::new(host, &["CREATE TABLE t (n INT)"]).await;
     let xid = unique("xa");
@@ -192,7 +191,7 @@ async fn a_prepared_xa_transaction_breaks_no_connection(host: Host) {
         assert_eq!(answer.payload(), json!([{"c": 0}]));
     }
     assert_eq!(db.get("t").await.payload(), json!([]));
-    // It is told to the operator.
+    // The metrics show the prepared transaction to the operator.
     let metrics = crate::host::Call::new(Host::Origin.url(), reqwest::Method::GET, "/metrics");
     let metrics = metrics.send().await.text();
     let count = metrics.lines().find_map(|line| {

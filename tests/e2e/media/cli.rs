@@ -1,5 +1,4 @@
-//! `selkie media`: what is put in from a shell is served, and the other way round. What must be refused, and what
-//! is left behind, is told in `cli/faults.rs`.
+//! `selkie media`: uploads by the CLI are served over HTTP, and the reverse. `cli/faults.rs` tests errors.
 
 pub(super) mod faults;
 
@@ -28,7 +27,7 @@ cases! {
     ],
 }
 
-/// A directory of this machine and a folder of the library, both a case's own.
+/// A local directory and a folder of the library, for one case.
 struct Desk {
     here: TempDir,
     shelf: Shelf,
@@ -39,7 +38,7 @@ impl Desk {
         Self { here: tempfile::tempdir().expect("a directory"), shelf: Shelf::new(host) }
     }
 
-    /// Makes a file here.
+    /// Writes a file into the local directory.
     fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.here.path().join(name);
         fs::write(&path, bytes).expect("a file");
@@ -50,14 +49,14 @@ impl Desk {
         names_in(self.here.path())
     }
 
-    /// Runs `selkie media …` here.
+    /// Runs `selkie media …` in the local directory.
     fn run(&self, arguments: &[&str]) -> Output {
         let mut command = shared().cli_command(&[&["media"], arguments].concat());
         let output = command.current_dir(self.here.path()).output();
         output.expect("the CLI runs")
     }
 
-    /// The same, which must succeed. Gives its answer.
+    /// Runs `selkie media …`, which must succeed, and returns its JSON answer.
     #[track_caller]
     fn ok(&self, arguments: &[&str]) -> Value {
         let output = self.run(&[arguments, &["--json"]].concat());
@@ -66,7 +65,7 @@ impl Desk {
         serde_json::from_slice(&output.stdout).expect("an answer in JSON")
     }
 
-    /// The same, which must fail with this exit code. Gives the line that tells why, and its hint.
+    /// Runs `selkie media …`, which must fail with this exit code, and returns its message and hint.
     #[track_caller]
     fn refused(&self, arguments: &[&str], code: i32) -> String {
         let output = self.run(arguments);
@@ -76,18 +75,18 @@ impl Desk {
         told
     }
 
-    /// Puts files into the folder.
+    /// Uploads files into the library's folder.
     #[track_caller]
     fn put(&self, arguments: &[&str]) -> Value {
         self.ok(&[&["put", "--folder", &self.shelf.folder], arguments].concat())
     }
 
-    /// `folder/name`.
+    /// Returns `folder/name` of a file in the library's folder.
     fn path(&self, name: &str) -> String {
         format!("{}/{name}", self.shelf.folder)
     }
 
-    /// Reads a URL that the CLI gave: a path, since it does not know where the service is reached.
+    /// Reads the URL that the CLI printed: only a path, since the CLI doesn't know the service's host.
     async fn fetch(&self, url: &Value) -> Vec<u8> {
         let url = url.as_str().expect("a URL");
         let answer = Call::new(self.shelf.host.url(), Method::GET, url);
@@ -113,7 +112,7 @@ async fn what_is_put_is_served_and_got_back(host: Host) {
         ("a.png", png(), "image"),
         ("b.wav", wav(), "audio"),
         ("c.txt", b"text".to_vec(), "file"),
-        // Larger than the pieces that are read.
+        // Larger than the pieces in which files are read.
         ("d.bin", vec![7; 700_000], "file"),
     ];
     for (name, bytes, _) in &files {

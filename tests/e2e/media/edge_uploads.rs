@@ -1,7 +1,7 @@
-//! Uploads on their way through the edge: looked at while they pass, and never whole at the origin if they are bad.
+//! Uploads through the edge: checked while they are forwarded, and never complete at the origin if they are bad.
 //!
-//! wrangler's local proxy hands an answer of status 400 over only once the caller has sent all (docs/troubleshooting.md,
-//! "Limits of the local edge"), so those callers here do.
+//! wrangler's local proxy forwards an answer with status 400 only when the client has sent everything
+//! (docs/troubleshooting.md, "Limits of the local edge"), so these clients do so here.
 
 use super::fixtures::data_url;
 use super::shelf::{MEDIA, Shelf};
@@ -31,7 +31,7 @@ const MIB: usize = 1024 * 1024;
 const PIECE_BYTES: usize = 100_000;
 const GONE_MAX: Duration = Duration::from_secs(30);
 
-/// The body of an upload of one file of so many bytes of base64, all `A`.
+/// Returns an upload's body of one file with this many bytes of base64, all `A`.
 fn body(shelf: &Shelf, base64_bytes: usize) -> Vec<u8> {
     let file = "A".repeat(base64_bytes / 4 * 4);
     format!(
@@ -41,7 +41,7 @@ fn body(shelf: &Shelf, base64_bytes: usize) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The head of an upload whose body has that length, or any.
+/// Returns the head of an upload with this `Content-Length`; `None`: chunked.
 fn head(key: &str, length: Option<usize>) -> Vec<u8> {
     let length = match length {
         Some(bytes) => format!("Content-Length: {bytes}\r\n"),
@@ -57,11 +57,11 @@ fn error(answer: Option<RawAnswer>) -> (u16, Value) {
     (answer.status, body["error"].clone())
 }
 
-/// The staged files of a service, with their sizes.
+/// Returns the staged files of a service with their sizes.
 fn staged(service: &Service) -> BTreeMap<String, u64> {
     let dir = service.data_dir().join("media/staging");
     let entries = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
-    // A process stages its files in a folder of its own.
+    // Each process stages its files in a directory of its own.
     let folders = entries(&dir).filter(|entry| entry.file_name() != "tus");
     folders
         .flat_map(|folder| entries(&folder.path()))
@@ -73,7 +73,7 @@ fn staged(service: &Service) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// Waits for a staged file of this size: other cases stage small ones at the same time.
+/// Waits for a staged file of at least this size: other cases stage small ones at the same time.
 async fn large_file_staged(bytes: usize) -> Vec<String> {
     eventually("the file is staged", GONE_MAX, || async {
         let files = staged(shared());
@@ -136,7 +136,7 @@ async fn a_fault_midway_ends_the_origins_part_though_the_caller_goes_on(host: Ho
     wire.send(&bytes[..middle]).await;
     let names = large_file_staged(4 * MIB).await;
     wire.send(&bytes[middle..16 * MIB]).await;
-    // The connection is open, and a third of the body is still to come.
+    // The connection is still open, and a third of the body has not been sent.
     all_gone(&names).await;
     assert_eq!(shelf.names().await, Vec::<String>::new());
     drop(wire);
@@ -214,7 +214,7 @@ async fn a_bad_body_is_answered_as_the_origin_answers_it(host: Host) {
     assert_eq!(shelf.names().await, Vec::<String>::new());
 }
 
-/// A length that is shorter than the body cuts it; what is behind it is another request, and a bad one.
+/// A `Content-Length` that is too short cuts the body; the rest is parsed as another request, which is invalid.
 async fn a_body_that_ends_before_its_last_bracket_is_refused(host: Host) {
     let shelf = Shelf::new(host);
     let bytes = body(&shelf, 400_000);
@@ -223,7 +223,7 @@ async fn a_body_that_ends_before_its_last_bracket_is_refused(host: Host) {
     wire.send(&bytes[..bytes.len() - 1]).await;
     let (status, error) = error(wire.answer().await);
     assert_eq!((status, &error["code"]), (400, &json!("invalid_json")));
-    // In chunks, with a proper end that comes too early.
+    // A chunked body whose last chunk comes too early.
     let mut wire = Wire::open(host.url()).await;
     wire.send(&head(&shared().full_key, None)).await;
     wire.send(&chunk(&bytes[..300_000])).await;
@@ -233,7 +233,7 @@ async fn a_body_that_ends_before_its_last_bracket_is_refused(host: Host) {
     assert_eq!(shelf.names().await, Vec::<String>::new());
 }
 
-/// A service that takes 2 MiB a body and pauses of 2 s, and whose edge waits 6 s for its origin.
+/// A service with a limit of 2 MiB per body and 2 s per pause, whose edge waits 6 s for its origin.
 async fn bodies_are_limited_by_length_and_pauses_and_not_by_the_time_they_take(host: Host) {
     let settings =
         [("SELKIE_UPLOAD_MAX_BYTES", "2097152"), ("SELKIE_BODY_READ_TIMEOUT", "2s"), ("SELKIE_QUERY_TIMEOUT", "1s")];
@@ -241,21 +241,21 @@ async fn bodies_are_limited_by_length_and_pauses_and_not_by_the_time_they_take(h
     let service = tokio::task::spawn_blocking(start).await.unwrap().expect("a service");
     let edge = service.edge.clone().expect("an edge");
     let shelf = Shelf::new(host);
-    // By what it announces: answered before anything of it was sent.
+    // Refused because of its announced length, before its body is sent.
     for length in [2 * MIB + 1, 100 * 1024 * MIB] {
         let mut wire = Wire::open(&edge).await;
         wire.send(&head(&service.full_key, Some(length))).await;
         let (status, error) = error(wire.answer().await);
         assert_eq!((status, &error["code"]), (413, &json!("body_too_large")));
     }
-    // By what it is: answered though it never ends.
+    // Refused because of its actual length, although it never ends.
     let bytes = body(&shelf, 4 * MIB);
     let mut wire = Wire::open(&edge).await;
     wire.send(&head(&service.full_key, None)).await;
     wire.send(&chunk(&bytes[..3 * MIB])).await;
     let (status, error) = self::error(wire.answer().await);
     assert_eq!((status, &error["code"]), (413, &json!("body_too_large")));
-    // A caller who pauses too long is told so by the origin, in the middle of what it sends, and gets to read it.
+    // A client that pauses too long gets the origin's error in the middle of its body.
     let bytes = body(&shelf, MIB);
     let mut wire = Wire::open(&edge).await;
     wire.send(&head(&service.full_key, Some(bytes.len()))).await;
@@ -268,7 +268,7 @@ async fn bodies_are_limited_by_length_and_pauses_and_not_by_the_time_they_take(h
     let (status, error) = self::error(wire.answer().await);
     assert_eq!((status, &error["code"]), (400, &json!("invalid_body")));
     assert_eq!(staged(&service).len(), 0);
-    // A slow one takes longer than the edge waits for the origin, and is stored.
+    // A slow upload takes longer than the edge waits for the origin, and is stored.
     let mut wire = Wire::open(&edge).await;
     wire.send(&head(&service.full_key, Some(bytes.len()))).await;
     for piece in bytes.chunks(PIECE_BYTES) {

@@ -1,11 +1,11 @@
-//! Files to upload: real pictures of several formats, made on the spot, and other small files.
+//! Files to upload: generated pictures of several formats, and other small files.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage, Rgba, RgbaImage};
 use std::io::Cursor;
 
-/// A picture without transparency, in a format.
+/// Returns an opaque picture in a format.
 pub(super) fn picture(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
     let pixels = RgbImage::from_fn(width, height, |x, y| {
         let part = |at: u32, of: u32| u8::try_from(at * 255 / of.max(1)).unwrap_or(255);
@@ -14,7 +14,7 @@ pub(super) fn picture(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
     encode(&DynamicImage::from(pixels), format)
 }
 
-/// A picture that is transparent in its left half.
+/// Returns a picture whose left half is transparent.
 pub(super) fn transparent(width: u32, height: u32) -> Vec<u8> {
     let pixels = RgbaImage::from_fn(width, height, |x, _| {
         let alpha = if x < width / 2 { 0 } else { 255 };
@@ -29,22 +29,20 @@ fn encode(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
     bytes.into_inner()
 }
 
-/// A small PNG.
 pub(super) fn png() -> Vec<u8> {
     picture(40, 30, ImageFormat::Png)
 }
 
-/// The bytes as base64.
 pub(super) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The bytes as a data URL.
+/// Returns the bytes as a data URL of type `mime`.
 pub(super) fn data_url(mime: &str, bytes: &[u8]) -> String {
     format!("data:{mime};base64,{}", base64(bytes))
 }
 
-/// A second of silence as WAV: 8,000 samples of 8 bits.
+/// Returns a second of silence as WAV: 8,000 samples of 8 bits.
 pub(super) fn wav() -> Vec<u8> {
     let mut bytes = b"RIFF".to_vec();
     bytes.extend(8_036_u32.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Lists, single files, deletion; and that projects do not see each other's.
+//! Lists, single files and deletion; projects can't see each other's files.
 
 use super::fixtures::{picture, png};
 use super::shelf::{MEDIA, Shelf, read_key};
@@ -67,7 +67,7 @@ async fn lists_are_filtered_ordered_and_counted(host: Host) {
         let files = files.as_array().expect("a list").iter();
         files.map(|file| file["name"].as_str().unwrap().to_owned()).collect()
     };
-    // The newest first, unless asked otherwise.
+    // The newest file is first by default.
     assert_eq!(names("").await, ["d.png", "c.txt", "a.txt", "b.txt"]);
     assert_eq!(names("&order[field]=id").await, ["b.txt", "a.txt", "c.txt", "d.png"]);
     assert_eq!(names("&type=file&order[field]=size&order[strategy]=desc").await, ["b.txt", "c.txt", "a.txt"]);
@@ -120,7 +120,7 @@ async fn a_deleted_file_is_gone(host: Host) {
     shelf.fetch(&file["url"]).await.refused(ErrorCode::MediaNotFound);
     shelf.fetch(&file["thumbnailUrl"]).await.refused(ErrorCode::MediaNotFound);
     assert_eq!(shelf.names().await, Vec::<String>::new());
-    // Its name is free again.
+    // A new file can have the same name.
     let again = shelf.put("a.png", "image", "image/png", &png()).await;
     assert_ne!(again["id"], file["id"]);
 }

@@ -1,4 +1,4 @@
-//! Parts of files, conditions on them, and answers without a body.
+//! Ranges of files, conditional requests, and answers without a body.
 
 use super::serving::{LARGE, large, put_large, put_text, tag};
 use super::shelf::Shelf;

@@ -1,4 +1,4 @@
-//! Private files: who gets them, by a key or by a signed URL; and that to everybody else they are not there.
+//! Private files: readable with a key or a signed URL; other clients get the same answer as for a missing file.
 
 use super::fixtures::{data_url, picture};
 use super::shelf::{MEDIA, Shelf, read_key};
@@ -47,7 +47,7 @@ async fn sign(host: Host, file: &Value, seconds: u64) -> Value {
     call.send().await.payload()
 }
 
-/// All of an answer that does not change from request to request.
+/// Returns the parts of an answer that are the same for each request.
 fn face(answer: &Answer) -> (u16, Vec<(String, String)>, Value) {
     let headers =
         answer.headers.iter().filter(|(name, _)| !["x-request-id", "server-timing", "date"].contains(&name.as_str()));
@@ -151,7 +151,7 @@ async fn a_signed_url_opens_one_file_and_its_thumbnail(host: Host) {
     }
     let part = shelf.at(&signed["url"]).header("range", "bytes=0-7");
     assert_eq!(part.send().await.body, bytes[..8]);
-    // Without the version, the signature alone.
+    // The signature alone, without the version.
     let url = signed["url"].as_str().unwrap();
     let (path, query) = url.split_once('?').unwrap();
     let pairs = query.split('&').filter(|pair| !pair.starts_with("v="));
@@ -194,7 +194,7 @@ async fn a_signature_that_was_altered_opens_nothing(host: Host) {
         answer.refused(ErrorCode::MediaNotFound);
     }
     assert_eq!(shelf.fetch(&signed["url"]).await.text(), "secret");
-    // People append words of their own, so that caches take the URL for another.
+    // Links are often shared with added parameters, which must not stop a signed URL from working.
     let more = json!(format!("{url}&fbclid=1&_=2"));
     assert_eq!(shelf.fetch(&more).await.text(), "secret");
 }
@@ -245,7 +245,7 @@ async fn files_of_a_folder_that_becomes_private_are_so_at_once(host: Host) {
     let below = shelf.put("a.txt", "file", "text/plain", b"x").await;
     shelf.folder = format!("{folder}0");
     let beside = shelf.put("a.txt", "file", "text/plain", b"x").await;
-    // More than once, so that they are remembered wherever they may be.
+    // Repeated, so that they are cached wherever they can be.
     for file in [&top, &below, &beside].repeat(3) {
         assert_eq!(shelf.fetch(&file["url"]).await.text(), "x");
     }

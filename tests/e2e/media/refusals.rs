@@ -1,4 +1,4 @@
-//! Uploads that must be refused: by a clear error, and with nothing stored.
+//! Uploads that must be refused with a clear error, and store nothing.
 
 use super::fixtures::{base64, data_url, picture, png};
 use super::shelf::{MEDIA, Shelf, read_key};
@@ -23,7 +23,7 @@ cases! {
     ],
 }
 
-/// The refusal's code, with a sentence that names what is wrong; and nothing came in.
+/// Checks that an upload was refused with this code and a message that contains `named`, and that nothing was stored.
 async fn refused(shelf: &Shelf, answer: Answer, code: ErrorCode, named: &str) {
     let error = answer.refused(code);
     let message = error["message"].as_str().unwrap_or_default();
@@ -103,7 +103,7 @@ async fn bytes_decide_and_not_labels(host: Host) {
         let answer = shelf.upload(name, kind, mime, bytes).send().await;
         refused(&shelf, answer, ErrorCode::InvalidMedia, name).await;
     }
-    // A data URL that is none, and base64 that is none.
+    // Invalid data URLs and invalid base64.
     for text in ["aGk=", "data:text/plain,hi", "data:text/plain;base64,a*b=", "data:text/plain;base64,"] {
         let body = json!({"media": [{"name": "a.txt", "base64": text}], "folder": shelf.folder, "type": "file"});
         let answer = shelf.send(&body).await;
@@ -148,7 +148,7 @@ async fn names_and_folders_can_not_climb(host: Host) {
         let answer = shelf.send(&body).await;
         refused(&shelf, answer, ErrorCode::InvalidBody, "folder").await;
     }
-    // What only looks like a way up is a name like any other.
+    // Names that only look like a path to a parent directory are allowed.
     for name in ["..%2f..%2fetc%2fpasswd", "..\u{2215}a", "..\u{ff0f}a", "%2e%2e"] {
         let kept = shelf.put(name, "file", "text/plain", b"x").await;
         assert_eq!(kept["name"], name);
@@ -200,7 +200,7 @@ async fn too_many_files_are_refused(host: Host) {
 
 async fn bombs_are_refused_before_they_go_off(host: Host) {
     let shelf = Shelf::new(host);
-    // The head of a PNG of 60,000 × 60,000 pixels, whole but for its picture.
+    // A valid head of a PNG of 60,000 × 60,000 pixels, without its pixels.
     let mut png = png();
     png[16..20].copy_from_slice(&60_000_u32.to_be_bytes());
     png[20..24].copy_from_slice(&60_000_u32.to_be_bytes());
@@ -210,7 +210,7 @@ async fn bombs_are_refused_before_they_go_off(host: Host) {
     refused(&shelf, answer, ErrorCode::InvalidMedia, "bomb.png").await;
 }
 
-/// As PNG has it (ISO 3309).
+/// CRC-32 as PNG defines it (ISO 3309).
 fn crc32(bytes: &[u8]) -> u32 {
     let mut sum = u32::MAX;
     for byte in bytes {

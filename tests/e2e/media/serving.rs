@@ -1,4 +1,4 @@
-//! The bytes of files: headers, versions, names, thumbnails, paths; and readers while a file is replaced.
+//! Serving files: headers, versions, names, thumbnails, paths; and reading while a file is replaced.
 
 use super::fixtures::{data_url, picture, transparent};
 use super::shelf::Shelf;
@@ -27,10 +27,10 @@ cases! {
     ],
 }
 
-/// More than the store reads, and the service sends, at once.
+/// Bytes of a file that is larger than the pieces in which it is read and sent.
 pub(super) const LARGE: usize = 3 * 1024 * 1024 + 17;
 
-/// Bytes that tell where they stand.
+/// Returns bytes of which each part differs, so that a test can tell their position.
 pub(super) fn large(seed: u64) -> Vec<u8> {
     let mut state = seed | 1;
     let mut next = || {
@@ -56,7 +56,7 @@ pub(super) async fn put_large(shelf: &Shelf) -> (Vec<u8>, Call) {
     (bytes, shelf.at(&file["url"]))
 }
 
-/// The same call at the path alone, with another query.
+/// Builds a GET of a file's path with another query.
 fn asking(shelf: &Shelf, url: &Value, query: &str) -> Call {
     let bare = url.as_str().unwrap().split('?').next().unwrap();
     shelf.at(&json!(format!("{bare}{query}")))
@@ -234,7 +234,7 @@ async fn paths_that_no_file_can_have_are_not_found(host: Host) {
         assert_eq!(answer.code(), "media_not_found", "{path}");
         assert!(answer.head.contains("no-store"), "{path}: {}", answer.head);
     }
-    // What leads out of the folder before anything else reads it leads nowhere.
+    // Paths that lead out of the media folder are refused, before another layer can resolve them.
     for path in ["/media/default/../../secret", "/media/%2e%2e/%2e%2e/secret"] {
         let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
         let answer = raw::exchange(host.url(), request.as_bytes()).await.expect("an answer");
@@ -260,8 +260,7 @@ async fn pages_may_read_what_they_need(host: Host) {
     }
 }
 
-/// Six readers go on while the file is replaced again and again. Each answer is of one version, and its tag is that
-/// version's.
+/// Six readers read a file while it is replaced repeatedly. Each answer is of one version, and has its tag.
 async fn every_reader_gets_the_old_file_or_the_new_one_while_it_is_replaced(host: Host) {
     const REPLACEMENTS: usize = 12;
     let shelf = Shelf::new(host);

@@ -1,4 +1,4 @@
-//! The three shapes of an upload, and what each is answered.
+//! The three shapes of an upload, and their answers.
 
 use super::fixtures::{base64, data_url, picture, png, transparent, wav};
 use super::shelf::{MEDIA, Shelf};
@@ -78,7 +78,7 @@ async fn shape_b_is_answered_with_urls(host: Host) {
 async fn shape_b_with_one_object_is_answered_with_one(host: Host) {
     let shelf = Shelf::new(host);
     let item = json!({"fileBase64": base64(b"a,b\n1,2\n"), "fileName": "table", "fileType": "text/csv"});
-    // One item is answered by itself, however it came.
+    // A single item is answered by itself, whether it was sent in a list or not.
     for media in [item.clone(), json!([item])] {
         let body = json!({"media": media, "folder": shelf.folder, "type": "file", "update": true});
         let answer = shelf.send(&body).await.payload();
@@ -86,7 +86,7 @@ async fn shape_b_with_one_object_is_answered_with_one(host: Host) {
     }
 }
 
-/// Sends a form of these parts: the rest of each Content-Disposition, and the content.
+/// Sends a multipart form. Each part is the rest of its Content-Disposition, and its content.
 async fn send_form(host: Host, parts: &[(&str, &[u8])]) -> Answer {
     let boundary = "x-boundary-x";
     let mut body = Vec::new();
@@ -104,7 +104,7 @@ async fn send_form(host: Host, parts: &[(&str, &[u8])]) -> Answer {
 async fn an_html_form_is_taken_as_it_is(host: Host) {
     let shelf = Shelf::new(host);
     let unchosen = "name=\"more\"; filename=\"\"\r\nContent-Type: application/octet-stream";
-    // Twice: the second replaces the first.
+    // The second upload replaces the first.
     for content in [b"one", b"two"] {
         let parts: [(&str, &[u8]); 7] = [
             ("name=\"type\"", b"file"),

@@ -1,4 +1,4 @@
-//! A folder of a case's own, so that cases run side by side.
+//! A folder of the media library for each case, so that cases can run in parallel.
 
 use super::fixtures::data_url;
 use crate::host::{Answer, Call, Host, enc};
@@ -7,10 +7,10 @@ use crate::test_db::unique;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// Where uploads go, and lists come from.
+/// Path of the media routes for uploads and lists.
 pub(crate) const MEDIA: &str = "/api/v1/media";
 
-/// A folder and the host through which it is seen.
+/// A folder of the media library, and the host through which it is accessed.
 pub(crate) struct Shelf {
     pub(crate) host: Host,
     pub(crate) folder: String,
@@ -21,17 +21,17 @@ impl Shelf {
         Self { host, folder: unique("shelf") }
     }
 
-    /// Sends an upload's body as it is.
+    /// Sends `body` as an upload.
     pub(crate) async fn send(&self, body: &Value) -> Answer {
         self.host.post(MEDIA, body).send().await
     }
 
-    /// One file in shape A, to be sent.
+    /// Builds an upload of one file in shape A.
     pub(crate) fn upload(&self, name: &str, kind: &str, mime: &str, bytes: &[u8]) -> Call {
         self.host.post(MEDIA, &self.body(name, kind, mime, bytes))
     }
 
-    /// The body of one file in shape A.
+    /// Returns the body of an upload of one file in shape A.
     pub(crate) fn body(&self, name: &str, kind: &str, mime: &str, bytes: &[u8]) -> Value {
         json!({
             "media": [{"name": name, "base64": data_url(mime, bytes)}],
@@ -40,27 +40,27 @@ impl Shelf {
         })
     }
 
-    /// Uploads one file, and gives what the answer says of it.
+    /// Uploads one file and returns its description from the answer.
     pub(crate) async fn put(&self, name: &str, kind: &str, mime: &str, bytes: &[u8]) -> Value {
         let payload = self.upload(name, kind, mime, bytes).send().await.payload();
         assert_eq!(payload.as_array().map(Vec::len), Some(1), "{payload}");
         payload[0].clone()
     }
 
-    /// The files of the folder.
+    /// Lists the files of the folder.
     pub(crate) async fn list(&self, options: &str) -> Answer {
         let path = format!("{MEDIA}?folder={}{options}", enc(&self.folder));
         self.host.get(&path).send().await
     }
 
-    /// The names of the folder's files, sorted.
+    /// Returns the names of the folder's files, sorted.
     pub(crate) async fn names(&self) -> Vec<String> {
         let files = self.list("&order[field]=name").await.payload();
         let names = files.as_array().expect("a list").iter();
         names.map(|file| file["name"].as_str().expect("a name").to_owned()).collect()
     }
 
-    /// What is known of a file.
+    /// Gets the description of a file by its id.
     pub(crate) async fn describe(&self, id: &Value) -> Answer {
         self.host.get(&format!("{MEDIA}/{id}")).send().await
     }
@@ -70,12 +70,12 @@ impl Shelf {
         self.host.call(Method::DELETE, &path).send().await
     }
 
-    /// Gets a URL that an answer gave, without a key.
+    /// Gets a URL from an answer, without a key.
     pub(crate) async fn fetch(&self, url: &Value) -> Answer {
         self.at(url).send().await
     }
 
-    /// The same, to be sent. URLs name the host that was asked.
+    /// Builds a GET of a URL from an answer, which must name this host, without a key.
     pub(crate) fn at(&self, url: &Value) -> Call {
         let url = url.as_str().expect("a URL");
         let path = url.strip_prefix(self.host.url()).unwrap_or_else(|| panic!("{url} is not of {}", self.host.url()));
@@ -83,7 +83,7 @@ impl Shelf {
     }
 }
 
-/// The read-only key of the project.
+/// Returns the read key of the project.
 pub(crate) fn read_key() -> &'static str {
     &shared().read_key
 }

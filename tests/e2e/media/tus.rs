@@ -1,5 +1,5 @@
-//! Uploads that can be resumed, by tus 1.0: every request of the protocol and every refusal, requests that break off or
-//! meet, and a client that others wrote.
+//! Resumable uploads by tus 1.0: every request of the protocol and every refusal, interrupted and concurrent requests,
+//! and an existing client.
 
 mod broken;
 mod client;

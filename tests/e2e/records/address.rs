@@ -55,7 +55,7 @@ async fn a_composite_key_is_addressed_in_key_order(host: Host) {
     assert_eq!(db.put("t/1,one", &json!({"x": 9})).await.payload(), 1);
     assert_eq!(db.delete("t/1,two").await.payload(), 1);
     db.get("t/1,nope").await.refused(ErrorCode::RecordNotFound);
-    // Not in key order: no such record, whether by its type or by its value.
+    // The parts are not in the key's order: no such record, because of their type or their value.
     let swapped = db.get("t/two,1").await;
     swapped.refused(ErrorCode::RecordNotFound);
     assert_eq!(db.get("t/2,comma%2C%20here").await.payload()["x"], 3);
@@ -66,7 +66,7 @@ async fn a_composite_key_is_addressed_in_key_order(host: Host) {
     assert_eq!(db.post("t", &json!({"a": 5, "b": "five"})).await.status, 200);
 }
 
-/// Commas inside of a part are encoded; those between parts are not.
+/// Commas within a part are encoded; those between parts are not.
 async fn every_operation_takes_a_composite_key(host: Host) {
     let db = TestDb::new(
         host,
@@ -88,7 +88,7 @@ async fn every_operation_takes_a_composite_key(host: Host) {
     assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 0);
 }
 
-/// As `encodeURIComponent` leaves an id that an insert answered.
+/// As `encodeURIComponent` encodes an id that an insert returned.
 async fn a_whole_composite_key_may_be_encoded(host: Host) {
     let db = TestDb::new(host, &["CREATE TABLE t (a INT, b VARCHAR(20), x INT, PRIMARY KEY (a, b))"]).await;
     let id = db.post("t", &json!({"a": 1, "b": "two", "x": 5})).await.payload();
@@ -114,7 +114,7 @@ async fn a_composite_key_of_the_wrong_parts_changes_nothing(host: Host) {
             answer.refused(ErrorCode::InvalidValue);
         }
     }
-    // As many parts as the key has, but none that it holds.
+    // The right number of parts, but of no existing key.
     for id in ["x,one", "1,", ",one", "one,1"] {
         let at = format!("t/{id}");
         db.get(&at).await.refused(ErrorCode::RecordNotFound);
@@ -198,7 +198,7 @@ async fn a_table_without_any_key_has_no_single_records(host: Host) {
     assert_eq!(db.value("SELECT x FROM t").await, 1);
 }
 
-/// MariaDB compares `'1abc'` with 1 as equal: an id must not.
+/// MariaDB compares `'1abc'` and 1 as equal; an id must not.
 async fn an_id_is_never_read_loosely(host: Host) {
     let db = TestDb::new(
         host,

@@ -1,11 +1,11 @@
-//! Asking: one read, put as URL options and as the POST twin's body; both must answer the same.
+//! Sends the same read as URL options and as the body of the POST twin. Both answers must be equal.
 
 use crate::host::{Answer, enc};
 use crate::test_db::TestDb;
 use serde_json::Value;
 use shared::error::ErrorCode;
 
-/// `table?…`: each option as its JSON text, words and numbers as themselves.
+/// Returns `table?…` with each option as JSON; words and numbers are without quotes.
 pub(crate) fn spelled(table: &str, options: &Value) -> String {
     let options = options.as_object().expect("options are an object");
     let pairs: Vec<String> = options
@@ -18,8 +18,8 @@ pub(crate) fn spelled(table: &str, options: &Value) -> String {
     format!("{}?{}", enc(table), pairs.join("&"))
 }
 
-/// Sends a read in both spellings, holds the answers against each other, and gives the one to the URL. A refusal may quote
-/// the value as it was written, so that of one is held against the code of the other.
+/// Sends a read in both forms, compares the answers, and returns the one to the URL. Of refusals only the codes are
+/// compared, since messages may quote the value as it was written.
 pub(crate) async fn ask(db: &TestDb, table: &str, options: &Value) -> Answer {
     let by_url = db.get(&spelled(table, options)).await;
     let by_body = db.post(&format!("{}/query", enc(table)), options).await;
@@ -31,19 +31,19 @@ pub(crate) async fn ask(db: &TestDb, table: &str, options: &Value) -> Answer {
     by_url
 }
 
-/// The payload of a read that must succeed.
+/// Returns the payload of a read that must succeed.
 pub(crate) async fn rows(db: &TestDb, table: &str, options: &Value) -> Value {
     ask(db, table, options).await.payload()
 }
 
-/// One field of each row of a read that must succeed.
+/// Returns one field of each row of a read that must succeed.
 pub(crate) async fn field(db: &TestDb, table: &str, options: &Value, name: &str) -> Value {
     let rows = rows(db, table, options).await;
     let rows = rows.as_array().expect("a list");
     rows.iter().map(|row| row[name].clone()).collect()
 }
 
-/// A read that must be refused with `code`, its message or hint naming all of `names`.
+/// Checks that a read is refused with `code`, and that the message or hint contains all of `names`.
 pub(crate) async fn refused(db: &TestDb, table: &str, options: &Value, code: ErrorCode, names: &[&str]) {
     let answer = ask(db, table, options).await;
     let error = answer.refused(code);
@@ -54,7 +54,7 @@ pub(crate) async fn refused(db: &TestDb, table: &str, options: &Value, code: Err
     }
 }
 
-/// A small shop: authors, books, reviews, staff; a view; a table without any key.
+/// The tables of a small shop: authors, books, reviews, staff; a view; a table without any key.
 pub(crate) const SHOP: &[&str] = &[
     "CREATE TABLE authors (id INT PRIMARY KEY, name VARCHAR(40), country CHAR(2))",
     "CREATE TABLE books (id INT PRIMARY KEY, title VARCHAR(80), author_id INT, editor_id INT, \

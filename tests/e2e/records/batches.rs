@@ -1,4 +1,4 @@
-//! Large batches: in few statements, within MariaDB's packets, all or none, ids in order.
+//! Large batches: few statements, within MariaDB's packets, all or none, ids in order.
 
 use crate::host::{Call, Host};
 use crate::second_origin::SecondOrigin;
@@ -31,14 +31,14 @@ async fn ten_thousand_rows_of_one_field_are_inserted_in_order(host: Host) {
     assert_eq!(answer.payload(), json!(expected));
     let sum = db.value("SELECT COUNT(*) FROM t WHERE n = id - 1").await;
     assert_eq!(sum, ROWS);
-    // The last row is in conflict, many statements after the first.
+    // The last row is a duplicate, and is inserted many statements after the first.
     let mut rows: Vec<Value> = (0..ROWS).map(|n| json!({"n": ROWS + n})).collect();
     rows[ROWS - 1] = json!({"n": 0});
     db.post("t", &json!({"batchData": rows})).await.refused(ErrorCode::DuplicateKey);
     assert_eq!(db.value("SELECT COUNT(*) FROM t").await, ROWS);
 }
 
-/// 300 columns allow for 216 rows in the 65,535 parameters of one statement.
+/// A statement has at most 65,535 parameters, which is 216 rows of 300 columns.
 async fn thousands_of_wide_rows_are_inserted(host: Host) {
     let columns: Vec<String> = (0..300).map(|at| format!("c{at} INT")).collect();
     let create = format!("CREATE TABLE wide (id INT PRIMARY KEY AUTO_INCREMENT, {})", columns.join(", "));
@@ -67,7 +67,7 @@ async fn rows_of_megabytes_are_inserted_all_or_none(host: Host) {
     let batch = json!({"batchData": [
         {"body": text("a"), "n": 1}, {"body": "small", "n": 2}, {"body": text("c"), "n": 3}, {"blb": text("QUFB"), "n": 4}
     ]});
-    // The last one alone has 20 MB: beyond the body's limit, and so beyond this case.
+    // Without the last row, whose 20 MB exceed the limit of a body.
     let mut fitting = batch.clone();
     fitting["batchData"][3]["blb"] = json!("QUFB".repeat(1_000_000));
     assert_eq!(db.post("t", &fitting).await.payload(), json!([1, 2, 3, 4]));
@@ -78,7 +78,7 @@ async fn rows_of_megabytes_are_inserted_all_or_none(host: Host) {
     db.post("t", &faulty).await.refused(ErrorCode::InvalidValue);
     assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 4);
     db.post("t", &batch).await.refused(ErrorCode::BodyTooLarge);
-    // As large as a body can be, in one field.
+    // A single field that is as large as a body can be.
     let largest = json!({"body": "x".repeat(16 * 1024 * 1024 - 200), "n": 5});
     assert!(db.post("t", &largest).await.payload().is_i64());
 }
@@ -92,7 +92,7 @@ async fn one_row_too_many_is_refused(host: Host) {
     assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 0);
 }
 
-/// How often MariaDB ran a kind of statement.
+/// Returns how often MariaDB has run a kind of statement.
 fn count(service: &Service, name: &str) -> u64 {
     let status = format!("SHOW GLOBAL STATUS WHERE Variable_name = '{name}'");
     let line = service.root_sql(&status).expect("a status");
@@ -116,7 +116,7 @@ async fn a_large_batch_takes_few_statements(_: Host) {
     stop(service).await;
 }
 
-/// An origin that starts on such a MariaDB knows; one that started before does when it opens a connection.
+/// An origin learns MariaDB's packet size at its start, or when it opens a connection.
 async fn small_packets_of_mariadb_bound_a_row_but_not_a_batch(_: Host) {
     let service = start().await;
     let table = "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGTEXT)";
@@ -138,7 +138,7 @@ async fn small_packets_of_mariadb_bound_a_row_but_not_a_batch(_: Host) {
         let call = Call::new(&second.origin, Method::POST, "/api/v1/sql").key(&service.full_key);
         call.json(&statement).send().await.refused(ErrorCode::BodyTooLarge);
     }
-    // In a batch as well: all or none.
+    // Also in a batch: all or none.
     let batch = json!({"batchData": [{"body": "a"}, large, {"body": "c"}]});
     post(&second.origin, &service, "t", &batch).send().await.refused(ErrorCode::BodyTooLarge);
     let count = service.root_sql("SELECT COUNT(*) FROM demo.t");

@@ -1,4 +1,4 @@
-//! Answers in the coding that a client prefers: of records in every form, as their rows come, and of nothing else.
+//! Compressed answers: of records in every format, row by row, and of nothing else.
 
 use crate::case::eventually;
 use crate::host::{Call, Host};
@@ -21,8 +21,8 @@ cases! {
         the_tag_of_a_compressed_record_is_weak,
         rows_that_are_ready_do_not_wait_for_later_ones,
     ],
-    // Miniflare compresses by itself what the worker does not, as Cloudflare does. A local workerd hides a cut (see
-    // `streaming.rs`), and speaks HTTP/1.1 to the origin.
+    // Miniflare, like Cloudflare, compresses answers that the worker does not. A local workerd hides an incomplete
+    // answer (see `streaming.rs`), and speaks HTTP/1.1 to the origin.
     Origin: [
         what_is_small_or_refused_is_sent_as_it_is,
         a_head_is_that_of_the_answer_without_a_coding,
@@ -35,7 +35,7 @@ cases! {
 
 const CODINGS: [&str; 3] = ["gzip", "br", "zstd"];
 
-/// A table of 5,000 rows, of which the last is long.
+/// Creates a table of 5,000 rows, the last of which is long.
 async fn rows(host: Host) -> TestDb {
     let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY, name TEXT NOT NULL)"]).await;
     db.exec("INSERT INTO t SELECT seq, CONCAT('row number ', seq, REPEAT('x', 60)) FROM seq_1_to_5000").await;
@@ -53,7 +53,7 @@ fn header<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
     Some(value.to_str().expect("a readable header"))
 }
 
-/// What the bytes of a body hold, as far as they came.
+/// Decodes the bytes of a body as far as they were received.
 fn decoded(coding: &str, body: &[u8]) -> Vec<u8> {
     fn write(mut decoder: impl Write, body: &[u8]) {
         decoder.write_all(body).expect("a sound body");
@@ -62,7 +62,7 @@ fn decoded(coding: &str, body: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();
     match coding {
         "gzip" => write(flate2::write::GzDecoder::new(&mut plain), body),
-        // It writes no more than its buffer holds for each write.
+        // Its buffer must be large: each write produces at most one buffer of output.
         "br" => write(brotli::DecompressorWriter::new(&mut plain, 1 << 20), body),
         "zstd" => write(zstd::stream::write::Decoder::new(&mut plain).expect("a decoder"), body),
         other => panic!("no coding that was accepted: {other}"),
@@ -127,7 +127,7 @@ async fn the_tag_of_a_compressed_record_is_weak(host: Host) {
         let response = send(db.call(Method::GET, "t/5000"), coding).await;
         assert_eq!(header(&response, "etag"), Some(weak.as_str()), "{coding}");
     }
-    // A 304 has the tag that the answer would have.
+    // A 304 has the same tag as the answer would have.
     for (accepted, expected) in [("gzip", &weak), ("identity", &strong)] {
         for known in [&weak, &strong] {
             let call = db.call(Method::GET, "t/5000").header("if-none-match", known);
@@ -158,7 +158,7 @@ async fn rows_that_are_ready_do_not_wait_for_later_ones(host: Host) {
     let db = rows(host).await;
     for coding in CODINGS {
         let mark = format!("{coding}_{}", db.name);
-        // The last row does not come before the others are read.
+        // The last row is computed only when the others have been read.
         let query = format!("SELECT id, name, IF(id = 5000, SLEEP(600), 0) AS x FROM t ORDER BY id /* {mark} */");
         let response = send(db.sql(&query), coding).await;
         assert_eq!(header(&response, "content-encoding"), Some(coding));

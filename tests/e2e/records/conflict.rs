@@ -1,4 +1,4 @@
-//! Inserts of records whose key is taken: `onConflict=update` and `onConflict=ignore`.
+//! Inserts of records whose key exists: `onConflict=update` and `onConflict=ignore`.
 
 use crate::host::Host;
 use crate::test_db::TestDb;
@@ -37,14 +37,14 @@ async fn record(db: &TestDb, id: i64) -> Value {
 
 async fn an_update_answers_the_id_of_the_record_that_was_there(host: Host) {
     let db = TestDb::new(host, T).await;
-    // The key that counts is not given; the conflict is on another one.
+    // The insert has no primary key and conflicts by another unique key.
     let by_code = json!({"code": "b", "name": "B2"});
     assert_eq!(db.post("t?onConflict=update", &by_code).await.payload(), 2);
     assert_eq!(record(&db, 2).await, json!({"id": 2, "code": "b", "name": "B2", "qty": 2}));
     let by_id = json!({"id": 1, "name": "A2", "code": "z"});
     assert_eq!(db.post("t?onConflict=update", &by_id).await.payload(), 1);
     assert_eq!(record(&db, 1).await, json!({"id": 1, "code": "z", "name": "A2", "qty": 1}));
-    // The same again changes nothing, and is answered alike.
+    // Repeating the insert changes nothing, and has the same answer.
     assert_eq!(db.post("t?onConflict=update", &by_id).await.payload(), 1);
     let new = db.post("t?onConflict=update", &json!({"code": "c"})).await.payload().as_i64().expect("an id");
     assert!(new > 2, "{new}");
@@ -64,7 +64,7 @@ async fn an_update_leaves_what_the_row_does_not_give(host: Host) {
         {"code": "c", "name": "new", "qty": 30}, {"code": "d", "name": "new", "qty": null}
     ]);
     assert_eq!(rows, expected);
-    // Null is given.
+    // A field with null is set to NULL.
     db.post("t?onConflict=update", &json!({"code": "a", "qty": null})).await.payload();
     assert_eq!(record(&db, 1).await["qty"], Value::Null);
 }
@@ -74,7 +74,7 @@ async fn an_update_never_changes_a_key(host: Host) {
     let elsewhere = json!({"id": 77, "code": "a", "qty": 5});
     assert_eq!(db.post("t?onConflict=update", &elsewhere).await.payload(), 1);
     assert_eq!(record(&db, 1).await, json!({"id": 1, "code": "a", "name": "A", "qty": 5}));
-    // Two records at once can't be meant.
+    // An insert that conflicts with two records is ambiguous.
     let both = json!({"id": 1, "code": "b"});
     db.post("t?onConflict=update", &both).await.refused(ErrorCode::DuplicateKey);
 }
@@ -102,13 +102,13 @@ async fn a_batch_updates_and_inserts_and_answers_all_ids_in_order(host: Host) {
     ]});
     assert_eq!(db.post("t?onConflict=update", &batch).await.payload(), json!([50, 2, 1, 40]));
     assert_eq!(db.column("t?order[field]=id", "name").await, ["A2", "B2", "Y", "X"]);
-    // All or none, as ever.
+    // The whole batch is inserted or nothing.
     let faulty = json!({"batchData": [{"id": 1, "qty": 99}, {"id": 60, "name": null}]});
     db.post("t?onConflict=update", &faulty).await.refused(ErrorCode::InvalidValue);
     assert_eq!(record(&db, 1).await["qty"], 1);
 }
 
-/// The later row wins, whatever fields the rows between them give.
+/// The later row wins, whatever fields the rows have.
 async fn rows_of_one_batch_may_be_in_conflict_with_each_other(host: Host) {
     let db = TestDb::new(host, T).await;
     let batch = json!({"batchData": [
@@ -145,7 +145,7 @@ async fn a_batch_says_which_rows_it_ignored(host: Host) {
     assert_eq!(record(&db, 1).await["qty"], 1);
 }
 
-/// `INSERT IGNORE` would write something else in each of these.
+/// `INSERT IGNORE` would store another value for each of these rows.
 async fn ignoring_lets_no_other_fault_pass(host: Host) {
     let db = TestDb::new(
         host,
@@ -169,12 +169,12 @@ async fn ignoring_lets_no_other_fault_pass(host: Host) {
         (json!({"name": "b", "nope": 1}), ErrorCode::UnknownField),
     ] {
         db.post("t?onConflict=ignore", &row).await.refused(code);
-        // Also behind a row that is ignored: then none of the others is kept.
+        // Also after an ignored row: then no row of the batch is stored.
         let batch = json!({"batchData": [{"id": 5, "name": "five"}, {"id": 1, "name": "z"}, row]});
         db.post("t?onConflict=ignore", &batch).await.refused(code);
         assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 1, "{row}");
     }
-    // What such a failure leaves in the session reaches no later answer.
+    // The failure's effects on the session must not affect later answers.
     for _ in 0..20 {
         let new = json!({"name": "c"});
         let answer = db.post("t?onConflict=ignore", &new).await;
@@ -195,7 +195,7 @@ async fn an_ignored_row_runs_no_trigger_of_updates(host: Host) {
     let faulty = json!({"batchData": [{"code": "e"}, {"code": "a"}, {"code": "f", "name": null}]});
     db.post("t?onConflict=ignore", &faulty).await.refused(ErrorCode::InvalidValue);
     assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 4);
-    // An update is one, and runs it.
+    // `onConflict=update` of an existing record runs the trigger of an update.
     let update = json!({"code": "a", "name": "A2"});
     assert_eq!(db.post("t?onConflict=update", &update).await.payload(), 1);
     assert_eq!(record(&db, 1).await["qty"], 101);
@@ -234,7 +234,7 @@ async fn tables_without_a_key_and_views_are_refused(host: Host) {
         }
     }
     assert_eq!(db.value("SELECT COUNT(*) FROM log").await, 0);
-    // A key that is no primary one is a key.
+    // A unique key suffices in a table without a primary key.
     db.exec("CREATE TABLE tags (word VARCHAR(10) NOT NULL UNIQUE, n INT)").await;
     for (word, n) in [("update", 1), ("update", 2), ("ignore", 3)] {
         let rest = format!("tags?onConflict={word}");
@@ -258,7 +258,7 @@ async fn keys_of_every_shape_are_answered(host: Host) {
     .await;
     let post = async |rest: &str, row: Value| db.post(rest, &row).await.payload();
     post("words", json!({"word": "Wort", "n": 1})).await;
-    // The record's own key, not the row's spelling of it.
+    // The answer has the record's key as it is stored, not as the insert spells it.
     let updated = post("words?onConflict=update", json!({"word": "wort", "n": 2}));
     assert_eq!(updated.await, "Wort");
     let ignored = post("words?onConflict=ignore", json!({"word": "WORT", "n": 3}));

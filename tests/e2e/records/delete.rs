@@ -1,4 +1,4 @@
-//! Deletes, by id and by conditions; none deletes a whole table by omission.
+//! Deletes by id and by conditions; a missing condition never deletes a whole table.
 
 use super::ITEMS;
 use crate::host::{Host, option};

@@ -1,4 +1,4 @@
-//! `explain=true`: the statement and MariaDB's plan, for full keys; no value of the caller's in the statement.
+//! `explain=true`: the statement and MariaDB's plan, for full keys only; the statement contains no value of the client.
 
 use super::asking::{SHOP, ask, refused, spelled};
 use crate::host::{Host, enc};
@@ -32,7 +32,7 @@ async fn an_explanation_has_the_statement_and_the_plan(host: Host) {
     ] {
         let answer = db.get(&spelled("books", &options)).await;
         let twin = db.post("books/query", &options).await;
-        // The plan holds what MariaDB guesses, which may change between two.
+        // Only the SQL is compared: MariaDB's plan contains estimates, which may change.
         assert_eq!(answer.payload()["sql"], twin.payload()["sql"]);
         assert!(answer.payload()["plan"].is_object(), "{answer}");
         let text = answer.payload()["sql"].to_string();
@@ -46,7 +46,7 @@ async fn an_explanation_has_the_statement_and_the_plan(host: Host) {
     assert!(plain.payload().is_array(), "{plain}");
 }
 
-/// MariaDB writes both into its plan's strings as they are.
+/// MariaDB doesn't escape values and names in the plan's JSON strings.
 async fn an_explanation_holds_any_value_and_name(host: Host) {
     let name = "we\"ird\\'\n`t";
     let (quoted, odd) = (name.replace('`', "``"), format!("{}/query", enc(name)));

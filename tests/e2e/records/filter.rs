@@ -127,7 +127,7 @@ async fn groups_nest(host: Host) {
         "c": {"__query": {"name": "date", "qty": 0}}
     }, "operator": "OR"}});
     selects(&db, deep, &[1, 4]).await;
-    // The label may be a field's name: it is only a label.
+    // A label may be the name of a field, without a meaning.
     selects(&db, json!({"name": {"__query": {"id": 2}}}), &[2]).await;
 }
 
@@ -155,7 +155,7 @@ async fn an_empty_query_filters_nothing(host: Host) {
     selects(&db, json!({}), &[1, 2, 3, 4, 5]).await;
     let empty_list = option("query", &json!({"id": {"value": [], "equality": "IN"}}));
     let answer = db.get(&format!("items?{empty_list}")).await;
-    // In no value at all: nothing, never everything.
+    // An empty list matches nothing, never everything.
     assert_eq!(answer.payload(), json!([]));
 }
 
@@ -235,7 +235,7 @@ async fn values_that_no_field_can_hold_are_refused_or_match_nothing(host: Host) 
         let answer = db.get(&format!("items?{}", option("query", &query))).await;
         answer.refused(ErrorCode::InvalidFilter);
     }
-    // A number with a blank is that number; between two there is none.
+    // A number followed by a blank is that number.
     assert_eq!(db.ids("items", &json!({"id": "1 "}), "").await, [1]);
     selects(&db, json!({"id": 1.5}), &[]).await;
 }

@@ -1,4 +1,4 @@
-//! `query`: operators on text, and the words that stand for signs.
+//! `query`: operators on text, and words for operators.
 
 use super::ITEMS;
 use crate::host::{Host, option};

@@ -1,4 +1,4 @@
-//! Many inserts of single records at once, which may share a statement: each caller gets its own id, or its own
+//! Many concurrent inserts of single records, which may share a statement: each client gets its own id or its own
 //! error, as if it were alone.
 
 mod ends;
@@ -16,7 +16,7 @@ use shared::error::ErrorCode;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::task::JoinHandle;
 
-/// More than one statement inserts.
+/// Number of concurrent inserts: too many for one statement.
 const CALLERS: i64 = 150;
 
 const TABLE: &str =
@@ -33,7 +33,7 @@ cases! {
     ],
 }
 
-/// The cases of the files below.
+/// Returns the cases of this module's files.
 pub(crate) fn more_cases() -> Vec<Case> {
     [kinds::cases(), ends::cases()].concat()
 }
@@ -42,10 +42,10 @@ fn insert(db: &TestDb, table: &str, body: &Value) -> Call {
     db.call(Method::POST, table).json(body)
 }
 
-/// Inserts at once, and gives the answers in the order of the bodies. `t` is locked until all have come, so that
-/// they do gather.
+/// Inserts `bodies` concurrently and returns the answers in their order. `t` is locked at first, so that the inserts
+/// share statements.
 async fn all_at_once(db: &TestDb, table: &str, bodies: &[Value]) -> Vec<Answer> {
-    // One description of the table serves all.
+    // Loads the table's schema before it is locked.
     db.get(&format!("{table}?limit=1")).await.payload();
     let held = hold(db, &["t"]).await;
     let answers = as_they_come(db, table, bodies).await;
@@ -58,7 +58,7 @@ async fn as_they_come(db: &TestDb, table: &str, bodies: &[Value]) -> Vec<Answer>
     join_all(calls).await.into_iter().map(Result::unwrap).collect()
 }
 
-/// Locks tables behind the service's back for a while.
+/// Locks tables as root for a while.
 async fn hold(db: &TestDb, tables: &[&str]) -> JoinHandle<()> {
     let mark = unique("held_");
     let tables = tables.join(" WRITE, ");
@@ -73,7 +73,7 @@ async fn hold(db: &TestDb, tables: &[&str]) -> JoinHandle<()> {
     held
 }
 
-/// `v` of each record, by id.
+/// Returns `v` of each record by id.
 async fn stored(db: &TestDb) -> BTreeMap<i64, i64> {
     let rows = db.exec("SELECT id, v FROM t").await;
     let rows = rows.as_array().unwrap().iter();
@@ -107,8 +107,7 @@ async fn each_of_many_gets_its_own_id(host: Host) {
     assert_eq!(stored(&db).await, expected);
 }
 
-/// Rows that are refused, each for a reason of its own, among many that are not: the refusals are the very ones
-/// that each gets alone.
+/// Inserts that are refused for different reasons, among many valid ones: each gets the same refusal as alone.
 async fn nobody_pays_for_a_neighbour(host: Host) {
     let made = [
         "CREATE TABLE p (id INT PRIMARY KEY)",
@@ -160,8 +159,7 @@ async fn nobody_pays_for_a_neighbour(host: Host) {
     }
 }
 
-/// Thousands of inserts of three shapes, some of them refused, with reads between: in the end the table holds
-/// what was answered, and no more.
+/// Thousands of inserts of three shapes, some refused, with reads between: the table then matches the answers.
 async fn a_long_mixture_comes_out_as_it_was_answered(host: Host) {
     const WORKERS: i64 = 40;
     const EACH: i64 = 100;
@@ -174,7 +172,7 @@ async fn a_long_mixture_comes_out_as_it_was_answered(host: Host) {
             let body = match v % 5 {
                 0 => json!({"v": v}),
                 1 => json!({"v": v, "name": null, "u": v}),
-                // All of a column compete for it.
+                // Inserts with the same value of a unique column, of which one succeeds.
                 2 => json!({"v": v, "u": -n}),
                 _ => json!({"v": v, "name": format!("n{v}")}),
             };
@@ -207,8 +205,7 @@ async fn a_long_mixture_comes_out_as_it_was_answered(host: Host) {
     assert_eq!(taken.count(), wanted.len(), "one of each that competed");
 }
 
-/// Of those whose parent another transaction holds, each waits for itself; the others have their answers long
-/// before the parent is let go.
+/// Inserts whose parent row is locked by another transaction wait; the others are answered before the lock is released.
 async fn who_waits_for_a_row_holds_nobody_up(host: Host) {
     let made = [
         "CREATE TABLE p (id INT PRIMARY KEY)",
@@ -226,7 +223,7 @@ async fn who_waits_for_a_row_holds_nobody_up(host: Host) {
     let held = tokio::task::spawn_blocking(move || shared().root_sql(&script).unwrap());
     eventually("the lock is held", SOON, || async { (running(shared(), &mark) > 0).then_some(()) }).await;
     let together = hold(&db, &["t"]).await;
-    // No more wait than there are connections beside.
+    // No more inserts wait than the pool has connections to spare.
     let calls: Vec<_> = (0..CALLERS)
         .map(|v| {
             let parent = if v % 40 == 5 { 2 } else { 1 };

@@ -1,4 +1,4 @@
-//! Aggregates, groups and `distinct`: what they give, and what makes no sense and is refused.
+//! Aggregates, groups and `distinct`: their results, and refusals of what has no meaning.
 
 use super::asking::{SHOP, ask, refused, rows};
 use crate::host::Host;
@@ -103,7 +103,7 @@ async fn sums_and_averages_are_exact(host: Host) {
     );
 }
 
-/// MIN of a field is what the field itself shows in the row that has it; a type without an order is refused by name.
+/// MIN of a field has the same form as the field; for a type without an order the refusal names the field.
 async fn minima_of_every_type_come_in_their_own_form(host: Host) {
     let db = TestDb::new(host, TYPES).await;
     let all = rows(&db, "kinds", &json!({"order": {"field": "id"}})).await;
@@ -146,7 +146,7 @@ async fn a_group_by_one_field(host: Host) {
             json!([{"year": 1850, "n": 1}, {"year": 1999, "n": 1}, {"year": 2005, "n": 1}, {"year": 2010, "n": 2}])
         );
     }
-    // The group's field need not be shown, and may be renamed.
+    // The group's field may be hidden or renamed.
     let options = json!({"group": "year", "selectFields": counted(json!([])), "order": {"field": "year", "strategy": "DESC"}, "limit": 2});
     assert_eq!(rows(&db, "books", &options).await, json!([{"n": 2}, {"n": 1}]));
     let options = json!({"group": "year", "selectFields": counted(json!([{"fieldName": "year", "alias": "in"}])), "order": {"field": "in", "strategy": "DESC"}, "limit": 1});
@@ -212,14 +212,14 @@ async fn distinct_gives_each_row_once(host: Host) {
     assert_eq!(rows(&db, "keyless", &options).await.as_array().unwrap().len(), 4);
     let options = json!({"distinct": false, "selectFields": ["country"]});
     assert_eq!(rows(&db, "authors", &options).await.as_array().unwrap().len(), 4);
-    // A limit counts distinct rows.
+    // With `distinct`, `limit` counts distinct rows.
     let options =
         json!({"distinct": true, "selectFields": ["country"], "order": {"field": "country"}, "limit": 2, "page": 2});
     assert_eq!(rows(&db, "authors", &options).await, json!([{"country": "UK"}]));
     let join = json!({"tableName": "books", "joinType": "JOIN", "match": {"source": "id", "target": "author_id"}, "selectFields": []});
     let options = json!({"distinct": true, "join": [join], "selectFields": ["name"], "order": {"field": "name"}});
     assert_eq!(rows(&db, "authors", &options).await, json!([{"name": "Ada"}, {"name": "Bo"}, {"name": "Cy"}]));
-    // An order by what is not shown has no meaning there: refused, or right.
+    // With `distinct`, an order by a hidden field is either refused or right.
     let options = json!({"distinct": true, "selectFields": ["country"], "order": {"field": "name"}});
     let answer = ask(&db, "authors", &options).await;
     if answer.code() == "ok" {
@@ -249,7 +249,7 @@ async fn a_field_outside_the_group_is_refused(host: Host) {
     ] {
         refused(&db, "books", &options, ErrorCode::InvalidQueryOption, &["title"]).await;
     }
-    // By the whole primary key every field is one of the group's.
+    // Grouped by the whole primary key, every field has one value per group.
     let options = json!({"group": "id", "selectFields": ["id", "title"], "order": {"field": "id"}, "limit": 1});
     let answer = ask(&db, "books", &options).await;
     if answer.code() == "ok" {
@@ -303,7 +303,7 @@ async fn groups_of_unknown_fields_are_refused(host: Host) {
 
 async fn an_alias_names_each_aggregate(host: Host) {
     let db = TestDb::new(host, SHOP).await;
-    // Without an alias the name is some name, and a client can find it.
+    // Without an alias, the service chooses a name.
     let options = json!({"selectFields": [{"fieldName": "year", "aggregate": "MAX"}]});
     let got = rows(&db, "books", &options).await;
     assert_eq!(got[0].as_object().unwrap().values().collect::<Vec<_>>(), [&json!(2010)]);
@@ -311,7 +311,7 @@ async fn an_alias_names_each_aggregate(host: Host) {
     refused(&db, "books", &options, ErrorCode::InvalidQueryOption, &["selectFields", "y"]).await;
     let options = json!({"selectFields": [{"fieldName": "year", "aggregate": "MAX", "alias": "a`b\"c\\d"}]});
     assert_eq!(rows(&db, "books", &options).await, json!([{"a`b\"c\\d": 2010}]));
-    // An alias that is another field's name orders as the alias, in a group.
+    // In a group, `order` prefers an alias to a field of the same name.
     let options = json!({"group": "author_id", "selectFields": ["author_id", {"fieldName": "price", "aggregate": "SUM", "alias": "year"}], "order": {"field": "year", "strategy": "DESC"}, "limit": 1});
     assert_eq!(rows(&db, "books", &options).await, json!([{"author_id": 2, "year": "15.25"}]));
 }

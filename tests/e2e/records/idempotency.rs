@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: an insert that is sent again happens once.
+//! `Idempotency-Key`: an insert that is sent again is done once.
 
 use crate::host::{Answer, Call, Host};
 use crate::service::shared;
@@ -59,7 +59,7 @@ async fn a_repeated_insert_gets_the_first_answer_and_inserts_nothing(host: Host)
     for _ in 0..3 {
         replays(&insert(&db, "t", &key, &body).send().await, &first);
     }
-    // Also when the record has changed, or is gone.
+    // The receipt is answered even if the record was changed or deleted.
     assert_eq!(db.delete("t/1").await.payload(), 1);
     replays(&insert(&db, "t", &key, &body).send().await, &first);
     assert_eq!(count(&db).await, 0);
@@ -86,7 +86,7 @@ async fn inserts_that_may_be_in_conflict_are_kept_too(host: Host) {
         let body = json!({"batchData": [{"name": "b", "n": 1}, {"name": "c", "n": n}]});
         let first = insert(&db, rest, &key, &body).send().await;
         assert_eq!(first.payload().as_array().map(Vec::len), Some(2));
-        // What an update would do again is not done.
+        // A repeated request doesn't update the record again.
         db.exec("UPDATE t SET name = 'later' WHERE n = 1").await;
         replays(&insert(&db, rest, &key, &body).send().await, &first);
         assert_eq!(db.value("SELECT name FROM t WHERE n = 1").await, "later");
@@ -115,7 +115,7 @@ async fn another_body_table_or_option_is_a_mismatch(host: Host) {
     }
     assert_eq!(count(&db).await, 1);
     assert_eq!(db.value("SELECT COUNT(*) FROM u").await, 0);
-    // The path may be spelled otherwise.
+    // The path may be encoded differently.
     let spelled = insert(&db, "%74", &key, &body).send().await;
     replays(&spelled, &first);
 }
@@ -129,7 +129,7 @@ async fn a_failed_insert_leaves_the_key_free(host: Host) {
         insert(&db, "t", &key, &taken).send().await.refused(ErrorCode::DuplicateKey);
     }
     assert_eq!(count(&db).await, 1);
-    // Another body even: nothing of the failure is kept.
+    // Even with another body: nothing of a failed insert is stored.
     let long = json!({"name": "much too long for twenty characters"});
     insert(&db, "t", &key, &long).send().await.refused(ErrorCode::InvalidValue);
     insert(&db, "t", &key, &json!({"nope": 1})).send().await.refused(ErrorCode::UnknownField);
@@ -161,7 +161,7 @@ async fn of_many_at_once_one_inserts(host: Host) {
     replays(&insert(&db, "t", &key, &body).send().await, fresh[0]);
 }
 
-/// Waits until a count is more than zero, what is not committed included.
+/// Waits until root counts more than zero rows, including uncommitted ones.
 async fn seen_by_root(what: &str, query: impl Fn() -> String) {
     let limit = std::time::Duration::from_secs(3);
     crate::case::eventually(what, limit, || async {
@@ -175,12 +175,12 @@ async fn seen_by_root(what: &str, query: impl Fn() -> String) {
 async fn a_key_that_is_held_is_in_progress(host: Host) {
     let db = TestDb::new(host, T).await;
     db.exec("INSERT INTO t (name, n) VALUES ('a', 1)").await;
-    // The insert waits for this row.
+    // A lock on this row makes the insert wait.
     let holder =
         format!("START TRANSACTION; UPDATE `{}`.t SET name = 'held' WHERE n = 1; DO SLEEP(4); COMMIT", db.name);
     let held = tokio::task::spawn_blocking(move || shared().root_sql(&holder));
     seen_by_root("the row is held", || format!("SELECT COUNT(*) FROM `{}`.t WHERE name = 'held'", db.name)).await;
-    // The first use makes the table.
+    // The first use of a key creates the table of receipts.
     let body = json!({"name": "c", "n": 2});
     insert(&db, "t", &key(), &body).send().await.payload();
     let (key, body) = (key(), json!({"name": "b", "n": 1}));
@@ -216,7 +216,7 @@ async fn an_old_receipt_is_replaced(host: Host) {
     age(24 * 60 * 60 - 60);
     replays(&insert(&db, "t", &key, &body).send().await, &first);
     age(24 * 60 * 60 + 1);
-    // Old receipts know no mismatch.
+    // Expired receipts don't cause a mismatch.
     let calls = (0..5).map(|_| insert(&db, "t", &key, &json!({"name": "b"})).send());
     let answers = futures_util::future::join_all(calls).await;
     let fresh = answers.iter().filter(|answer| answer.status == 200 && answer.header("idempotency-replayed").is_none());
@@ -259,7 +259,7 @@ async fn a_key_in_quotes_is_its_content(host: Host) {
     assert_eq!(count(&db).await, 2);
 }
 
-/// As builds wrote it that hashed the quotes too.
+/// Older versions hashed the key with its quotes.
 async fn a_receipt_of_a_key_with_its_quotes_is_found(host: Host) {
     let db = TestDb::new(host, T).await;
     let (key, body) = (key(), json!({"name": "a"}));
@@ -326,7 +326,7 @@ async fn keys_of_databases_do_not_meet(host: Host) {
     }
 }
 
-/// Another project with a database, and its full key.
+/// Creates another project with a database; returns their names and the project's full key.
 pub(super) async fn elsewhere(host: Host) -> (String, String, String) {
     let project = unique("receiver");
     shared().create_project(&project);
@@ -351,13 +351,13 @@ async fn keys_of_projects_do_not_meet(host: Host) {
     let answer = call.send().await;
     assert_eq!(answer.payload(), 1);
     assert_eq!(answer.header("idempotency-replayed"), None);
-    // Not even through SQL are another project's receipts there.
+    // SQL can't read another project's receipts either.
     let query = format!("SELECT * FROM {}.selkie_receipts", db.name);
     let call = host.sql(&json!({"query": query})).key(&token);
     call.send().await.refused(ErrorCode::PermissionDenied);
 }
 
-/// Their hashes are neighbours in one index.
+/// The hashes of the keys are next to each other in one index.
 async fn keys_side_by_side_do_not_wait_for_each_other(host: Host) {
     let db = TestDb::new(host, T).await;
     let keys: Vec<String> = (0..60).map(|_| key()).collect();

@@ -90,7 +90,7 @@ async fn a_batch_is_all_or_none(host: Host) {
         db.post("t", &batch).await.refused(code);
         assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 0, "after {last}");
     }
-    // Also in a table whose engine knows no transactions, what is wrong in shape is refused before anything is written.
+    // A batch of the wrong form is refused before anything is written, even in a table without transactions.
     let batch = json!({"batchData": [{"name": "a"}, 5]});
     db.post("t", &batch).await.refused(ErrorCode::InvalidBody);
     assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 0);
@@ -268,8 +268,8 @@ async fn a_tables_triggers_run(host: Host) {
     assert_eq!(db.get("t/1").await.payload()["name"], "LOUD");
 }
 
-/// The ids of a batch are worked out from one number of MariaDB's: others insert meanwhile, and some rows bring their own
-/// (negative ones here, which MariaDB does not count on from).
+/// The ids of a batch are computed from MariaDB's first one, while other inserts run and some rows have their own ids
+/// (negative, so that AUTO_INCREMENT ignores them).
 async fn batches_side_by_side_answer_each_its_own_ids(host: Host) {
     let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v INT)"]).await;
     let rows = |batch: i64| -> Vec<Value> {

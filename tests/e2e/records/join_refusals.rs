@@ -1,4 +1,4 @@
-//! Joins that are refused: by which name each says what is wrong, and where the limit is.
+//! Refused joins: which name each error contains, and the maximum number of joins.
 
 use super::asking::{SHOP, ask, field, refused};
 use super::joins::{author, by_id, with};

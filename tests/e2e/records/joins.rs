@@ -1,4 +1,4 @@
-//! Joins: which rows they give, under which names their fields come out, and what is refused.
+//! Joins: their rows, the names of their fields, and refusals.
 
 use super::asking::{SHOP, ask, field, refused, rows};
 use crate::host::Host;
@@ -30,7 +30,7 @@ pub(super) fn author(kind: &str) -> Value {
     json!({"tableName": "authors", "joinType": kind, "match": {"source": "author_id", "target": "id"}})
 }
 
-/// A join with more keys.
+/// Returns a join with more keys.
 pub(super) fn with(mut join: Value, more: Value) -> Value {
     let more = more.as_object().expect("an object").clone();
     join.as_object_mut().expect("an object").extend(more);
@@ -96,7 +96,7 @@ async fn a_match_list_is_joined_by_its_operator(host: Host) {
         let pairs: Value = got.as_array().unwrap().iter().map(|row| json!([row["id"], row["name"]])).collect();
         assert_eq!(pairs, expected);
     }
-    // An OR between matches stays inside its own ON: the conditions of `query` still hold.
+    // An OR between matches stays within ON: the conditions of `query` still apply.
     let join = with(author("JOIN"), json!({"match": matches, "operator": "OR", "selectFields": []}));
     let options = json!({"join": [join], "selectFields": ["id"], "query": {"id": 5}});
     assert_eq!(rows(&db, "books", &options).await, json!([{"id": 5}, {"id": 5}]));
@@ -117,7 +117,7 @@ async fn a_literal_is_compared_like_a_condition(host: Host) {
             json!({"match": [
             {"source": "author_id", "target": "id"}, {"source": null, "target": field_name, "targetLiteral": literal}]}),
         );
-        // The page: a match is {source, target} or {source, targetLiteral}.
+        // A match is {source, target} or {source, targetLiteral}.
         drop(join);
         let join = json!({"tableName": "books", "joinType": "JOIN", "selectFields": ["id"], "match": [
             {"source": "id", "target": "author_id"}, {"source": field_name, "targetLiteral": literal}]});
@@ -125,7 +125,7 @@ async fn a_literal_is_compared_like_a_condition(host: Host) {
         let got = field(&db, "authors", &options, "id").await;
         assert_eq!(got, expected, "{field_name} {literal}");
     }
-    // A literal of a type that the field can't have names the field.
+    // If a literal has a type that the field can't have, the error names the field.
     let join = json!({"tableName": "books", "joinType": "JOIN", "match": [
         {"source": "id", "target": "author_id"}, {"source": "id", "targetLiteral": "x"}]});
     let answer = ask(&db, "authors", &json!({"join": [join]})).await;
@@ -147,7 +147,7 @@ async fn a_join_may_match_on_an_earlier_one(host: Host) {
             {"id": 5, "title": null, "name": null},
         ])
     );
-    // In the other order the table that it matches on is not there yet.
+    // In the other order, the match refers to a table that is joined later.
     let options = json!({"join": [authors, books]});
     refused(&db, "reviews", &options, ErrorCode::InvalidQueryOption, &["join", "books"]).await;
 }
@@ -168,7 +168,7 @@ async fn a_table_joins_itself_under_an_alias(host: Host) {
     unnamed.as_object_mut().unwrap().remove("alias");
     refused(&db, "staff", &json!({"join": [unnamed]}), ErrorCode::InvalidQueryOption, &["staff", "alias"]).await;
     refused(&db, "staff", &json!({"join": [boss, boss]}), ErrorCode::InvalidQueryOption, &["boss", "alias"]).await;
-    // Three levels: the boss's boss.
+    // Three levels of the same table: the boss's boss.
     let top = json!({"tableName": "staff", "alias": "top", "joinType": "JOIN", "selectFields": ["name"],
         "match": {"source": {"tableName": "boss", "fieldName": "boss_id"}, "target": "id"}});
     let options = json!({"join": [boss, top], "selectFields": ["name"]});
@@ -198,7 +198,7 @@ async fn a_taken_name_gets_the_alias_or_table_in_front(host: Host) {
     let answer = ask(&db, "books", &options).await;
     let row = r#"[{"id":1,"name":"Engines","w_id":1,"w_name":"Ada","country":"UK"}]"#;
     assert!(answer.text().contains(row), "{answer}");
-    // Even where the prefixed name is taken as well, nothing is lost and no key comes twice.
+    // Even if the prefixed name is taken too, no field is lost and no key occurs twice.
     let db = TestDb::new(
         host,
         &[
@@ -307,7 +307,7 @@ async fn orders_reach_joined_fields(host: Host) {
         let options = with(base.clone(), json!({"order": order}));
         assert_eq!(field(&db, "books", &options, "id").await, json!([5, 2, 3, 1]), "{order}");
     }
-    // A name of two joined tables is no one's.
+    // A name that two joined tables have is ambiguous.
     let joins =
         json!([author("JOIN"), {"tableName": "staff", "joinType": "JOIN", "match": {"source": "id", "target": "id"}}]);
     refused(&db, "books", &json!({"join": joins, "order": {"field": "nme"}}), ErrorCode::UnknownField, &["nme"]).await;

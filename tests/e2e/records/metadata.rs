@@ -1,4 +1,4 @@
-//! `OPTIONS` and `_schema`, and the preflight that shares its method.
+//! `OPTIONS` and `_schema`, and CORS preflights, which also use OPTIONS.
 
 use crate::host::{Call, Host};
 use crate::service::shared;

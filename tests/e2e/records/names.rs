@@ -1,11 +1,11 @@
-//! Any legal name of MariaDB works, percent-encoded in the path and as it is in JSON.
+//! Any name that MariaDB allows works: percent-encoded in a path, unchanged in JSON.
 
 use crate::host::{Host, enc, option};
 use crate::test_db::TestDb;
 use serde_json::json;
 use shared::error::ErrorCode;
 
-/// Names that would break a statement, a path or a JSON text that was put together carelessly.
+/// Names that would break a statement, a path or JSON if they were not quoted or escaped.
 const ODD: &[&str] = &[
     "back`tick",
     "``",
@@ -151,7 +151,7 @@ async fn names_of_all_scripts_are_shown_as_themselves(host: Host) {
 
 async fn names_of_64_characters_work(host: Host) {
     let db = TestDb::new(host, &[]).await;
-    // A table's name becomes a file's name, where some characters take five bytes of 255; a field's does not.
+    // A table's name becomes a file name, in which some characters take five of 255 bytes; a field's name does not.
     for (table, field) in
         [("x", "`"), ("ü", "日"), ("X", "ü")].map(|(table, field)| (table.repeat(64), field.repeat(64)))
     {
@@ -162,14 +162,14 @@ async fn names_of_64_characters_work(host: Host) {
     }
 }
 
-/// Field names are case-insensitive in MariaDB; table names, on Linux, are not.
+/// Field names are case-insensitive in MariaDB; table names, on Linux, are case-sensitive.
 async fn field_names_count_in_any_case_as_in_mariadb(host: Host) {
     let db =
         TestDb::new(host, &["CREATE TABLE Mixed (id INT PRIMARY KEY, Name TEXT)", "INSERT INTO Mixed VALUES (1, 'a')"])
             .await;
     db.get("mixed").await.refused(ErrorCode::TableNotFound);
     let answer = db.get("Mixed?selectFields=name").await;
-    // Either MariaDB's way, or refused with the right name as a hint: never something else.
+    // Either as in MariaDB, or refused with the right name as a hint.
     match answer.code().as_str() {
         "ok" => assert_eq!(answer.payload()[0].as_object().unwrap().len(), 1, "{answer}"),
         _ => {

@@ -1,4 +1,4 @@
-//! `nest: true`: a joined record as an object, and null where there is none.
+//! `nest: true`: a joined record is an object, or null if there is none.
 
 use super::asking::{SHOP, ask, rows};
 use super::joins::{author, by_id, with};
@@ -22,7 +22,7 @@ async fn a_nested_join_is_an_object_or_null(host: Host) {
         rows(&db, "books", &options).await,
         json!([{"id": 1, "author": {"id": 1, "name": "Ada"}}, {"id": 4, "author": null}])
     );
-    // Fields that tell absence need not be among the shown ones.
+    // The fields that show whether there is a record may be hidden.
     let join = with(author("LEFT JOIN"), json!({"nest": true, "alias": "author", "selectFields": ["country"]}));
     let options = json!({"join": [join], "selectFields": ["id"], "order": by_id(), "query": {"id": [4, 5]}});
     assert_eq!(
@@ -32,7 +32,7 @@ async fn a_nested_join_is_an_object_or_null(host: Host) {
     let options = json!({"join": [with(author("RIGHT JOIN"), json!({"nest": true}))], "selectFields": ["title"], "order": {"field": "authors.id"}});
     let got = rows(&db, "books", &options).await;
     assert_eq!(got[4], json!({"title": null, "authors": {"id": 4, "name": "Dee", "country": "UK"}}));
-    // A RIGHT JOIN after it may leave the nested one empty.
+    // A later RIGHT JOIN may leave the nested record empty.
     let joins = json!([with(author("JOIN"), json!({"nest": true, "selectFields": ["name"]})),
         {"tableName": "reviews", "joinType": "RIGHT JOIN", "match": {"source": "id", "target": "book_id"}, "selectFields": ["id"]}]);
     let options = json!({"join": joins, "selectFields": ["title"], "order": {"field": "reviews.id"}});
@@ -50,7 +50,7 @@ async fn a_nested_join_tells_absent_from_all_null(host: Host) {
         rows(&db, "books", &options).await,
         json!([{"id": 4, "keyless": {"tag": null}}, {"id": 5, "keyless": null}])
     );
-    // The first column may be NULL where the record is there.
+    // The first column may be NULL although the record exists.
     db.exec("CREATE TABLE loose (tag INT, book INT)").await;
     db.exec("INSERT INTO loose VALUES (NULL, 4)").await;
     for source in [

@@ -1,4 +1,4 @@
-//! Options that can't be understood: each is refused by name, none is ignored.
+//! Invalid options: each is refused by name, none is ignored.
 
 use super::ITEMS;
 use crate::host::{Answer, Host, enc, option};
@@ -16,7 +16,7 @@ cases! {
     ],
 }
 
-/// Whether an answer refuses an option, and names it in its message or its hint.
+/// Checks that an answer refuses an option and names it in its message or hint.
 #[track_caller]
 fn names(answer: &Answer, option: &str) {
     let error = answer.refused(ErrorCode::InvalidQueryOption);

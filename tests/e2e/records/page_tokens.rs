@@ -1,4 +1,4 @@
-//! `next` and `after`: a token is good for the read that it came from, and for no other.
+//! `next` and `after`: a cursor works only for the read that it came from.
 
 use super::asking::{SHOP, ask, refused, spelled};
 use super::paging::by;
@@ -97,7 +97,7 @@ async fn a_token_of_another_read_is_refused(host: Host) {
         options["after"] = token.clone();
         refused(&db, table, &options, ErrorCode::InvalidQueryOption, &["after"]).await;
     }
-    // Another database with the same tables; and the same project's read key may go on with it.
+    // Another database with the same tables is refused; the same project's read key is accepted.
     let other = TestDb::new(host, SHOP).await;
     let mut options = base.clone();
     options["after"] = token;

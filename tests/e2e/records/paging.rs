@@ -1,4 +1,4 @@
-//! Keyset pages: every record once, in the order of the whole, over every type; and a token that is good for its own read only.
+//! Keyset pagination: every record once, in the order of the unpaged read; and cursors that work only for their read.
 
 use super::asking::{SHOP, ask};
 use crate::host::{Answer, Host};
@@ -21,7 +21,7 @@ cases! {
     ],
 }
 
-/// Walks all the pages of a read and gives its rows; each page but the last must be full.
+/// Follows all pages of a read and returns the rows; each page but the last must be full.
 pub(super) async fn walk(db: &TestDb, table: &str, options: &Value, limit: usize) -> Result<Vec<Value>, Answer> {
     let mut options = options.clone();
     options["limit"] = json!(limit);
@@ -115,13 +115,13 @@ async fn pages_follow_mixed_directions(host: Host) {
             holds_with_key(&db, "t", &options, limit).await;
         }
     }
-    // Without any order the pages go by the primary key.
+    // Without `order`, pages are in the order of the primary key.
     holds_with_key(&db, "t", &json!({}), 7).await;
     let options = json!({"order": by("a", "ASC"), "query": {"b": {"value": "a", "equality": "!="}, "c": "2026-01-01"}, "searchOperator": "OR"});
     holds_with_key(&db, "t", &options, 3).await;
 }
 
-/// As `holds`, where the order of the whole must be made total by the key first.
+/// Like `holds`, but adds the key to the unpaged read's order to make it total.
 pub(super) async fn holds_with_key(db: &TestDb, table: &str, options: &Value, limit: usize) {
     let mut total = options.clone();
     let mut orders = match options.get("order") {
@@ -130,14 +130,14 @@ pub(super) async fn holds_with_key(db: &TestDb, table: &str, options: &Value, li
         None => vec![],
     };
     if !orders.iter().any(|order| order["field"] == "id") {
-        // Ties go on in the direction of the last step, which an index can follow.
+        // The key is ordered in the direction of the last field, so that an index can be used.
         let direction = orders.last().map_or(json!("ASC"), |order| order["strategy"].clone());
         orders.push(json!({"field": "id", "strategy": direction}));
     }
     total["order"] = Value::from(orders);
     let whole = ask(db, table, &total).await;
     if whole.code() != "ok" {
-        // A field ordered by twice may be refused, as long as it is told.
+        // A field that occurs twice in `order` may be refused.
         whole.refused(ErrorCode::InvalidQueryOption);
         return;
     }
@@ -186,7 +186,7 @@ async fn pages_follow_joined_fields(host: Host) {
             .await;
         }
     }
-    // A join to many: the key of the root repeats, and the rows must still all come.
+    // A join with many records: the root's key repeats, and all rows must be returned.
     let many = json!({"tableName": "reviews", "joinType": "LEFT JOIN", "match": {"source": "id", "target": "book_id"}, "selectFields": ["stars"]});
     let options = json!({"join": [many], "selectFields": ["id"]});
     let whole = json!({"join": [many], "selectFields": ["id"], "order": [by("id", "ASC"), by("reviews.id", "ASC")]});
@@ -196,7 +196,7 @@ async fn pages_follow_joined_fields(host: Host) {
         let Ok(paged) = paged else { panic!("{}", paged.err().unwrap()) };
         assert_eq!(json!(paged), whole, "by {limit}");
     }
-    // A RIGHT JOIN: the root's key is NULL where only the joined record is.
+    // A RIGHT JOIN: the root's key is NULL in rows with only a joined record.
     let right = json!({"tableName": "reviews", "joinType": "RIGHT JOIN", "match": {"source": "id", "target": "book_id"}, "selectFields": ["stars"]});
     db.exec("INSERT INTO reviews VALUES (6, 98, 2, '', 'en'), (7, NULL, 2, '', 'en')").await;
     for limit in [1, 2, 3] {
@@ -207,7 +207,7 @@ async fn pages_follow_joined_fields(host: Host) {
         stars.sort();
         assert_eq!(stars, ["1", "2", "2", "3", "4", "5", "null"]);
     }
-    // A join with a table that has no key has one page, and no next.
+    // A join with a table without a key has one page and no cursor.
     let keyless =
         json!({"tableName": "keyless", "joinType": "LEFT JOIN", "match": {"source": "id", "target": "book_id"}});
     match walk(&db, "books", &json!({"join": [keyless], "selectFields": ["id"]}), 1).await {
@@ -236,7 +236,7 @@ async fn pages_follow_groups(host: Host) {
         let whole = json!({"group": ["g", "h"], "selectFields": select, "order": total});
         let whole = ask(&db, "t", &whole).await.payload();
         match walk(&db, "t", &options, 2).await {
-            // Groups have one page, and no next.
+            // Groups have one page and no cursor.
             Ok(paged) => assert_eq!(paged, whole.as_array().unwrap()[..2], "{order}"),
             Err(answer) => panic!("{answer}"),
         }
@@ -257,14 +257,14 @@ async fn a_table_without_a_primary_key_has_one_page(host: Host) {
     let answer = ask(&db, "keyless", &json!({"limit": 2, "order": by("tag", "ASC")})).await;
     assert_eq!(answer.payload().as_array().unwrap().len(), 2);
     assert!(answer.json()["next"].is_null(), "{answer}");
-    // A unique `id` that may be NULL holds many NULLs: the primary key breaks the tie.
+    // A unique `id` may contain many NULLs, so the primary key breaks ties.
     db.exec("CREATE TABLE n (id INT UNIQUE, b INT, pk INT PRIMARY KEY)").await;
     db.exec("INSERT INTO n VALUES (NULL,1,1),(NULL,1,2),(3,1,3),(NULL,1,4)").await;
     for options in [json!({}), json!({"order": by("b", "DESC")}), json!({"order": by("id", "DESC")})] {
         let Ok(paged) = walk(&db, "n", &options, 1).await else { panic!("{options}") };
         assert_eq!(paged.len(), 4, "{options}");
     }
-    // Nor does a UNIQUE key of NOT NULL columns make pages.
+    // A UNIQUE key of NOT NULL columns doesn't give pages either.
     db.exec("CREATE TABLE u (a INT NOT NULL, b INT, UNIQUE KEY (a))").await;
     db.exec("INSERT INTO u VALUES (1,1),(2,1),(3,2),(4,NULL)").await;
     let answer = ask(&db, "u", &json!({"limit": 1, "order": by("b", "ASC")})).await;
@@ -286,10 +286,10 @@ async fn the_last_page_has_no_next(host: Host) {
         let next = answer.json()["next"].clone();
         assert_eq!(next.is_string(), more, "limit={limit}: {answer}");
     }
-    // Without a limit there is no next page either.
+    // A read without a limit has no cursor either.
     let answer = ask(&db, "books", &json!({})).await;
     assert!(answer.json()["next"].is_null(), "{answer}");
-    // A page by number also tells the next.
+    // A page by number also has a cursor.
     let answer = ask(&db, "books", &json!({"limit": 2, "page": 2, "order": by("id", "ASC")})).await;
     let next = answer.json()["next"].clone();
     if next.is_string() {
@@ -309,7 +309,7 @@ async fn records_that_come_and_go_do_not_move_the_others(host: Host) {
     let first = ask(&db, "t", &options).await;
     let ids: Vec<Value> = first.payload().as_array().unwrap().iter().map(|row| row["id"].clone()).collect();
     assert_eq!(ids, [30, 60, 90]);
-    // The record that the page ended on goes, one before it comes, one behind it comes.
+    // Deletes the last record of the page, and inserts one before and one after it.
     db.exec("DELETE FROM t WHERE id = 90").await;
     db.exec("INSERT INTO t VALUES (5, 0), (15, 1)").await;
     options["after"] = first.json()["next"].clone();

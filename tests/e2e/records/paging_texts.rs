@@ -1,4 +1,4 @@
-//! Keyset pages over texts: those that sort alike, of other character sets, and longer than what is sorted by.
+//! Keyset pagination over texts: equal in the collation, of other character sets, and longer than the sorted prefix.
 
 use super::paging::{by, holds_with_key, walk};
 use crate::host::Host;
@@ -55,7 +55,7 @@ async fn pages_follow_texts_of_other_character_sets(host: Host) {
     }
 }
 
-/// Texts that differ only behind what a sort looks at by default (`max_sort_length` is 1,024 bytes).
+/// Texts that only differ beyond the prefix that sorting uses by default (`max_sort_length` is 1,024 bytes).
 async fn pages_follow_long_texts(host: Host) {
     let db = TestDb::new(
         host,

@@ -1,4 +1,4 @@
-//! Lists and single records: which, how many, in what order, with which fields.
+//! Lists and single records: selection, number, order and fields.
 
 use super::ITEMS;
 use crate::host::{Host, option};
@@ -81,7 +81,7 @@ async fn offset_skips(host: Host) {
     let ids = db.column("items?order[field]=id&limit=2&offset=0", "id").await;
     assert_eq!(Value::from(ids), json!([1, 2]));
     let answer = db.get("items?order[field]=id&offset=3").await;
-    // Without a limit, an offset is either applied or refused; it is never ignored.
+    // Without a limit, an offset is either applied or refused, but not ignored.
     match answer.code().as_str() {
         "ok" => assert_eq!(answer.payload().as_array().unwrap().len(), 2, "{answer}"),
         code => assert_eq!(code, "invalid_query_option", "{answer}"),

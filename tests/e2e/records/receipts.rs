@@ -1,5 +1,5 @@
-//! The table where inserts with an `Idempotency-Key` leave their receipts: made on first use, the
-//! project's own, and none of the interface.
+//! The table that stores the receipts of `Idempotency-Key`: created on first use, owned by the project, and not
+//! accessible by the records routes.
 
 use super::idempotency::{T, count, elsewhere, insert, key, replays};
 use crate::host::{Answer, Host};
@@ -34,7 +34,7 @@ async fn first_uses_at_once_make_one_table(host: Host) {
         }
         assert_eq!(count(&db).await, 12 * (round + 1));
     }
-    // The same key for all: one inserts, as ever.
+    // All inserts have the same key, so only one is done.
     for _ in 0..5 {
         db.behind("DROP TABLE selkie_receipts; DELETE FROM t");
         let calls = (0..8).map(|_| insert(&db, "t", &keys[0], &body).send());
@@ -59,7 +59,7 @@ async fn receipts_that_were_dropped_are_forgotten(host: Host) {
         replays(&insert(&db, "t", &key, &body).send().await, &first);
         db.behind("DROP TABLE selkie_receipts");
     }
-    // What is said of the insert's own table is said of that one.
+    // If the insert's own table is missing, the error names that table.
     db.behind("DROP TABLE t");
     let error = insert(&db, "t", &key, &body).send().await;
     let error = error.refused(ErrorCode::TableNotFound);
@@ -69,7 +69,7 @@ async fn receipts_that_were_dropped_are_forgotten(host: Host) {
     let first = insert(&db, "t", &key, &body).send().await;
     assert_eq!(first.payload(), 1);
     assert_eq!(first.header("idempotency-replayed"), None);
-    // A failed insert took its receipt back, but not the table's making.
+    // The failed insert rolled back its receipt, but not the creation of the table.
     db.behind("DROP TABLE selkie_receipts");
     let long = json!({"name": "much too long for twenty characters"});
     let failed = insert(&db, "t", &key, &long).send().await;
@@ -78,7 +78,7 @@ async fn receipts_that_were_dropped_are_forgotten(host: Host) {
     assert_eq!(count(&db).await, 1);
 }
 
-/// The statement that operators are shown.
+/// Returns the CREATE TABLE statement in the docs.
 fn statement_of_the_docs() -> &'static str {
     let text = include_str!("../../../docs/accounts.md");
     let start = text.find("CREATE TABLE selkie_receipts").expect("one");
@@ -91,7 +91,7 @@ async fn an_account_that_can_keep_no_receipts_is_told_so(host: Host) {
     shared().create_project(&project);
     let token = shared().create_key(&project, "full", &[]).token;
     let database = format!("{project}_a");
-    // Before the account's first connection, so that no session of it knows other rights.
+    // Before the account's first connection, so that no session has earlier rights.
     let prepared = format!(
         "REVOKE CREATE ON `{project}\\_%`.* FROM 'selkie-{project}-rw'@'localhost'; \
          CREATE DATABASE {database}; USE {database}; \
@@ -120,7 +120,7 @@ async fn an_account_that_can_keep_no_receipts_is_told_so(host: Host) {
     let first = send().await;
     first.payload();
     replays(&send().await, &first);
-    // What the service makes is what the docs show.
+    // The table that the service creates is the one in the docs.
     let made = "SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COLUMN_KEY, ENGINE, TABLE_COMMENT \
          FROM information_schema.COLUMNS JOIN information_schema.TABLES \
          USING (TABLE_SCHEMA, TABLE_NAME) WHERE TABLE_SCHEMA = DATABASE() \
@@ -159,7 +159,7 @@ async fn the_table_of_receipts_is_none_of_the_interface(host: Host) {
     let db = TestDb::new(host, T).await;
     let body = json!({"name": "a"});
     insert(&db, "t", &key(), &body).send().await.payload();
-    // As long, and as far from any table.
+    // A name of the same length, as different from all tables.
     let (ours, none) = ("selkie_receipts", "selkie_deceipts");
     let join = |table: &str| {
         let joins =
@@ -200,12 +200,12 @@ async fn the_table_of_receipts_is_none_of_the_interface(host: Host) {
         assert_eq!(said(&answer), said(&other).replace(none, ours));
         assert!(answer.status.is_client_error(), "{answer}");
     }
-    // Not as a hint either, nor in other letters.
+    // The table is not in a hint, whatever the case of the letters.
     for near in ["selkie_receipt", "Selkie_Receipts", "selkie_receipts2"] {
         let answer = db.get(near).await;
         let error = answer.refused(ErrorCode::TableNotFound);
         assert_eq!(error.get("hint").filter(|hint| !hint.is_null()), None, "{answer}");
     }
-    // Through SQL it is a table like any other of the project's.
+    // In SQL, the receipts are an ordinary table of the project.
     assert_eq!(db.value("SELECT COUNT(*) FROM selkie_receipts WHERE answer = '1'").await, 1);
 }

@@ -1,4 +1,4 @@
-//! What a trigger or procedure refuses, by SIGNAL: its message is the answer's.
+//! Inserts that a trigger or procedure refuses by SIGNAL: the answer has its message.
 
 use crate::host::Host;
 use crate::test_db::TestDb;
@@ -14,7 +14,7 @@ cases! {
     ],
 }
 
-/// What a shortened or mended message would lose: names of accounts, paths, punctuation.
+/// Contains what a shortened or filtered message would lose: account names, paths, punctuation.
 const SAID: &str = "Discount not allowed for user 'bob', see /help/discounts/rules (limit: 10%)";
 
 async fn db(host: Host) -> TestDb {

@@ -54,7 +54,7 @@ async fn a_search_finds_in_each_mode(host: Host) {
     let options = json!({"fullTextSearch": search("tuning", json!({"mode": "expansion"})), "order": {"field": "id"}});
     let got = field(&db, "notes", &options, "id").await;
     assert!(got.as_array().unwrap().len() > 1 && got.as_array().unwrap().contains(&json!(3)), "{got}");
-    // Fields in any order are the same index.
+    // Fields in another order use the same index.
     let options = json!({"fullTextSearch": {"fields": ["body", "title"], "searchTerm": "cook"}});
     assert_eq!(field(&db, "notes", &options, "id").await, json!([2]));
     let options = json!({"fullTextSearch": {"fields": ["body"], "searchTerm": "cook"}});
@@ -77,7 +77,7 @@ async fn a_score_comes_under_its_alias(host: Host) {
     assert_eq!(got[2]["id"], 3, "{got}");
     let options = json!({"fullTextSearch": search("database", json!({})), "selectFields": ["id"]});
     assert_eq!(rows(&db, "notes", &options).await[0], json!({"id": 3}));
-    // A score under a field's name would hide it.
+    // A score with the name of a field would hide the field.
     let options = json!({"fullTextSearch": search("database", json!({"scoreAlias": "title"}))});
     refused(&db, "notes", &options, ErrorCode::InvalidQueryOption, &["scoreAlias", "title"]).await;
 }
@@ -101,7 +101,7 @@ async fn a_search_goes_with_other_options(host: Host) {
     assert_eq!((answer.json()["count"].clone(), answer.payload()[0]["id"].clone()), (json!(3), json!(3)), "{answer}");
     let options = json!({"fullTextSearch": base, "query": {"owner": 1}});
     assert_eq!(field(&db, "notes", &options, "id").await, json!([1]));
-    // OR joins the fields of `query`; the search holds besides.
+    // OR joins the conditions of `query`; the search must match too.
     let options = json!({"fullTextSearch": base, "query": {"id": 1, "owner": 1}, "searchOperator": "OR"});
     assert_eq!(field(&db, "notes", &options, "id").await, json!([1]));
     let options = json!({"fullTextSearch": search("database", json!({})), "group": "owner", "order": {"field": "owner"},
@@ -164,7 +164,7 @@ async fn a_condition_may_match(host: Host) {
     let options = json!({"query": {"owner": {"value": "x", "equality": "MATCH"}}});
     let answer = ask(&db, "notes", &options).await;
     answer.refused(ErrorCode::InvalidFilter);
-    // On a joined table.
+    // The search may be on a joined table.
     let join = json!({"tableName": "owners", "joinType": "JOIN", "match": {"source": "owner", "target": "id"}, "selectFields": []});
     let options = json!({"join": [join], "query": {"owners.bio": {"value": "gardens", "equality": "MATCH"}}, "order": {"field": "id"}});
     assert_eq!(field(&db, "notes", &options, "id").await, json!([3, 4]));
@@ -185,7 +185,7 @@ async fn odd_search_terms_are_no_fault(host: Host) {
     }
 }
 
-/// What boolean mode can't read is the caller's fault, and MariaDB does not say which search it means.
+/// An invalid boolean search is the client's error; MariaDB doesn't say which search it means.
 async fn what_is_no_boolean_search_is_named(host: Host) {
     let db = TestDb::new(host, NOTES).await;
     for term in ["+", "(", "+*", "@", "((((", "+-x", "**", "<>~", "(a"] {

@@ -1,5 +1,5 @@
-//! Many reads of single records at once, which may share a statement: each caller gets its own record, as if it
-//! were alone.
+//! Many concurrent reads of single records, which may share a statement: each client gets its own record, as if it were
+//! alone.
 
 use crate::case::eventually;
 use crate::faults;
@@ -15,9 +15,9 @@ use shared::error::ErrorCode;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// More than one statement reads.
+/// Number of concurrent reads: too many for one statement.
 const CALLERS: i64 = 150;
-/// Records of the table `t`: ids 1 to this; twice as many are asked for.
+/// Ids in table `t` are 1 to this; twice as many are requested.
 const RECORDS: i64 = 40;
 pub(in crate::records) const SOON: Duration = Duration::from_secs(20);
 
@@ -47,7 +47,7 @@ cases! {
     ],
 }
 
-/// Locks `t` behind the service's back, lets the callers come, and unlocks it after `then`.
+/// Locks `t` as root for 1.5 s while `callers` run, then runs `then` and unlocks.
 pub(in crate::records) async fn while_locked<T>(db: &TestDb, then: &str, callers: impl Future<Output = T>) -> T {
     let locked = lock(shared(), &db.name, then).await;
     let outcome = callers.await;
@@ -65,10 +65,10 @@ pub(in crate::records) async fn lock(service: &'static Service, db: &str, then: 
     locked
 }
 
-/// How many statements run whose text holds this.
+/// Returns how many running statements contain this text.
 pub(in crate::records) fn running(service: &Service, text: &str) -> u64 {
     let (first, rest) = text.split_at(1);
-    // Put together, so that it does not find itself.
+    // The text is composed, so that this query doesn't find itself.
     let query =
         format!("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE CONCAT('%{first}', '{rest}%')");
     service.root_sql(&query).unwrap().trim().parse().unwrap()
@@ -266,7 +266,7 @@ async fn a_caller_who_leaves_disturbs_nobody(host: Host) {
                 (n, id, tokio::spawn(call.attempt()))
             })
             .collect();
-        // The statements of the first of them run by now, and the others gather.
+        // The first statements wait by now, and the other reads are collected for the next ones.
         eventually("the statements wait", SOON, || async {
             (running(shared(), &format!("`{}`.`t` WHERE", db.name)) > 0).then_some(())
         })
@@ -365,7 +365,7 @@ async fn a_killed_database_is_told_to_each(_: Host) {
     let path = |n: i64| format!("/api/v1/crud/demo/posts/{}", n % 50 + 1);
     faults::get(&service, &path(1)).send().await.payload();
     let process = faults::database_process(&service).expect("a database");
-    // Stopped, it takes statements and answers none.
+    // A stopped MariaDB accepts statements but answers none.
     kill(process, Signal::STOP);
     let calls: Vec<_> = (0..CALLERS)
         .map(|n| {
@@ -400,7 +400,7 @@ async fn a_pool_without_connections_is_told_to_each(_: Host) {
     let sleeping = tokio::spawn(faults::sql(&service, "SELECT SLEEP(12) AS taken").attempt());
     eventually("the only connection is taken", SOON, || async { (running(&service, "AS taken") > 0).then_some(()) })
         .await;
-    // At both hosts.
+    // One read is sent through an edge in front of this origin.
     let jwks = service.cli_ok(&["key", "jwks"]);
     let variables = [("ORIGINS", service.origin.as_str()), ("JWKS", jwks.trim())];
     let worker = tokio::task::block_in_place(|| Worker::start(&variables));

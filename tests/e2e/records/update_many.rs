@@ -1,4 +1,4 @@
-//! Updates of many records by conditions; none changes a whole table by omission.
+//! Updates of many records by conditions; a missing condition never changes a whole table.
 
 use super::ITEMS;
 use crate::host::{Host, enc};
@@ -20,7 +20,7 @@ cases! {
     ],
 }
 
-/// Ids of the records whose `note` was set.
+/// Returns the ids of the records whose `note` was set.
 async fn changed(db: &TestDb) -> Vec<Value> {
     let query = enc(&json!({"note": "new"}).to_string());
     db.column(&format!("items?order[field]=id&query={query}"), "id").await
@@ -36,7 +36,7 @@ async fn records_that_match_are_changed_and_counted(host: Host) {
     assert_eq!(db.put("items", &none).await.payload(), 0);
     let two = body(json!([{"key": "id", "value": [1, 3]}]));
     assert_eq!(db.put("items", &two).await.payload(), 2);
-    // Matched, not changed: the values are there already.
+    // The answer counts matched rows: their values don't change.
     assert_eq!(db.put("items", &two).await.payload(), 2);
     assert_eq!(changed(&db).await, [1, 3]);
     assert_eq!(

@@ -112,7 +112,7 @@ async fn a_call_gives_its_result_sets(host: Host) {
     assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 2);
     let taken = db.sql_with("CALL takes(?)", json!([21])).send().await.payload();
     assert_eq!(taken, json!([{"d": 42}]));
-    // A set was sent before the fault came up: an error, or a cut answer; never a complete success.
+    // A result was sent before the error: the answer is an error or incomplete, but never a complete success.
     if let Ok(answer) = db.sql("CALL fails()").attempt().await {
         assert_ne!(answer.code(), "ok", "{answer}");
     }
@@ -217,7 +217,7 @@ async fn databases_are_made_and_dropped(host: Host) {
     host.get(&format!("/api/v1/crud/{name}/t")).send().await.refused(ErrorCode::DatabaseNotFound);
     run("CREATE DATABASE elsewhere".into()).await.refused(ErrorCode::PermissionDenied);
     run("CREATE DATABASE other_project".into()).await.refused(ErrorCode::PermissionDenied);
-    // The underscore of the pattern is no wildcard.
+    // The underscore in the project's pattern is no wildcard.
     run("CREATE DATABASE defaultXescaped".into()).await.refused(ErrorCode::PermissionDenied);
 }
 
@@ -239,7 +239,7 @@ async fn statements_of_many_kinds_run(host: Host) {
     ] {
         db.sql(query).send().await.payload();
     }
-    // MySQL's, and no statement of MariaDB's.
+    // A statement of MySQL that MariaDB doesn't have.
     let answer = db.sql("TABLE t").send().await;
     answer.refused(ErrorCode::SqlError);
     let text = db.host.call(Method::POST, "/api/v1/sql").bytes(json!({"query": "SELECT '日本🦭' AS v"}).to_string());

@@ -1,4 +1,4 @@
-//! How long a statement runs: its time-out, the locks it waits for, and its end when the caller leaves.
+//! How long a statement runs: its timeout, its wait for locks, and the client's disconnect.
 
 use crate::case::eventually;
 use crate::host::Host;
@@ -8,7 +8,7 @@ use serde_json::json;
 use shared::error::ErrorCode;
 use std::time::Duration;
 
-/// The interface says 1 s; the rest is for a loaded machine.
+/// Maximum time until a statement is killed: the interface promises 1 s, the rest is for a loaded machine.
 const KILL_MAX: Duration = Duration::from_secs(5);
 const SEEN_MAX: Duration = Duration::from_secs(10);
 
@@ -18,8 +18,7 @@ cases! {
         a_deadlock_is_said_so,
         a_connection_that_the_statement_kills_is_replaced,
     ],
-    // A local workerd does not notice that a caller left before the answer's head: see
-    // docs/troubleshooting.md, "Limits of the local edge".
+    // A local workerd doesn't notice a disconnect before the answer's head (docs/troubleshooting.md).
     Origin: [
         a_lock_that_is_not_granted_is_a_lock_timeout,
         a_statement_whose_caller_left_is_killed,
@@ -35,7 +34,7 @@ async fn a_statement_with_a_limit_of_its_own_times_out(host: Host) {
     assert_eq!(db.exec("SELECT 1 AS v").await, json!([{"v": 1}]));
 }
 
-/// The statements of the server that hold `text`, as root sees them.
+/// Returns how many running statements contain `text`, as root sees them.
 fn running(service: &Service, text: &str) -> usize {
     let query = format!(
         "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%{text}%' AND INFO NOT LIKE '%PROCESSLIST%' AND COMMAND <> 'Sleep'"

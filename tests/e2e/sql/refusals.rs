@@ -1,4 +1,4 @@
-//! `POST /api/v1/sql`: what it refuses, and with which code.
+//! Refusals of `POST /api/v1/sql` and their codes.
 
 use crate::case::eventually;
 use crate::host::Host;
@@ -97,7 +97,7 @@ async fn the_number_of_parameters_must_be_right(host: Host) {
     assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 0);
 }
 
-/// MariaDB would compare with the list's text: `NOT IN ('[1]')` is true of all rows.
+/// MariaDB would compare with the list's text: `NOT IN ('[1]')` is true for all rows.
 async fn lists_and_objects_are_no_parameters(host: Host) {
     let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)"]).await;
     for (query, params, at, hint) in [
@@ -116,7 +116,7 @@ async fn lists_and_objects_are_no_parameters(host: Host) {
 }
 
 async fn the_cause_of_a_500_is_logged_under_its_request_id(host: Host) {
-    // What MariaDB says when its disk fails.
+    // The error that MariaDB reports when its disk fails.
     let query = "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1030, MESSAGE_TEXT = 'Got error 28 from engine'";
     let db = TestDb::new(host, &[]).await;
     let answer = db.sql(query).send().await;
@@ -229,7 +229,7 @@ async fn files_are_out_of_reach(host: Host) {
     ] {
         denied(&db, query).await;
     }
-    // Without symbolic links MariaDB leaves the directory out.
+    // With symbolic links disabled, MariaDB ignores DATA DIRECTORY.
     db.exec("CREATE TABLE far (id INT) DATA DIRECTORY = '/tmp'").await;
     let made = db.exec("SHOW CREATE TABLE far").await.to_string();
     assert!(!made.contains("DIRECTORY"), "{made}");
@@ -261,7 +261,7 @@ async fn the_server_is_out_of_reach(host: Host) {
         let answer = db.sql(query).send().await;
         answer.refused(ErrorCode::PermissionDenied);
     }
-    // Without PROCESS an account sees its own connections only.
+    // Without the PROCESS privilege, an account sees only its own connections.
     let users = db.exec("SELECT DISTINCT USER AS u FROM information_schema.PROCESSLIST").await;
     assert!(users.as_array().unwrap().len() <= 1, "{users}");
 }
@@ -273,7 +273,7 @@ async fn a_read_key_runs_no_statement(host: Host) {
     }
 }
 
-/// MariaDB lets an account change its own password without any right: a project must not lock itself out by it.
+/// MariaDB lets an account change its own password without any right. A project must not lock itself out by it.
 async fn a_changed_password_of_the_account_locks_no_one_out(host: Host) {
     let project = unique("locked");
     shared().create_project(&project);
@@ -286,7 +286,7 @@ async fn a_changed_password_of_the_account_locks_no_one_out(host: Host) {
         "BEGIN NOT ATOMIC SET PASSWORD = PASSWORD('hijacked'); END",
         "EXECUTE IMMEDIATE 'SET PASSWORD = PASSWORD(''hijacked'')'",
     ] {
-        // Refused, or mended afterwards.
+        // The statement is refused, or its effect is repaired afterwards.
         run(query).await;
         eventually("the project works on all connections", Duration::from_secs(15), || async {
             let answers = futures_util::future::join_all((0..24).map(|_| run("SELECT SLEEP(0.01)"))).await;
@@ -294,14 +294,14 @@ async fn a_changed_password_of_the_account_locks_no_one_out(host: Host) {
         })
         .await;
     }
-    // New connections need the right password, so all that there are get killed.
+    // Kills all connections, since only new ones need the right password.
     let kills = shared()
         .root_sql(&format!(
             "SELECT CONCAT('KILL ', ID, ';') FROM information_schema.PROCESSLIST WHERE USER LIKE '%{project}%'"
         ))
         .unwrap();
     for kill in kills.lines() {
-        // One that is gone already is as good.
+        // A connection may have ended already.
         let _ = shared().root_sql(kill);
     }
     eventually("the project works on new connections", Duration::from_secs(15), || async {
@@ -310,7 +310,7 @@ async fn a_changed_password_of_the_account_locks_no_one_out(host: Host) {
     .await;
 }
 
-/// Users' procedures raise any number they like; so this is also the table of MariaDB's numbers, seen from outside.
+/// Procedures of users can signal any error number, so this also tests the table of MariaDB's error numbers.
 async fn a_statement_that_signals_gets_the_code_of_its_number(host: Host) {
     let db = TestDb::new(host, &[]).await;
     for (errno, state, code) in [
@@ -344,7 +344,7 @@ async fn a_statement_that_signals_gets_the_code_of_its_number(host: Host) {
         let query = format!("SIGNAL SQLSTATE '{state}' SET MYSQL_ERRNO = {errno}, MESSAGE_TEXT = 'raised'");
         let answer = db.sql(&query).send().await;
         let error = answer.refused(code);
-        // What was stopped by its time-out is told as that, whoever stopped it.
+        // A statement that was stopped by its timeout is reported as such, whatever stopped it.
         let told = error["details"]["errno"] == errno || code == ErrorCode::QueryTimeout;
         assert!(told, "{answer}");
     }

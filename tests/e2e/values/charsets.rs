@@ -1,5 +1,5 @@
-//! Every character set that MariaDB has: what it holds goes in and is found, what it lacks is refused by
-//! name in a record, and finds nothing in a condition.
+//! Every character set of MariaDB: its characters are stored and found; other characters are refused in a record, and
+//! find nothing in a condition.
 
 use crate::host::Host;
 use crate::test_db::TestDb;
@@ -14,9 +14,9 @@ cases! {
     ],
 }
 
-/// Characters to choose from: those of many alphabets, of which each character set has some.
+/// Characters of many alphabets; each character set has some of them.
 const ALPHABETS: &str = "éßŒ€ÿąčőşџЖяשאΩψกฮあ日本語한글中龍ﾊ";
-/// No character set but those of all of Unicode has it.
+/// A character that only the Unicode character sets have.
 const BEYOND: &str = "🦭";
 
 async fn every_character_set_round_trips(host: Host) {
@@ -37,7 +37,7 @@ async fn every_character_set_round_trips(host: Host) {
     }
 }
 
-/// What comes back from a conversion by MariaDB, of the alphabets above.
+/// Returns the characters of [`ALPHABETS`] that MariaDB can convert to this character set.
 async fn repertoire(db: &TestDb, set: &str) -> String {
     let query = format!("SELECT CONVERT(CONVERT(? USING {set}) USING utf8mb4) AS v");
     let row = db.sql_with(&query, json!([ALPHABETS])).send().await.payload();

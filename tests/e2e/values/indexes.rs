@@ -1,4 +1,4 @@
-//! Conditions use the index of their column, whatever its type: told by the rows that MariaDB reads.
+//! Conditions use the index of their column, whatever its type. Checked by the number of rows that MariaDB reads.
 
 use crate::host::Host;
 use crate::test_db::TestDb;
@@ -8,7 +8,7 @@ cases! {
     Both: [a_condition_on_an_indexed_column_reads_few_rows],
 }
 
-/// Rows of the table. One that reads a tenth of them read an index.
+/// Rows of the table. A condition that reads at most a tenth of them uses the index.
 const ROWS: u64 = 1_000;
 
 const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, tiny TINYINT UNSIGNED, n INT, u BIGINT UNSIGNED, \
@@ -35,7 +35,7 @@ const FILL: &str = "INSERT INTO t (tiny, n, u, d, f, x, y, b, s, bin, latin, cs,
 async fn a_condition_on_an_indexed_column_reads_few_rows(host: Host) {
     let db = TestDb::new(host, &[TABLE]).await;
     db.behind(&format!("SET NAMES utf8mb4; SET time_zone = '+00:00'; {FILL}"));
-    // MariaDB then counts the rows that it reads of each table.
+    // Makes MariaDB count the rows that it reads of each table.
     db.behind("SET GLOBAL userstat = 1");
     let (scanned, _) = reads(&db, "s", &json!({"value": "77", "equality": "ENDS WITH"})).await;
     assert!(scanned >= ROWS, "a scan reads {scanned} rows: they are not counted");
@@ -82,7 +82,7 @@ async fn a_condition_on_an_indexed_column_reads_few_rows(host: Host) {
             ("<=>", json!({"value": value, "equality": "<=>"})),
             ("BETWEEN", json!({"value": [value, value], "equality": "BETWEEN"})),
         ] {
-            // Members of an ENUM or SET lie in the index in their own order, and compare as text.
+            // An index orders members of an ENUM or SET by position, but they are compared as text.
             if equality == "BETWEEN" && ["e", "st"].contains(&field) {
                 continue;
             }
@@ -107,7 +107,7 @@ async fn a_condition_on_an_indexed_column_reads_few_rows(host: Host) {
     }
 }
 
-/// The rows that MariaDB reads for a condition, and those that it finds.
+/// Returns the number of rows that MariaDB reads for a condition, and the number that it finds.
 async fn reads(db: &TestDb, field: &str, condition: &Value) -> (u64, usize) {
     let before = rows_read(db);
     let found = db.ids("t", &json!({field: condition}), "").await;

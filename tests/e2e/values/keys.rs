@@ -1,4 +1,4 @@
-//! `{id}` addresses records by keys of every type.
+//! `{id}` with keys of every type.
 
 use crate::host::{Host, enc};
 use crate::test_db::TestDb;
@@ -8,7 +8,7 @@ cases! {
     Both: [keys_of_every_type_address_their_record, what_is_no_key_addresses_nothing],
 }
 
-/// A type, a value of it, the id that an insert answers, and how a path may write it.
+/// Returns types with a value, the id that an insert returns, and the same id as a path may encode it.
 fn keys() -> Vec<(&'static str, Value, Value, &'static str)> {
     vec![
         ("TINYINT", json!(-128), json!(-128), "-128"),

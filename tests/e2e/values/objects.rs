@@ -1,4 +1,4 @@
-//! Values that are JSON objects: what is said of one that its column can't hold, and of one that stands for a condition.
+//! Values that are JSON objects: the errors if a column can't store one, or a condition contains one.
 
 use crate::host::Host;
 use crate::test_db::TestDb;
@@ -30,7 +30,7 @@ async fn faults_of_geojson_and_json_say_what_is_wrong(host: Host) {
         for (rest, body, code) in [("t", stored, ErrorCode::InvalidValue), ("t/query", asked, ErrorCode::InvalidFilter)]
         {
             if value.starts_with('[') && code == ErrorCode::InvalidFilter {
-                // A list in a condition is a list of values.
+                // A list in a condition is a list of values, so it is not refused.
                 continue;
             }
             let call = db.call(Method::POST, rest).bytes(body);

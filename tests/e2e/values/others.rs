@@ -52,7 +52,7 @@ async fn json_is_the_value_itself(host: Host) {
     let id = db.post("t", &json!({"v": null})).await.payload();
     assert_eq!(db.get(&format!("t/{id}")).await.payload()["v"], Value::Null);
     assert_eq!(db.value(&format!("SELECT v IS NULL FROM t WHERE id = {id}")).await, 1);
-    // Written by SQL, with blanks of its own: still the value.
+    // Inserted by SQL with more white space: the same value.
     db.exec("INSERT INTO t VALUES (500, ' { \"a\" : [ 1 , 2 ] } ')").await;
     assert_eq!(db.get("t/500").await.payload()["v"], json!({"a": [1, 2]}));
 }
@@ -92,7 +92,7 @@ async fn what_is_no_base64_is_refused(host: Host) {
     are_refused(host, "VARBINARY(2)", &["\"AAECAw==\""]).await;
     are_refused(host, "BINARY(2)", &["\"AAEC\""]).await;
     are_no_filters(host, "BLOB", &["\"not base64!\"", "5", "{}", "\"AAA==\""]).await;
-    // Either alphabet, with padding or without.
+    // Both alphabets of base64, with or without padding.
     let pairs = [("\"+/8=\"", "\"+/8=\""), ("\"+/8\"", "\"+/8=\""), ("\"-_8=\"", "\"+/8=\""), ("\"-_8\"", "\"+/8=\"")];
     round_trips(host, "VARBINARY(9)", ByInput, &pairs).await;
 }
@@ -121,7 +121,7 @@ async fn geometries_are_geojson(host: Host) {
     }
 }
 
-/// Equality in which 1 and 1.0 are the same number.
+/// Compares JSON values, with 1 and 1.0 equal.
 fn same_numbers(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => left.as_f64() == right.as_f64(),
@@ -274,7 +274,7 @@ async fn sql_takes_and_gives_every_type(host: Host) {
     assert_eq!(db.get("t/1").await.payload(), record);
 }
 
-/// A record has one null: SQL's. That of JSON is kept inside a document, and read where SQL wrote it.
+/// A record's null is SQL's NULL. JSON's null is only stored within documents, and read if SQL wrote it.
 async fn json_null_is_null(host: Host) {
     let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY, v JSON, w JSON NOT NULL)"]).await;
     db.post("t", &json!({"id": 1, "v": null, "w": [null]})).await.payload();

@@ -1,4 +1,4 @@
-//! Random values of every type: each comes back in its one form, and finds its record by it.
+//! Random values of every type: each is returned in its normal form, which finds its record.
 
 mod numbers;
 mod others;
@@ -20,31 +20,31 @@ pub(crate) fn cases() -> Vec<Case> {
     [numbers::cases(), others::cases(), texts::cases(), times::cases()].into_iter().flatten().collect()
 }
 
-/// Values of each type in one run.
+/// Number of values of each type in a run.
 const COUNT: usize = 24;
 
-/// A value as it is sent, and as it must come back: both JSON texts.
+/// A value as it is sent and as it must be returned, both as JSON text.
 type Sample = (String, String);
 type Samples = BoxedStrategy<Sample>;
 
-/// How two answers are held against each other.
+/// How two answers are compared.
 #[derive(Clone, Copy)]
 enum Equal {
-    /// To the byte.
+    /// Compares byte by byte.
     Exactly,
-    /// As 64-bit floating-point numbers, to the bit.
+    /// Compares as 64-bit floating-point numbers, bit by bit.
     AsDoubles,
-    /// As 32-bit ones.
+    /// Compares as 32-bit floating-point numbers, bit by bit.
     AsFloats,
-    /// As JSON values in which 1 and 1.0 are the same.
+    /// Compares as JSON values in which 1 and 1.0 are equal.
     AsPlaces,
-    /// As IPv6 addresses: MariaDB shortens a single zero too.
+    /// Compares as IPv6 addresses, since MariaDB also shortens a single zero group.
     AsAddresses,
 }
 
 impl Equal {
     fn holds(self, left: &str, right: &str) -> bool {
-        // MariaDB keeps no sign of a zero: adding one without takes it off here too.
+        // MariaDB stores no sign of zero; adding 0 removes the sign here too.
         let doubles = |text: &str| text.parse::<f64>().map(|number| (number + 0.0).to_bits()).ok();
         let floats = |text: &str| text.parse::<f32>().map(|number| (number + 0.0).to_bits()).ok();
         let address = |text: &str| text.trim_matches('"').parse::<Ipv6Addr>().ok();
@@ -61,7 +61,7 @@ impl Equal {
     }
 }
 
-/// Inserts a batch of samples, reads them back, finds each by what was read, and changes it to the same.
+/// Inserts a batch of samples, reads them, finds each by its returned value, and updates it to that value.
 async fn come_back(host: Host, kind: &str, equal: Equal, samples: &Samples) {
     let db = TestDb::new(host, &[&format!("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})")]).await;
     let mut runner = TestRunner::new(Config::default());
@@ -90,7 +90,7 @@ async fn come_back(host: Host, kind: &str, equal: Equal, samples: &Samples) {
     assert_eq!(values(&db).await, read, "{kind} after changes to the same");
 }
 
-/// The exact texts of the values, in the order of their records.
+/// Returns the exact JSON texts of the values, in the order of their records.
 async fn values(db: &TestDb) -> Vec<String> {
     #[derive(serde::Deserialize)]
     struct Rows {
@@ -104,8 +104,8 @@ async fn values(db: &TestDb) -> Vec<String> {
     rows.payload.iter().map(|row| row.v.get().to_owned()).collect()
 }
 
-/// Reads all records in the order of the value, page after page, each of which begins behind the last
-/// value of the one before: every record once, and in the order of a read that has no pages.
+/// Reads all records ordered by the value, page by page, each after the last value of the previous page: every record
+/// once, in the order of the unpaged read.
 async fn pages_hold_each_once(db: &TestDb, kind: &str) {
     for strategy in ["ASC", "DESC"] {
         let order = option("order", &json!({"field": "v", "strategy": strategy}));

@@ -40,7 +40,7 @@ async fn texts_come_back_as_they_went_in(host: Host) {
     round_trips(host, "TEXT", ByInput, TEXTS).await;
     round_trips(host, "CHAR(50)", ByInput, TEXTS).await;
     round_trips(host, "LONGTEXT", NotAsked, &TEXTS[..3]).await;
-    // Control characters, among them NUL, may be escaped in more than one way: compared as text.
+    // Control characters may be escaped in several ways, so the parsed texts are compared.
     let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v TEXT)"]).await;
     let all: String = (0..0x20_u8)
         .map(char::from)
@@ -79,7 +79,7 @@ async fn columns_of_other_character_sets_are_utf_8_outside(host: Host) {
 async fn what_a_character_set_lacks_is_refused(host: Host) {
     are_refused(host, "VARCHAR(20) CHARACTER SET latin1", &["\"日本\"", "\"🦭\""]).await;
     are_refused(host, "VARCHAR(20) CHARACTER SET utf8mb3", &["\"🦭\""]).await;
-    // As a filter it matches nothing.
+    // As a filter, the value matches nothing.
     let db = TestDb::new(
         host,
         &[
@@ -106,14 +106,14 @@ async fn enums_and_sets_are_texts(host: Host) {
     round_trips(host, "SET('x','y','z')", ByInput, &[("\"x,z\"", "\"x,z\""), ("\"\"", "\"\""), ("\"y\"", "\"y\"")])
         .await;
     round_trips(host, "SET('x','y','z')", ByInput, &[("\"z,x,z\"", "\"x,z\""), ("\"Y\"", "\"y\"")]).await;
-    // A number is a member's name, never its place.
+    // A number is compared with the members' names, never with their positions.
     are_refused(host, "ENUM('a','b')", &["\"c\"", "\"\"", "\"a,b\"", "\"2\"", "1", "\" 1\"", "true"]).await;
     are_refused(host, "SET('x','y')", &["\"w\"", "\"x,w\"", "\"3\"", "3", "\"x,\"", "\"x, y\""]).await;
     are_no_filters(host, "ENUM('a','b')", &["\"c\"", "1", "{}"]).await;
     are_no_filters(host, "SET('x','y')", &["\"w\"", "\"x,w\"", "3"]).await;
 }
 
-/// One rule for every operator, statement and collation: a foreign value is refused, and changes nothing.
+/// The same rule for all operators, statements and collations: a value that is no member is refused.
 async fn a_condition_on_an_enum_names_its_members(host: Host) {
     let db = TestDb::new(
         host,

@@ -1,4 +1,4 @@
-//! Values are at UTC, whatever the zone of MariaDB and of the machine.
+//! Values are in UTC, whatever the time zone of MariaDB and of the machine.
 
 use crate::host::{Call, Host};
 use crate::service::{Edge, Service};
@@ -9,9 +9,9 @@ cases! {
     Own: [times_are_at_utc_on_a_server_of_another_zone],
 }
 
-/// Its zone by rule, so that no file of zones is needed.
+/// New York's time zone as a rule, so that no zone file is needed.
 const NEW_YORK: &str = "EST5EDT,M3.2.0,M11.1.0";
-/// Instants about the hours that New York skips and repeats in 2026.
+/// Times around the hours that New York skips and repeats in 2026.
 const INSTANTS: [(&str, &str, i64); 5] = [
     ("2026-03-08T02:30:00Z", "2026-03-08 02:30:00", 1_772_937_000),
     ("2026-03-08T06:59:59Z", "2026-03-08 06:59:59", 1_772_953_199),
@@ -23,7 +23,7 @@ const INSTANTS: [(&str, &str, i64); 5] = [
 async fn times_are_at_utc_on_a_server_of_another_zone(_: Host) {
     let started = tokio::task::spawn_blocking(|| Service::start(Edge::Without, &[("TZ", NEW_YORK)]));
     let service = started.await.expect("a task").expect("a service");
-    // The zone of the machine, as a MariaDB has it that nobody told another.
+    // The machine's time zone is MariaDB's default.
     service.root_sql("SET GLOBAL time_zone = 'SYSTEM'").expect("a zone");
     let zone = service.root_sql("SELECT TIMESTAMPDIFF(HOUR, UTC_TIMESTAMP(), NOW())").expect("a zone");
     assert!(["-4", "-5"].contains(&zone.trim()), "the server is not in New York: {zone}");
@@ -47,7 +47,7 @@ async fn times_are_at_utc_on_a_server_of_another_zone(_: Host) {
             let found = call(Method::GET, &format!("{records}?{query}&selectFields=id")).send().await;
             assert_eq!(found.payload(), json!([{"id": id}]), "{field} {given}");
         }
-        // A session that somebody has moved to another zone goes back to UTC.
+        // A session whose time zone a client changed returns to UTC.
         sql("SET time_zone = '+05:00'").await;
     }
     service.root_sql("SET GLOBAL time_zone = '-11:00'").expect("a zone");

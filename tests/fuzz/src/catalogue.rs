@@ -1,11 +1,11 @@
-//! Tables that the requests are about: those of the golden file, so that its requests mean the same here, and
-//! some with names and kinds that it lacks.
+//! Tables that the requests refer to: those of the golden file, so that its requests mean the same here, and others
+//! with more names and types.
 
 use origin::query::catalog::{Case, Charset, CharsetCoverage, Column, Kind, Table, Traits};
 use shared::ident::{DatabaseName, FieldName, TableName};
 use std::sync::{Arc, LazyLock};
 
-/// The fields of `demo.posts`.
+/// The fields of table `posts` in database `demo`.
 pub const POSTS: [(&str, Kind); 12] = [
     ("id", Kind::Integer),
     ("title", Kind::Text),
@@ -52,7 +52,7 @@ static TABLES: LazyLock<Vec<Arc<Table>>> = LazyLock::new(|| {
     ]
 });
 
-/// The table of that name, if there is one.
+/// Returns the table with this name; `None` if there is none.
 #[must_use]
 pub fn find(database: &DatabaseName, name: &TableName) -> Option<&'static Arc<Table>> {
     TABLES.iter().find(|table| table.name() == name && table.database() == database)

@@ -9,22 +9,21 @@ use shared::key::Access;
 use shared::operation::parse_head;
 use shared::policy::permit;
 
-/// Bytes of a message or hint: two shown names of 80 characters, each escaped, and a sentence around them.
+/// Maximum bytes of a message or hint: two escaped names of 80 characters in a sentence.
 const SENTENCE_MAX_BYTES: usize = 2_400;
 
-/// Bytes that a request may take at its height, whatever it holds: schemas, texts of our own.
+/// Maximum bytes of memory for a request of any size, for schemas and Selkie's own texts.
 const MEMORY_BASE_BYTES: usize = 64 * 1024;
-/// Bytes that it may take for each byte sent. A list's item takes 24 bytes where it is parsed and 40 where it
-/// is bound, once more where a count is asked for beside the rows, is written in two (`1,`), and its vector
-/// may be growing.
+/// Maximum bytes of memory for each byte of a request. A list's item may be two bytes (`1,`) and takes 24 bytes parsed
+/// and 40 bound (twice with a count), in vectors that may be growing.
 const MEMORY_FACTOR: usize = 150;
-/// Bytes for each cell of a batch: a row has one for each field that any row names, sent or not.
+/// Maximum bytes of memory for each cell of a batch. Each row has a cell for every field that any row names.
 const MEMORY_CELL_BYTES: usize = 100;
 
-/// Checks a request, whatever it is.
+/// Checks the invariants of a request of any bytes.
 ///
 /// # Panics
-/// If an invariant does not hold.
+/// An invariant does not hold.
 pub fn request(bytes: &[u8]) {
     let Some(request) = Request::read(bytes) else {
         return;
@@ -40,7 +39,7 @@ pub fn request(bytes: &[u8]) {
     is_judged_by_its_head(&request);
 }
 
-/// The cells of all its inserts.
+/// Returns the number of cells of all inserts.
 fn cells(outcome: &Outcome) -> usize {
     match outcome {
         Outcome::Ours(Verb::Insert { cells }, _) => *cells,
@@ -64,7 +63,7 @@ fn holds(outcome: &Outcome) {
     }
 }
 
-/// No verb does another's work, and no change reaches a whole table by omission.
+/// Checks that a statement fits its verb, and that no change of a whole table lacks a condition.
 fn fits(verb: Verb, text: &str) {
     let verbs: &[&str] = match verb {
         Verb::Read => &["SELECT ", "EXPLAIN FORMAT=JSON SELECT "],
@@ -78,7 +77,7 @@ fn fits(verb: Verb, text: &str) {
     }
 }
 
-/// A refusal is a caller's fault, told in bounded sentences and valid JSON.
+/// Checks that a refusal is a client error with bounded texts and valid JSON.
 pub(crate) fn is_clear(problem: &Problem) {
     assert!((400..500).contains(&problem.status()), "{problem}");
     for sentence in [Some(problem.message()), problem.hint()].into_iter().flatten() {
@@ -98,7 +97,7 @@ pub(crate) fn is_clear(problem: &Problem) {
     }
 }
 
-/// What the policy decides is known from the head, the same for every body.
+/// Checks that the head alone decides which keys may send the request.
 fn is_judged_by_its_head(request: &Request<'_>) {
     if let Ok(pending) = parse_head(&request.head()) {
         assert!(permit(pending.action(), Access::Full).is_ok());

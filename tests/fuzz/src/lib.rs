@@ -22,6 +22,6 @@ pub mod upload;
 
 use peak_alloc::PeakAlloc;
 
-/// Counts the bytes in use, for the bound on what a request may take.
+/// Counts allocated bytes, for the limits on a request's memory.
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;

@@ -1,4 +1,4 @@
-//! What becomes of a request: refused, or statements. The flow of the origin's handlers without their I/O.
+//! Runs a request through the stages of the origin's handlers, without I/O: it is refused or becomes statements.
 
 use crate::catalogue;
 use crate::request::Request;
@@ -13,38 +13,38 @@ use shared::operation::sql::SqlCall;
 use shared::operation::{Operation, RecordOperation, TablePath, parse_head};
 use std::sync::Arc;
 
-/// What a request became.
+/// The result of a request.
 #[derive(Debug, PartialEq)]
 pub enum Outcome {
-    /// The answer is this.
+    /// The request is refused with this problem.
     Refused(Problem),
-    /// It is about a table that is not there.
+    /// The request's table does not exist.
     Nowhere,
-    /// The answer is the table's schema.
+    /// The request asks for the table's schema.
     Described,
-    /// The caller's own statement, and how it is run.
+    /// The client's own SQL statement, and the statement that would be run for it.
     Own(SqlCall, Statement),
-    /// Each of a batch's operations became this.
+    /// The outcomes of a batch's operations.
     Together(Vec<Outcome>),
-    /// Our statements.
+    /// Statements that Selkie has built.
     Ours(Verb, Vec<Statement>),
 }
 
-/// What our statements do.
+/// What Selkie's statements may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// They read.
+    /// Read records.
     Read,
-    /// They insert rows, of so many cells altogether.
+    /// Insert rows.
     Insert {
-        /// Rows times fields.
+        /// Number of rows times number of fields.
         cells: usize,
     },
-    /// They change or delete one record, or those that satisfy a condition.
+    /// Change or delete one record, or the records that satisfy a condition.
     Change,
 }
 
-/// Runs a request through the stages.
+/// Parses, plans and renders a request, without I/O.
 #[must_use]
 pub fn of(request: &Request<'_>) -> Outcome {
     follow(request).unwrap_or_else(Outcome::Refused)
@@ -73,9 +73,9 @@ fn follow(request: &Request<'_>) -> Result<Outcome, Problem> {
     }
 }
 
-/// The id that every insert of a batch gives.
+/// The id that each insert of a batch is assumed to return.
 const GIVEN_ID: &str = "4711";
-/// MariaDB's own default for `max_allowed_packet`.
+/// MariaDB's default for `max_allowed_packet`.
 const PACKET_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 fn on_records(operation: &RecordOperation) -> Result<Outcome, Problem> {
@@ -102,7 +102,7 @@ fn on_records(operation: &RecordOperation) -> Result<Outcome, Problem> {
     Ok(Outcome::Ours(verb, statements))
 }
 
-/// The read or its explanation, and its count if that is asked for.
+/// Returns the statement of a read or its explanation, and of its count if requested.
 fn reads(mut plan: Select, read: &Read, scope: &Scope<'_>) -> Result<Vec<Statement>, Problem> {
     let mut statements = Vec::new();
     if read.count == Count::Exact {
@@ -127,7 +127,7 @@ fn table(path: &TablePath) -> Option<&'static Arc<Table>> {
     catalogue::find(&path.database, &path.table)
 }
 
-/// A page's token is signed, so what the fuzzer makes up stands for the values inside.
+/// Cursors are signed, so the fuzzer's tokens are used as the values in a cursor.
 fn last_seen(token: &str) -> Param {
     match (token, token.parse()) {
         ("null", _) => Param::Null,

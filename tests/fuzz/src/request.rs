@@ -10,7 +10,7 @@
 
 use shared::request::RequestHead;
 
-/// A request as both hosts receive it.
+/// A request in the form that both hosts receive.
 #[derive(Debug, Default)]
 pub struct Request<'a> {
     head: RequestHead<'a>,
@@ -18,7 +18,7 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Reads the text; `None` if its head is no UTF-8, which no HTTP library would let pass.
+    /// Parses the text; `None` if its head is not UTF-8, which HTTP libraries refuse.
     #[must_use]
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         let (line, mut rest) = split_line(bytes);
@@ -49,19 +49,18 @@ impl<'a> Request<'a> {
         Some(Self { head, body })
     }
 
-    /// What is known of it before its body.
+    /// Returns the request's head.
     #[must_use]
     pub fn head(&self) -> RequestHead<'a> {
         self.head
     }
 
-    /// Its body.
     #[must_use]
     pub fn body(&self) -> &'a [u8] {
         self.body
     }
 
-    /// Bytes that its sender had to send.
+    /// Returns the number of bytes that the client must send.
     #[must_use]
     pub fn size(&self) -> usize {
         self.head.path.len() + self.head.query.map_or(0, str::len) + self.body.len()

@@ -1,16 +1,16 @@
-//! What to begin with. Requests: those of the golden file, and those of `seeds.txt`, each a line
-//! `METHOD target body`. Uploads: one of each shape.
+//! The fuzzer's initial inputs. Requests: those of the golden file, and those of `seeds.txt` (a line `METHOD target
+//! body` each). Uploads: one of each shape.
 
 use std::path::Path;
 
 const GOLDEN: &str = include_str!("../../../origin/src/query/sql/golden.txt");
 const SEEDS: &str = include_str!("../seeds.txt");
 
-/// Where the golden file's targets stand; one that begins with `@` names its table.
+/// Prefix of the golden file's targets; a target that begins with `@` names its table.
 const GOLDEN_DATABASE: &str = "/api/v1/crud/demo/";
 const GOLDEN_TABLE: &str = "posts";
 
-/// All of them, as [`crate::request::Request`] reads them.
+/// Returns all requests in the format of [`crate::request::Request`].
 #[must_use]
 pub fn requests() -> Vec<String> {
     let golden = lines(GOLDEN).filter_map(|line| {
@@ -23,7 +23,7 @@ pub fn requests() -> Vec<String> {
     golden.chain(own).collect()
 }
 
-/// Bodies of uploads, as [`crate::upload::upload`] reads them.
+/// Returns bodies of uploads in the format of [`crate::upload::upload`].
 #[must_use]
 pub fn uploads() -> Vec<Vec<u8>> {
     let bodies = UPLOADS.map(|(way, body)| (way, body.replace('\n', "\r\n")));
@@ -56,13 +56,13 @@ const UPLOADS: [(u8, &str); 7] = [
     (2, "0123456789 0123456789 0123456789 0123456789 0123456789"),
 ];
 
-/// Names a folder to which the fuzzer writes its seeds before it begins.
+/// Environment variable that names the directory for the seeds.
 const FOLDER_VARIABLE: &str = "SELKIE_FUZZ_SEEDS";
 
-/// Writes them to the folder that the environment names, a file each; without one, nowhere.
+/// Writes each seed to a file in the directory of the environment variable; does nothing if it is not set.
 ///
 /// # Panics
-/// If they can't be written.
+/// A file can't be written.
 pub fn lay_out_where_asked(seeds: impl IntoIterator<Item = impl AsRef<[u8]>>) {
     let Some(folder) = std::env::var_os(FOLDER_VARIABLE) else {
         return;

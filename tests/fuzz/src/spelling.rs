@@ -18,10 +18,10 @@ use shared::limits::URL_MAX_BYTES;
 
 const POSTS_PATH: &str = "/api/v1/crud/demo/posts";
 
-/// Checks that all spellings of a read come to the same.
+/// Checks that all encodings of a read have the same outcome.
 ///
 /// # Panics
-/// If two differ.
+/// Two outcomes differ.
 pub fn agree(read: &Read) {
     let body = Json::Object(read.options().iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect());
     let post = format!("POST {POSTS_PATH}/query\n\n{body}");
@@ -42,7 +42,7 @@ fn outcome_of(request: &str) -> Outcome {
     outcome::of(&Request::read(request.as_bytes()).expect("a request"))
 }
 
-/// The same statements, or a refusal with the same code: its sentence may name the spelling.
+/// Checks that two outcomes are the same statements, or refusals with the same code: messages may quote the encoding.
 fn same(meant: &Outcome, got: &Outcome, post: &str, get: &str) {
     match (meant, got) {
         (Outcome::Refused(meant), Outcome::Refused(got)) if meant.code() == got.code() => {}
@@ -50,7 +50,7 @@ fn same(meant: &Outcome, got: &Outcome, post: &str, get: &str) {
     }
 }
 
-/// What a browser leaves as it is, and no more.
+/// Characters to encode: all but those that a browser leaves unencoded.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 fn pair(name: &str, value: &str) -> String {
@@ -69,7 +69,7 @@ fn in_json(read: &Read) -> String {
     pairs.join("&")
 }
 
-/// An option's word: one that looks like JSON is written as JSON.
+/// Encodes an option's word; a word that looks like JSON is written as JSON.
 fn word(text: &str) -> String {
     match text.trim_start().starts_with(['[', '{', '"']) {
         true => Json::from(text).to_string(),
@@ -77,12 +77,12 @@ fn word(text: &str) -> String {
     }
 }
 
-/// How lists of scalars are written; lists of objects are always counted.
+/// How lists of scalars are written in brackets; lists of objects always have indices.
 #[derive(Clone, Copy)]
 enum Lists {
-    /// `a[0]=x&a[1]=y`, as qs and PHP do.
+    /// With indices, `a[0]=x&a[1]=y`, as qs and PHP do.
     Counted,
-    /// `a[]=x&a[]=y`, as axios does.
+    /// With empty brackets, `a[]=x&a[]=y`, as axios does.
     Empty,
 }
 

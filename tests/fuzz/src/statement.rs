@@ -1,10 +1,9 @@
-//! What the text of our statements may look like: words of our own, quoted names, and a `?` for each value.
+//! Checks the text of Selkie's statements: only known words, quoted names, and a `?` for each value.
 
 use origin::query::sql::Statement;
 use shared::operation::sql::SqlCall;
 
-/// Every word that Selkie's own SQL is made of. A word that is missing here is either new, and then belongs
-/// here, or a caller's, and then is an injection.
+/// Every word of Selkie's own SQL. A word that is missing here is either new, and must be added, or an injection.
 const WORDS: &[&str] = &[
     "AGAINST",
     "AND",
@@ -76,16 +75,16 @@ const WORDS: &[&str] = &[
     "utf8mb4_bin",
 ];
 
-/// What stands between words, besides white space. The literal is the escape of our own patterns.
+/// Tokens between words. The literal is the ESCAPE character of Selkie's patterns.
 const SIGNS: &[&str] = &["'|'", "<=>", "<>", "<=", ">=", "=", "<", ">", "(", ")", ",", ".", "?", "*", "+", ":=", "@"];
 
-/// Placeholders of a prepared statement: MariaDB counts them in 16 bits.
+/// Maximum number of placeholders in a prepared statement: MariaDB counts them in 16 bits.
 const PLACEHOLDERS_MAX: usize = 65_535;
 
-/// Checks a statement of ours and returns its text with each quoted name as `` `n` ``.
+/// Checks a statement of Selkie's and returns its text with each quoted name replaced by `` `n` ``.
 ///
 /// # Panics
-/// If something stands there that is neither ours nor a quoted name, or if `?` and values differ in number.
+/// The text contains an unknown word or token, or the numbers of `?` and of values differ.
 #[must_use]
 pub fn is_ours(statement: &Statement) -> String {
     let text = statement.text();
@@ -115,7 +114,7 @@ pub fn is_ours(statement: &Statement) -> String {
 fn word(rest: &str, text: &str) -> usize {
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
     let word = &rest[..end];
-    // Numbers, and columns of a count's inner select: `c0`, `c1` ….
+    // Numbers, and the columns `c0`, `c1` … of a count's inner SELECT.
     let digits = word.strip_prefix('c').unwrap_or(word);
     assert!(
         WORDS.contains(&word) || digits.bytes().all(|byte| byte.is_ascii_digit()),
@@ -124,7 +123,7 @@ fn word(rest: &str, text: &str) -> usize {
     end
 }
 
-/// The text with each quoted name replaced; a doubled backtick belongs to its name.
+/// Returns the text with each quoted name replaced; a doubled backtick belongs to the name.
 fn without_names(text: &str) -> String {
     let mut bare = String::with_capacity(text.len());
     let mut rest = text;
@@ -145,10 +144,10 @@ fn without_names(text: &str) -> String {
     bare
 }
 
-/// Checks that a caller's own statement is run as written, but for spaces and the mark in front of it.
+/// Checks that a client's own statement is run unchanged, except for spaces and the comment in front of it.
 ///
 /// # Panics
-/// If it is not, or if its values got lost.
+/// The statement was changed, or its values were lost.
 pub fn is_verbatim(call: &SqlCall, statement: &Statement) {
     let text = statement.text();
     let (mark, own) = text.split_once("*/ ").expect("a mark");

@@ -1,30 +1,30 @@
-//! A read as a structure, made from the fuzzer's bytes: every option, mostly of fields and tables that exist.
+//! A read as a structure, made from the fuzzer's bytes, with every option. Most fields and tables exist.
 //!
-//! What brackets can't say (empty lists) is not made.
+//! Leaves out what brackets can't express, such as empty lists.
 
 use crate::catalogue::POSTS;
 use arbitrary::{Arbitrary, Unstructured};
 use origin::query::catalog::Kind;
 use serde_json::Value as Json;
 
-/// Items of a list or members of a group that are made.
+/// Maximum number of generated items of a list or members of a group.
 const PARTS_MAX_COUNT: usize = 12;
-/// Groups in groups that are made.
+/// Maximum depth of generated groups.
 const GROUPS_MAX_LEVELS: u8 = 4;
 
-/// Tables that can be joined, and names that conditions may give them.
+/// Tables that can be joined, and aliases in conditions.
 const TABLES: [&str; 5] = ["users", "links", "log", "u", "posts"];
-/// Fields of these tables that are no fields of `posts`.
+/// Fields of the joined tables that `posts` doesn't have.
 const JOINED_FIELDS: [&str; 7] = ["name", "boss_id", "note", "post_id", "user_id", "state", "line"];
 
-/// Options of a read, in order.
+/// The options of a read, in order.
 #[derive(Debug)]
 pub struct Read {
     options: Vec<(&'static str, Json)>,
 }
 
 impl Read {
-    /// Names and values.
+    /// Returns the options' names and values.
     #[must_use]
     pub fn options(&self) -> &[(&'static str, Json)] {
         &self.options
@@ -137,7 +137,7 @@ fn search(u: &mut Unstructured<'_>) -> arbitrary::Result<Json> {
     Ok(object(parts))
 }
 
-/// A field by its name, or with its table's.
+/// Returns a field's name, with or without its table.
 fn place(u: &mut Unstructured<'_>) -> arbitrary::Result<Json> {
     let name = field(u)?.0;
     if !u.ratio(1, 4)? {
@@ -147,7 +147,7 @@ fn place(u: &mut Unstructured<'_>) -> arbitrary::Result<Json> {
     Ok(object(vec![("tableName", table.into()), ("fieldName", name.into())]))
 }
 
-/// A field, and whether a number means the same to it as the number's text.
+/// Returns a field, and whether a number and its text mean the same for the field.
 fn field(u: &mut Unstructured<'_>) -> arbitrary::Result<(String, bool)> {
     if u.ratio(1, 16)? {
         return Ok((label(u)?, false));
@@ -160,7 +160,7 @@ fn field(u: &mut Unstructured<'_>) -> arbitrary::Result<(String, bool)> {
     Ok((name.to_owned(), numeric))
 }
 
-/// A group of conditions: labels are fields, or anything where the field is named apart.
+/// Returns a group of conditions. Labels are fields, or any text where the condition names its field.
 fn group(u: &mut Unstructured<'_>, level: u8) -> arbitrary::Result<Json> {
     let members = parts(u, |u| {
         let (name, numeric) = field(u)?;
@@ -254,7 +254,7 @@ fn scalar(u: &mut Unstructured<'_>, numeric: bool) -> arbitrary::Result<Json> {
     Ok(word(u)?.into())
 }
 
-/// Text that means trouble where it is not bound or quoted.
+/// Returns text that does harm if it is neither bound nor quoted.
 fn word(u: &mut Unstructured<'_>) -> arbitrary::Result<String> {
     const TROUBLE: [&str; 10] = [
         "x' OR 1=1 -- ",
@@ -274,7 +274,7 @@ fn word(u: &mut Unstructured<'_>) -> arbitrary::Result<String> {
     Ok(u.arbitrary::<&str>()?.to_owned())
 }
 
-/// A key that brackets can say: none inside it, and not a number, which would count a list.
+/// Returns a key for brackets: without brackets in it, and not a number, which would be a list's index.
 fn label(u: &mut Unstructured<'_>) -> arbitrary::Result<String> {
     let mut label = word(u)?.replace(['[', ']'], "");
     label.push('x');
@@ -285,7 +285,6 @@ fn object(parts: Vec<(&'static str, Json)>) -> Json {
     Json::Object(parts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-/// One to some.
 fn parts<'a, T>(
     u: &mut Unstructured<'a>,
     mut part: impl FnMut(&mut Unstructured<'a>) -> arbitrary::Result<T>,

@@ -19,25 +19,25 @@ use shared::limits::{UPLOAD_CHUNK_BYTES, UPLOAD_PART_HEAD_MAX_BYTES};
 use shared::upload::{Event, Parser, UploadForm, UploadLimits};
 use writer::{Body, Edit, FORM_TYPE};
 
-/// A body's form, and the bytes of its files in their order.
+/// The form of a parsed body, and the bytes of its files in order.
 pub type Read = Result<(UploadForm, Vec<Vec<u8>>), Problem>;
 
-/// Bytes that a parser may hold: its chunk, what it gathers of a part's head or a text, twice while that
-/// grows or is unescaped, what it gathers of base64, and its own fields.
+/// Maximum bytes that a parser may allocate: its chunk, the head of a part or a text (up to three times while it grows
+/// or is unescaped), the collected base64, and its own fields.
 const MEMORY_BASE_BYTES: usize = UPLOAD_CHUNK_BYTES + 3 * UPLOAD_PART_HEAD_MAX_BYTES + 32 * 1024;
-/// And for each file: its name, twice, and its label.
+/// Maximum further bytes for each file: its name, twice, and its label.
 const MEMORY_ITEM_BYTES: usize = 4 * 1024;
 
-/// Bytes up to which a body is also pushed byte by byte.
+/// Maximum size of a body that is also pushed byte by byte.
 const BYTEWISE_MAX_BYTES: usize = 4_000;
 
-/// How the fuzzer's bytes become a body.
+/// Number of ways in which the fuzzer's bytes become a body.
 const WAYS: u8 = 4;
 
-/// Checks a body, whatever it is: the first byte says how it is made, the next eight how it is cut.
+/// Checks the invariants for any body: the first byte says how it is made, the next eight how it is cut into pieces.
 ///
 /// # Panics
-/// If an invariant does not hold.
+/// An invariant does not hold.
 pub fn upload(bytes: &[u8]) {
     let Some((&[way, ref seed @ ..], rest)) = bytes.split_first_chunk::<9>() else {
         return;
@@ -65,7 +65,7 @@ pub fn upload(bytes: &[u8]) {
     }
 }
 
-/// A body that was written to be right is read as it was meant.
+/// Checks that a valid body is parsed to what was written.
 fn written(body: &Body, is_json: bool, seed: u64) {
     let (kind, text) = if is_json { (None, body.json()) } else { (Some(FORM_TYPE), body.form()) };
     let read = holds(kind, &text, seed);
@@ -80,14 +80,14 @@ fn written(body: &Body, is_json: bool, seed: u64) {
     }
 }
 
-/// A JSON body is read as serde_json reads it.
+/// Checks that a JSON body is parsed to the same as by serde_json.
 fn agrees(body: &[u8], seed: u64) {
     let read = holds(None, body, seed);
     match (read, reference::read(body)) {
         (Err(_), None) => {}
         (Ok((form, files)), Some(expected)) => assert_eq!(Expected::of(&form, files), expected),
         (Err(problem), Some(_)) => assert!(
-            // How a text was written, the reference does not see.
+            // The reference doesn't see how long an escaped text was.
             problem.message().contains("is longer than 2048 bytes"),
             "{problem}, but the reference reads it: {}",
             String::from_utf8_lossy(body)
@@ -96,7 +96,7 @@ fn agrees(body: &[u8], seed: u64) {
     }
 }
 
-/// What it comes to, and that pieces and memory are as they must be.
+/// Parses a body, and checks that pieces don't change the result and memory stays limited.
 fn holds(content_type: Option<&str>, body: &[u8], seed: u64) -> Read {
     let whole = read(content_type, [body]);
     assert_eq!(whole, read(content_type, pieces(body, seed)), "in pieces");
@@ -116,7 +116,7 @@ fn holds(content_type: Option<&str>, body: &[u8], seed: u64) -> Read {
     whole
 }
 
-/// Reads a body that comes in those pieces.
+/// Parses a body that arrives in these pieces.
 fn read<'a>(content_type: Option<&str>, pieces: impl IntoIterator<Item = &'a [u8]>) -> Read {
     let mut parser = Parser::new(content_type, UploadLimits::default())?;
     let (mut files, mut is_open): (Vec<Vec<u8>>, bool) = (Vec::new(), false);
@@ -147,7 +147,7 @@ fn read<'a>(content_type: Option<&str>, pieces: impl IntoIterator<Item = &'a [u8
     Ok((form, files))
 }
 
-/// Bytes taken at the height of reading it.
+/// Returns the peak of memory while a body is parsed.
 fn memory(content_type: Option<&str>, body: &[u8], seed: u64) -> usize {
     MEMORY.reset_peak_usage();
     let before = MEMORY.current_usage();
@@ -161,14 +161,14 @@ fn memory(content_type: Option<&str>, body: &[u8], seed: u64) -> usize {
     MEMORY.peak_usage().saturating_sub(before)
 }
 
-/// The body in pieces of sizes that follow from the seed, small and large.
+/// Cuts a body into small and large pieces, depending on the seed.
 fn pieces(mut body: &[u8], mut seed: u64) -> impl Iterator<Item = &[u8]> {
     let bits = seed % 17;
     std::iter::from_fn(move || {
         if body.is_empty() {
             return None;
         }
-        // Knuth's generator: its high bits are good enough.
+        // Knuth's linear congruential generator, whose high bits are random enough.
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let size = usize::try_from((seed >> 33) % (1 << bits)).unwrap_or(0) + 1;
         let (piece, rest) = body.split_at(size.min(body.len()));

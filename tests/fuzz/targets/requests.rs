@@ -1,4 +1,4 @@
-//! Any bytes, read as a request.
+//! Fuzzes requests: any bytes, read as a request.
 #![cfg_attr(fuzzing, no_main)]
 
 #[cfg(fuzzing)]
@@ -7,6 +7,6 @@ libfuzzer_sys::fuzz_target!(
     |bytes: &[u8]| fuzz::check::request(bytes)
 );
 
-/// Without the fuzzer there is nothing to do: `make fuzz` builds it in.
+/// Does nothing without the fuzzer, which `make fuzz` links.
 #[cfg(not(fuzzing))]
 fn main() {}

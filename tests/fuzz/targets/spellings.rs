@@ -1,9 +1,9 @@
-//! A read's structure, spelled in every way.
+//! Fuzzes the encodings of a read, made from any bytes.
 #![cfg_attr(fuzzing, no_main)]
 
 #[cfg(fuzzing)]
 libfuzzer_sys::fuzz_target!(|read: fuzz::structure::Read| fuzz::spelling::agree(&read));
 
-/// Without the fuzzer there is nothing to do: `make fuzz` builds it in.
+/// Does nothing without the fuzzer, which `make fuzz` links.
 #[cfg(not(fuzzing))]
 fn main() {}

@@ -1,4 +1,4 @@
-//! Any bytes, read as an upload's body or as the structure of one.
+//! Fuzzes uploads: any bytes, read as an upload's body or as the structure of one.
 #![cfg_attr(fuzzing, no_main)]
 
 #[cfg(fuzzing)]
@@ -7,6 +7,6 @@ libfuzzer_sys::fuzz_target!(
     |bytes: &[u8]| fuzz::upload::upload(bytes)
 );
 
-/// Without the fuzzer there is nothing to do: `make fuzz` builds it in.
+/// Does nothing without the fuzzer, which `make fuzz` links.
 #[cfg(not(fuzzing))]
 fn main() {}

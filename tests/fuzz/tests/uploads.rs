@@ -1,12 +1,11 @@
-//! Random uploads keep the invariants, and those that the fuzzer begins with. One test, since it measures
-//! memory.
+//! Checks the invariants for random uploads and for the fuzzer's seeds. One test, since it measures memory.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// Uploads of each kind: some seconds in all.
+/// Number of uploads of each kind; they take some seconds in all.
 const CASES: u32 = 500;
-/// Bytes that one is made of.
+/// Maximum number of random bytes for an upload.
 const BYTES_MAX_COUNT: usize = 400;
 
 #[test]
@@ -15,7 +14,7 @@ fn uploads_are_read_as_a_whole_parse_reads_them_in_whatever_pieces_and_in_consta
         fuzz::upload::upload(&seed);
     }
     for way in 0..4u8 {
-        // A runner counts its cases over all that it runs.
+        // A runner counts cases over all its runs, so each kind has its own.
         let mut runner = TestRunner::new(Config { cases: CASES, failure_persistence: None, ..Config::default() });
         let bytes = proptest::collection::vec(any::<u8>(), 0..BYTES_MAX_COUNT);
         let checked = runner.run(&(any::<u64>(), bytes), |(seed, bytes)| {

@@ -2,34 +2,36 @@
 
 use std::borrow::Cow;
 
-/// Headers on which a browser's reuse depends. `Cache-Control` too, since a request without it wants a fresh response.
+/// Value of `Vary`: the headers on which a browser's reuse depends. Includes `Cache-Control`, since a request without
+/// it wants a fresh response.
 const VARY: &str = "Accept, Authorization, Cache-Control";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AcceptedAge {
     pub(super) fresh_seconds: u32,
-    /// Beyond that, while a newer response is fetched in the background.
+    /// Seconds beyond `fresh_seconds` for which a response is served while a newer one is fetched in the background.
     pub(super) stale_seconds: u32,
 }
 
-/// A response's age compared with what the request accepts.
+/// A cached response's age compared with the age that the request accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
     Fresh,
-    /// Served while a newer response is fetched in the background.
+    /// Too old to be fresh, but served while a newer response is fetched in the background.
     Stale,
     Expired,
 }
 
 impl AcceptedAge {
-    /// Accepts responses up to this age, and no stale ones.
+    /// Accepts responses of at most `fresh_seconds`, and no stale ones.
     #[must_use]
     pub fn fresh(fresh_seconds: u32) -> Self {
         Self { fresh_seconds, stale_seconds: 0 }
     }
 
-    /// Parses a request's `Cache-Control`, and caps the total at `most` seconds. `None` if the request accepts no
-    /// cached response (`no-cache`, as browsers send on a reload, or no `max-age`) or if the header is malformed.
+    /// Parses a request's `Cache-Control`, and caps the total age at `most` seconds. `None` if the request accepts no
+    /// cached response (`no-cache`, as browsers send on a reload, `no-store`, or no `max-age` above 0) or if the header
+    /// is malformed.
     #[must_use]
     pub fn read(cache_control: &str, most: u32) -> Option<Self> {
         let (mut fresh, mut stale) = (None::<u32>, 0);
@@ -44,7 +46,7 @@ impl AcceptedAge {
             }
             if is("max-age") {
                 let asked = seconds(value)?;
-                // The smaller of two.
+                // If there are two `max-age`, the smaller counts.
                 fresh = Some(fresh.map_or(asked, |other| other.min(asked)));
             } else if is("stale-while-revalidate") {
                 stale = seconds(value)?;

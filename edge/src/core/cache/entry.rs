@@ -1,4 +1,4 @@
-//! Decides which responses are stored, with which headers, and what a request gets of an entry.
+//! Decides which responses are cached, with which headers, and what a request gets from a cache entry.
 
 use super::{ASKED_AT, Lookup, Subject};
 use crate::core::answer::Answer;
@@ -12,20 +12,20 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::time::SystemTime;
 
-/// Maximum bytes of a response that is held in memory to be stored: all requests of an isolate share 128 MB.
+/// Maximum bytes of a response that is held in memory to be cached: all requests of an isolate share 128 MB.
 pub(super) const HELD_MAX_BYTES: u64 = 1024 * 1024;
 
-/// Maximum bytes of a cached file, that of Cloudflare's Cache API.
+/// Maximum bytes of a cached file: the limit of Cloudflare's Cache API.
 pub(super) const STREAMED_MAX_BYTES: u64 = 512 * 1024 * 1024;
 
-/// The origin's headers that are stored in an entry.
+/// The names of an origin's headers that are kept in cached responses.
 struct HeaderNames {
     stored: &'static [&'static str],
-    /// The headers of a 304.
+    /// Names of the headers in a 304 for the cached response.
     not_modified: &'static [&'static str],
 }
 
-/// Without the request id, timing and CORS headers, which belong to one request.
+/// Headers of cached files. The request id, timing and CORS headers are left out, since they belong to one request.
 const FILE_HEADERS: HeaderNames = HeaderNames {
     stored: &[
         "content-length",
@@ -45,20 +45,20 @@ const FILE_HEADERS: HeaderNames = HeaderNames {
 const READ_HEADERS: HeaderNames =
     HeaderNames { stored: &["content-length", "content-type", "etag"], not_modified: &["etag"] };
 
-/// Headers that change a response, so that it can't be shared with other requests for the file.
+/// Request headers that change the response for a file, so that it can't be shared with other requests.
 pub(super) const FILE_REQUEST_HEADERS: [&str; 6] =
     ["authorization", "range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
 
-/// What an origin's response means for the entry.
+/// What an origin's response means for a cache entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchOutcome {
-    /// Store the response, which fits into memory.
+    /// Store the response, which is small enough to be held in memory.
     Held,
-    /// Store it by a separate request: a long response would pile up in memory between a fast and a slow reader, and a
-    /// part is not the whole.
+    /// Fetch the response again to store it. A long response would pile up in memory between a fast and a slow reader,
+    /// and a partial response is not the whole file.
     Streamed,
     Confirmed,
-    /// Don't store the response. An existing entry is outdated: the file was replaced, deleted or made private.
+    /// Don't store the response. A stored file is outdated: it was replaced, deleted or made private.
     NotStored,
     /// The origin failed, so an expired file may be served.
     Unanswered,
@@ -74,12 +74,12 @@ pub struct Served {
 pub enum ServedBody {
     None,
     Whole,
-    /// Never empty.
+    /// A part of the cached body: a non-empty range of byte offsets.
     Part(Range<u64>),
 }
 
 impl Lookup {
-    /// Returns whether the origin's response to this request suits every other request for the entry.
+    /// Returns whether the origin's response to this request is valid for every other request for the entry.
     #[must_use]
     pub fn is_shared(&self, head: &Head) -> bool {
         match self.subject {
@@ -90,8 +90,8 @@ impl Lookup {
         }
     }
 
-    /// Returns a request for the entry without what is specific to its client, except the location. With `known_tag` it
-    /// is a revalidation.
+    /// Returns the request to send to an origin for the entry: `head` and `incoming` without the parts that make the
+    /// response specific to this client. With `known_tag` the request is a revalidation.
     #[must_use]
     pub fn request(
         &self,
@@ -104,7 +104,7 @@ impl Lookup {
         let is_file = self.file().is_some();
         let headers = head.headers.iter().filter(|(name, _)| match is_file {
             true => *name == "traceparent" || Some(*name) == client_address,
-            // Entries have no content coding.
+            // Cached reads have no content coding.
             false => !matches!(*name, "if-none-match" | "accept-encoding"),
         });
         head.headers = headers.chain(known_tag.map(|tag| ("if-none-match", tag))).collect();
@@ -114,7 +114,7 @@ impl Lookup {
         (head, incoming)
     }
 
-    /// Returns what a response of Selkie means for the entry.
+    /// Decides by status and headers what an origin's response means for the entry.
     #[must_use]
     pub fn outcome(&self, status: u16, headers: &Headers) -> FetchOutcome {
         let number = |text: &str| text.parse::<u64>().ok();
@@ -140,23 +140,23 @@ impl Lookup {
         }
     }
 
-    /// Returns the head of the entry for an origin's response.
+    /// Returns the head of the cache entry for an origin's response. The origin was asked at `asked_ms`.
     #[must_use]
     pub fn entry(&self, answer: &Headers, asked_ms: u64) -> Answer {
         let entry = Answer::bare(200).with_those(answer, self.header_names().stored);
         let entry = entry.with(ASKED_AT, asked_ms.to_string());
         match self.subject {
             Subject::File(_) => entry,
-            // Other clients may accept an older entry than this one.
+            // Other clients may accept an older entry than this client.
             Subject::Read { max_seconds, .. } => entry.with("cache-control", format!("max-age={max_seconds}")),
         }
     }
 
-    /// Returns what a request gets of an entry of this age; an entry that is just being stored has none. `None` if the
-    /// entry's headers are malformed.
+    /// Returns the response that a request gets from an entry. `age_ms` is the entry's age, or `None` if the entry is
+    /// just being stored. Returns `None` if the entry's headers are malformed.
     ///
     /// # Errors
-    /// `precondition_failed`.
+    /// `precondition_failed` if the file does not satisfy `If-Match` or `If-Unmodified-Since`.
     pub fn serve(
         &self,
         entry: &Headers,
@@ -221,7 +221,7 @@ impl Lookup {
     }
 }
 
-/// Returns whether `Cache-Control` is that of a public file's current version.
+/// Returns whether a response's `Cache-Control` is that of a public file's current version.
 fn is_public(cache_control: &str) -> bool {
     let says = |word: &str| cache_control.split(',').any(|part| part.trim() == word);
     says("public") && says("immutable") && !says("private") && !says("no-store")

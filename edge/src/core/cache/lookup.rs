@@ -14,11 +14,11 @@ use shared::operation::{BodyUse, Operation, Pending, RecordOperation};
 use shared::policy::Action;
 use uuid::Uuid;
 
-/// The entry that a request looks up, and its rules.
+/// The cache entry that a request looks up, and the age that the request accepts.
 #[derive(Clone, Debug)]
 pub struct Lookup {
     pub(super) key: Fingerprint,
-    /// Identifies the key and, for a file, its version: all versions of a file share one entry.
+    /// Fingerprint of the cache key and, for a file, of the file's version. All versions of a file share one cache key.
     pub(super) version: Fingerprint,
     pub(super) accepted_age: AcceptedAge,
     pub(super) subject: Subject,
@@ -27,7 +27,7 @@ pub struct Lookup {
 #[derive(Clone, Debug)]
 pub(super) enum Subject {
     File(PublicFile),
-    /// `key_id` identifies the caller's API key; the entry is stored for `max_seconds`.
+    /// A read of records with the API key `key_id`; the entry is stored for `max_seconds`.
     Read {
         key_id: Uuid,
         max_seconds: u32,
@@ -37,9 +37,9 @@ pub(super) enum Subject {
 #[derive(Clone, Debug)]
 pub struct PublicFile {
     pub(super) name: FilePathHash,
-    /// The version's entity tag, with its quotes.
+    /// The `ETag` of the version that the URL names, with its quotes.
     pub tag: String,
-    /// The cache key of the project's private mark, see [`Cache::private_mark`].
+    /// The cache key of the entry that says that a folder became private, see [`Cache::private_mark`].
     pub private_mark_url: String,
 }
 
@@ -72,12 +72,12 @@ impl Lookup {
 #[derive(Debug)]
 pub enum Cacheable {
     File(Lookup),
-    /// A read whose body, if any, is not parsed yet.
+    /// A read of records whose body, if any, is not parsed yet.
     Read(Principal, Pending, AcceptedAge),
 }
 
 impl Cacheable {
-    /// Returns whether the read's options are in a body.
+    /// Returns whether the options of a read are in the request's body.
     #[must_use]
     pub fn has_body(&self) -> bool {
         match self {
@@ -86,10 +86,10 @@ impl Cacheable {
         }
     }
 
-    /// Parses a read's body. `None` if the read asks for something other than records, such as an explanation.
+    /// Parses a read's body and returns the lookup; `None` if the read asks for other than records, such as `explain`.
     ///
     /// # Errors
-    /// The refusal of the shared parsers.
+    /// The problem of a body that [`Pending::finish`] refuses.
     pub fn finish(self, cache: &Cache, body: &[u8]) -> Result<Option<Lookup>, Problem> {
         let (principal, pending, accepted_age) = match self {
             Self::File(lookup) => return Ok(Some(lookup)),
@@ -109,7 +109,7 @@ impl Cacheable {
     }
 }
 
-/// The cache key's part of a read. Includes the response format.
+/// The parsed read, including its response format, as a part of its cache key.
 #[derive(Hash)]
 enum Records<'a> {
     Many(&'a Read),
@@ -117,7 +117,7 @@ enum Records<'a> {
 }
 
 impl Cache {
-    /// Returns the lookup for a GET or HEAD of a file. `None` if the query has anything but a version and
+    /// Returns the lookup for a GET or HEAD of a file. `None` unless the query consists of a version and perhaps
     /// `thumbnail=true`: signatures open private files, and only the origin knows other options.
     #[must_use]
     pub fn file(&self, path: &FilePath, query: Option<&str>) -> Option<Lookup> {
@@ -142,8 +142,8 @@ impl Cache {
         Some(Lookup { key, version, accepted_age: self.file_age, subject })
     }
 
-    /// Returns the age that a request accepts; `None` if the cache may not answer. It may answer reads of records with
-    /// a read key and `max-age`, if the configuration allows it.
+    /// Returns the age that a request accepts of a cached response; `None` if the cache may not answer. The cache may
+    /// answer reads of records with a read-only key and `max-age`, if the configuration allows it.
     pub(in crate::core) fn accepted_age(
         &self,
         call: &IncomingRequest,

@@ -1,13 +1,13 @@
-//! A map from keys to the times of their last events, bounded in size.
+//! A map from keys to the times of their last events, bounded in size by evicting the oldest.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::mem;
 
-/// Keys per generation, of which there are two: at most 60 bytes each, 250 kB in total.
+/// Maximum keys per generation, of which there are two: at most 60 bytes each, 250 kB in total.
 const CAPACITY: usize = 2_048;
 
-/// Times are in milliseconds since 1970.
+/// The time of each key's last event, in milliseconds since 1970. When full, the young generation replaces the old.
 #[derive(Debug)]
 pub(super) struct Recent<K> {
     young: HashMap<K, u64>,
@@ -22,7 +22,7 @@ impl<K> Default for Recent<K> {
 }
 
 impl<K: Eq + Hash> Recent<K> {
-    /// Records an event, unless a later one of the key is known.
+    /// Records an event of a key, unless a later one is known.
     pub(super) fn insert(&mut self, key: K, at_ms: u64) {
         if self.young.len() >= CAPACITY {
             let evicted = mem::replace(&mut self.old, mem::take(&mut self.young));

@@ -1,6 +1,6 @@
 //! Single-flight: of concurrent requests for the same response, one (the lead) asks the origin, and the others wait.
 //!
-//! The platform forbids that requests share I/O objects, so waiting requests poll by timers of their own.
+//! The platform forbids that requests share I/O objects, so waiting requests poll with timers of their own.
 
 use shared::fingerprint::Fingerprint;
 use std::cell::RefCell;
@@ -9,45 +9,45 @@ use std::rc::Rc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Milliseconds for which others wait for a lead: as long as a statement may run. A lead that takes longer was
-/// cancelled by the platform without notice.
+/// Milliseconds for which requests wait for the one that asks the origin: as long as a statement may run. One that
+/// takes longer was cancelled by the platform without notice.
 const LEAD_MAX_MS: u64 = 30_000;
 
-/// Longest lead that stores a long response, for which nobody waits, in milliseconds.
+/// Maximum milliseconds of a request that fetches a long response to cache it. Other requests don't wait for it.
 const LONG_LEAD_MAX_MS: u64 = 150_000;
 
-/// Milliseconds for which requests don't wait for a response that could not be stored (too long, no success), and for
-/// which an origin that could not confirm an entry is not asked again.
+/// Milliseconds for which requests don't wait for a response that could not be cached (too long, no success), and for
+/// which no request revalidates an entry that the origin could not confirm.
 const BACK_OFF_MS: u64 = 10_000;
 
-/// Maximum keys that are remembered, about 100 bytes each. Beyond, each request asks for itself.
+/// Maximum keys with a flight or a recent outcome, about 100 bytes each. Beyond, each request asks the origin itself.
 const ENTRIES_MAX_COUNT: usize = 1_024;
 
-/// Maximum leads at once: each may hold up to 1 MiB of an isolate's 128 MB. Beyond, each request asks for itself.
+/// Maximum requests that ask origins on behalf of others at once: each may hold 1 MiB of an isolate's 128 MB.
 const LEADS_MAX_COUNT: usize = 32;
 
-/// The first and the longest pause of a waiting request, in milliseconds. Each pause is 1.5 times the one before.
+/// The shortest and longest pause between polls of a waiting request. Each pause is 1.5 times the one before.
 const PAUSE_MIN_MS: u64 = 5;
 const PAUSE_MAX_MS: u64 = 100;
 
-/// A logical time, which orders lookups and the ends of leads.
+/// A logical time, which orders cache lookups and the ends of flights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(u64);
 
-/// What a request does after a lookup found no entry, or an expired one.
+/// What a request does after a cache lookup found no entry, or an expired one.
 #[derive(Debug)]
 pub enum Flight {
-    /// Ask the origin on behalf of all waiting requests, and report the outcome.
+    /// This request leads: ask the origin on behalf of all waiting requests, and report the outcome.
     Lead(Lead),
-    /// Wait while another request asks.
+    /// Wait while another request asks the origin.
     Wait,
-    /// Look again: another request stored or confirmed the entry since.
+    /// Look up the entry again: another request has stored or confirmed it since.
     LookAgain,
     /// Ask the origin for this request only.
     Alone,
 }
 
-/// The lead of a flight. Dropping it ends the flight, and waiting requests look again.
+/// Held by the request that asks the origin for an entry. When it is dropped, waiting requests look up the entry again.
 #[derive(Debug)]
 pub struct Lead {
     single_flight: Rc<RefCell<SingleFlight>>,
@@ -63,11 +63,11 @@ enum Entry {
     Unanswered { until_ms: u64 },
 }
 
-/// The flights in progress and the outcomes of recent ones.
+/// The requests in flight and their recent outcomes, by cache key and version.
 #[derive(Debug, Default)]
 pub(super) struct SingleFlight {
     entries: HashMap<Fingerprint, Entry>,
-    /// The number of leads started and ended.
+    /// The logical time: the number of flights that started, plus those that ended with a stored entry.
     count: u64,
 }
 
@@ -76,18 +76,18 @@ impl SingleFlight {
         Moment(self.count)
     }
 
-    /// Returns whether requests wait for the lead of this key.
+    /// Returns whether a request for this key is in flight for which others may wait.
     pub(super) fn is_shared(&self, key: Fingerprint, now_ms: u64) -> bool {
         matches!(self.entries.get(&key), Some(Entry::InFlight { waited_until_ms, .. }) if now_ms < *waited_until_ms)
     }
 
-    /// Returns whether the origin failed lately to confirm this entry.
+    /// Returns whether the origin failed recently to confirm this entry.
     pub(super) fn is_backing_off(&self, key: Fingerprint, now_ms: u64) -> bool {
         matches!(self.entries.get(&key), Some(Entry::Unanswered { until_ms }) if now_ms < *until_ms)
     }
 
-    /// Joins or starts a flight. `accepted` tells whether the caller's API key, `key_id`, may get a response that was
-    /// fetched with another key.
+    /// Joins or starts the flight of a key. `accepted` tells whether the caller's API key, `key_id`, may get a response
+    /// that was fetched with another API key.
     pub(super) fn join(
         this: &Rc<RefCell<Self>>,
         key: Fingerprint,
@@ -130,7 +130,7 @@ impl SingleFlight {
         true
     }
 
-    /// Ends or changes a lead, unless another request has taken over.
+    /// Replaces the entry of the lead `number`, or removes it for `None`. Does nothing if another request leads now.
     fn set(&mut self, key: Fingerprint, number: u64, outcome: Option<Entry>) {
         match self.entries.get(&key) {
             Some(Entry::InFlight { number: current, .. }) if *current == number => {}
@@ -150,7 +150,7 @@ impl Entry {
 }
 
 impl Lead {
-    /// Ends the lead: the entry is stored or confirmed, so that later lookups find it.
+    /// Ends the flight: the entry is stored or confirmed, so that later lookups find it.
     pub fn stored(self) {
         let at = {
             let mut single_flight = self.single_flight.borrow_mut();
@@ -160,17 +160,17 @@ impl Lead {
         self.set(Some(Entry::Stored { at }));
     }
 
-    /// Ends the lead: the answer can't be stored.
+    /// Ends the flight: the response can't be cached.
     pub fn not_stored(self, now_ms: u64) {
         self.set(Some(Entry::NotStored { until_ms: now_ms + BACK_OFF_MS }));
     }
 
-    /// Ends the lead: the origin could not confirm the entry.
+    /// Ends the flight: the origin could not confirm the entry.
     pub fn unanswered(self, now_ms: u64) {
         self.set(Some(Entry::Unanswered { until_ms: now_ms + BACK_OFF_MS }));
     }
 
-    /// Releases the waiting requests, since the response is long, and goes on with the lead.
+    /// Lets the waiting requests ask the origin themselves, since the response is long, and continues the flight.
     pub fn release_waiting(&self, now_ms: u64) {
         let until_ms = now_ms + LONG_LEAD_MAX_MS;
         self.set(Some(Entry::InFlight { number: self.number, key_id: None, waited_until_ms: 0, until_ms }));
@@ -187,7 +187,7 @@ impl Drop for Lead {
     }
 }
 
-/// Returns the pauses of a waiting request, `LEAD_MAX_MS` in total.
+/// Returns the pauses between polls of a waiting request, at most 30 s in total.
 pub fn pauses() -> impl Iterator<Item = Duration> {
     let (mut pause, mut waited) = (PAUSE_MIN_MS, 0);
     std::iter::from_fn(move || {

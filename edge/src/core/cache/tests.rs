@@ -1,4 +1,4 @@
-//! Tests what is stored of reads, for whom and how long.
+//! Tests which reads are cached, for whom and how long.
 
 mod files;
 
@@ -163,7 +163,7 @@ fn decide(gateway: &Gateway, call: &IncomingRequest) -> Decision {
     gateway.decide(call, NOW, &record).unwrap()
 }
 
-/// Returns the lookup; `None` if the cache may not answer.
+/// Returns the cache lookup for a request; `None` if the cache may not answer.
 fn lookup(gateway: &Gateway, call: &IncomingRequest, body: &str) -> Option<Lookup> {
     match decide(gateway, call) {
         Decision::Cached(cacheable) => cacheable.finish(gateway.cache(), body.as_bytes()).unwrap(),
@@ -257,7 +257,7 @@ fn a_key_gets_cached_answers_while_the_origin_accepted_it_lately() {
     assert!(!accepted(0));
     cache.learn(key_id, 200, 0);
     assert!(accepted(59_999) && !accepted(60_000));
-    // A late response to an earlier request does not reset the time.
+    // A late response to an earlier request does not reset the time of acceptance.
     cache.learn(key_id, 200, 100);
     cache.learn(key_id, 304, 90);
     assert!(accepted(60_099));

@@ -1,4 +1,4 @@
-//! Health checks: whether an origin lives, and whether it can reach its database. [`crate::core`] decides what follows.
+//! Health checks: whether an origin is alive, and whether it can reach its database.
 
 use super::{Attempts, Exchange, OriginAnswer, discard, headers, now};
 use crate::core::{self, Form, HEALTH_PATH, Pick, Repeat};
@@ -11,7 +11,7 @@ use worker::js_sys::Date;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Health {
-    /// The origin passed the check of this path.
+    /// The origin passed the check.
     Well,
     /// The origin answered that it can't reach its database.
     NoDatabase,
@@ -20,8 +20,8 @@ pub(super) enum Health {
 }
 
 impl Attempts<'_> {
-    /// Returns whether the origin must pass a check before the request is sent. With several origins, a request that
-    /// can't be repeated needs one that answered lately, and an origin that failed must pass a check first.
+    /// Returns whether the origin must pass a health check before the request is sent. With several origins, that is
+    /// the case if the origin failed last time or the request can't be repeated, unless the origin answered recently.
     pub(super) fn needs_check(&self, pick: Pick) -> bool {
         let origins = self.gateway.origins();
         let is_risky = pick.is_trial() || self.repeat != Repeat::Always;
@@ -34,7 +34,7 @@ impl Attempts<'_> {
         !is_one && says_no_database(answer)
     }
 
-    /// Requests this path of an origin.
+    /// Sends a health check to an origin: a GET of `path`, which must be answered by `deadline`.
     pub(super) async fn check(&self, pick: Pick, path: &str, deadline: f64) -> Health {
         let incoming = self.forwarding.incoming;
         let url = format!("{}{path}", self.gateway.origins().url(pick));

@@ -1,4 +1,4 @@
-//! `selkie media claim`: marks the store as this installation's, so that it can be used and swept.
+//! `selkie media claim`: marks the media store as belonging to this installation, so that it can be used and swept.
 
 use clap::Args;
 use serde::Serialize;

@@ -1,5 +1,5 @@
-//! `selkie media get`: writes a file's bytes to a local file or to standard output.
-//! A local file is written under a temporary name and renamed when complete, and replaces another only with `--force`.
+//! `selkie media get`: writes a media file's bytes to a local file or to standard output. A local file is written under
+//! a temporary name and renamed when complete; it replaces an existing file only with `--force`.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -78,10 +78,10 @@ impl GetArgs {
         })
     }
 
-    /// Returns the path of the local file.
+    /// Returns the path of the local file to write; `own_name` is its name unless `--output` gives another.
     ///
     /// # Errors
-    /// The path exists and may not be replaced, or can't be read.
+    /// The path exists and may not be replaced, or can't be examined.
     fn target(&self, own_name: &str) -> Result<PathBuf, CliError> {
         let target = match &self.output {
             None => PathBuf::from(own_name),
@@ -112,7 +112,7 @@ fn unwritable(path: &Path, error: &io::Error) -> CliError {
     CliError::Failed { message: format!("{} can't be written: {error}", path.display()), hint: None }
 }
 
-/// Copies an object's bytes and checks them against the recorded hash.
+/// Copies an object's bytes and compares their hash with the recorded one.
 async fn copy(
     context: &MediaContext<'_>,
     row: &MediaRow,
@@ -146,17 +146,17 @@ async fn copy(
     Ok(())
 }
 
-/// Returns standard output without a buffer.
+/// Returns standard output as an unbuffered file.
 fn stdout() -> io::Result<tokio::fs::File> {
     let stdout = io::stdout().as_fd().try_clone_to_owned()?;
     Ok(tokio::fs::File::from_std(stdout.into()))
 }
 
-/// An incomplete local file, which is removed on drop.
+/// The temporary path of an incomplete local file, which is removed on drop.
 struct Part(PathBuf);
 
 impl Part {
-    /// Chooses a name in the directory of `target`, so that renaming stays within one file system.
+    /// Chooses a temporary name in the directory of `target`, so that renaming stays within one file system.
     fn beside(target: &Path) -> Result<Self, CliError> {
         let number = getrandom::u64().map_err(|error| unwritable(target, &io::Error::other(error)))?;
         Ok(Self(target.with_file_name(format!(".selkie-{number:016x}.part"))))
@@ -177,7 +177,7 @@ impl Part {
         match renameat_with(CWD, &self.0, CWD, target, RenameFlags::NOREPLACE).map_err(io::Error::from) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(taken(target)),
-            // The file system doesn't support this rename: check first, then rename.
+            // The file system can't rename without replacing: check whether the target exists, then rename.
             Err(_) if target.symlink_metadata().is_ok() => Err(taken(target)),
             Err(_) => std::fs::rename(&self.0, target).map_err(|error| unwritable(target, &error)),
         }
@@ -186,16 +186,16 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // It no longer exists if it was renamed.
+        // Fails if the file was renamed to its final name.
         let _ = remove_file(&self.0);
     }
 }
 
-/// Bytes of a thumbnail's name before its suffix: file systems allow 255 in all.
+/// Maximum bytes of a thumbnail's name before its suffix: file systems allow 255 bytes in all.
 const STEM_MAX_BYTES: usize = 200;
 
-/// Returns the name of the local file. Names in the library have no slash or control character; a leading dot or
-/// hyphen, which would hide the file or look like an option, is replaced.
+/// Returns the default name of the local file. Names in the library have no slash or control character; a leading dot
+/// or hyphen is replaced, since it would hide the file or look like an option.
 fn local_name(row: &MediaRow, rendition: Rendition, object: &StoredObject) -> String {
     let name = plain(row.name.as_str());
     match rendition {

@@ -1,4 +1,4 @@
-//! A media file in the output of commands: a table row, or JSON as the API writes it.
+//! A media file in the output of commands: a row of a text table, or JSON in the API's format.
 
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ impl FileLine {
         }
     }
 
-    /// Returns `folder/name`, as the commands accept it.
+    /// Returns the file's `folder/name`, in the form that the commands accept.
     pub(super) fn path(&self) -> String {
         path(&self.folder, &self.name)
     }
@@ -82,7 +82,7 @@ pub(super) fn path_of(row: &MediaRow) -> String {
 }
 
 fn path(folder: &str, name: &str) -> String {
-    // Without the slash, a name of digits would be an id.
+    // The commands would take a name of digits without a slash for an id.
     match folder {
         "" if name.bytes().all(|byte| byte.is_ascii_digit()) => format!("/{name}"),
         "" => name.to_owned(),

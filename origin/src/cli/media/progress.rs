@@ -4,17 +4,18 @@ use std::io::{self, IsTerminal};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Smallest size that gets a bar: smaller files are done before one could read it.
+/// Minimum size of a file with a progress bar: smaller files are copied before one could read the bar.
 const SHOWN_FROM_BYTES: u64 = 4 * 1024 * 1024;
 
 const WITH_SIZE: &str = "{msg:30!} {bar:30} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}";
 const WITHOUT_SIZE: &str = "{msg:30!} {spinner} {binary_bytes} {binary_bytes_per_sec}";
 
-/// The bar of one file, removed on drop.
+/// The progress bar of one file; removed from the terminal on drop.
 pub(super) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Creates a bar for `size` bytes; without a size, one that only counts.
+    /// Creates a progress bar for `size` bytes; without a size, it only counts bytes. Hidden for small files, and if
+    /// standard error is no terminal.
     pub(super) fn new(name: &str, size: Option<u64>) -> Self {
         let is_large = size.is_none_or(|size| size >= SHOWN_FROM_BYTES);
         if !is_large || !io::stderr().is_terminal() {

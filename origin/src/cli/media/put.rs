@@ -44,18 +44,18 @@ pub(super) struct PutArgs {
     update: bool,
 }
 
-/// Parses a media type argument.
+/// Returns clap's parser of a [`MediaKind`] argument.
 pub(super) fn kinds() -> impl TypedValueParser<Value = MediaKind> {
     PossibleValuesParser::new(MediaKind::ALL.map(MediaKind::as_str))
         .try_map(|word| MediaKind::parse(&word).ok_or("there is no such type"))
 }
 
-/// Parses an argument that names a folder.
+/// Parses a folder path in the media library; the error is clap's message.
 pub(super) fn folder(text: &str) -> Result<FolderPath, String> {
     FolderPath::parse(text).map_err(|problem| problem.message().to_owned())
 }
 
-/// Parses an argument that names a file in its folder.
+/// Parses a file's name in the media library; a name with `/` is an error that mentions `--folder`.
 pub(super) fn name(text: &str) -> Result<MediaName, String> {
     MediaName::parse(text).map_err(|problem| match text.contains('/') {
         true => format!("{} Put the path into --folder.", problem.message()),
@@ -92,7 +92,7 @@ impl PutArgs {
         });
         let examined = async { Ok(intake.examine_all(&self.of.project, files).await?) };
         let files = unless_stopped(&stop, examined).await?;
-        // Not cancelled from here on: a partial publication would be left to the sweeper.
+        // Publication is not cancelled by `stop`: a partial one would stay until the sweeper removes it.
         let rows = library
             .publish(Publication {
                 project: self.of.project.clone(),
@@ -113,7 +113,7 @@ impl PutArgs {
         }
     }
 
-    /// Returns each file with its name in the library. Checks that the files exist, but not that they are readable.
+    /// Returns the files and their names in the media library. Checks that each exists, but not that it is readable.
     fn named(&self, max: usize) -> Result<Vec<(MediaName, Source)>, CliError> {
         let usage = |message: String, hint: &str| CliError::Usage { message, hint: Some(hint.to_owned()) };
         if self.files.len() > max {
@@ -141,7 +141,7 @@ impl PutArgs {
         Ok(named)
     }
 
-    /// Refuses existing names before any file is read; publishing checks them again.
+    /// Refuses names that exist in the media library, before any file is read. Publishing checks the names again.
     async fn check_names(&self, context: &MediaContext<'_>, named: &[(MediaName, Source)]) -> Result<(), CliError> {
         if self.update {
             return Ok(());
@@ -155,17 +155,17 @@ impl PutArgs {
     }
 }
 
-/// Guesses the type of a file by its first bytes.
+/// Returns the media type that a file's first bytes indicate.
 fn guess(head: &[u8]) -> MediaKind {
     match sniff(head) {
-        // Only some image formats can be uploaded as images.
+        // Some image formats can only be uploaded as plain files.
         Some(sniffed) if sniffed.kind == MediaKind::Image && sniffed.image.is_none() => MediaKind::File,
         Some(sniffed) => sniffed.kind,
         None => MediaKind::File,
     }
 }
 
-/// The files that were staged. Dropping it removes those that were not published.
+/// The staged files of one command. Drop removes those that were not published.
 struct Arrivals<'a> {
     store: &'a Store,
     staged: Vec<(MediaName, Staged)>,
@@ -177,7 +177,7 @@ impl<'a> Arrivals<'a> {
         Self { store, staged: Vec::new(), paths: Vec::new() }
     }
 
-    /// Stages one file.
+    /// Copies one file into the staging directory, until its end or until `stop` is cancelled.
     async fn take(&mut self, name: MediaName, source: Source, stop: &CancellationToken) -> Result<(), CliError> {
         let progress = Progress::new(name.as_str(), source.size()?);
         let mut pieces = source.read()?;
@@ -196,7 +196,7 @@ impl<'a> Arrivals<'a> {
                 }
             }
         };
-        // Also after an error: the staged file's path, needed for its removal, is known only then.
+        // Finishes also after an error: only then the staged file's path is known, which its removal needs.
         let staged = staging.finish().await?;
         self.paths.push(staged.path().to_owned());
         outcome?;
@@ -208,7 +208,7 @@ impl<'a> Arrivals<'a> {
 impl Drop for Arrivals<'_> {
     fn drop(&mut self) {
         for path in &self.paths {
-            // Fails for a published file, which was moved. If it fails otherwise, the sweeper removes the file.
+            // Fails if the file was published, which moves it. If it fails otherwise, the sweeper removes the file.
             let _ = remove_file(path);
         }
     }

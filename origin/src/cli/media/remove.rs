@@ -55,7 +55,7 @@ impl RemoveArgs {
                 }
             }
         }
-        // Reports also what was removed before a failure.
+        // Also lists the files that were removed before a failure.
         context.context.output.answer(&removed, |removed| {
             let lines = removed.iter();
             lines.map(|file| format!("{} (id {}) is removed\n", file.path, file.id)).collect()

@@ -1,5 +1,5 @@
-//! Reads the files of `selkie media put`: local files or standard input, in pieces.
-//! Each is read on its own thread, so that a blocking pipe or terminal doesn't delay a stop.
+//! Reads the files of `selkie media put`: local files or standard input, in pieces. Each file is read on its own
+//! thread, so that a blocking pipe or terminal doesn't delay a stop.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,7 +20,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// Returns the source of a path argument; `-` is standard input.
+    /// Returns the source for a path argument; `-` is standard input.
     pub(super) fn of(path: &Path) -> Self {
         match path.as_os_str() == "-" {
             true => Self::Stdin,
@@ -28,10 +28,10 @@ impl Source {
         }
     }
 
-    /// Returns the file's own name.
+    /// Returns the last part of the file's path as its name in the media library.
     ///
     /// # Errors
-    /// Standard input has no name; the name is not UTF-8 or not allowed.
+    /// Standard input has no name; the name is not UTF-8 or not allowed in the library.
     pub(super) fn name(&self) -> Result<MediaName, CliError> {
         let Self::File(path) = self else {
             return Err(CliError::Usage {
@@ -48,7 +48,7 @@ impl Source {
         MediaName::parse(name).map_err(|problem| CliError::failed(problem.message().to_owned(), hint))
     }
 
-    /// Returns the size in bytes; `None` if it is unknown, as for standard input.
+    /// Returns the file's size in bytes; `None` if it is unknown, as for standard input.
     ///
     /// # Errors
     /// The file can't be read or is a directory.
@@ -66,7 +66,7 @@ impl Source {
         Ok(about.is_file().then_some(about.len()))
     }
 
-    /// Starts reading.
+    /// Starts a thread that reads the source in pieces.
     pub(super) fn read(self) -> Result<Pieces, CliError> {
         let (pieces, arriving) = mpsc::channel(PIECES_AHEAD);
         let source = self.clone();
@@ -78,7 +78,7 @@ impl Source {
                     Self::File(path) => File::open(path).and_then(|file| send(file, &pieces)),
                 };
                 if let Err(error) = outcome {
-                    // The receiver is gone.
+                    // Fails only if nobody receives the pieces any more.
                     let _ = pieces.blocking_send(Err(error));
                 }
             })
@@ -95,7 +95,7 @@ impl Source {
     }
 }
 
-/// Sends pieces until the end, or until the receiver is gone.
+/// Sends the bytes of `from` in pieces until the end, or until the receiver is dropped.
 fn send(mut from: impl Read, pieces: &mpsc::Sender<io::Result<Vec<u8>>>) -> io::Result<()> {
     loop {
         let mut piece = Vec::with_capacity(PIECE_BYTES);
@@ -112,7 +112,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Returns the next piece; `None` at the end.
+    /// Returns the next piece of the file; `None` at its end.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, CliError> {
         let piece = self.arriving.recv().await.transpose();
         piece.map_err(|error| self.source.unreadable(&error))

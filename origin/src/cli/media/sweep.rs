@@ -1,5 +1,5 @@
-//! `selkie media sweep`: deletes what crashes left behind: objects due for deletion, staged files, and orphaned
-//! objects. Counts them only, without `--delete`.
+//! `selkie media sweep`: deletes objects due for deletion, staged files of incomplete uploads, and orphaned objects,
+//! such as crashes leave behind. Without `--delete` it only counts them.
 
 use std::time::Duration;
 
@@ -27,17 +27,17 @@ pub(super) struct SweepArgs {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SweptAnswer {
-    /// Whether the objects were deleted, or only counted.
+    /// Whether the objects were deleted; `false` if they were only counted.
     deleted: bool,
-    /// Objects recorded as due for deletion.
+    /// Number of objects recorded as due for deletion.
     due: u64,
-    /// Staged files of incomplete uploads.
+    /// Number of staged files of incomplete uploads.
     staged: u64,
-    /// Objects without a database row.
+    /// Number of objects that no database row refers to.
     orphans: u64,
-    /// All objects in the store.
+    /// Number of all objects in the media store.
     objects: u64,
-    /// Files in the store that Selkie did not write; never deleted.
+    /// Number of files in the media store that Selkie did not write and never deletes.
     strangers: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A file on the command line: an id, or `folder/name`.
+//! A media file named on the command line: by its id, or as `folder/name`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,12 +20,12 @@ pub(super) enum Target {
 impl FromStr for Target {
     type Err = String;
 
-    /// Parses digits as an id; a name of digits needs a slash before it.
+    /// Parses digits as a file's id, other text as `folder/name`. A name of digits needs a slash before it.
     fn from_str(text: &str) -> Result<Self, String> {
         if let Ok(id) = MediaId::parse(text) {
             return Ok(Self::Id(id));
         }
-        // `FolderPath` would drop the slash at the folder's end.
+        // `FolderPath` would drop a slash at the folder's end.
         if text.contains("//") {
             return Err(format!("The path {} has an empty part.", shown(text)));
         }
@@ -46,7 +46,7 @@ impl fmt::Display for Target {
 }
 
 impl MediaContext<'_> {
-    /// Returns the file.
+    /// Returns the row of the file that `target` names.
     ///
     /// # Errors
     /// The project or the file doesn't exist; MariaDB failed.

@@ -1,4 +1,5 @@
-//! `selkie project remove`: removes everything of a project. Running it again completes an interrupted removal.
+//! `selkie project remove`: removes a project's keys, accounts, databases and media. Running it again completes an
+//! interrupted removal.
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -113,7 +114,7 @@ async fn count(library: &Library, project: &ProjectName) -> Result<u64, CliError
     Ok(count.unwrap_or_default())
 }
 
-/// Deletes all files of a project and returns their number.
+/// Deletes all media files of a project and returns their number.
 async fn delete_all(library: &Library, project: &ProjectName) -> Result<u64, CliError> {
     let mut deleted = 0;
     loop {

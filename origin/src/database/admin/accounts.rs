@@ -1,4 +1,4 @@
-//! MariaDB accounts: the two of each project with their passwords and grants, and the rights that accounts have.
+//! The two MariaDB accounts of each project: their passwords and grants, and the rights that they have.
 
 mod end;
 mod state;
@@ -50,7 +50,7 @@ const READ_ONLY: &[&str] = &["SELECT", "SHOW VIEW"];
 /// `ER_NONEXISTING_GRANT`
 const NO_SUCH_GRANT: u16 = 1141;
 
-/// `ER_OPTION_PREVENTS_STATEMENT`: here, the server refuses passwords that are given as hashes.
+/// `ER_OPTION_PREVENTS_STATEMENT`: the server refuses passwords that are given as hashes.
 const OPTION_PREVENTS: u16 = 1290;
 
 /// The privileges of an account, determined by the access of the keys that use it.
@@ -72,7 +72,7 @@ impl Rights {
         }
     }
 
-    /// Returns the privileges on a database where the project may drop what `drops` says.
+    /// Returns the privileges on one database: without DROP for [`Drops::Nothing`].
     fn with(self, drops: Drops) -> BTreeSet<String> {
         self.privileges()
             .iter()
@@ -82,12 +82,12 @@ impl Rights {
     }
 }
 
-/// The account that a project's keys of one access use: `selkie-<project>-rw` or `selkie-<project>-ro`.
+/// The name of the account for a project's keys of one access: `selkie-<project>-rw` or `selkie-<project>-ro`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AccountName(String);
 
 impl AccountName {
-    /// Returns the account's name. It needs no quoting, since a project's name has only letters, digits and hyphens.
+    /// Returns a project's account name. It needs no quoting: project names have only letters, digits and hyphens.
     #[must_use]
     pub fn of(project: &ProjectName, access: Access) -> Self {
         let suffix = match access {
@@ -113,8 +113,8 @@ impl fmt::Display for AccountName {
     }
 }
 
-/// Returns the privileges of a project's account: on its recorded databases, and on all databases named `<project>_…`.
-/// Where both patterns match, MariaDB uses the one without a wildcard.
+/// Returns the privileges of a project's account on its recorded databases, and on all databases named `<project>_…`.
+/// For a database that both patterns match, MariaDB uses the pattern without a wildcard.
 pub(crate) fn rights_on(project: &ProjectName, rights: Rights, databases: &[DatabaseRow]) -> DatabaseRights {
     let recorded = databases.iter().map(|row| (exact(&row.name), rights.with(row.drops)));
     recorded.chain([(own(project), rights.with(Drops::Database))]).collect()
@@ -134,7 +134,7 @@ pub enum LoginCheck {
 }
 
 impl Admin {
-    /// Returns all accounts of projects, at any host, with their rights. Empty if the admin account may not read
+    /// Returns the accounts of all projects, at any host, with their rights; none if the admin account may not read
     /// `mysql.user`.
     pub async fn accounts(&self) -> Result<Accounts, AdminError> {
         let mut conn = self.conn().await?;
@@ -173,9 +173,8 @@ impl Admin {
         Ok(accounts)
     }
 
-    /// Makes a project's account exist with this password and exactly these rights, at
-    /// [`account_host`](Self::account_host) and at every other host where it exists. Runs no statement for what is
-    /// right already.
+    /// Creates or corrects a project's account so that it has this password and exactly these rights, at
+    /// [`account_host`](Self::account_host) and at every other host where it exists. `accounts` is the current state.
     ///
     /// # Errors
     /// MariaDB failed, or the admin account may not create accounts or grant.

@@ -17,7 +17,7 @@ pub enum Created {
 }
 
 impl Admin {
-    /// Returns all databases that the admin account can see, by name.
+    /// Returns all databases that the admin account can see, sorted by name.
     pub async fn databases(&self) -> Result<Vec<DatabaseName>, AdminError> {
         let mut conn = self.conn().await?;
         let names: Vec<String> = self

@@ -22,7 +22,7 @@ impl Admin {
             Ok(())
         }
         .await;
-        // This connection must not return to the pool, since it has the database selected.
+        // This connection must not return to the pool, since the database is now its default schema.
         let _ = self.within(conn.disconnect()).await;
         outcome
     }

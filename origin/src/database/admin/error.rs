@@ -22,7 +22,7 @@ pub enum AdminError {
     Refused { errno: u16, message: String },
     #[error("the system schema has version {found}, this program knows {known}: it was written by a newer selkie")]
     SchemaTooNew { found: u32, known: u32 },
-    /// A column, named here, holds a value that this program never writes.
+    /// The system schema holds a value that this program never writes; the text names the column or value.
     #[error("the system schema holds a {0} that can't be read")]
     Corrupt(&'static str),
 }

@@ -1,4 +1,4 @@
-//! Facts about the server that `doctor` judges. Changes nothing.
+//! Reads facts about the MariaDB server, which the command `doctor` judges.
 
 use crate::database::ask;
 use mysql_async::Row;
@@ -8,26 +8,26 @@ use super::{Admin, AdminError};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerFacts {
-    /// As the server writes it, for example `10.11.19-MariaDB-0+deb12u1`.
+    /// The version as the server writes it, for example `10.11.19-MariaDB-0+deb12u1`.
     pub version: String,
     /// The server's clock, in seconds since 1970.
     pub clock: f64,
     pub max_connections: u64,
-    /// Enabled storage engines that read other servers or files: any key that may create tables could use them.
+    /// Enabled storage engines that read other servers or files, which any key that may create tables could use.
     pub far_reaching_engines: Vec<String>,
 }
 
-/// A privilege that every account has, or an account that anybody may use.
+/// A privilege that every account has, or an anonymous account, which anybody may log in to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrangeGrant {
-    /// For example `''@'localhost'` or `PUBLIC`.
+    /// The account or role, for example `''@'localhost'` or `PUBLIC`.
     pub grantee: String,
-    /// The database pattern of the privilege; `None` if the finding is the account itself.
+    /// The database pattern of the privilege; `None` if the finding is the anonymous account itself.
     pub pattern: Option<String>,
 }
 
 impl StrangeGrant {
-    /// Returns the host of an account without a name; `None` if this is a privilege.
+    /// Returns the host of an anonymous account; `None` if the finding is a privilege.
     #[must_use]
     pub fn nameless_host(&self) -> Option<&str> {
         let host = self.grantee.strip_prefix("''@'")?.strip_suffix('\'')?;
@@ -83,8 +83,7 @@ impl Admin {
         Ok(found.len())
     }
 
-    /// Returns accounts without a name and privileges that every account has; `None` if the admin account may not read
-    /// them.
+    /// Returns anonymous accounts and privileges that every account has; `None` if the grants may not be read.
     pub async fn strange_grants(&self) -> Result<Option<Vec<StrangeGrant>>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Result<Vec<(String, String, Option<String>)>, _> = self

@@ -14,16 +14,16 @@ use super::{Admin, AdminError};
 /// The maximum number of ids in one statement of [`Admin::touch_keys`].
 const TOUCHED_MAX_COUNT: usize = 500;
 
-/// Part of every change of keys, so that origins, which poll [`Admin::key_changes`], notice it within a second.
+/// Increments the version in [`Admin::key_changes`], which origins poll each second. Part of every change of keys.
 pub(super) const CHANGED: &str = "UPDATE selkie.key_changes SET version = version + 1 WHERE id = 1";
 
-/// A key to record. Times are seconds since 1970.
+/// An API key to record. Times are seconds since 1970.
 #[derive(Clone, Debug)]
 pub struct NewKey<'a> {
-    /// A UUIDv7.
+    /// The key's id, a UUIDv7.
     pub id: Uuid,
     pub project: &'a ProjectName,
-    /// A label for people.
+    /// The key's label, shown to people.
     pub name: &'a str,
     pub access: Access,
     /// The id of the signing key that signed the token.
@@ -33,12 +33,12 @@ pub struct NewKey<'a> {
     pub expires_at: Option<u64>,
 }
 
-/// A recorded key. Times are seconds since 1970.
+/// An API key as recorded. Times are seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRow {
     pub id: Uuid,
     pub project: ProjectName,
-    /// A label for people.
+    /// The key's label, shown to people.
     pub name: String,
     pub access: Access,
     /// The id of the signing key that signed the token.
@@ -47,13 +47,13 @@ pub struct KeyRow {
     /// `None` if the key never expires.
     pub expires_at: Option<u64>,
     pub revoked_at: Option<u64>,
-    /// Recorded with a delay of some seconds.
+    /// The time of the key's last use, recorded with a delay of some seconds; `None` if it was never used.
     pub last_used_at: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyStatus {
-    /// The key was issued and not revoked. It may have expired, which only its token says.
+    /// The key was issued and not revoked. It may have expired, which only its token tells.
     Live,
     Revoked,
     /// The key was never issued here, or its row was deleted.
@@ -71,7 +71,7 @@ pub struct SigningKeyRow {
 type RawKey = (String, String, String, String, String, u64, Option<u64>, Option<u64>, Option<u64>);
 
 impl Admin {
-    /// Records a key.
+    /// Records an issued key.
     ///
     /// # Errors
     /// MariaDB failed, or the project does not exist.
@@ -122,7 +122,7 @@ impl Admin {
         })
     }
 
-    /// Revokes a key. Returns its status before.
+    /// Revokes a key, and returns its status before the call.
     pub async fn revoke_key(&self, id: Uuid, now: u64) -> Result<KeyStatus, AdminError> {
         let before = self.key_status(id).await?;
         if before == KeyStatus::Live {
@@ -132,7 +132,7 @@ impl Admin {
         Ok(before)
     }
 
-    /// Revokes all keys of a project. Returns how many of them were not revoked before.
+    /// Revokes all keys of a project, and returns how many of them were not revoked before.
     pub async fn revoke_keys_of(&self, project: &ProjectName, now: u64) -> Result<usize, AdminError> {
         let mut rows = self.keys(Some(project)).await?;
         rows.retain(|row| row.revoked_at.is_none());
@@ -172,7 +172,7 @@ impl Admin {
         self.change_keys(changes).await
     }
 
-    /// Returns a number that grows with every change of keys or signing keys. Cheap enough to poll.
+    /// Returns a number that grows with every change of keys or signing keys. The query is cheap enough to poll.
     pub async fn key_changes(&self) -> Result<u64, AdminError> {
         let mut conn = self.conn().await?;
         let version =
@@ -202,8 +202,8 @@ impl Admin {
         Ok(())
     }
 
-    /// Runs statements in one transaction that begins with [`CHANGED`]. That row's lock serialises all changes of keys;
-    /// in a cluster, where nodes share no locks, only one of several concurrent changes commits.
+    /// Runs statements in one transaction that begins with [`CHANGED`], whose row lock serialises all changes of keys.
+    /// In a cluster, where nodes share no locks, only one of several concurrent changes commits.
     async fn change_keys(&self, changes: Vec<(&str, Params)>) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         self.within(async {

@@ -13,7 +13,7 @@ struct Migration {
     statements: &'static [&'static str],
 }
 
-/// A migration's version is its position here, counted from 1.
+/// All migrations. The version of a migration is its position in this list, counted from 1.
 const MIGRATIONS: &[Migration] = &[PROJECTS, MEDIA, DROPS, INSTALLATION];
 
 const PROJECTS: Migration = Migration {
@@ -50,7 +50,7 @@ const PROJECTS: Migration = Migration {
             CONSTRAINT keys_project FOREIGN KEY (project) REFERENCES selkie.projects (name),
             CONSTRAINT keys_kid FOREIGN KEY (kid) REFERENCES selkie.signing_keys (kid)
         ) ENGINE = InnoDB",
-        // One row, changed with every change of keys. Origins poll it each second.
+        // One row, updated with every change of keys. Origins poll it each second.
         "CREATE TABLE IF NOT EXISTS selkie.key_changes (
             id TINYINT UNSIGNED NOT NULL PRIMARY KEY,
             version BIGINT UNSIGNED NOT NULL
@@ -59,7 +59,7 @@ const PROJECTS: Migration = Migration {
     ],
 };
 
-/// Names of media are compared byte by byte: case, accents and trailing spaces matter.
+/// Creates the media tables. Folder and file names are compared byte by byte: case, accents and trailing spaces matter.
 const MEDIA: Migration = Migration {
     name: "media",
     statements: &[
@@ -121,7 +121,7 @@ const MEDIA: Migration = Migration {
     ],
 };
 
-/// Databases that were recorded before this migration may have been adopted, so only their tables may be dropped.
+/// Adds the column `drops`. Databases recorded earlier may have been adopted: only their tables may be dropped.
 const DROPS: Migration = Migration {
     name: "what may be dropped in a database",
     statements: &["ALTER TABLE selkie.`databases` ADD COLUMN IF NOT EXISTS
@@ -129,7 +129,7 @@ const DROPS: Migration = Migration {
             NOT NULL DEFAULT 'tables'"],
 };
 
-/// One row: the id that marks the media store, so that no other installation sweeps it.
+/// Creates the installation's id, which also marks the media store, so that no other installation sweeps the store.
 const INSTALLATION: Migration = Migration {
     name: "the id of the installation",
     statements: &[
@@ -150,7 +150,7 @@ impl Admin {
     /// Migrates the system schema to [`SCHEMA_VERSION`]. Several origins may do so at once.
     ///
     /// # Errors
-    /// [`AdminError::SchemaTooNew`], which changes nothing; MariaDB can't be reached or denies a privilege.
+    /// [`AdminError::SchemaTooNew`] for the schema of a newer program; other errors if MariaDB fails or denies access.
     pub async fn migrate(&self) -> Result<(), AdminError> {
         if self.is_current().await? {
             return Ok(());
@@ -161,7 +161,7 @@ impl Admin {
         outcome
     }
 
-    /// Returns the version of the system schema; `None` if there is none.
+    /// Returns the version of the system schema; `None` if the schema does not exist.
     pub async fn schema_version(&self) -> Result<Option<u32>, AdminError> {
         let mut conn = self.conn().await?;
         let found = self.within(ask::first(conn.query_iter("SELECT MAX(version) FROM selkie.migrations"))).await;

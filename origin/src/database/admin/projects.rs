@@ -16,21 +16,21 @@ pub struct ProjectRow {
     pub created_at: u64,
 }
 
-/// What a project's full keys may drop in a database that is recorded for it.
+/// What a project's keys with full access may drop in one of its recorded databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drops {
-    /// Enforced by MariaDB: the project's accounts have no DROP privilege there.
+    /// Nothing: the project's accounts have no DROP privilege on the database.
     Nothing,
     /// Tables, views and the like, but not the database.
     Tables,
-    /// The database too.
+    /// Tables, views and the like, and the database itself.
     Database,
 }
 
 impl Drops {
     pub const ALL: [Self; 3] = [Self::Nothing, Self::Tables, Self::Database];
 
-    /// Returns the word that is stored in the table and given on the command line.
+    /// Returns the word for this value in `selkie.databases` and on the command line.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ pub struct DatabaseRow {
 }
 
 impl Admin {
-    /// Returns all projects, by name.
+    /// Returns all projects, sorted by name.
     pub async fn projects(&self) -> Result<Vec<ProjectRow>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(String, u64)> = self
@@ -76,7 +76,7 @@ impl Admin {
         Ok(Inserted::of(conn.affected_rows()))
     }
 
-    /// Returns all recorded databases, by name.
+    /// Returns all recorded databases, sorted by name.
     pub async fn owned_databases(&self) -> Result<Vec<DatabaseRow>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(String, String, String)> = self
@@ -101,10 +101,10 @@ impl Admin {
         .await
     }
 
-    /// Deletes a project that owns nothing any more, with the rows of its keys, media folders and unfinished uploads.
+    /// Deletes a project without databases and files, together with its keys, media folders and uploads.
     ///
     /// # Errors
-    /// The project still owns a database or a file, or MariaDB failed. Nothing was changed then.
+    /// An error of MariaDB, for example because the project still owns a database or a file. Nothing is changed then.
     pub async fn delete_project(&self, name: &ProjectName) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         self.within(async {

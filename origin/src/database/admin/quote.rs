@@ -5,7 +5,7 @@ use shared::ident::{DatabaseName, ProjectName};
 /// The maximum length of a database pattern in a GRANT, escapes included: the width of `mysql.db.Db`.
 const GRANT_PATTERN_MAX_CHARS: usize = 64;
 
-/// Quotes a name in backticks, doubling those within.
+/// Quotes a name in backticks, with each backtick in the name doubled.
 pub(super) fn ident(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
@@ -23,8 +23,8 @@ pub(super) fn exact(database: &DatabaseName) -> String {
     pattern
 }
 
-/// Returns whether a GRANT can name exactly this database. A longer pattern would need a wildcard, and so match others
-/// too.
+/// Returns whether MariaDB can store the GRANT pattern that matches exactly this database; a longer pattern would need
+/// a wildcard, and so match other databases too.
 pub(crate) fn pattern_fits(database: &DatabaseName) -> bool {
     exact(database).chars().count() <= GRANT_PATTERN_MAX_CHARS
 }

@@ -1,4 +1,4 @@
-//! A statement in flight, and the shared statements that follow it for as long as requests wait.
+//! Counts a statement as in flight, and runs shared statements after it for as long as requests wait.
 
 use super::queue::Outcome;
 use super::{Caller, CoalescedStatement, Coalescer, Key, Requests, Share, Waiter, run_several};
@@ -9,11 +9,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// From this duration on, a statement no longer counts as in flight, so that requests of its shape don't wait for it: a
+/// From this duration on, a statement no longer counts as in flight, so that requests of its shape don't wait for it. A
 /// few times as long as an undisturbed statement takes.
 const SLOW_AFTER: Duration = Duration::from_millis(10);
 
-/// A statement of a shape that counts as in flight. Dropping it, even by cancellation, starts the next statement for
+/// A guard for a statement that counts as in flight. Dropping it, even by cancellation, starts the next statement for
 /// the requests that wait.
 pub(super) struct InFlight<K: CoalescedStatement> {
     coalescer: Arc<Coalescer>,
@@ -23,7 +23,7 @@ pub(super) struct InFlight<K: CoalescedStatement> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The task that is to run the statement has not begun.
+    /// The task that will run the statement has not begun.
     Spawned,
     Running,
     Finished,
@@ -40,7 +40,7 @@ impl<K: CoalescedStatement> InFlight<K> {
         let lease = self.coalescer.pools.connection(&self.key.account).await;
         if let Err(error) = &lease {
             for (_, caller) in self.take(|waiting| waiting) {
-                // A client that has left needs no answer.
+                // Sending fails if the client has disconnected.
                 let _ = caller.send(match error {
                     DbError::Overloaded => Err(DbError::Overloaded),
                     _ => Ok(Share::RunAlone),
@@ -50,14 +50,14 @@ impl<K: CoalescedStatement> InFlight<K> {
         lease
     }
 
-    /// Removes waiting requests from the queue: as many as `share` returns for their number.
+    /// Removes waiting requests from the queue: as many as `share` returns for the number of waiting requests.
     fn take(&self, share: impl FnOnce(usize) -> usize) -> Vec<(K::Item, Caller<K>)> {
         let waits = |waiter: &Waiter<K>| !waiter.caller.is_closed();
         let waiters = self.requests().take(&self.key, waits, share).into_iter();
         waiters.map(|waiter| (waiter.item, waiter.caller)).collect()
     }
 
-    /// Runs a statement for at most `limit`. After [`SLOW_AFTER`] it no longer counts as in flight.
+    /// Runs a statement for at most `limit`. After [`SLOW_AFTER`] the statement no longer counts as in flight.
     pub(super) async fn during<T>(
         self,
         limit: Duration,
@@ -77,7 +77,7 @@ impl<K: CoalescedStatement> InFlight<K> {
         self.state = State::Running;
         loop {
             if let Ok(lease) = self.connection().await {
-                // Requests that arrived before there was a connection share the statement.
+                // Requests that arrived before the connection was leased share the statement.
                 let waiting = self.take(|waiting| K::share(&self.key.shape, waiting));
                 if !waiting.is_empty() {
                     let limit = self.coalescer.pools.query_timeout();
@@ -141,7 +141,7 @@ async fn share<K: CoalescedStatement>(
     match outputs {
         Ok(outputs) => {
             for (caller, output) in callers.into_iter().zip(outputs) {
-                // A client that has left needs no answer.
+                // Sending fails if the client has disconnected.
                 let _ = caller.send(Ok(Share::Output(output, spent)));
             }
             Outcome::Shared

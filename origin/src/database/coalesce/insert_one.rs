@@ -20,7 +20,7 @@ pub(super) struct Inserts;
 
 impl CoalescedStatement for Inserts {
     type Shape = RowShape;
-    /// The values of the row.
+    /// The values of the row to insert.
     type Item = Vec<Param>;
     type Output = Written;
 
@@ -30,8 +30,8 @@ impl CoalescedStatement for Inserts {
         &coalescer.inserts
     }
 
-    /// Returns a power of two, so that a few statement texts serve any number of rows; the others wait for the next
-    /// statement.
+    /// Returns the largest power of two of waiting rows that may share a statement, so that few distinct texts are
+    /// prepared. The other requests wait for the next statement.
     fn share(shape: &RowShape, waiting: usize) -> usize {
         1 << waiting.min(shape.max_rows()).max(1).ilog2()
     }

@@ -1,4 +1,4 @@
-//! Requests that wait for a shared statement, by shape. Does no I/O; reads the clock only for back-offs.
+//! The queue of requests that wait for a shared statement, by shape. Does no I/O; reads the clock only for back-offs.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -10,42 +10,42 @@ const REFUSALS_MAX: u8 = 3;
 /// How long requests of a shape run alone after [`REFUSALS_MAX`] refusals.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// Requests by shape. Has entries only for shapes with a statement in flight or waiting for a connection, and for
-/// shapes in back-off.
+/// The statements in flight and the waiting requests, by shape. Has entries only for shapes with a statement in flight
+/// or waiting for a connection, and for shapes in back-off.
 pub(super) struct Queue<S, W> {
     shapes: Mutex<Shapes<S, W>>,
 }
 
 struct Shapes<S, W> {
     active: HashMap<S, Active<W>>,
-    /// When the back-off ends, by shape. Expired entries are removed on insertion.
+    /// The end of the back-off of each shape. Expired entries are removed on insertion.
     back_off: HashMap<S, Instant>,
 }
 
 struct Active<W> {
     in_flight: usize,
     waiting: VecDeque<W>,
-    /// Consecutive shared statements that were refused.
+    /// The number of consecutive shared statements that were refused.
     refusals: u8,
 }
 
-/// How a request runs.
+/// The result of [`Queue::join`]: how the request runs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Joined<A> {
-    /// At once and alone; the statement counts as in flight.
+    /// The request runs at once and alone; its statement counts as in flight.
     Run,
-    /// At once and alone, without counting as in flight: the shape is in back-off.
+    /// The request runs at once and alone, without counting as in flight: the shape is in back-off.
     RunUncounted,
-    /// With other requests; `A` receives the answer.
+    /// The request waits for a shared statement; `A` receives the result.
     Wait(A),
 }
 
 /// How a shared statement ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It answered all requests, or failed for a reason that lies in none of them.
+    /// The statement answered all requests, or failed for a reason that is no single request's fault.
     Shared,
-    /// It failed without effect, and each request runs alone.
+    /// The statement failed without effect, and each request runs alone.
     Refused,
 }
 
@@ -63,8 +63,8 @@ impl<S, W> Default for Queue<S, W> {
 }
 
 impl<S: Clone + Eq + Hash, W> Queue<S, W> {
-    /// Starts a statement of a shape. If `in_flight_max` of them are in flight, adds the request from `waiter` instead,
-    /// which waits for the next.
+    /// Counts a new statement of a shape as in flight. If `in_flight_max` are in flight already, adds the request that
+    /// `waiter` creates to the queue instead. During a back-off, does neither.
     ///
     /// # Errors
     /// The error of `waiter`.
@@ -93,8 +93,7 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
         Ok(Joined::Run)
     }
 
-    /// Ends a statement in flight and returns `true`. Returns `false` if requests wait: the caller must then run the
-    /// next statement.
+    /// Ends a statement in flight and returns `true`, or `false` if requests wait: the caller must run the next one.
     pub(super) fn finish(&self, shape: &S) -> bool {
         let mut shapes = self.shapes();
         let Some(active) = shapes.active.get_mut(shape) else {
@@ -147,7 +146,7 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
         }
     }
 
-    /// The maps are whole at every step, so a poisoned lock still guards good data.
+    /// Locks the maps. They are valid after every step, so a poisoned lock can be used.
     fn shapes(&self) -> MutexGuard<'_, Shapes<S, W>> {
         self.shapes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -176,7 +175,7 @@ mod tests {
 
     type Letters = Queue<&'static str, char>;
 
-    /// Adds a request that waits, if it has to.
+    /// Adds a request, which waits if a statement is in flight.
     fn join(queue: &Letters, letter: char) -> Joined<()> {
         let joined = queue.join(&"shape", 1, || Ok::<_, ()>((letter, ())));
         joined.unwrap()

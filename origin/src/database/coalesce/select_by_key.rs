@@ -16,7 +16,7 @@ pub(super) struct Reads;
 impl CoalescedStatement for Reads {
     type Shape = KeyShape;
     type Item = i64;
-    /// The row; `None` if no row has the key.
+    /// The row with the key; `None` if there is none.
     type Output = Option<Row>;
 
     const IN_FLIGHT_MAX: usize = 2;

@@ -11,14 +11,14 @@ use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
 use std::time::Duration;
 
-/// Receipts deleted per lease, so that waiting requests can use the connection in between.
+/// The maximum number of receipts deleted per lease, so that waiting requests can use the connection in between.
 const SWEPT_AT_ONCE: usize = 500;
 
-/// Deletes the expired receipts in all of a project's databases, and returns their number. Locks only those rows. Skips
-/// a database where that fails.
+/// Deletes the expired receipts in all of a project's databases, and returns their number. Locks only the expired rows.
+/// Skips a database in which the deletion fails.
 ///
 /// # Errors
-/// No connection, or MariaDB failed to list the databases.
+/// No connection could be leased, or MariaDB failed to list the databases.
 pub async fn sweep(pools: &Pools, project: &ProjectName) -> Result<u64, DbError> {
     let limit = pools.query_timeout();
     let mut lease = pools.lease(project, Access::Full).await?;
@@ -49,7 +49,7 @@ pub async fn sweep(pools: &Pools, project: &ProjectName) -> Result<u64, DbError>
 }
 
 async fn sweep_some(lease: &mut Lease, database: &DatabaseName, limit: Duration) -> Result<u64, DbError> {
-    let old = receipt::expired(database, SWEPT_AT_ONCE);
+    let old = receipt::outlived(database, SWEPT_AT_ONCE);
     let mut swept = 0;
     for key in first_column(lease, old, limit).await? {
         let statement = vec![receipt::delete(database, key)];

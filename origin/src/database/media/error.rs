@@ -18,7 +18,7 @@ pub enum TableError {
     Contended,
     #[error("MariaDB refused: {message} ({errno})")]
     Refused { errno: u16, message: String },
-    /// A column, named here, holds a value that this program never writes.
+    /// The media tables hold a value that this program never writes; the text names the column or value.
     #[error("the media tables hold a {0} that can't be read")]
     Corrupt(&'static str),
 }
@@ -31,17 +31,17 @@ pub enum WriteError {
     /// The project was deleted. Nothing was changed.
     #[error("there is no such project")]
     NoProject,
-    /// The resumable upload is finished already, or has expired. Nothing was changed.
+    /// The resumable upload is finished already, or was deleted after it expired. Nothing was changed.
     #[error("the upload is finished or has expired")]
     NoUpload,
-    /// The sweeper marked the new objects for deletion, because publishing them took too long. Nothing was changed.
+    /// The sweeper marked the new objects for deletion, because storing them took too long. Nothing was changed.
     #[error("the objects were swept before their rows were written")]
     Swept,
     #[error(transparent)]
     Table(#[from] TableError),
 }
 
-/// Whether an immediate retry may succeed.
+/// Errors after which an immediate retry may succeed.
 pub(super) trait Retry {
     fn is_worth_retrying(&self) -> bool;
 }
@@ -135,7 +135,7 @@ impl WriteError {
     }
 }
 
-/// Returns the problem for an upload whose file name exists already in the folder.
+/// Returns the problem for an upload whose file name exists already in its folder.
 pub(crate) fn exists(folder: &FolderPath, name: &MediaName) -> Problem {
     let place = match folder.as_str() {
         "" => "outside of any folder".to_owned(),

@@ -14,11 +14,11 @@ use super::row::object_key;
 use super::{KEYS_MAX_COUNT, MediaTable, bound, marks, within};
 
 impl MediaTable {
-    /// Enters the keys of objects that are about to be published. Objects that no file names by `due_at` may be
-    /// deleted.
+    /// Adds the keys of objects that are about to be stored to the ledger. Objects that no file names at `due_at` (in
+    /// seconds since 1970) may be deleted.
     ///
     /// # Errors
-    /// MariaDB failed; some keys may have been entered.
+    /// MariaDB failed; some keys may have been added.
     pub async fn announce(&self, keys: &[ObjectKey], due_at: u64) -> Result<(), TableError> {
         for keys in keys.chunks(KEYS_MAX_COUNT) {
             let statement = format!(
@@ -32,8 +32,8 @@ impl MediaTable {
         Ok(())
     }
 
-    /// Marks those of `keys` that are in the ledger for deletion, and returns them. The others are named by files, or
-    /// deleted.
+    /// Marks those of `keys` for deletion that are in the ledger, and returns them. The objects of the other keys are
+    /// named by files, or deleted already.
     ///
     /// # Errors
     /// MariaDB failed; some keys may have been marked.
@@ -49,7 +49,7 @@ impl MediaTable {
         Ok(marked)
     }
 
-    /// Marks all due keys for deletion, and returns at most `limit` marked keys.
+    /// Marks the keys that are due at `now` for deletion, and returns at most `limit` keys that are marked.
     pub async fn mark_due(&self, now: u64, limit: usize) -> Result<Vec<ObjectKey>, TableError> {
         let mark = "UPDATE selkie.media_due SET due_at = 0 WHERE due_at BETWEEN 1 AND ?";
         self.run(mark, &(now,).into()).await?;
@@ -57,13 +57,13 @@ impl MediaTable {
         self.keys(marked, &(limit,).into()).await
     }
 
-    /// Returns the keys that are marked for deletion or due at time `by`, without marking any.
+    /// Returns the keys that are marked for deletion or due at `by` (in seconds since 1970), without marking any.
     pub async fn deletable_by(&self, by: u64) -> Result<Vec<ObjectKey>, TableError> {
         let deletable_by = "SELECT object FROM selkie.media_due WHERE due_at <= ?";
         self.keys(deletable_by, &(by,).into()).await
     }
 
-    /// Returns the id of this installation, which the media store is marked with.
+    /// Returns the UUID of this installation, which also marks its media store.
     pub async fn installation(&self) -> Result<String, TableError> {
         let mut conn = self.conn().await?;
         let id: Option<String> = within(async {
@@ -74,7 +74,7 @@ impl MediaTable {
         id.ok_or(TableError::Corrupt("installation's id"))
     }
 
-    /// Removes those of `keys` that are marked for deletion, whose objects are deleted by now. Other keys stay.
+    /// Removes those of `keys` from the ledger that are marked for deletion; the caller has deleted their objects.
     ///
     /// # Errors
     /// MariaDB failed; some keys may have been removed.

@@ -1,4 +1,4 @@
-//! Lists a project's files: builds the statement from typed options.
+//! Lists a project's media files, by a statement that is built from typed options.
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
@@ -13,7 +13,7 @@ use super::row::{COLUMNS, MediaRow, read};
 use super::{MediaTable, ProjectConn, within};
 
 impl MediaTable {
-    /// Returns a project's files and, if `list.count` is set, the number of files without limit and offset.
+    /// Returns a page of a project's files and, if `list.count` is set, the total number of files.
     pub async fn list(
         &self,
         project: &ProjectName,
@@ -54,7 +54,7 @@ fn conditions(project: &ProjectName, list: &MediaList) -> (String, Vec<Value>) {
     (texts.join(" AND "), values)
 }
 
-/// Returns the ORDER BY list, ending with the id so that the order is total.
+/// Returns the ORDER BY list, which ends with the id, so that the order is total.
 fn order(list: &MediaList) -> String {
     let last = list.order.last().map_or(Direction::Descending, |step| step.1);
     let whole = (MediaField::Id, last);

@@ -1,4 +1,4 @@
-//! Looks up single files.
+//! Looks up single media files.
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
@@ -12,7 +12,7 @@ use super::row::{COLUMNS, MediaRow, read};
 use super::{MediaTable, marks, within};
 
 impl MediaTable {
-    /// Returns the file at `path`, or `None`. Reads one row by a unique index.
+    /// Returns the file at `path`, by a unique index; `None` if there is none.
     pub async fn lookup(&self, path: &FilePath) -> Result<Option<MediaRow>, TableError> {
         let values = (path.project.as_str(), path.folder.as_str(), path.name.as_str());
         let condition = "project = ? AND folder = ? AND name = ?";
@@ -25,8 +25,8 @@ impl MediaTable {
         self.first(project, "id = ? AND project = ?", values.into()).await
     }
 
-    /// Returns one of `names` that the folder already has, or `None`. Only a hint: a concurrent upload may change the
-    /// answer.
+    /// Returns one of `names` that the folder already has; `None` if it has none. Only a hint: a concurrent upload may
+    /// change the result.
     pub async fn taken(
         &self,
         project: &ProjectName,

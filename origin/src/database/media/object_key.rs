@@ -1,13 +1,13 @@
-//! Keys of objects in the store. They are generated here, so that nothing a caller writes becomes a path.
+//! Keys of objects in the media store. They are generated here, so that nothing a caller writes becomes a path.
 
 use std::fmt;
 
 use uuid::Uuid;
 
-/// The folder of the store that holds all objects.
+/// The folder of the media store that holds all objects.
 pub(crate) const FOLDER: &str = "objects";
 
-/// The key of one object: a UUIDv7, never reused.
+/// The key of one object in the media store: a UUIDv7, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectKey(Uuid);
 
@@ -26,7 +26,7 @@ impl ObjectKey {
         (key.to_string() == text).then_some(key)
     }
 
-    /// Returns the key that a column holds; `None` if `id` is no UUIDv7.
+    /// Returns the object key with this UUID; `None` if it is no UUIDv7.
     #[must_use]
     pub fn from_uuid(id: Uuid) -> Option<Self> {
         (id.get_version_num() == 7).then_some(Self(id))
@@ -37,10 +37,10 @@ impl ObjectKey {
         self.0
     }
 
-    /// Returns the path within the store: `objects/<2 hex characters>/<uuid>`.
+    /// Returns the object's path within the media store: `objects/<2 hex characters>/<uuid>`.
     #[must_use]
     pub fn path(self) -> String {
-        // The last byte is random. The first bytes are the time: folders named by them would fill one after another.
+        // The last byte is random. The first bytes are the time, so folders named by them would fill one after another.
         let [.., last] = self.0.into_bytes();
         format!("{FOLDER}/{last:02x}/{}", self.0)
     }

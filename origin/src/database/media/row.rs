@@ -14,7 +14,7 @@ use super::error::TableError;
 pub struct StoredObject {
     pub key: ObjectKey,
     pub mime: String,
-    /// In bytes.
+    /// The object's size in bytes.
     pub size: u64,
     pub sha256: [u8; 32],
 }
@@ -22,22 +22,22 @@ pub struct StoredObject {
 /// A file of the media library. Times are seconds since 1970.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MediaRow {
-    /// Stays the same when the file is replaced.
+    /// The file's id, which stays the same when the file is replaced.
     pub id: MediaId,
     pub project: ProjectName,
     pub folder: FolderPath,
     pub name: MediaName,
     pub kind: MediaKind,
-    /// Whether reading requires a key or a signed URL.
+    /// Whether reading the file requires a key or a signed URL.
     pub private: bool,
-    /// In pixels; only of a picture.
+    /// The width in pixels; `None` unless the file is a picture.
     pub width: Option<u32>,
-    /// In pixels; only of a picture.
+    /// The height in pixels; `None` unless the file is a picture.
     pub height: Option<u32>,
     pub original: StoredObject,
     pub thumbnail: Option<StoredObject>,
     pub created_at: u64,
-    /// The time of the latest upload.
+    /// The time of the latest upload that created or replaced the file.
     pub updated_at: u64,
 }
 
@@ -47,7 +47,7 @@ impl MediaRow {
         FilePath { project: self.project.clone(), folder: self.folder.clone(), name: self.name.clone() }
     }
 
-    /// Returns the object of a rendition; `None` if there is no thumbnail.
+    /// Returns the original or the thumbnail; `None` if the file has no thumbnail.
     #[must_use]
     pub fn rendition(&self, rendition: Rendition) -> Option<&StoredObject> {
         match rendition {
@@ -56,18 +56,18 @@ impl MediaRow {
         }
     }
 
-    /// Returns the keys of the original and of the thumbnail, if there is one.
+    /// Returns the keys of the file's objects: the original and, if there is one, the thumbnail.
     pub fn objects(&self) -> impl Iterator<Item = ObjectKey> {
         std::iter::once(self.original.key).chain(self.thumbnail.as_ref().map(|small| small.key))
     }
 }
 
-/// The columns in the order that [`read`] expects.
+/// The columns of `selkie.media` in the order that [`read`] expects.
 pub(super) const COLUMNS: &str = "id, project, folder, name, kind, private, width, height, \
      object, mime, size, sha256, thumbnail_object, thumbnail_mime, thumbnail_size, thumbnail_sha256, \
      created_at, updated_at";
 
-/// Parses a row of [`COLUMNS`].
+/// Converts a row with the columns [`COLUMNS`]. Fails if a value is one that this program never writes.
 pub(super) fn read(row: Row) -> Result<MediaRow, TableError> {
     let mut cells = Cells(row.unwrap_raw().into_iter().flatten());
     let id: u64 = cells.next("id")?;
@@ -99,7 +99,7 @@ impl<I: Iterator<Item = Value>> Cells<I> {
         T::from_value_opt(cell).map_err(|FromValueError(_)| TableError::Corrupt(what))
     }
 
-    /// Reads the four columns of an object; `None` if one of them is NULL.
+    /// Reads the four columns of an original or a thumbnail; `None` if one of them is NULL.
     fn object(&mut self) -> Result<Option<StoredObject>, TableError> {
         let key: Option<Vec<u8>> = self.next("object")?;
         let mime: Option<String> = self.next("media type")?;

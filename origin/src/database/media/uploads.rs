@@ -1,5 +1,5 @@
-//! Rows of `selkie.media_uploads`: resumable uploads. Their bytes lie in the staging area of the origin that receives
-//! them.
+//! Rows of `selkie.media_uploads`: resumable uploads. The bytes received so far are in the staging area of the origin
+//! that receives them.
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
@@ -13,7 +13,7 @@ use super::{MediaTable, within};
 /// A resumable upload. Times are seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UploadRow {
-    /// A UUIDv7.
+    /// The upload's id, a UUIDv7.
     pub id: Uuid,
     pub project: ProjectName,
     /// The declared size of the file in bytes.
@@ -22,7 +22,7 @@ pub struct UploadRow {
     pub received: u64,
     /// The `Upload-Metadata` header as it was sent.
     pub metadata: String,
-    /// The file that was made of the upload; `None` while the upload is unfinished.
+    /// The file that the upload became; `None` while the upload is unfinished.
     pub media_id: Option<MediaId>,
     pub created_at: u64,
     /// The time from which the sweeper may delete the upload.
@@ -32,8 +32,8 @@ pub struct UploadRow {
 type RawUpload = (Vec<u8>, String, u64, u64, String, Option<u64>, u64, u64);
 
 impl MediaTable {
-    /// Records an upload. Returns false, and records nothing, if its project would then have more than `most`
-    /// unfinished uploads, or more than `most_bytes` in all of them; concurrent calls may exceed both limits.
+    /// Records an upload. Returns false, and records nothing, if the project would then have more than `most`
+    /// unfinished uploads, or more than `most_bytes` in them; concurrent calls may exceed both limits.
     ///
     /// # Errors
     /// MariaDB failed, or the project does not exist.

@@ -17,12 +17,12 @@ use super::{MediaTable, bound, marks};
 use crate::clock::now;
 use crate::fault::{self, Point};
 
-/// The files of one upload. Their objects are published and in the ledger.
+/// The files of one upload. Their objects are stored and in the ledger.
 #[derive(Clone, Debug)]
 pub struct NewRows {
     pub project: ProjectName,
     pub folder: FolderPath,
-    /// What happens to files of the same names.
+    /// Whether existing files of the same names are replaced or make the upload fail.
     pub existing: Existing,
     /// The files, with distinct names.
     pub items: Vec<NewRow>,
@@ -38,11 +38,11 @@ impl NewRows {
     }
 }
 
-/// A resumable upload that ends in the transaction that writes its file, so that it becomes a file at most once.
+/// A resumable upload that is finished in the transaction that writes its file, so that it becomes a file at most once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FinishedUpload {
     pub id: Uuid,
-    /// When the upload's row, which names the file, may be deleted. Seconds since 1970.
+    /// The time in seconds since 1970 from which the upload's row, which names the file, may be deleted.
     pub expires_at: u64,
 }
 
@@ -50,12 +50,12 @@ pub struct FinishedUpload {
 pub struct NewRow {
     pub name: MediaName,
     pub kind: MediaKind,
-    /// The requested visibility. A file in a private folder is private anyway; so is one that replaces a private file,
-    /// unless this is [`Visibility::MadePublic`].
+    /// The requested visibility. A file in a private folder is private anyway, and so is a file that replaces a private
+    /// one, unless [`Visibility::MadePublic`] is requested.
     pub visibility: Visibility,
-    /// In pixels; only of a picture.
+    /// The width in pixels; `None` unless the file is a picture.
     pub width: Option<u32>,
-    /// In pixels; only of a picture.
+    /// The height in pixels; `None` unless the file is a picture.
     pub height: Option<u32>,
     pub original: StoredObject,
     pub thumbnail: Option<StoredObject>,
@@ -77,8 +77,8 @@ pub struct Written {
 
 impl MediaTable {
     /// Records all files or none, and removes their objects from the ledger. After [`TableError::Unavailable`] and
-    /// [`TableError::TimedOut`] the files may have been recorded; if so, [`mark_for_deletion`](Self::mark_for_deletion)
-    /// returns none of their keys.
+    /// [`TableError::TimedOut`] the files may have been recorded; in that case
+    /// [`mark_for_deletion`](Self::mark_for_deletion) returns none of their keys.
     pub async fn write(&self, files: &NewRows) -> Result<Written, WriteError> {
         self.retrying(|| self.write_once(files)).await
     }
@@ -134,7 +134,7 @@ impl MediaTable {
     }
 }
 
-/// Records the file that an upload has become.
+/// Records the file that a resumable upload has become. Fails if the upload is finished, unknown or expired.
 async fn end_upload(
     transaction: &mut Transaction<'_>,
     upload: FinishedUpload,
@@ -147,8 +147,8 @@ async fn end_upload(
     if transaction.affected_rows() == 1 { Ok(()) } else { Err(WriteError::NoUpload) }
 }
 
-/// Locks the project and its folder's privacy, and makes the folder private if requested. Returns whether it is
-/// private.
+/// Locks the project and its folder's visibility, and makes the folder private if requested. Returns whether the folder
+/// is private.
 async fn lock_folder(transaction: &mut Transaction<'_>, files: &NewRows) -> Result<bool, WriteError> {
     let (project, folder) = (files.project.as_str(), files.folder.as_str());
     let makes_private = files.makes_folder_private();
@@ -166,7 +166,7 @@ async fn lock_folder(transaction: &mut Transaction<'_>, files: &NewRows) -> Resu
         return Ok(true);
     }
     let lineage: Vec<Value> = std::iter::once("").chain(files.folder.lineage()).map(Into::into).collect();
-    // A locking read sees the newest state, a plain read that of the transaction's start.
+    // A locking read sees the newest state; a plain read sees that of the transaction's start.
     let statement = format!(
         "SELECT 1 FROM selkie.media_folders WHERE project = ? AND folder IN ({}) AND private
          LIMIT 1 LOCK IN SHARE MODE",
@@ -239,7 +239,7 @@ fn new_row(files: &NewRows, item: &NewRow, is_folder_private: bool) -> MediaRow 
     }
 }
 
-/// Inserts a row or, if allowed, replaces the row of the same path and returns the objects of the replaced one.
+/// Inserts a row or, if allowed, replaces the row of the same path; returns the objects of the replaced row, if any.
 async fn insert_or_replace(
     transaction: &mut Transaction<'_>,
     existing: Existing,

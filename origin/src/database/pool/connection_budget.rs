@@ -1,7 +1,7 @@
-//! The budget of connections of all accounts together, since MariaDB limits their number.
+//! The maximum number of connections of all accounts together, since MariaDB limits their number.
 //!
-//! A connection beyond the budget takes the slot of the connection that was idle longest, of any account. If all are in
-//! use, opening waits for the next one to be returned.
+//! When the budget is used up, a new connection takes the slot of the connection that was idle longest, of any account.
+//! If all are in use, opening waits for the next connection to be returned.
 
 use super::Accounts;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,15 +21,15 @@ pub(in crate::database) struct ConnectionBudget {
     slots: Arc<Semaphore>,
     /// Permits for connections that run a KILL.
     pub(in crate::database) kills: Arc<Semaphore>,
-    /// Requests that wait for a slot.
+    /// The number of requests that wait for a slot.
     waiting: AtomicUsize,
-    /// Waiting requests for which a connection has been closed.
+    /// The number of waiting requests for which a connection has been closed.
     served: AtomicUsize,
     accounts: Weak<RwLock<Accounts>>,
     wait_timeout: Duration,
 }
 
-/// A connection's slot in the budget; freed when dropped.
+/// A slot in the budget, held by one open connection; freed when dropped.
 pub(in crate::database) struct Slot {
     budget: Arc<ConnectionBudget>,
     _permit: OwnedSemaphorePermit,
@@ -58,7 +58,7 @@ impl ConnectionBudget {
         }
     }
 
-    /// Waits for a slot for one more connection. [`NoSlot`] if none became free within the wait timeout.
+    /// Waits for a slot for one more connection. Fails with [`NoSlot`] if none became free within the wait timeout.
     pub(in crate::database) async fn slot(self: &Arc<Self>) -> Result<Slot, NoSlot> {
         let permit = match Arc::clone(&self.slots).try_acquire_owned() {
             Ok(permit) => permit,
@@ -106,8 +106,7 @@ impl ConnectionBudget {
 }
 
 impl Slot {
-    /// Returns whether the connection must be closed so that a waiting request gets its slot. The caller must then
-    /// close it.
+    /// Returns whether the caller must close the connection, so that a waiting request gets its slot.
     pub(super) fn must_yield(&self) -> bool {
         let waiting = self.budget.waiting.load(Ordering::Relaxed);
         let one_more = |served: usize| (served < waiting).then_some(served + 1);

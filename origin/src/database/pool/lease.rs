@@ -1,4 +1,4 @@
-//! A leased connection: how it is returned, reset or killed.
+//! Leases of pooled connections: how a connection is returned, reset or killed.
 
 use crate::database::connection::{Connection, Connector, SessionState};
 use crate::database::error::DbError;
@@ -6,7 +6,7 @@ use crate::database::run::SessionEffect;
 use deadpool::managed::Object;
 use std::time::Duration;
 
-/// How long resetting a session may take.
+/// The time limit for resetting a session.
 const RESET_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection leased from a pool. Dropping it returns the connection, or kills a statement that still runs.

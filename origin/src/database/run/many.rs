@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Reading {
     pub statement: Statement,
-    /// The keys and kinds of its columns.
+    /// The names and kinds of the statement's columns.
     pub layout: Arc<Layout>,
     pub format: Format,
     /// Set if another page may follow.
@@ -32,21 +32,20 @@ pub struct Reading {
     pub counting: Option<Counting>,
 }
 
-/// A page that another may follow: the statement reads one row more than `limit`.
+/// A page that another page may follow: its statement reads one row more than `limit`.
 #[derive(Debug)]
 pub struct Page {
     /// The maximum number of rows to return.
     pub limit: u64,
-    /// Indexes of the cells that hold a row's sort values.
+    /// The indexes of the sort values in a row.
     pub cells: Vec<usize>,
-    /// Seals the cursor of the next page.
+    /// Creates the cursor of the next page.
     pub seal: Seal,
 }
 
-/// How to find the number of records without paging.
+/// How to find the total number of records, without limit and offset.
 #[derive(Debug)]
 pub struct Counting {
-    /// The counting query.
     pub statement: Statement,
     /// The number of rows before the first one returned; `None` if unknown.
     pub before: Option<u64>,
@@ -55,7 +54,7 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// Returns the count if the rows themselves show it, because they include the last one; `None` otherwise.
+    /// Returns the total count if it follows from the rows, because they include the last record; `None` otherwise.
     fn known_count(&self, rows: u64, more: bool) -> Option<u64> {
         let before = self.before?;
         let ended = !more && self.limit.is_none_or(|limit| rows < limit);
@@ -63,7 +62,7 @@ impl Counting {
     }
 }
 
-/// Runs a read of many records. Each chunk may take up to `limit`.
+/// Runs a read of many records. `limit` is the time limit for each chunk.
 pub fn many(
     mut lease: Lease,
     reading: Box<Reading>,

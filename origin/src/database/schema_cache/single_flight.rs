@@ -29,7 +29,7 @@ where
     V: Clone + Send + Sync + 'static,
 {
     /// Returns the outcome of the load in flight for this key, or starts `load` if there is none. The load runs in its
-    /// own task, so it continues when the caller that started it leaves.
+    /// own task, so it continues if its caller is cancelled.
     pub(super) async fn run(&self, key: K, load: impl Future<Output = Outcome<V>> + Send + 'static) -> Outcome<V> {
         let outcome = {
             let mut running = lock(&self.running);
@@ -65,7 +65,7 @@ impl<K: Eq + Hash, V> Drop for Ended<K, V> {
 }
 
 fn lock<K, V>(running: &Mutex<Running<K, V>>) -> MutexGuard<'_, Running<K, V>> {
-    // The map is whole at every step, so a poisoned lock still guards good data.
+    // The map is valid after every step, so a poisoned lock can be used.
     running.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,4 +1,4 @@
-//! Ids that inserts of a batch generated, for the operations that refer to them.
+//! The ids that inserts of a batch have generated, for the operations that refer to these inserts.
 
 use crate::database::run::Written;
 use crate::query::catalog::Table;
@@ -7,7 +7,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::operation::batch::{Batch, Position, Reference};
 use std::collections::HashMap;
 
-/// The ids of each insert that another operation refers to, by the insert's index.
+/// The generated ids of each insert that another operation of the batch refers to, by the insert's index.
 pub(super) struct Ids(HashMap<usize, Given>);
 
 enum Given {
@@ -17,7 +17,7 @@ enum Given {
 }
 
 impl Ids {
-    /// Creates an entry without ids for each insert that the batch refers to.
+    /// Creates an entry without ids for each insert that an operation of the batch refers to.
     pub(super) fn of(batch: &Batch) -> Self {
         let references = batch.steps().iter().flat_map(|step| step.references());
         Self(references.map(|reference| (reference.operation, Given::Nothing)).collect())
@@ -36,7 +36,7 @@ impl Ids {
     /// Returns the JSON text of the id that a reference names.
     ///
     /// # Errors
-    /// `invalid_body`: the insert generated no such id.
+    /// `invalid_body` if the insert generated no such id.
     pub(super) fn get(&self, reference: Reference) -> Result<String, Problem> {
         let id = match (self.0.get(&reference.operation), reference.row) {
             (Some(Given::One(id)), None) => Some(id),
@@ -47,8 +47,7 @@ impl Ids {
     }
 }
 
-/// Refuses a reference to a table that generates no id, and a reference to a composite key inside a field's value or a
-/// part of a path.
+/// Fails with `invalid_body` for a reference to a table without ids, or to a composite key within a value or path part.
 pub(super) fn check(reference: Reference, target: &Table) -> Result<(), Problem> {
     let counts = target.columns().iter().any(|column| column.auto_increment);
     match (target.key().len(), reference.position) {

@@ -9,14 +9,14 @@ use shared::key::Principal;
 use shared::media::FilePath;
 use std::sync::Arc;
 
-/// What gave access to the file.
+/// The reason why a request may read a media file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     /// The file is public.
     Public,
-    /// A key of the file's project.
+    /// The request has an API key of the file's project.
     Key,
-    /// A signed URL that is valid for so many seconds more.
+    /// The URL has a valid signature, which expires in `seconds_left` seconds.
     Signature { seconds_left: u64 },
 }
 
@@ -25,11 +25,11 @@ pub(super) struct Credentials<'a> {
     pub(super) authorization: Option<&'a str>,
 }
 
-/// Returns what gives access to private media at this path, whether or not a file exists there, and the key's
-/// principal. `None` without a valid signature or a valid key of the path's project.
+/// Checks the credentials for private media at `path`, even if no file exists there. Returns the kind of access and,
+/// for an API key, its principal; `None` without a valid signature or a valid API key of the path's project.
 ///
 /// # Errors
-/// The key could not be looked up, or is over its rate limit.
+/// The API key could not be looked up, or exceeds its rate limit.
 pub(super) async fn to_private(
     app: &App,
     record: &RequestRecord,

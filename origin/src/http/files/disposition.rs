@@ -3,7 +3,7 @@
 use crate::media::sniff::may_be_shown;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Percent-encodes all but RFC 8187's `attr-char` in `filename*`.
+/// The characters that are percent-encoded in `filename*`: all but RFC 8187's `attr-char`.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'!')
     .remove(b'#')
@@ -30,7 +30,7 @@ impl Disposition {
         if may_be_shown(mime) { Self::Inline } else { Self::Attachment }
     }
 
-    /// Returns the header's value for a file with this name.
+    /// Returns the value of `Content-Disposition` for a file with this name.
     pub(super) fn header(self, name: &str) -> String {
         let kind = match self {
             Self::Inline => "inline",

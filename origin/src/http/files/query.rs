@@ -1,4 +1,4 @@
-//! The options of a media URL. Unknown options are ignored: clients append some to bypass caches.
+//! The query parameters of a media URL. Unknown parameters are ignored: clients append some to bypass caches.
 
 use shared::media::{MediaName, Rendition};
 use std::borrow::Cow;
@@ -6,28 +6,28 @@ use url::form_urlencoded;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Query {
-    /// `thumbnail=true`.
+    /// The original file, or its thumbnail with the parameter `thumbnail=true`.
     pub(super) rendition: Rendition,
-    /// `v`: the expected version of the bytes.
+    /// The parameter `v`: the version of the content that the URL was made for.
     pub(super) version: Option<String>,
-    /// `download`.
+    /// The parameter `download`: whether a browser saves the file, and under which name.
     pub(super) saving: Saving,
-    /// `expires` and `signature`.
+    /// The parameters `expires` (seconds since 1970) and `signature`; `None` if missing, repeated or malformed.
     pub(super) signature: Option<(u64, String)>,
 }
 
 /// Whether a browser saves the file, and under which name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Saving {
-    /// By its media type.
+    /// The file's media type decides, since `download` is absent or false.
     AsItIs,
     Always,
     Named(MediaName),
 }
 
 impl Query {
-    /// Parses a query string. The first of repeated options counts; a repeated `signature` or `expires` makes the
-    /// signature invalid.
+    /// Parses the query string of a media URL. The first of repeated parameters counts; a repeated `signature` or
+    /// `expires` makes the signature invalid.
     pub(super) fn parse(query: Option<&str>) -> Self {
         let [mut thumbnail, mut version, mut download, mut expires, mut signature] = [const { None }; 5];
         let mut is_signed_twice = false;
@@ -62,7 +62,7 @@ impl Query {
     }
 }
 
-/// Returns whether an option's value means true; an empty value does.
+/// Returns whether a parameter's value means true; an empty value does.
 fn is_true(word: &str) -> bool {
     matches!(word, "" | "true" | "True" | "1")
 }
@@ -71,7 +71,7 @@ fn is_false(word: &str) -> bool {
     matches!(word, "false" | "False" | "0")
 }
 
-/// Parses seconds as signed URLs write them: digits without sign or leading zeros.
+/// Parses a number of seconds as signed URLs contain it: digits without sign or leading zeros. `None` for other text.
 fn seconds(text: &str) -> Option<u64> {
     let seconds: u64 = text.parse().ok()?;
     (seconds.to_string() == text).then_some(seconds)

@@ -1,4 +1,4 @@
-//! Lists the cache tags that the edge must purge after a write, in a header that only requests of the edge ask for.
+//! Lists the cache tags that the edge must purge after a write, in a response header that only the edge asks for.
 
 use crate::database::media::MediaRow;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -6,8 +6,8 @@ use axum::response::Response;
 use shared::ident::ProjectName;
 use shared::media::{ACCEPTS_PURGE_HEADER, FilePathHash, PURGE_HEADER, purge_project};
 
-/// Adds the tags of replaced or deleted files, and of the project `private_in`, in which a folder became private, if
-/// the request's headers ask for tags.
+/// Adds the purge header with the cache tags of replaced or deleted `files`, and of the project `private_in`, in which
+/// a folder became private. Does nothing unless the request asks for the header.
 pub(in crate::http) fn announce(
     response: &mut Response,
     request: &HeaderMap,

@@ -8,7 +8,7 @@ use shared::error::Problem;
 use shared::media::MediaKind;
 use std::fmt::Write as _;
 
-/// An uploaded file, for uploads in the shapes A and C.
+/// The JSON of an uploaded file, in the response to uploads of `shared::upload::Shape` A and C.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Brief<'a> {
@@ -32,7 +32,7 @@ impl<'a> Brief<'a> {
     }
 }
 
-/// An uploaded file, for uploads in shape B.
+/// The JSON of an uploaded file, in the response to uploads of `shared::upload::Shape` B.
 #[derive(Serialize)]
 pub(super) struct Urls {
     media_url: String,
@@ -98,13 +98,13 @@ pub(in crate::http) fn url(row: &MediaRow, links: &Links) -> String {
     links.file(place(row), &row.original.sha256)
 }
 
-/// Returns the URL of the file's thumbnail; `None` without a thumbnail.
+/// Returns the URL of the file's thumbnail; `None` if the file has no thumbnail.
 pub(super) fn thumbnail_url(row: &MediaRow, links: &Links) -> Option<String> {
     let thumbnail = row.thumbnail.as_ref()?;
     Some(links.thumbnail(place(row), &thumbnail.sha256))
 }
 
-/// Returns the field of the thumbnail's URL: null for an image without a thumbnail, absent for other media.
+/// Returns the JSON field with the thumbnail's URL: null for an image without a thumbnail, absent for other media.
 fn thumbnail_of_image(row: &MediaRow, links: &Links) -> Option<Option<String>> {
     (row.kind == MediaKind::Image).then(|| thumbnail_url(row, links))
 }

@@ -1,7 +1,6 @@
-//! Parses the body of an upload as it arrives and stages its files one after the other.
+//! Parses the body of an upload while it arrives, and stages its files one after the other.
 //!
-//! Memory holds at most two chunks of one file. Staged files of an upload that is refused or whose client disconnects
-//! are dropped.
+//! Memory holds at most two chunks of one file. Staged files are dropped if the upload fails or its client disconnects.
 
 use axum::body::{Body, HttpBody as _};
 use axum::http::HeaderMap;
@@ -12,7 +11,7 @@ use std::time::Duration;
 use crate::http::body::BodyReader;
 use crate::media::store::{Staged, Staging, Store};
 
-/// A complete upload: its form, and the staged files in the order of its items.
+/// A completely received upload: its form, and the staged files in the order of the form's items.
 pub(super) struct Received {
     pub(super) form: UploadForm,
     pub(super) files: Vec<Staged>,
@@ -21,7 +20,7 @@ pub(super) struct Received {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReceiveLimits {
     pub(super) limits: UploadLimits,
-    /// Longest wait for the next bytes.
+    /// The maximum time to wait for the next bytes of the body.
     pub(super) pause_max: Duration,
 }
 

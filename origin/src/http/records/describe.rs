@@ -1,4 +1,4 @@
-//! Describes a table: its methods and fields.
+//! Describes a table: the methods that an API key may use, and the fields.
 
 use crate::app::App;
 use crate::http::respond;
@@ -11,7 +11,7 @@ use shared::operation::TablePath;
 use shared::policy;
 use std::sync::Arc;
 
-/// `OPTIONS …/{table}`, `GET …/{table}/_schema`
+/// Handles `OPTIONS …/{table}` and `GET …/{table}/_schema`.
 pub(in crate::http) async fn describe(
     app: &Arc<App>,
     principal: &Principal,
@@ -69,7 +69,7 @@ impl<'a> Field<'a> {
         Self {
             name: column.name.as_str(),
             type_text: &column.type_text,
-            // MariaDB's type of a JSON column is longtext.
+            // MariaDB reports the type of a JSON column as longtext.
             json_type: (column.kind == Kind::Json).then_some("json"),
             required: column.required(),
             nullable: column.nullable,

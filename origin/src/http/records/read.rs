@@ -27,7 +27,7 @@ impl Attempt<'_> {
         let counting = counting(&select, read, scope);
         let (mut select, page) = self.paged(select, read, scope)?;
         if self.extent == Extent::Head {
-            // The head depends on no row but the first.
+            // The head of the response depends on the first row only.
             select.limit_to_one();
         }
         Ok(match read.answer {
@@ -42,8 +42,8 @@ impl Attempt<'_> {
         })
     }
 
-    /// Continues the read after its page token, if any, and returns what the next page's token needs; `None` if the
-    /// response has no next page.
+    /// Makes the read continue after its cursor (`after`), if it has one. Also returns the data for the next page's
+    /// cursor; `None` if the response has no next page.
     fn paged(&self, mut select: Select, read: &Read, scope: &Scope<'_>) -> Result<(Select, Option<Page>), Problem> {
         let Some(keyset) = select.keyset() else {
             return Ok((select, None));
@@ -101,7 +101,7 @@ impl Attempt<'_> {
         Ok(respond::list(answer))
     }
 
-    /// Answers with the statement and MariaDB's plan for it.
+    /// Returns a response with the SQL text of `statement` and MariaDB's plan for it, which `question` reads.
     pub(super) async fn explain(
         &self,
         statement: Statement,
@@ -145,7 +145,7 @@ pub(in crate::http) fn not_found() -> Problem {
     Problem::new(ErrorCode::RecordNotFound, "There is no record with this id.")
 }
 
-/// Returns the problem of a single record that its joins turn into several rows.
+/// Returns the problem for a read of one record whose joins give several rows.
 pub(in crate::http) fn several() -> Problem {
     Problem::new(
         ErrorCode::InvalidQueryOption,
@@ -154,7 +154,7 @@ pub(in crate::http) fn several() -> Problem {
     .with_hint("Read the table with the option query instead: its rows are a list.")
 }
 
-/// Returns how to count the records of all pages; `None` unless the request asks for the count.
+/// Returns the statement that counts the records of all pages; `None` unless the request asks for the count.
 fn counting(select: &Select, read: &Read, scope: &Scope<'_>) -> Option<Counting> {
     (read.count == Count::Exact).then(|| Counting {
         statement: sql::count(select.clone(), scope),

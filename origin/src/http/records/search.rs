@@ -6,21 +6,21 @@ use shared::operation::RecordOperation;
 use shared::operation::filter::{Condition, MatchMode, Test};
 use shared::operation::write::Target;
 
-/// `ER_PARSE_ERROR`, also reported by InnoDB's parser of boolean searches.
+/// MariaDB's error number `ER_PARSE_ERROR`, which InnoDB also reports for an invalid boolean search.
 const PARSE_ERROR: u16 = 1064;
 
 struct Search {
-    /// The error code for an invalid search.
+    /// The error code of the response if the search is invalid.
     code: ErrorCode,
-    /// The option or condition, as the beginning of a message.
+    /// The query option or condition that contains the search, as the beginning of an error message.
     name: String,
     /// The searched fields, separated by commas.
     fields: String,
     mode: MatchMode,
 }
 
-/// Adds to a problem which FULLTEXT index is missing, or which option or condition is no valid boolean search. Returns
-/// other problems unchanged.
+/// Adds to a problem of a full-text search which FULLTEXT index is missing, or which option or condition is no valid
+/// boolean search. Returns other problems unchanged.
 pub(in crate::http) fn name(problem: Problem, operation: &RecordOperation) -> Problem {
     match problem.code() {
         ErrorCode::FulltextIndexMissing => name_index(problem, operation),
@@ -40,7 +40,8 @@ fn name_index(problem: Problem, operation: &RecordOperation) -> Problem {
     })
 }
 
-/// Rendered statements are valid SQL, so a parse error is that of a boolean search.
+/// Adds the names of the boolean searches to a problem caused by MariaDB's parse error. Rendered statements are valid
+/// SQL, so the error is that of a boolean search.
 fn name_term(problem: Problem, operation: &RecordOperation) -> Problem {
     let refusal = problem.details().and_then(|details| details.refusal.clone());
     let Some(refusal) = refusal.filter(|refusal| refusal.errno == PARSE_ERROR) else {
@@ -90,7 +91,7 @@ fn matching(target: &Target) -> Option<&Condition> {
     }
 }
 
-/// Appends the searches in a condition to `found`.
+/// Appends the full-text searches in a condition to `found`.
 fn collect(condition: &Condition, found: &mut Vec<Search>) {
     match condition {
         Condition::Test(field, Test::Match(mode, _)) => found.push(Search {

@@ -15,10 +15,10 @@ pub(in crate::http) struct Tables {
     joined: Vec<Arc<Table>>,
 }
 
-/// Where the schema is read from.
+/// The source from which a table's schema is loaded.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::http) enum Schema {
-    /// The cache, unless the entry has expired.
+    /// The schema cache, or MariaDB if the entry is missing or has expired.
     Cached,
     /// MariaDB, since the cached schema is stale.
     Fresh,
@@ -54,7 +54,7 @@ impl Tables {
         Scope::joined(&self.root, operation.joins(), &self.joined)
     }
 
-    /// Returns the effect that using the tables may have on the session.
+    /// Returns the effect that a statement on the tables may have on the session of its connection.
     pub(in crate::http) fn leave(&self) -> SessionEffect {
         let all = [&self.root].into_iter().chain(&self.joined);
         all.map(|table| SessionEffect::of(table))

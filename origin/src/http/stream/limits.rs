@@ -1,4 +1,4 @@
-//! Limits of a streamed response of records: a slot of its project, a total time, a key that is not revoked.
+//! Limits of a streamed response of records: a stream slot of its project, a total time, and a key that is still valid.
 
 use crate::app::App;
 use crate::clock::now;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(in crate::http) struct StreamLimits {
-    /// Longest wait for the client to read.
+    /// The maximum time to wait for the client to read.
     pub(super) write_timeout: Duration,
     pub(super) over: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// Released with the stream.
+    /// The project's stream slot, released when the stream is dropped.
     pub(super) _slot: Option<Guard>,
 }
 
@@ -23,11 +23,11 @@ impl StreamLimits {
         Self { write_timeout: app.bounds.write_timeout, over: Box::pin(std::future::pending()), _slot: None }
     }
 
-    /// Returns the limits of a stream of records for this key, and takes a slot. `since` is a time before the key was
-    /// verified, from which revocations count.
+    /// Returns the limits of a stream of records for an API key, and takes a stream slot. `since` is a time before the
+    /// key was verified; the stream ends if the key was revoked after that time.
     ///
     /// # Errors
-    /// `rate_limited` if the project uses its share of streams, `overloaded` if all projects together use all.
+    /// `rate_limited` if the project has no stream slot left, `overloaded` if all projects together have none left.
     pub(in crate::http) fn of_records(app: &App, principal: &Principal, since: Instant) -> Result<Self, Problem> {
         let shares = app.streams.of(principal.access());
         let slot = shares.try_take(principal.project(), 1);

@@ -1,6 +1,6 @@
-//! Appends a body to an upload, and publishes the upload as a media file once it is complete.
+//! Appends a request's body to a resumable upload, and publishes the upload as a media file once it is complete.
 //!
-//! Runs to its end even if the client disconnects.
+//! The work continues if the client disconnects.
 
 use crate::app::App;
 use crate::database::media::{MediaRow, UploadRow};
@@ -13,7 +13,7 @@ use shared::error::{ErrorCode, Problem};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The state of an upload after a request.
+/// The state of a resumable upload after a request.
 pub(super) struct Outcome {
     pub(super) row: UploadRow,
     pub(super) offset: u64,
@@ -23,11 +23,11 @@ pub(super) struct Outcome {
 
 pub(super) struct Arrival {
     pub(super) outcome: Result<Outcome, Problem>,
-    /// The unread rest of the body.
+    /// The unread rest of the request's body.
     pub(super) body: Body,
 }
 
-/// Receives a body, in an upload slot of its project. Publishes the upload if that completes it.
+/// Appends `body` to the upload in an upload slot of its project, and publishes the upload once it is complete.
 pub(super) async fn run(app: Arc<App>, mut upload: LockedUpload, mut body: Body) -> Arrival {
     let outcome = async {
         let slot = app.uploads.try_take(&upload.row().project, 1);
@@ -56,7 +56,7 @@ async fn receive(upload: &mut LockedUpload, body: &mut Body, pause_max: Duration
         _ => {}
     }
     let flushed = upload.flush().await;
-    // Report the first error.
+    // The first error is reported.
     let prolonged = upload.prolong().await;
     received.and(flushed).and(prolonged)
 }
@@ -77,8 +77,8 @@ async fn write_body(upload: &mut LockedUpload, body: &mut Body, pause_max: Durat
     }
 }
 
-/// Publishes a complete upload. A refused upload is deleted; one that could not be stored for now is published by a
-/// later status request.
+/// Publishes a complete upload as a media file. Deletes the upload if its file is refused; after a temporary error, the
+/// upload stays, and a later `HEAD` request publishes it.
 async fn finish(app: &App, mut upload: LockedUpload) -> Result<Outcome, Problem> {
     let offset = upload.offset();
     match publish(app, &mut upload).await {

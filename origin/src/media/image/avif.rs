@@ -1,13 +1,13 @@
-//! AVIF: checks the container and reads the size. Decodes nothing, so there is no thumbnail.
+//! Checks the container of AVIF files and reads the image's size. Decodes no pixels, so there is no thumbnail.
 
 use super::{Decode, Header, ImageFault, Size};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
-/// The maximum size of the box that describes the items; pictures have less than 1 KB.
+/// The maximum size of the `meta` box, which describes the items of the file; usual images have less than 1 KB.
 const META_MAX_BYTES: u64 = 1024 * 1024;
 
-/// The maximum number of boxes of one level.
+/// The maximum number of boxes that are read on one level of the file.
 const BOXES_MAX_COUNT: usize = 1024;
 
 pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
@@ -22,7 +22,7 @@ pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
         let taken = head.len().min((bytes - at) as usize);
         file.read_exact(&mut head[..taken])?;
         let BoxHead { kind, start, length } = BoxHead::read(&head[..taken], bytes - at)?;
-        // Sequences have a `meta` box only if they are pictures, too.
+        // Image sequences have a `meta` box only if they also contain a still image.
         if &kind == b"meta" && described.is_none() {
             if length > META_MAX_BYTES {
                 return Err(ImageFault::Corrupt);
@@ -41,26 +41,26 @@ pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
 
 struct BoxHead {
     kind: [u8; 4],
-    /// The number of bytes before the content.
+    /// The length of the box header in bytes.
     start: u64,
-    /// The number of bytes of header and content.
+    /// The length of the whole box in bytes, including the header.
     length: u64,
 }
 
-/// The maximum length of a box header.
+/// The maximum length of a box header in bytes.
 const HEAD_BYTES: usize = 16;
 
 impl BoxHead {
-    /// Reads a box header where `left` bytes are left.
+    /// Parses the box header at the start of `head`. `left` is the number of bytes left in the file or enclosing box.
     ///
     /// # Errors
-    /// `Cut` if the box is longer than `left`; `Corrupt` if it is shorter than its header.
+    /// [`ImageFault::Cut`] if the box is longer than `left`; [`ImageFault::Corrupt`] if it is shorter than its header.
     fn read(head: &[u8], left: u64) -> Result<Self, ImageFault> {
         let [s0, s1, s2, s3, k0, k1, k2, k3, rest @ ..] = head else {
             return Err(ImageFault::Cut);
         };
         let (start, length) = match u32::from_be_bytes([*s0, *s1, *s2, *s3]) {
-            // Length 0 means: to the end.
+            // Length 0 means that the box extends to the end.
             0 => (8, left),
             1 => (16, u64::from_be_bytes(*rest.first_chunk().ok_or(ImageFault::Cut)?)),
             length => (8, u64::from(length)),
@@ -75,10 +75,10 @@ impl BoxHead {
     }
 }
 
-/// Boxes by kind and content.
+/// A list of boxes, each with its four-letter type and its content.
 type Boxes<'c> = Vec<([u8; 4], &'c [u8])>;
 
-/// Returns the boxes within a box.
+/// Parses the boxes in the content of another box.
 fn children(content: &[u8]) -> Result<Boxes<'_>, ImageFault> {
     let (mut rest, mut found) = (content, Vec::new());
     while !rest.is_empty() && found.len() < BOXES_MAX_COUNT {
@@ -91,7 +91,7 @@ fn children(content: &[u8]) -> Result<Boxes<'_>, ImageFault> {
 }
 
 /// Returns the size of the primary item, after its rotation; other items are opacity, tiles, gain map or preview.
-/// `None` if the file does not tell.
+/// `None` if `meta` does not contain the size.
 fn size(meta: &[u8]) -> Result<Option<Size>, ImageFault> {
     let boxes = children(meta)?;
     let find = |wanted: &[u8; 4]| boxes.iter().find(|(kind, _)| kind == wanted);
@@ -130,7 +130,7 @@ fn size(meta: &[u8]) -> Result<Option<Size>, ImageFault> {
     }))
 }
 
-/// Returns the indices of an item's properties.
+/// Returns the property indices, counted from 1, that the `ipma` box associates with the item `wanted`.
 fn associations(ipma: &[u8], wanted: u32) -> Vec<u16> {
     let mut fields = Fields::of(ipma);
     let (version, flags) = fields.version_and_flags();
@@ -154,7 +154,7 @@ fn associations(ipma: &[u8], wanted: u32) -> Vec<u16> {
     found
 }
 
-/// Reads big-endian numbers, which are 0 after the end.
+/// A reader of big-endian numbers from a byte slice. Numbers after the end of the slice are 0.
 struct Fields<'c> {
     rest: &'c [u8],
 }
@@ -174,7 +174,7 @@ impl<'c> Fields<'c> {
         (self.number(1), self.number(3))
     }
 
-    /// Reads an item's id, which has two bytes in version 0 of a box.
+    /// Reads an item's id, which has two bytes in version 0 of a box and four in later versions.
     fn item(&mut self, version: u32) -> u32 {
         self.number(if version == 0 { 2 } else { 4 })
     }

@@ -1,4 +1,4 @@
-//! WebP, BMP and icons, through decoders of `image`, which need memory for the whole picture.
+//! Decodes WebP, BMP and icons with the crate `image`, which needs memory for the whole image.
 
 use super::memory_guard::MemoryGuard;
 use super::raster::{Layout, Raster};
@@ -14,7 +14,7 @@ pub(super) fn open_webp(mut file: File, bytes: u64, limits: &Limits) -> Result<H
     let mut head = [0; 21];
     file.read_exact(&mut head)?;
     let [_, _, _, _, l0, l1, l2, l3, _, _, _, _, kind @ .., _, _, _, _, flags] = head;
-    // The container has its length, so a truncated animation is found without decoding it.
+    // The container header has the file's length, so a truncated animation is found without decoding it.
     if u64::from(u32::from_le_bytes([l0, l1, l2, l3])) + 8 > bytes {
         return Err(ImageFault::Cut);
     }
@@ -23,8 +23,8 @@ pub(super) fn open_webp(mut file: File, bytes: u64, limits: &Limits) -> Result<H
     let decoder = WebPDecoder::new(BufReader::new(file))?;
     let (width, height) = decoder.dimensions();
     let pixels = Size { width, height }.pixels();
-    // The memory besides the decoded picture: three planes if lossy; four samples and transforms if lossless; a
-    // lossless picture for opacity; the canvas of an animation. `bytes` is for the file's data.
+    // Memory besides the decoded image, in half bytes per pixel: three planes if lossy; four samples and transforms if
+    // lossless; a lossless image for opacity; the canvas of an animation. `bytes` is for the file's data.
     let (animated, transparent) = (flags & 0x02 != 0, flags & 0x10 != 0);
     let halves = match &kind {
         b"VP8 " => 3,
@@ -39,7 +39,7 @@ pub(super) fn open_bmp(file: File) -> Result<Header, ImageFault> {
     header(BmpDecoder::new(BufReader::new(file))?, 0)
 }
 
-/// Makes the header for a decoder that needs `working_bytes` besides the decoded picture.
+/// Returns the header of an image whose decoder needs `working_bytes` of memory besides the decoded pixels.
 pub(super) fn header<D: ImageDecoder + 'static>(decoder: D, working_bytes: u64) -> Result<Header, ImageFault> {
     let (width, height) = decoder.dimensions();
     let size = Size { width, height };

@@ -1,14 +1,14 @@
-//! Converts colours of any profile to sRGB, which pictures without a profile have already. Applied to thumbnails only,
-//! so the time does not depend on the picture's size.
+//! Converts the pixels of a thumbnail from the image's ICC profile to sRGB; images without a profile are taken to be
+//! sRGB. Only thumbnails are converted, so the time does not depend on the image's size.
 
 use super::raster::Layout;
 use moxcms::{ColorProfile, DataColorSpace, TransformOptions};
 
-/// The maximum size of a profile. Profiles of printers have 1 to 2 MB.
+/// The maximum size of an ICC profile. Profiles of printers have 1 to 2 MB.
 pub(super) const ICC_MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// Converts pixels to sRGB. As in browsers, a profile is ignored if it can't be read or has another colour space than
-/// the pixels.
+/// Converts pixels to sRGB, and returns them with their new layout. As in browsers, an ICC profile is ignored if it is
+/// invalid or has another colour space than the pixels.
 pub(super) fn to_srgb(layout: Layout, pixels: Vec<u8>, icc: Option<&[u8]>) -> (Layout, Vec<u8>) {
     match icc.and_then(|icc| converted(layout, &pixels, icc)) {
         Some(done) => done,
@@ -36,7 +36,7 @@ fn converted(layout: Layout, pixels: &[u8], icc: &[u8]) -> Option<(Layout, Vec<u
     Some((result, converted))
 }
 
-/// Converts CMYK without a profile: each ink absorbs its complementary colour, black absorbs all.
+/// Converts CMYK without an ICC profile to RGB: each ink absorbs its complementary colour, black absorbs all colours.
 fn plain_inks(pixels: &[u8]) -> Vec<u8> {
     let mut light = Vec::with_capacity(pixels.len() / 4 * 3);
     for [cyan, magenta, yellow, black] in pixels.as_chunks::<4>().0 {

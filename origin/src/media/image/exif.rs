@@ -1,11 +1,11 @@
-//! Reads a picture's orientation, the only metadata that is used here.
+//! Reads an image's orientation, the only EXIF tag that thumbnails need.
 
 use ::image::metadata::Orientation;
 
-/// The maximum number of bytes of EXIF that are read. The orientation is in the first directory.
+/// The maximum number of bytes of EXIF data that are read. The orientation is in the first directory.
 pub(super) const EXIF_MAX_BYTES: usize = 64 * 1024;
 
-/// Returns the orientation in a block of EXIF, or [`Orientation::NoTransforms`] if it has none.
+/// Returns the orientation in EXIF data, or [`Orientation::NoTransforms`] if it is missing or invalid.
 pub(super) fn orientation(exif: &[u8]) -> Orientation {
     let exif = exif.strip_prefix(b"Exif\0\0").unwrap_or(exif);
     Orientation::from_exif_chunk(exif).unwrap_or(Orientation::NoTransforms)

@@ -1,5 +1,5 @@
-//! Errors of examining a picture, and the problems they are answered with. Decoders' messages are not shown, since they
-//! name offsets and internal states.
+//! Errors of image validation, and the problems that report them to clients. Messages of decoders are not passed on,
+//! since they name offsets and internal states.
 
 use crate::shares::Refused;
 use shared::error::{ErrorCode, Problem};
@@ -9,12 +9,12 @@ use std::io;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ImageFault {
-    /// The file ends before the picture.
+    /// The file ends before the image is complete.
     #[error("it is cut short")]
     Cut,
     #[error("its data is corrupted")]
     Corrupt,
-    /// A valid variant of the format that no decoder here reads.
+    /// The file is a valid variant of its format, but no decoder here supports it.
     #[error("it is of a variant that can't be decoded here")]
     Unsupported,
     #[error("it measures {width} × {height} pixels")]
@@ -23,14 +23,15 @@ pub enum ImageFault {
     FileTooLarge(u64),
     #[error("decoding it takes {} MB of memory, the maximum is {} MB", needed_bytes.div_ceil(1_000_000), max_bytes / 1_000_000)]
     TooMuchMemory { needed_bytes: u64, max_bytes: u64 },
-    /// The picture exceeds a limit that no encoder reaches, such as scans of a JPEG or bytes of metadata.
+    /// The image exceeds a limit that usual encoders don't reach, such as the maximum number of scans of a JPEG.
     #[error("it is more complex than any image needs to be")]
     TooCostly,
     #[error("decoding it takes longer than {IMAGE_DECODE_MAX_SECONDS} seconds")]
     TooSlow,
     #[error("too many images wait to be decoded")]
     Refused(Refused),
-    /// The picture waited longer than [`IMAGE_WAIT_MAX_SECONDS`](shared::limits::IMAGE_WAIT_MAX_SECONDS).
+    /// The image waited for a decoder thread longer than
+    /// [`IMAGE_WAIT_MAX_SECONDS`](shared::limits::IMAGE_WAIT_MAX_SECONDS).
     #[error("too many images wait to be decoded")]
     Overloaded,
     #[error("the file can't be read")]
@@ -38,7 +39,7 @@ pub enum ImageFault {
 }
 
 impl ImageFault {
-    /// Returns the problem for the upload of the file `name`.
+    /// Converts the error to the problem for an upload; `name` is the name of the image file.
     #[must_use]
     pub fn problem(&self, name: &str) -> Problem {
         let invalid = |message: String| Problem::new(ErrorCode::InvalidMedia, message);
@@ -119,7 +120,7 @@ impl From<::image::ImageError> for ImageFault {
     }
 }
 
-/// Returns whether the root cause is an unexpected end of file.
+/// Returns whether `error` or one of its sources is an unexpected end of file.
 fn ended(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut source = Some(error);
     while let Some(error) = source {

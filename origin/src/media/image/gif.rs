@@ -1,4 +1,4 @@
-//! GIF: decodes the first frame onto its screen, and only checks that all others are complete.
+//! Decodes the first frame of a GIF onto its logical screen, and checks that all other frames are complete.
 
 use super::raster::{Layout, Raster};
 use super::shrink::{self, Shrinker};
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{BufReader, Seek, SeekFrom};
 use std::num::NonZeroU64;
 
-/// The maximum size of a frame, one byte for each pixel; the format allows 4 GB.
+/// The maximum memory for a decoded frame, at one byte a pixel; the format allows 4 GB.
 const FRAME_MAX_BYTES: u64 = IMAGE_MAX_PIXELS;
 
 pub(super) fn open(file: File) -> Result<Header, ImageFault> {
@@ -63,7 +63,7 @@ fn decode(mut decoder: Decoder<BufReader<File>>, file: File, target: Target) -> 
     shrinker.finish(None, Orientation::NoTransforms)
 }
 
-/// Returns the colour of each index; indices beyond the palette are transparent.
+/// Returns the RGBA colour of each palette index: `transparent` and indices beyond the palette are transparent.
 fn colours(palette: &[u8], transparent: Option<u8>) -> [[u8; 4]; 256] {
     let mut colours = [[0; 4]; 256];
     for (colour, rgb) in colours.iter_mut().zip(palette.as_chunks::<3>().0) {
@@ -75,7 +75,7 @@ fn colours(palette: &[u8], transparent: Option<u8>) -> [[u8; 4]; 256] {
     colours
 }
 
-/// Reads all frames up to the end marker without decoding them.
+/// Checks that all frames up to the end marker are complete, without decoding them.
 fn check_frames(mut file: File) -> Result<(), ImageFault> {
     file.seek(SeekFrom::Start(0))?;
     let mut options = options();

@@ -1,17 +1,17 @@
-//! Icons: decodes the largest picture of a file, or the one with the most colours of several largest.
+//! Decodes the largest image of an icon file; of several largest, the one with the most bits a pixel.
 
 use super::{Header, ImageFault, codecs, png};
 use ::image::codecs::ico::IcoDecoder;
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
-/// The maximum size of a picture that is not PNG: 1,024 × 1,024 pixels of four bytes, and a mask.
+/// The maximum size of an image in an icon that is not PNG: 1,024 × 1,024 pixels of four bytes, and a mask.
 const BITMAP_MAX_BYTES: u32 = 5 * 1024 * 1024;
 
 const PNG_SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
 struct Entry {
-    /// As in the file; 0 means 256.
+    /// Width and height in pixels, as stored in the file: 0 means 256.
     sides: [u8; 2],
     pixels: u32,
     bits: u16,
@@ -40,7 +40,7 @@ pub(super) fn open(mut file: File, file_bytes: u64) -> Result<Header, ImageFault
     codecs::header(IcoDecoder::new(Cursor::new(icon))?, icon_bytes)
 }
 
-/// Returns the largest picture. Fails if one is not completely within the file.
+/// Returns the entry of the largest image; [`ImageFault::Cut`] if any image extends beyond the file's end.
 fn largest(file: &mut File, file_bytes: u64) -> Result<Entry, ImageFault> {
     let mut head = [0; 6];
     file.read_exact(&mut head)?;
@@ -68,15 +68,15 @@ fn largest(file: &mut File, file_bytes: u64) -> Result<Entry, ImageFault> {
     largest.ok_or(ImageFault::Corrupt)
 }
 
-/// Makes a picture of 32 bits use either its own opacity or, if that is 0 everywhere, the mask. Windows and browsers do
-/// this, while the decoder would apply both.
+/// Changes a bitmap of 32 bits a pixel so that the decoder applies either its opacity or, if that is 0 everywhere, its
+/// mask. Windows and browsers do this, while the decoder would apply both.
 fn resolve_mask(bitmap: &mut Vec<u8>) {
     let number = |at: usize| {
         let bytes = bitmap.get(at..).and_then(|bytes| bytes.first_chunk());
         bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
     };
     let (header, width, both_heights) = (number(0), number(4), number(8));
-    // The number of planes is in the lower half.
+    // The lower 16 bits are the number of planes, the upper 16 are the bits a pixel.
     if number(12) >> 16 != 32 || number(16) != 0 {
         return;
     }
@@ -95,7 +95,7 @@ fn resolve_mask(bitmap: &mut Vec<u8>) {
     }
 }
 
-/// Returns an icon with this picture alone. Takes the size from the picture itself, since the directory may be wrong.
+/// Returns an icon file with only `bitmap`, whose size is read from its header, since `entry` may have a wrong one.
 fn of_one(entry: &Entry, bitmap: &[u8]) -> Vec<u8> {
     let mut icon = vec![0, 0, 1, 0, 1, 0];
     match *bitmap {

@@ -1,5 +1,5 @@
-//! JPEG through libjpeg-turbo, which decodes at a fraction of the size. [`segments`] reads the structure first;
-//! libjpeg-turbo then gets only what decoding needs, without metadata or bytes between and after segments.
+//! Decodes JPEG with libjpeg-turbo, directly at a fraction of the size. [`segments`] reads the file's structure first;
+//! libjpeg-turbo then gets only the segments that decoding needs.
 
 mod segments;
 
@@ -11,14 +11,14 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use turbojpeg::{Colorspace, Decompressor, Image, PixelFormat, ScalingFactor};
 
-/// The maximum number of scans. Encoders write up to a dozen. Each takes time for all coefficients, so that a small
-/// file with thousands of scans would keep a processor busy for minutes.
+/// The maximum number of scans; encoders write up to a dozen. Each scan takes time for all coefficients, so a small
+/// file with thousands of scans would take minutes of CPU time.
 const SCANS_MAX: u32 = 100;
 
-/// The maximum number of pixels times scans: 100 megapixels in 25 scans.
+/// The maximum product of pixels and scans: 100 megapixels in 25 scans.
 const SCAN_PIXELS_MAX: u64 = 2_500_000_000;
 
-/// The memory of libjpeg-turbo for each pixel of a row, for all components at full and reduced size.
+/// The memory in bytes that libjpeg-turbo takes for each pixel of the image's width, besides the decoded pixels.
 const ROW_PIXEL_BYTES: u64 = 256;
 
 pub(super) fn open(file: File, limits: &Limits) -> Result<Header, ImageFault> {
@@ -76,8 +76,8 @@ fn decode(mut file: File, segments: Segments, target: Target) -> Result<Raster, 
     })
 }
 
-/// Returns the smallest scale with fast code in libjpeg-turbo that is at least 1.5 times the thumbnail's size, so that
-/// the final filter has enough pixels.
+/// Returns the smallest scaling factor that libjpeg-turbo decodes fast and that gives at least 1.5 times the
+/// thumbnail's size, so that the final filter has enough pixels. A lossless JPEG is not scaled.
 fn scale(segments: &Segments, Target { from, to }: Target) -> ScalingFactor {
     if segments.lossless {
         return ScalingFactor::ONE;
@@ -91,8 +91,8 @@ fn scale(segments: &Segments, Target { from, to }: Target) -> ScalingFactor {
         .unwrap_or(ScalingFactor::ONE)
 }
 
-/// Texts of libjpeg-turbo's harmless warnings: the binding reports warnings as errors, without numbers. All other
-/// warnings mean that data is missing or damaged.
+/// Parts of the texts of libjpeg-turbo's harmless warnings. The Rust binding reports warnings as errors, without
+/// numbers; all other warnings mean that data is missing or damaged.
 const HARMLESS: [&str; 3] =
     ["extraneous bytes before marker", "Inconsistent progression sequence", "Invalid SOS parameters"];
 

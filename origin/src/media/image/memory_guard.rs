@@ -1,19 +1,19 @@
-//! A reader that fails once decoding takes too much memory, for decoders whose header does not tell: a lossless WebP of
-//! 4 MB may have 65,536 groups of Huffman tables of 20 KB. Measures the whole process, since allocations can't be
-//! counted by thread.
+//! A reader that fails once decoding takes too much memory, for formats whose header doesn't show the memory needed: a
+//! lossless WebP of 4 MB may have 65,536 groups of Huffman tables of 20 KB. Measures the whole process, since
+//! allocations can't be counted by thread.
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Fails with `OutOfMemory` once the process has grown by more than a number of bytes.
+/// A reader that fails with `OutOfMemory` once the process has grown by more than a number of bytes.
 pub(super) struct MemoryGuard<R> {
     inner: R,
-    /// `None` if the system does not tell the memory of a process.
+    /// The maximum resident memory of the process in bytes; `None` if the system does not report the resident memory.
     resident_max_bytes: Option<u64>,
 }
 
 impl<R> MemoryGuard<R> {
-    /// Allows the process to grow by `growth_bytes` while `inner` is read.
+    /// Wraps `inner`. Reads fail once the process' memory has grown by more than `growth_bytes` since this call.
     pub(super) fn new(inner: R, growth_bytes: u64) -> Self {
         Self { inner, resident_max_bytes: resident_bytes().map(|bytes| bytes + growth_bytes) }
     }
@@ -36,7 +36,7 @@ impl<R: Seek> Seek for MemoryGuard<R> {
     }
 }
 
-/// Returns the resident memory of this process from Linux's `/proc/self/statm`; `None` if that can't be read.
+/// Returns this process' resident memory in bytes, from Linux's `/proc/self/statm`; `None` if it can't be read.
 fn resident_bytes() -> Option<u64> {
     let sizes = fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = sizes.split(' ').nth(1)?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! PNG, decoded row by row: needs memory for a few rows only, unless the picture is interlaced.
+//! Decodes PNG row by row, with memory for a few rows only, unless the image is interlaced.
 
 use super::raster::Layout;
 use super::shrink::{self, Shrinker};
@@ -8,7 +8,7 @@ use ::png::{ColorType, Decoder, Limits, Reader, Transformations};
 use std::fs::File;
 use std::io::BufReader;
 
-/// The maximum size of chunks that the decoder keeps, including an inflated profile.
+/// The maximum memory for chunks that the decoder keeps, including a decompressed ICC profile.
 const CHUNKS_MAX_BYTES: usize = 8 * 1024 * 1024;
 
 pub(super) fn open(file: File) -> Result<Header, ImageFault> {

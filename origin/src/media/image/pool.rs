@@ -1,6 +1,6 @@
-//! Threads that decode pictures: few, of low priority, within a memory budget. They serve a queue in which projects
-//! alternate and each has a maximum share. A decoder that panics fails only its picture; one that hangs can't be
-//! stopped, so all limits are checked before decoding, and its caller gets an error in time.
+//! Threads that decode images, with low priority, within a memory budget. They serve a queue with round robin between
+//! projects and a maximum share for each. If a decoder panics, only its image fails. A decoder that hangs can't be
+//! stopped, so all limits are checked before decoding, and the caller gets an error after a timeout.
 
 use super::{ImageFault, Limits, Picture, open};
 use crate::media::sniff::ImageFormat;
@@ -17,23 +17,23 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// The threads' nice value, so that requests keep their latency.
+/// The nice value of decoder threads: lower priority than requests, which keep their latency.
 const NICE: i32 = 10;
 
-/// Limits of the pool. Its memory is limited by [`Limits::memory_bytes`].
+/// The number of threads, the queue lengths and the timeouts of a [`MediaPool`].
 #[derive(Clone, Copy, Debug)]
 pub struct PoolSize {
     pub threads: usize,
-    /// The maximum number of waiting and decoding pictures of all projects.
+    /// The maximum number of images that wait or are being decoded, for all projects together.
     pub images: usize,
-    /// The maximum number of waiting and decoding pictures of one project.
+    /// The maximum number of images that wait or are being decoded, for one project.
     pub project_images: usize,
     pub wait_max: Duration,
     pub decode_max: Duration,
 }
 
 impl Default for PoolSize {
-    /// Uses all processors but one, at least one.
+    /// Returns one thread for each processor but one, at least one thread, and the project's default limits.
     fn default() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -46,10 +46,10 @@ impl Default for PoolSize {
     }
 }
 
-/// Work for a thread, which gets the memory budget.
+/// A job for a decoder thread; its argument is the memory budget that all jobs share.
 pub(super) type Job = Box<dyn FnOnce(&Budget) + Send>;
 
-/// Threads that examine pictures. They end after their current work when the pool is dropped.
+/// A pool of threads that decode images. When the pool is dropped, the threads end once the queue is empty.
 #[derive(Debug)]
 pub struct MediaPool {
     queue: Arc<Queue>,
@@ -59,10 +59,10 @@ pub struct MediaPool {
 }
 
 impl MediaPool {
-    /// Starts the threads.
+    /// Creates a pool and starts its threads.
     ///
     /// # Errors
-    /// The system refuses to start a thread.
+    /// The operating system can't start a thread.
     pub fn start(size: PoolSize, limits: Limits) -> std::io::Result<Self> {
         let queue = Arc::new(Queue::default());
         let budget = Arc::new(Budget::new(limits.memory_bytes));
@@ -73,7 +73,7 @@ impl MediaPool {
         Ok(Self { queue, shares: Shares::new(size.images as u64, size.project_images as u64), limits, size })
     }
 
-    /// Decodes a project's picture and makes its thumbnail. The file must stay until this returns.
+    /// Decodes the image at `path` and makes its thumbnail, on a pool thread. The file must exist until this returns.
     pub async fn examine(
         &self,
         project: &ProjectName,
@@ -109,7 +109,7 @@ impl MediaPool {
             let _ = answer.send(result);
         });
         self.queue.add(project, job);
-        // Also returns when the job ends before it has begun decoding.
+        // Also resolves when the job ends before it has begun decoding.
         let _ = timeout(self.size.wait_max, begun).await.map_err(|_| ImageFault::Overloaded)?;
         timeout(self.size.decode_max, answered)
             .await
@@ -132,7 +132,7 @@ fn work(queue: &Queue, budget: &Budget) {
     }
 }
 
-/// Waiting jobs: first in, first out within a project, round robin between projects.
+/// A queue of jobs: first in, first out within a project, round robin between projects.
 #[derive(Default)]
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,
@@ -141,7 +141,7 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct Waiting {
-    /// Each project here has at least one job.
+    /// The jobs of each project, in the order of the round robin. Projects without jobs are absent.
     projects: VecDeque<(ProjectName, VecDeque<Job>)>,
     is_closed: bool,
 }
@@ -161,7 +161,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Waits for the next job. Returns `None` once the queue is closed and empty.
+    /// Waits for the next job and returns it; `None` once the queue is closed and empty.
     pub(super) fn next(&self) -> Option<Job> {
         let mut waiting = unpoisoned(self.waiting.lock());
         loop {
@@ -191,12 +191,12 @@ impl std::fmt::Debug for Queue {
     }
 }
 
-/// Memory in bytes, shared by all threads.
+/// A limit of memory in bytes that all decoder threads share.
 pub(super) struct Budget {
     total: u64,
     taken: Mutex<u64>,
     freed: Condvar,
-    /// Locked by the thread that waits for memory, so that later threads don't take what it waits for.
+    /// Held by the thread that waits for memory, so that later threads can't take memory that is freed meanwhile.
     turn: Mutex<()>,
 }
 
@@ -205,10 +205,10 @@ impl Budget {
         Self { total, taken: Mutex::new(0), freed: Condvar::new(), turn: Mutex::new(()) }
     }
 
-    /// Waits until `bytes` are free, and takes them until the result is dropped.
+    /// Waits until `bytes` of memory are free, and reserves them until the result is dropped.
     ///
     /// # Errors
-    /// `TooMuchMemory` if the budget is smaller than `bytes`.
+    /// [`ImageFault::TooMuchMemory`] if the whole budget is smaller than `bytes`.
     pub(super) fn take(&self, bytes: u64) -> Result<Share<'_>, ImageFault> {
         if bytes > self.total {
             return Err(ImageFault::TooMuchMemory { needed_bytes: bytes, max_bytes: self.total });
@@ -235,7 +235,7 @@ impl Drop for Share<'_> {
     }
 }
 
-/// A panic can't leave the data behind these locks half-changed.
+/// Returns the guard even if the lock is poisoned, since no panic can leave the protected data half-changed.
 fn unpoisoned<'m, T: ?Sized>(lock: Result<MutexGuard<'m, T>, PoisonError<MutexGuard<'m, T>>>) -> MutexGuard<'m, T> {
     lock.unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,14 +3,14 @@
 use super::Size;
 use ::image::metadata::Orientation;
 
-/// The bytes of one pixel.
+/// The samples of one pixel, one byte each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     Grey,
     Rgb,
-    /// With opacity last, not premultiplied.
+    /// Red, green, blue and opacity; colours are not premultiplied with opacity.
     Rgba,
-    /// 255 is full ink.
+    /// Cyan, magenta, yellow and black; 255 is full ink.
     Cmyk,
 }
 
@@ -24,10 +24,11 @@ impl Layout {
     }
 }
 
-/// A decoded picture, usually shrunk already.
+/// The pixels of a decoded image, which the decoder may already have shrunk.
 pub(super) struct Raster {
     pub(super) size: Size,
-    /// The width and height of the part that is picture: pixels at the right and lower edge may cover less than others.
+    /// The width and height of the image in the raster's pixels; the image may cover the last column and row only
+    /// partly.
     pub(super) covered: (f64, f64),
     pub(super) layout: Layout,
     pub(super) pixels: Vec<u8>,

@@ -1,34 +1,34 @@
-//! Shrinks a picture by a whole factor while its rows arrive, so that it is never in memory at full size. Each pixel of
-//! the result is the mean of a square, weighted by opacity. The rest, a factor of two to four, is left to
-//! [`super::thumbnail`], which uses a better filter.
+//! Shrinks an image by an integer factor while its rows are decoded, so that the full image is never in memory. Each
+//! pixel of the result is the mean of a square of pixels, weighted by opacity. [`super::thumbnail`] shrinks the result
+//! by the remaining factor of two to four, with a better filter.
 
 use super::raster::{Layout, Raster};
 use super::{ImageFault, Size, Target};
 use ::image::metadata::Orientation;
 
-/// The maximum factor, so that sums of a column fit into 16 bits.
+/// The maximum factor by which an image is shrunk, so that the sum of a column of samples fits into 16 bits.
 const FACTOR_MAX: u32 = 128;
 
-/// The result has at least this many times the thumbnail's width and height.
+/// The minimum ratio of the shrunk image's width and height to the thumbnail's.
 const OVERSAMPLING: u32 = 2;
 
-/// Takes rows from top to bottom, and computes the means.
+/// Shrinks an image by an integer factor: takes its rows from top to bottom, and computes means of squares of pixels.
 pub(super) struct Shrinker {
     from: Size,
     to: Size,
     factor: u32,
     layout: Layout,
-    /// Sums of the current rows, one for each byte of a row.
+    /// The sums of the rows that form the current row of the result, one sum for each byte of a row.
     columns: Sums,
     rows: u32,
     pixels: Vec<u8>,
 }
 
 enum Sums {
-    /// The factor is 1, so there is nothing to sum.
+    /// No sums, since the factor is 1.
     None,
     Plain(Vec<u16>),
-    /// Sums of opacity, and of colours multiplied by opacity.
+    /// The sums of opacity, and of colours multiplied by opacity.
     Weighted(Vec<u32>),
 }
 
@@ -53,7 +53,7 @@ impl Shrinker {
         }
     }
 
-    /// Adds the next row. Fails if the decoder gave it a wrong length.
+    /// Adds the next row. Fails with [`ImageFault::Corrupt`] if the row has a wrong length or is one too many.
     pub(super) fn push(&mut self, row: &[u8]) -> Result<(), ImageFault> {
         if row.len() != self.from.width as usize * self.layout.bytes() || self.rows == self.from.height {
             return Err(ImageFault::Corrupt);
@@ -104,7 +104,7 @@ impl Shrinker {
         }
     }
 
-    /// Returns the shrunk picture. Fails if rows are missing.
+    /// Returns the shrunk image. Fails with [`ImageFault::Cut`] if rows are missing.
     pub(super) fn finish(self, icc: Option<Vec<u8>>, orientation: Orientation) -> Result<Raster, ImageFault> {
         if self.rows != self.from.height {
             return Err(ImageFault::Cut);
@@ -127,7 +127,7 @@ fn factor(Target { from, to }: Target) -> u32 {
     across.min(down).clamp(1, FACTOR_MAX)
 }
 
-/// Returns the memory for shrinking, without the current row.
+/// Returns the memory in bytes that shrinking an image of this size takes, without the current row.
 pub(super) fn memory_bytes(size: Size) -> u64 {
     // At most two sums of four bytes for each byte of a row, and the result, whose sides are less than five times the
     // thumbnail's unless it is very long.

@@ -12,7 +12,7 @@ use super::{ImageFault, Limits, Picture, examine};
 use crate::media::sniff::{ImageFormat, sniff};
 use std::io::Write;
 
-/// Examines a file as an upload does, with the format that its first bytes show.
+/// Validates an image as an upload does, with the format detected from its first bytes.
 fn examined(bytes: &[u8]) -> Result<Picture, ImageFault> {
     let head = bytes.get(..4096).unwrap_or(bytes);
     let format = sniff(head).and_then(|sniffed| sniffed.image).ok_or(ImageFault::Unsupported)?;
@@ -26,7 +26,7 @@ fn examined_as(bytes: &[u8], format: ImageFormat) -> Result<Picture, ImageFault>
     examine(file.path(), format, &Limits::default())
 }
 
-/// Decodes the thumbnail.
+/// Decodes the thumbnail of `picture`.
 fn shown(picture: &Picture) -> image::RgbaImage {
     let thumbnail = picture.thumbnail.as_ref().expect("a thumbnail");
     let image = match thumbnail.mime {

@@ -1,5 +1,4 @@
-//! Makes a small file of a decoded picture: resized, in sRGB, upright, without metadata. Must not know the format of
-//! the original.
+//! Makes a thumbnail of a decoded image of any format: resized, in sRGB, upright, without metadata.
 
 use super::raster::{Layout, Raster};
 use super::{ImageFault, Size, colour};
@@ -8,10 +7,10 @@ use ::image::{DynamicImage, GrayImage, RgbImage, RgbaImage};
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 
-/// The quality of JPEG and WebP, of 100; that of sharp and imgproxy.
+/// The quality of JPEG and WebP thumbnails from 0 to 100; 80 is the default of sharp and imgproxy.
 const QUALITY: u8 = 80;
 
-/// An encoded thumbnail. Sizes are in pixels.
+/// An encoded thumbnail. Width and height are in pixels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thumbnail {
     pub bytes: Vec<u8>,
@@ -21,7 +20,7 @@ pub struct Thumbnail {
     pub height: u32,
 }
 
-/// Makes a thumbnail of the size `to`, which is before applying the orientation.
+/// Makes a thumbnail: resizes `raster` to the size `to`, then applies the orientation.
 pub(super) fn make(raster: Raster, to: Size) -> Result<Thumbnail, ImageFault> {
     let (icc, layout, orientation) = (raster.icc.clone(), raster.layout, raster.orientation);
     let pixels = resize(raster, to)?;

@@ -1,5 +1,4 @@
-//! TIFF and BigTIFF, decoded strip by strip or tile by tile, with one row of tiles in memory. Only the first page
-//! counts.
+//! Decodes the first page of TIFF and BigTIFF files, strip by strip or tile by tile, with one row of tiles in memory.
 
 use super::raster::{Layout, Raster};
 use super::shrink::{self, Shrinker};
@@ -14,12 +13,12 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 
 const JPEG: u16 = 7;
 
-/// The memory for a JPEG-compressed strip or tile, as a multiple of its decoded samples.
+/// The memory for decoding a JPEG-compressed strip or tile, as a multiple of the size of its samples.
 const JPEG_COPIES: u64 = 6;
 
 type Reader = Decoder<BufReader<File>>;
 
-/// The layout of a pixel's samples.
+/// The samples of a pixel in the file, and the layout to which they are converted.
 struct Samples {
     colours: ColorType,
     /// Whether colours are premultiplied with opacity.
@@ -63,7 +62,7 @@ fn without_pixels(size: Size, orientation: Orientation) -> Header {
     Header { size, memory_bytes: 0, decode: Decode::Shown(size.turned(orientation)) }
 }
 
-/// Reads the size from the first directory of a file that the decoder refuses.
+/// Reads the size of the image from the first directory, for files that the crate `tiff` can't open.
 fn first_size(file: &mut BufReader<File>) -> Result<Size, ImageFault> {
     let mut order = [0; 2];
     file.seek(SeekFrom::Start(0))?;
@@ -104,7 +103,7 @@ fn first_size(file: &mut BufReader<File>) -> Result<Size, ImageFault> {
     }
 }
 
-/// Returns the memory for decoding: a strip or tile, and the row of tiles that is being assembled.
+/// Returns the memory for decoding in bytes: a strip or tile, and the row of tiles that is being assembled.
 fn memory_bytes(decoder: &mut Reader, samples: &Samples, size: Size) -> Result<u64, ImageFault> {
     let (chunk_width, chunk_height) = decoder.chunk_dimensions();
     let rows = u64::from(chunk_height.min(size.height));
@@ -126,7 +125,7 @@ fn memory_bytes(decoder: &mut Reader, samples: &Samples, size: Size) -> Result<u
         .saturating_add(shrink::memory_bytes(size)))
 }
 
-/// Checks that all strips and tiles lie within the file.
+/// Checks that all strips and tiles lie within the file; [`ImageFault::Cut`] if not.
 fn check_length(decoder: &mut Reader, file_bytes: u64) -> Result<(), ImageFault> {
     for (offsets, lengths) in [(Tag::StripOffsets, Tag::StripByteCounts), (Tag::TileOffsets, Tag::TileByteCounts)] {
         let offsets = decoder.find_tag_unsigned_vec::<u64>(offsets)?;
@@ -140,11 +139,11 @@ fn check_length(decoder: &mut Reader, file_bytes: u64) -> Result<(), ImageFault>
     Ok(())
 }
 
-/// Reads the layout of the samples.
+/// Reads the layout of a pixel's samples from the file's tags.
 ///
 /// # Errors
-/// `Unsupported` for what the decoder refuses or misreads: reversed bit order, a plane for each sample, differences to
-/// the previous pixel with samples that are left out.
+/// [`ImageFault::Unsupported`] for variants that the decoder refuses or misreads: reversed bit order, a separate plane
+/// for each sample, a predictor together with samples that the decoder omits.
 fn samples(decoder: &mut Reader) -> Result<Samples, ImageFault> {
     let colours = decoder.colortype()?;
     let mut tag = |tag, default| -> Result<u16, ImageFault> { Ok(decoder.find_tag_unsigned(tag)?.unwrap_or(default)) };
@@ -219,8 +218,8 @@ fn decode(mut decoder: Reader, samples: &Samples, target: Target) -> Result<Rast
     shrinker.finish(icc, orientation)
 }
 
-/// Converts one row of a strip or tile, of `count` samples of any depth, to bytes. Samples of less than a byte are
-/// packed, and each row begins with a new byte.
+/// Converts one row of a strip or tile, of `count` samples of `depth` bits, to one byte per sample. Samples of less
+/// than a byte are packed, and each row begins with a new byte.
 fn eight_bits(chunk: &DecodingResult, depth: u8, count: usize, row: usize) -> Result<Cow<'_, [u8]>, ImageFault> {
     fn part<T>(samples: &[T], count: usize, row: usize) -> Result<&[T], ImageFault> {
         let part = samples.get(count * row..count * (row + 1));
@@ -255,7 +254,7 @@ fn eight_bits(chunk: &DecodingResult, depth: u8, count: usize, row: usize) -> Re
 }
 
 impl Samples {
-    /// Converts a row of samples to the layout.
+    /// Converts a row of samples, one byte each, to pixels of `self.layout`.
     fn arrange(&self, pixels: &[u8], line: &mut [u8]) {
         let pixels = pixels.chunks_exact(usize::from(self.colours.num_samples()));
         let line = line.chunks_exact_mut(self.layout.bytes());
@@ -284,7 +283,7 @@ impl Samples {
     }
 }
 
-/// Converts YCbCr as JPEG has it (ITU-R BT.601, full range).
+/// Converts a pixel from YCbCr as JPEG defines it (ITU-R BT.601, full range) to RGB.
 fn rgb(light: u8, blue: u8, red: u8) -> [u8; 3] {
     let (light, blue, red) = (f32::from(light), f32::from(blue) - 128.0, f32::from(red) - 128.0);
     [light + 1.402 * red, light - 0.344_136 * blue - 0.714_136 * red, light + 1.772 * blue]

@@ -1,5 +1,5 @@
-//! Checks which installation owns the store. A sweep deletes objects that the database does not name, so two
-//! installations in one store would delete each other's files. The first file that is stored marks an empty store.
+//! Checks which installation owns the store: two installations in one store would delete each other's files, since a
+//! sweep deletes objects that the database does not reference. The first upload marks an empty store.
 
 use super::{Library, SweepError};
 use futures_util::TryStreamExt as _;
@@ -13,7 +13,7 @@ pub enum Ownership {
 }
 
 impl Library {
-    /// Compares the store's mark with the id of this installation.
+    /// Returns whether the store's owner mark is missing, that of this installation, or that of another one.
     pub async fn ownership(&self) -> Result<Ownership, SweepError> {
         let own = self.table.installation().await?;
         Ok(match self.store.owner().await? {
@@ -23,13 +23,14 @@ impl Library {
         })
     }
 
-    /// Marks the store as this installation's, replacing any mark.
+    /// Writes the owner mark of this installation to the store, replacing any other mark.
     pub async fn take_over_store(&self) -> Result<(), SweepError> {
         let own = self.table.installation().await?;
         Ok(self.store.take_over(format!("{own}\n")).await?)
     }
 
-    /// Refuses the store of another installation, and marks an empty store. Asks the store until it is accepted once.
+    /// Fails with `storage_unavailable` if the store belongs to another installation, and marks an empty store. After
+    /// the first success, the store is not asked again.
     pub(super) async fn check_owner(&self) -> Result<(), Problem> {
         let checked = self.owner_checked.get_or_try_init(|| self.claim_if_empty());
         match checked.await {
@@ -48,7 +49,7 @@ impl Library {
     async fn claim_if_empty(&self) -> Result<(), SweepError> {
         if self.ownership().await? == Ownership::Unmarked {
             if self.store.list().try_next().await?.is_some() {
-                // A store from before there were marks. The operator has to run `selkie media claim`.
+                // The store was filled by a version without owner marks. The operator has to run `selkie media claim`.
                 tracing::warn!("{}", SweepError::Unmarked);
                 return Ok(());
             }

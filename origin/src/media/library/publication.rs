@@ -1,4 +1,4 @@
-//! Stores examined files as objects, and prepares the rows that will name them. Writes no row, only the ledger.
+//! Stores validated files as objects, after an entry in the deletion ledger, and prepares the objects' rows.
 
 use crate::clock::now;
 use crate::database::media::ObjectKey;
@@ -16,29 +16,28 @@ use shared::upload::{Existing, Visibility};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The limit for storing all files of one upload: 10 GiB at 1 MB/s.
+/// The timeout for storing all files of one upload: enough for 10 GiB at 1 MB/s.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(3 * 60 * 60);
 
-/// How long announced objects are safe from the sweeper: longer than [`PUBLISH_TIMEOUT`], with an hour for clocks that
-/// disagree.
+/// How long a sweep spares new objects without a row: [`PUBLISH_TIMEOUT`], and an hour for clock differences.
 pub(super) const PUBLISH_GRACE: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// Objects of one upload that are stored concurrently: a bucket takes tens of milliseconds for each.
+/// The maximum number of concurrently stored objects of one upload; a bucket takes tens of milliseconds for each.
 const OBJECTS_AT_ONCE: usize = 4;
 
 #[derive(Debug)]
 pub struct Publication {
     pub project: ProjectName,
     pub folder: FolderPath,
-    /// What happens to files of the same names.
+    /// Whether existing files of the same names are replaced, or make the publication fail.
     pub existing: Existing,
     pub files: Vec<Examined>,
-    /// The resumable upload that becomes the only file, if the file was uploaded that way.
+    /// The resumable upload whose file is published; `None` for other uploads.
     pub upload: Option<FinishedUpload>,
 }
 
 impl Publication {
-    /// Returns whether the folder becomes private, with all files in it and below it.
+    /// Returns whether publishing makes the folder private, with all files in it and in its subfolders.
     #[must_use]
     pub fn makes_folder_private(&self) -> bool {
         let mut files = self.files.iter();
@@ -49,7 +48,7 @@ impl Publication {
         self.files.iter().map(|file| &file.name)
     }
 
-    /// Generates the objects' keys and separates the objects from the rows.
+    /// Splits the publication into objects, with newly generated keys, and rows that name these keys.
     pub(super) fn into_parts(self) -> Parts {
         let (mut items, mut objects) = (Vec::new(), Vec::new());
         for file in self.files {
@@ -95,7 +94,7 @@ impl Publication {
     }
 }
 
-/// The objects to store, and the rows that will name them.
+/// The objects of a publication, and the rows to write after the objects are stored.
 #[derive(Debug)]
 pub(super) struct Parts {
     objects: Vec<(ObjectKey, Object)>,
@@ -113,8 +112,9 @@ impl Parts {
         self.objects.iter().map(|(key, _)| *key).collect()
     }
 
-    /// Announces all objects in the ledger, then stores them, and returns the rows to write. After an error the objects
-    /// are deleted but stay in the ledger, since an interrupted request may still take effect in the store.
+    /// Enters the keys of all objects into the deletion ledger, stores the objects, and returns their rows. After an
+    /// error, deletes the objects but not their ledger entries, since an interrupted request to the store may still
+    /// take effect.
     pub(super) async fn store(self, store: &Store, table: &MediaTable) -> Result<NewRows, Problem> {
         let keys = self.keys();
         let due_at = now() + PUBLISH_GRACE.as_secs();
@@ -136,8 +136,8 @@ impl Parts {
     }
 }
 
-/// Stores objects, a few concurrently. After an error it starts no further ones, but waits for those that were started:
-/// otherwise the store could finish them after the caller has deleted them.
+/// Stores objects, [`OBJECTS_AT_ONCE`] concurrently. After an error, starts no further object but waits for those in
+/// flight: otherwise an object could be stored after the caller has deleted it.
 async fn store_all(objects: Vec<(ObjectKey, Object)>, store: &Store) -> Result<(), StoreError> {
     let has_failed = AtomicBool::new(false);
     let mut storing = stream::iter(objects)

@@ -1,5 +1,5 @@
-//! Deletes what crashes have left: objects that no row names, and incomplete staged files. Regular sweeps read the
-//! ledger; only [`sweep_all`](Library::sweep_all) lists the store. Several origins may sweep concurrently.
+//! Deletes objects that no row references and staged files of ended processes. Regular sweeps read the deletion ledger;
+//! only [`sweep_all`](Library::sweep_all) lists the store. Several origins may sweep concurrently.
 
 use super::Library;
 use super::owner::Ownership;
@@ -17,23 +17,23 @@ use tokio_util::sync::CancellationToken;
 /// The average time between two sweeps of an origin.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
-/// The maximum number of objects in one request to the store and in one statement.
+/// The maximum number of objects that a sweep passes to the store in one request and to MariaDB in one statement.
 const SWEPT_AT_ONCE: usize = 500;
 
 const BATCHES_MAX_COUNT: usize = 1_000;
 
-/// Up to this number of orphans, the share of orphans does not matter: a small store may have mostly orphans.
+/// The number of orphans up to which a full sweep ignores their share: a small store may have mostly orphans.
 const ORPHANS_ALWAYS_PLAUSIBLE: u64 = 100;
 
-/// Counts of a sweep: what it deleted or, with [`Effect::Counts`], would delete.
+/// The numbers of files and objects that a sweep deleted or, with [`Effect::Counts`], would delete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Objects that were due in the ledger.
+    /// Objects in the store that were due in the deletion ledger.
     pub due: u64,
     pub staged: u64,
-    /// Objects in the store that neither a row nor the ledger names.
+    /// Orphans: objects in the store that neither a row nor the deletion ledger contains.
     pub orphans: u64,
-    /// Files in the store that are no objects of this program. They are never deleted.
+    /// Files in the store that are not named like an object. Sweeps never delete such files.
     pub strangers: u64,
     pub objects: u64,
 }
@@ -41,10 +41,10 @@ pub struct Swept {
 #[derive(Clone, Copy, Debug)]
 pub struct SweepTerms {
     pub effect: Effect,
-    /// Objects younger than this are not deleted.
+    /// The minimum age of objects that the sweep deletes.
     pub grace: Duration,
-    /// The maximum percentage of orphans among all objects. More orphans mean that the database is incomplete or
-    /// belongs to another store.
+    /// The maximum percentage of orphans among all objects. A sweep that finds more deletes nothing, since the database
+    /// may be incomplete or belong to another store.
     pub share_max: u8,
 }
 
@@ -54,19 +54,19 @@ pub enum SweepError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Table(#[from] TableError),
-    /// Nothing was deleted.
+    /// The store's owner mark names another installation. Nothing was deleted.
     #[error("the media store is marked as another installation's")]
     Another,
-    /// The store has objects but no mark of its owner. Nothing was deleted.
+    /// The store has objects but no owner mark. Nothing was deleted.
     #[error("the media store holds objects and no mark of the installation that owns them")]
     Unmarked,
-    /// More objects than is plausible are named by no row. Nothing was deleted.
+    /// The percentage of objects without a row exceeds [`SweepTerms::share_max`]. Nothing was deleted.
     #[error("{orphans} of {objects} objects in the media store are named by no row of this database")]
     Implausible { orphans: u64, objects: u64 },
 }
 
 impl SweepError {
-    /// Returns the problem for the response. Logs the cause, or attaches it to the problem.
+    /// Converts the error to a problem, and logs its details or attaches them as the problem's cause.
     #[must_use]
     pub fn into_problem(self) -> Problem {
         match self {
@@ -81,7 +81,7 @@ impl SweepError {
 }
 
 impl Library {
-    /// Sweeps at once and then regularly, until `stop` is cancelled.
+    /// Sweeps immediately and then every 5 to 15 minutes, until `stop` is cancelled.
     pub async fn sweep_always(self, stop: CancellationToken) {
         loop {
             tokio::select! {
@@ -101,10 +101,10 @@ impl Library {
         }
     }
 
-    /// Deletes the staged files of ended processes and the objects that are due in the ledger.
+    /// Deletes the staged files of ended processes, and the objects that are due in the deletion ledger.
     ///
     /// # Errors
-    /// The store or MariaDB failed; some may have been deleted.
+    /// The store or MariaDB failed; some files and objects may have been deleted.
     pub async fn sweep(&self) -> Result<Swept, SweepError> {
         Ok(Swept {
             // First, so that the disk does not fill up while MariaDB is unavailable or the origin crashes repeatedly.
@@ -114,15 +114,16 @@ impl Library {
         })
     }
 
-    /// Sweeps the whole store: staged files, objects in the ledger, and unnamed objects, if older than the grace
-    /// period. A short grace period may make uploads in progress fail, but never deletes an object that a row names.
+    /// Lists the whole store, and deletes (with [`Effect::Counts`], only counts) staged files of ended processes and
+    /// objects older than `terms.grace` that no row references. A short grace period may make uploads in progress fail,
+    /// but never deletes an object that a row references.
     ///
     /// # Errors
-    /// The store is not this installation's, or too large a share of it has no row: nothing was deleted then. The store
-    /// or MariaDB failed: some may have been deleted.
+    /// [`SweepError::Another`], [`SweepError::Unmarked`] or [`SweepError::Implausible`], and nothing was deleted; the
+    /// store or MariaDB failed, and some objects may have been deleted.
     pub async fn sweep_all(&self, terms: SweepTerms) -> Result<Swept, SweepError> {
         let (mut swept, orphans) = self.find_orphans(terms.grace).await?;
-        // Objects that were announced before the grace period began.
+        // Includes objects that were entered into the deletion ledger at least `terms.grace` ago.
         let due = now() + PUBLISH_GRACE.saturating_sub(terms.grace).as_secs();
         if terms.effect == Effect::Counts {
             let deletable = self.table.deletable_by(due).await?;
@@ -147,7 +148,7 @@ impl Library {
         Ok(swept)
     }
 
-    /// Lists the store and collects its orphans, which take 16 bytes of memory each.
+    /// Lists the store, counts its files, and returns the keys of orphans older than `grace`, 16 bytes of memory each.
     async fn find_orphans(&self, grace: Duration) -> Result<(Swept, Vec<ObjectKey>), SweepError> {
         let (mut found, mut orphans) = (Swept::default(), Vec::new());
         let mut old = Vec::with_capacity(SWEPT_AT_ONCE);
@@ -172,7 +173,7 @@ impl Library {
         Ok((found, orphans))
     }
 
-    /// Deletes the objects that are due in the ledger. Returns how many of them were in the store.
+    /// Deletes the objects that are due in the deletion ledger, and returns how many of them were in the store.
     async fn sweep_due(&self, now: u64) -> Result<u64, SweepError> {
         let mut swept = 0;
         for _ in 0..BATCHES_MAX_COUNT {
@@ -181,7 +182,7 @@ impl Library {
                 break;
             }
             fault::reach(Point::DeletionRecorded);
-            // Objects that were announced but never stored are not counted.
+            // Objects that were entered into the deletion ledger but never stored are not counted.
             let existing = self.store.existing(&due).await?.len() as u64;
             self.delete_marked(&due).await?;
             swept += existing;
@@ -189,8 +190,8 @@ impl Library {
         Ok(swept)
     }
 
-    /// Returns those of `keys` that neither a row nor the ledger names. They can't be named later, since objects are
-    /// announced before they are stored.
+    /// Returns those of `keys` that neither a row nor the deletion ledger contains. No row will reference them later,
+    /// since keys enter the deletion ledger before their objects are stored.
     async fn unnamed(&self, keys: &[ObjectKey]) -> Result<Vec<ObjectKey>, SweepError> {
         let named = self.table.known(keys).await?;
         let unnamed = keys.iter().copied().filter(|key| !named.contains(key));

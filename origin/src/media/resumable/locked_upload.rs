@@ -1,4 +1,4 @@
-//! One request's exclusive access to a resumable upload. What it wrote is kept, however the request ends.
+//! One request's exclusive access to a resumable upload. Received bytes stay, however the request ends.
 
 use shared::error::{ErrorCode, Problem};
 use shared::limits::TUS_FINISHED_SECONDS;
@@ -12,20 +12,20 @@ use crate::clock::now;
 use crate::database::media::{FinishedUpload, TableError, UploadRow};
 use crate::media::store::{Held, Staged, Staging, StoreError};
 
-/// The number of received bytes after which they are synced to the disk: what a power failure may lose. At 200 MB/s,
-/// the upload waits for the disk three times a second.
+/// The number of received bytes between two syncs to the disk, so that a power failure loses no more. At 200 MB/s, that
+/// is three syncs a second.
 const FLUSH_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Exclusive access to an upload. Dropping it releases the upload's lock.
+/// One request's exclusive access to a resumable upload. Dropping this value releases the upload's lock.
 #[derive(Debug)]
 pub struct LockedUpload {
     uploads: ResumableUploads,
     row: UploadRow,
-    /// Bytes received; only those up to `flushed` count for other requests.
+    /// The number of bytes received; the first `flushed` of them are synced to the disk.
     offset: u64,
     flushed: u64,
     staging: Option<Staging>,
-    /// Dropped before `_held`, so that the next holder of the lock registers after this entry is removed.
+    /// The request's cancellation entry. Declared before `_held`, so that it is removed before the lock is released.
     running: Option<RunningRequest>,
     _held: Option<Held>,
 }
@@ -57,13 +57,13 @@ impl LockedUpload {
         &self.row
     }
 
-    /// The number of bytes received.
+    /// Returns the number of bytes received.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The media file that the upload has become; `None` while it is unfinished.
+    /// Returns the id of the media file that the upload has become; `None` while the upload is unfinished.
     #[must_use]
     pub fn file(&self) -> Option<MediaId> {
         self.row.media_id
@@ -81,7 +81,7 @@ impl LockedUpload {
         self.running.as_ref().map_or_else(CancellationToken::new, |running| running.token().clone())
     }
 
-    /// Checks that bytes at `offset` continue the upload.
+    /// Checks that a body for `offset` continues the upload. `announced` is the body's length in bytes, if known.
     ///
     /// # Errors
     /// `upload_offset_mismatch`; `body_too_large` if `announced` bytes would exceed the upload's declared size.
@@ -99,10 +99,10 @@ impl LockedUpload {
         }
     }
 
-    /// Records the received bytes and extends the upload's lifetime from now.
+    /// Writes the number of synced bytes to the upload's row, and restarts the upload's lifetime.
     ///
     /// # Errors
-    /// `media_not_found` if the upload was swept; errors of MariaDB.
+    /// `media_not_found` if the upload's row was deleted; errors of MariaDB.
     pub async fn prolong(&mut self) -> Result<(), Problem> {
         let expires_at = self.uploads.expiry(now());
         let table = &self.uploads.table;
@@ -115,10 +115,10 @@ impl LockedUpload {
         Ok(())
     }
 
-    /// Appends bytes.
+    /// Appends bytes to the upload's file. After every 64 MiB, syncs the file and restarts the upload's lifetime.
     ///
     /// # Errors
-    /// `body_too_large` if they exceed the upload's declared size; errors of the store.
+    /// `body_too_large` if the bytes exceed the upload's declared size; errors of the store or MariaDB.
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), Problem> {
         if bytes.len() as u64 > self.row.length - self.offset {
             return Err(self.excess());
@@ -146,7 +146,7 @@ impl LockedUpload {
         Ok(())
     }
 
-    /// Discards the bytes received after `offset`.
+    /// Truncates the upload's file to `offset` bytes, and records the new length in the upload's row.
     pub async fn take_back(&mut self, offset: u64) -> Result<(), Problem> {
         self.flush().await?;
         self.offset = offset;
@@ -155,7 +155,7 @@ impl LockedUpload {
         self.prolong().await
     }
 
-    /// Returns the complete file and its declared properties. The staged file stays until [`end`](Self::end).
+    /// Returns the complete file and the file's declared properties. The staged file stays until [`end`](Self::end).
     pub async fn staged(&mut self) -> Result<(Staged, TusFile), Problem> {
         let file = TusFile::from_metadata(&self.row.metadata)?;
         let staging = match self.staging.take() {
@@ -167,20 +167,20 @@ impl LockedUpload {
         Ok((staged, file))
     }
 
-    /// Returns what the transaction that writes the media file needs to finish the upload.
+    /// Returns the upload's id and expiry, for the transaction that writes the media file and finishes the upload.
     #[must_use]
     pub fn finished(&self) -> FinishedUpload {
         FinishedUpload { id: self.row.id, expires_at: now() + TUS_FINISHED_SECONDS }
     }
 
-    /// Reads again which media file the upload has become. After an error of MariaDB, the transaction may have been
-    /// committed.
+    /// Reloads the upload's row. Returns the id of the media file that the upload has become; `None` while it is
+    /// unfinished. An error of MariaDB doesn't tell whether the transaction was committed.
     pub async fn refresh(&mut self) -> Result<Option<MediaId>, Problem> {
         self.row = self.uploads.row(&self.row.project, self.id()).await?;
         Ok(self.row.media_id)
     }
 
-    /// Removes the staged file of an upload that has become `file`, and returns its row.
+    /// Deletes the staged file after the upload has become the media file `file`, and returns the upload's row.
     pub async fn end(mut self, file: MediaId) -> UploadRow {
         self.uploads.discard(self.row.id).await;
         self.row.media_id = Some(file);
@@ -188,7 +188,7 @@ impl LockedUpload {
         self.row
     }
 
-    /// Deletes the upload: the row first, so that no request resumes the file that is being removed.
+    /// Deletes the upload: first its row, then its file, so that no request resumes an upload without a file.
     pub async fn give_up(self) -> Result<(), Problem> {
         let gone = self.uploads.table.delete_upload(self.row.id).await;
         gone.map_err(TableError::into_problem)?;

@@ -1,4 +1,4 @@
-//! The requests of this process that have locked an upload, and a way to interrupt them.
+//! Registry of the requests of this process that have locked an upload, so that other requests can interrupt them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,21 +6,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// The running requests by upload, one entry for each. Clones share the entries.
+/// The cancellation tokens of the requests that have locked an upload, by the upload's id. Clones share the entries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Running {
     tokens: Arc<Mutex<HashMap<Uuid, CancellationToken>>>,
 }
 
 impl Running {
-    /// Registers the request that has locked an upload, until the returned value is dropped.
+    /// Adds an entry for the request that has locked the upload `id`. Dropping the returned value removes the entry.
     pub(super) fn register(&self, id: Uuid) -> RunningRequest {
         let token = CancellationToken::new();
         self.locked(|tokens| tokens.insert(id, token.clone()));
         RunningRequest { running: self.clone(), id, token }
     }
 
-    /// Asks the request of this process that has locked the upload, if there is one, to release it.
+    /// Cancels the token of the request of this process that has locked the upload `id`, if there is such a request.
     pub(super) fn interrupt(&self, id: Uuid) {
         self.locked(|tokens| {
             if let Some(token) = tokens.get(&id) {
@@ -34,7 +34,7 @@ impl Running {
     }
 }
 
-/// The entry of a running request. Dropping it removes the entry.
+/// The entry of a request in [`Running`]. Dropping this value removes the entry.
 #[derive(Debug)]
 pub(super) struct RunningRequest {
     running: Running,
@@ -51,7 +51,7 @@ impl RunningRequest {
 
 impl Drop for RunningRequest {
     fn drop(&mut self) {
-        // Only one request at a time locks an upload, so the entry is this one's.
+        // Only one request at a time locks an upload, so the entry belongs to this request.
         self.running.locked(|tokens| tokens.remove(&self.id));
     }
 }

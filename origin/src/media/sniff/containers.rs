@@ -1,5 +1,4 @@
-//! Detects what a container holds, from its brand, document type or first page. Must not know signatures that suffice
-//! alone: those are the parent module's.
+//! Detects the media type of container files (ISO media, Matroska, Ogg, RIFF, AIFF) from their headers.
 
 use super::{ImageFormat, Sniffed};
 use shared::media::MediaKind;
@@ -7,7 +6,7 @@ use shared::media::MediaKind;
 pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
     match head {
         [_, _, _, _, b'f', b't', b'y', b'p', ..] => Some(brands(head)),
-        // QuickTime files from before brands existed.
+        // Old QuickTime files without a brand.
         [_, _, _, _, b'm', b'o', b'o', b'v', ..]
         | [_, _, _, _, b'm', b'd', b'a', b't', ..]
         | [_, _, _, _, b'w', b'i', b'd', b'e', ..] => Some(Sniffed::of("video/quicktime", MediaKind::Video)),
@@ -28,7 +27,7 @@ fn brands(head: &[u8]) -> Sniffed {
     let brands = head.get(8..end).unwrap_or_default();
     let (major, others) = brands.split_at(brands.len().min(4));
     by_brand(major)
-        // `mif1` and `msf1` only mean a picture; the compatible brands tell its format.
+        // `mif1` and `msf1` only mean an image; the compatible brands give its format.
         .or_else(|| {
             let still = matches!(major, b"mif1" | b"msf1" | b"miaf");
             let inner = others
@@ -58,7 +57,7 @@ fn by_brand(brand: &[u8]) -> Option<Sniffed> {
     })
 }
 
-/// Detects Matroska and WebM by the document type (element 0x4282) in the EBML header.
+/// Detects Matroska and WebM by the document type (element 0x4282) in the EBML header; `None` for other documents.
 fn ebml(head: &[u8]) -> Option<Sniffed> {
     let header = head.get(..64).unwrap_or(head);
     let at = header.windows(2).position(|id| id == [0x42, 0x82])?;
@@ -73,7 +72,7 @@ fn ebml(head: &[u8]) -> Option<Sniffed> {
     }
 }
 
-/// Returns video if the head begins a video stream, else audio.
+/// Returns `video/ogg` if `head` contains the start of a video stream, else `audio/ogg`.
 fn ogg(head: &[u8]) -> Sniffed {
     const VIDEO: [&[u8]; 3] = [b"\x80theora", b"BBCD\0", b"\x01video\0\0\0"];
     let moving = VIDEO.iter().any(|mark| head.windows(mark.len()).any(|bytes| bytes == *mark));

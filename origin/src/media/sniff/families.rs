@@ -1,9 +1,9 @@
-//! Tables of media types: synonyms, and groups that the first bytes can't tell apart. [`super::label`] applies them.
+//! Tables of media types: synonyms, and groups of types with the same signature. [`super::label`] applies them.
 
-/// The media type of unknown content.
+/// The media type of files whose format is not recognized.
 pub(in crate::media) const UNKNOWN: &str = "application/octet-stream";
 
-/// Synonyms of media types, with the name used here.
+/// Synonyms of media types, each with the name that replaces it.
 pub(super) const ALIASES: &[(&str, &str)] = &[
     ("image/jpg", "image/jpeg"),
     ("image/pjpeg", "image/jpeg"),
@@ -62,7 +62,7 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("application/x-binary", UNKNOWN),
 ];
 
-/// Media types that share their first bytes.
+/// A group of media types whose files begin with the same signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     IsoMedia,
@@ -168,7 +168,7 @@ pub(super) const FAMILIES: &[(Family, &[&str])] = &[
     (Family::Markup, &["text/html", "application/xhtml+xml", "image/svg+xml", "text/xml"]),
 ];
 
-/// Media formats that are text, or may be.
+/// Image and audio types whose files are text, or may be text.
 pub(super) const TEXTUAL_MEDIA: &[&str] = &[
     "audio/mpegurl",
     "audio/x-mpegurl",
@@ -189,7 +189,7 @@ pub(super) const TEXTUAL_MEDIA: &[&str] = &[
     "image/x-xpm",
 ];
 
-/// Media types of which every file shows its type in its first bytes.
+/// Media types whose files always begin with a signature that is recognized, so that a wrong label can be refused.
 pub(super) const VERIFIABLE: &[&str] = &[
     "application/gzip",
     "application/pdf",

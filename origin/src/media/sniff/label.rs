@@ -1,5 +1,5 @@
-//! Compares the label of an upload with the type that its first bytes show; the bytes decide. Must not read signatures:
-//! that is [`sniff`]'s.
+//! Determines a file's media type from its label, the type that the client declares, and from the type that [`sniff`]
+//! detects in its first bytes. A label that contradicts the content is an error.
 
 use super::families::{ALIASES, FAMILIES, Family, TEXTUAL_MEDIA, UNKNOWN, VERIFIABLE};
 use super::{ImageFormat, Sniffed, markup, sniff};
@@ -7,38 +7,38 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::media::MediaKind;
 
-/// The maximum length of a label that is read as a media type; RFC 6838 limits each half to 127 bytes.
+/// The maximum length of a label that is parsed as a media type; RFC 6838 limits type and subtype to 127 bytes each.
 const MIME_MAX_BYTES: usize = 255;
 
-/// The type of a file, from its bytes and label.
+/// The media type of a file, determined from its first bytes and its label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The media type in lower case, without parameters.
     pub mime: String,
-    /// What the first bytes show; `None` if they show nothing.
+    /// The type detected from the first bytes; `None` if no known format matches.
     pub sniffed: Option<Sniffed>,
 }
 
 impl Verdict {
-    /// Returns the picture format; `None` if the file can't be examined as a picture.
+    /// Returns the image format; `None` if the content is not of a supported image format.
     #[must_use]
     pub fn image(&self) -> Option<ImageFormat> {
         self.sniffed.and_then(|sniffed| sniffed.image)
     }
 }
 
-/// Determines the type of a file. `declared` is the upload's label: a media type, or the extension of a file name
-/// (`png`); `kind` is the `type` of the upload; `name` appears in problems.
+/// Determines the media type of a file from `head`, its first bytes. `declared` is the upload's label: a media type, or
+/// a file extension such as `png`; `kind` is the `type` of the upload; `name` is the file name.
 ///
-/// The bytes decide; the label counts where they don't. Without a label, the name's extension may refine the type, but
-/// never make a browser show a file that it would not show by its bytes.
+/// The content decides; the label counts where the content leaves several types possible. Without a label, the
+/// extension of `name` may refine the type, but never turns a type that browsers download into one that they show.
 ///
 /// # Errors
-/// `invalid_media` if the file is not of the upload's type, or not what its label says.
+/// `invalid_media` if the content is not of the type `kind`, or contradicts the label.
 pub fn judge(declared: Option<&str>, kind: MediaKind, name: &str, head: &[u8]) -> Result<Verdict, Problem> {
     let sniffed = sniff(head);
     check_kind(kind, name, sniffed)?;
-    // An extension may mean several types: a text named `ts` is not meant as a video.
+    // An extension may mean several types (`ts` is TypeScript or an MPEG stream), so it is ignored for text.
     let is_ambiguous = |label: &String| is_only_text(label, head) && !has_slash(declared);
     let label =
         declared.and_then(read_label).filter(|label| VERIFIABLE.contains(&label.as_str()) || !is_ambiguous(label));
@@ -60,18 +60,18 @@ fn has_slash(label: Option<&str>) -> bool {
     label.is_some_and(|label| label.contains('/'))
 }
 
-/// Returns whether the label names a picture, audio, video or font format, and the bytes are text.
+/// Returns whether `label` is an image, audio, video or font type whose files are binary, but `head` is text.
 fn is_only_text(label: &str, head: &[u8]) -> bool {
     matches!(top(label), "image" | "audio" | "video" | "font")
         && !TEXTUAL_MEDIA.contains(&label)
         && markup::is_text(head)
 }
 
-/// Types that are shown inline besides images, audio and video. All others are only downloaded.
+/// Media types that are served for inline display, besides images, audio and video; all others are downloads.
 const SHOWN: [&str; 6] =
     ["application/json", "application/pdf", "text/csv", "text/markdown", "text/plain", "text/tab-separated-values"];
 
-/// Returns whether a browser may show the type inline: it is passive content.
+/// Returns whether files of the media type may be shown inline: browsers run no code in them.
 #[must_use]
 pub fn may_be_shown(mime: &str) -> bool {
     let mime = canonical(mime);
@@ -79,7 +79,7 @@ pub fn may_be_shown(mime: &str) -> bool {
     is_shown && !runs_in_browser(&mime)
 }
 
-/// Returns whether a browser would run code in a file of this type.
+/// Returns whether a browser would run code in a file of the media type.
 #[must_use]
 pub fn runs_in_browser(mime: &str) -> bool {
     let mime = canonical(mime);
@@ -137,7 +137,7 @@ fn check_kind(kind: MediaKind, name: &str, sniffed: Option<Sniffed>) -> Result<(
     Err(invalid(format!("{} {is}.", shown(name))).with_hint(hint))
 }
 
-/// Containers that may hold video, or audio alone.
+/// Returns whether the media type is that of a container that may hold either video or only audio.
 fn may_hold_audio_or_video(mime: &str) -> bool {
     matches!(
         mime,
@@ -155,7 +155,7 @@ fn may_hold_audio_or_video(mime: &str) -> bool {
     )
 }
 
-/// Returns the file's type if the label and the bytes agree, or else `None`.
+/// Returns the file's media type; `None` if `label` contradicts `found`, the type detected from the content.
 fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
     let bytes = canonical(found.mime);
     if label == bytes || label == UNKNOWN {
@@ -164,7 +164,7 @@ fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
     if let Some(shared) = family(&bytes)
         && family(label) == Some(shared)
     {
-        // The brands of HEIF files tell which type they are.
+        // The brands in a HEIF file identify its type, so the label is not needed.
         let telling = matches!(shared, Family::Heif);
         return Some(if telling { bytes } else { label.to_owned() });
     }
@@ -183,7 +183,7 @@ fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
         return None;
     }
     if family(&bytes) == Some(Family::Markup) {
-        // Only the label tells which kind of text this is, such as a template or notes.
+        // Other text, such as a template, may begin with markup; only the label tells its type.
         return Some(label.to_owned());
     }
     if is_textual(label) {
@@ -191,7 +191,7 @@ fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
         let text = markup::is_text(head) && bytes != "application/pdf";
         return text.then(|| label.to_owned());
     }
-    // Only the label tells formats apart that are built on a common container.
+    // Only the label distinguishes formats that share a container format.
     let built_on = matches!(family(&bytes), Some(Family::Zip | Family::Gzip | Family::Ole));
     Some(if built_on { label.to_owned() } else { bytes })
 }
@@ -225,7 +225,7 @@ fn is_textual(mime: &str) -> bool {
         )
 }
 
-/// Chooses the audio or video type of a container that may hold either, depending on the upload's kind.
+/// Replaces the media type of a container that may hold audio or video by the one for the upload's `kind`.
 fn for_kind(mime: String, kind: MediaKind) -> String {
     match (kind, mime.as_str()) {
         (MediaKind::Audio, "video/mp4") => "audio/mp4".to_owned(),
@@ -239,7 +239,8 @@ fn for_kind(mime: String, kind: MediaKind) -> String {
     }
 }
 
-/// Parses a label as a media type: in lower case, without parameters, under its common name. `None` if it is not valid.
+/// Parses a label, which is a media type or a file extension. Returns the media type in lower case, without parameters,
+/// under its common name; `None` if the label is invalid or the extension unknown.
 fn read_label(declared: &str) -> Option<String> {
     let text = declared.split(';').next().unwrap_or_default().trim();
     if !text.contains('/') {
@@ -258,8 +259,8 @@ fn canonical(mime: &str) -> String {
     ALIASES.iter().find(|(alias, _)| *alias == mime).map_or(mime, |(_, name)| (*name).to_owned())
 }
 
-/// Determines the type of a file without a label: from its bytes, refined by its name's extension. The extension never
-/// makes a browser show a file that it would not show by the bytes alone.
+/// Determines the media type of a file without a label from its content, refined by the extension of `name`. The
+/// extension never turns a type that browsers download into one that they show.
 fn unlabelled(name: &str, found: Option<Sniffed>, head: &[u8]) -> String {
     let is_text = !head.is_empty() && markup::is_text(head);
     let bytes = match found {

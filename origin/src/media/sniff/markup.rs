@@ -1,5 +1,5 @@
 //! Detects text that a browser would run: HTML, SVG and XML in UTF-8 or UTF-16. Follows WHATWG MIME Sniffing, section
-//! 7.1, but also looks behind comments, since undetected markup would be served as harmless.
+//! 7.1, but also skips comments, since undetected markup would be served as harmless.
 
 use super::Sniffed;
 use shared::media::MediaKind;
@@ -17,7 +17,7 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
         rest = rest.trim_start_matches(is_blank);
         if let Some(comment) = rest.strip_prefix("<!--") {
             let Some((_, behind)) = comment.split_once("-->") else {
-                // The comment fills the head, so HTML may follow.
+                // The comment does not end within the head, so HTML may follow it.
                 return Some(html());
             };
             rest = behind;
@@ -60,7 +60,8 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
     xml.then(|| Sniffed::of("text/xml", MediaKind::File))
 }
 
-/// Detects the type from the first element's name, ignoring its namespace prefix.
+/// Returns the type of the document whose root element begins with `tag`, ignoring the namespace prefix. `None` if the
+/// element is neither `svg` nor a known HTML element.
 fn element(tag: &str, xml: bool) -> Option<Sniffed> {
     let name = tag.split(|c: char| is_blank(c) || c == '>' || c == '/').next().unwrap_or_default();
     let local = name.rsplit(':').next().unwrap_or_default();
@@ -94,8 +95,8 @@ fn strip_prefix_any_case<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     start.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
 }
 
-/// Decodes the head if it may be markup: as UTF-16 if it has a byte order mark or a NUL beside its first `<`, else as
-/// UTF-8.
+/// Decodes `head` if it may be markup: as UTF-16 if it has a byte order mark or a NUL beside its first `<`, else as
+/// UTF-8. `None` if its first UTF-8 character after white space is not `<`.
 fn decode(head: &[u8]) -> Option<String> {
     let wide = |bytes: &[u8], read: fn([u8; 2]) -> u16| {
         let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| read([pair[0], pair[1]])).collect();
@@ -114,8 +115,7 @@ fn decode(head: &[u8]) -> Option<String> {
     }
 }
 
-/// Returns whether the head has no control characters but line breaks and the like, or begins with a UTF-16 byte order
-/// mark.
+/// Returns whether `head` begins with a UTF-16 byte order mark, or has no control characters but white space and ESC.
 pub(super) fn is_text(head: &[u8]) -> bool {
     if head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF") {
         return true;

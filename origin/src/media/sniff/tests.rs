@@ -1,4 +1,4 @@
-//! First bytes of every kind, and what may be said about them.
+//! Tests of type detection, with the first bytes of files of every format and with labels.
 
 use super::{HEAD_MAX_BYTES, ImageFormat, judge, runs_in_browser, sniff};
 use shared::error::ErrorCode;
@@ -178,7 +178,7 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR\0";
 const ZIP: &[u8] = b"PK\x03\x04\x14\0\0\0";
 const SVG: &[u8] = b"<svg xmlns='http://www.w3.org/2000/svg'/>";
 
-/// Label, kind, file name, first bytes, and the expected type.
+/// A test case: label, upload type, file name, first bytes, and the expected media type.
 type Labelled<'c> = (Option<&'c str>, MediaKind, &'c str, &'c [u8], &'c str);
 
 fn judged(cases: &[Labelled<'_>]) {
@@ -286,7 +286,7 @@ fn a_name_is_no_label_and_never_has_a_browser_show_a_file() {
         (None, File, "a.txt", SVG, "image/svg+xml"),
         (None, File, "a.png", ZIP, "application/zip"),
         (None, File, "a.json", ZIP, "application/zip"),
-        // An extension may decide what the bytes leave open, if no browser shows the type.
+        // An extension may refine the type, if browsers don't show the refined type inline.
         (None, File, "a.jar", ZIP, "application/java-archive"),
         (None, File, "a.m4a", &ftyp(&[b"isom"]), "audio/m4a"),
         (None, File, "a.html", CODE, "text/html"),

@@ -27,27 +27,27 @@ use super::{Listed, Listing, ObjectBytes};
 use crate::config::{Addressing, BucketAddress};
 use crate::database::media::{FOLDER, ObjectKey};
 
-/// The size of a part. S3 requires at least 5 MiB and allows 10,000 parts, so up to 80 GB. Smaller files are stored in
-/// one request.
+/// The part size of multipart uploads. S3 requires at least 5 MiB and allows 10,000 parts, so up to 80 GB. Files up to
+/// one part are stored in one request.
 const PART_BYTES: usize = 8 * 1024 * 1024;
 
-/// The maximum number of concurrent parts of one file, enough to use the bandwidth in spite of latency.
+/// The maximum number of concurrent part uploads of one file, enough to use the bandwidth in spite of latency.
 const FILE_PARTS_AT_ONCE: usize = 3;
 
-/// The maximum number of concurrent parts of all files: 64 MiB of memory.
+/// The maximum number of concurrent part uploads of all files, which take 64 MiB of memory.
 const PARTS_AT_ONCE: usize = 8;
 
-/// The number of concurrent HEAD requests of [`Bucket::existing`].
+/// The maximum number of concurrent HEAD requests of one call of [`Bucket::existing`].
 const HEADS_AT_ONCE: usize = 8;
 
-/// Time limits of requests to the service, and how often they are retried.
+/// Timeouts of requests to the service, and the limits of retries.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timeouts {
     pub(super) connect: Duration,
-    /// For the head of a response since the request began, and between two pieces of its body. A part must be sent
+    /// The timeout for a response's head since the request began, and for each pause in its body. A part must be sent
     /// within this time: 8 MiB in 30 s need 2.3 Mbit/s, three concurrent parts 7 Mbit/s.
     pub(super) answer: Duration,
-    /// Time since the first attempt after which no further one is made.
+    /// The time after the first attempt of a request after which no further attempt begins.
     pub(super) retry: Duration,
     pub(super) retries_max: usize,
 }
@@ -64,15 +64,15 @@ impl Timeouts {
 #[derive(Debug, Clone)]
 pub(super) struct Bucket {
     service: Arc<AmazonS3>,
-    /// Empty, or ends with `/`.
+    /// The prefix of all paths in the bucket: empty, or ends with `/`.
     prefix: Arc<str>,
-    /// The access key's id, which services may repeat but which must not reach the log.
+    /// The access key's id, which is removed from error messages, since services may repeat it.
     access_key: Arc<str>,
     parts: Arc<Semaphore>,
 }
 
 impl Bucket {
-    /// Prepares the client. Contacts nobody.
+    /// Creates the client of the bucket, without sending a request.
     pub(super) fn open(address: &BucketAddress, timeouts: Timeouts) -> Result<Self, StoreError> {
         // The client needs a process-wide crypto provider. An error means that it was set before, to the same provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -123,12 +123,12 @@ impl Bucket {
         answer.map(drop).map_err(|error| self.store_error(&error))
     }
 
-    /// Stores a staged file and drops it. Continues if the caller is cancelled.
+    /// Stores a staged file as the object `key`, then drops the file. Continues if the caller is cancelled.
     pub(super) async fn publish(&self, file: Box<StagedFile>, key: ObjectKey) -> Result<(), StoreError> {
         let bucket = self.clone();
         tokio::spawn(async move {
             let outcome = bucket.send(&file, key).await;
-            // A resumable file stays until it is discarded, since the object may yet be deleted.
+            // Dropping the file of a resumable upload does not delete it, since the object may yet be deleted.
             spawn_blocking(move || drop(file)).await?;
             outcome
         })
@@ -162,7 +162,7 @@ impl Bucket {
         sent.map(drop)
     }
 
-    /// Sends all parts. Returns, also with an error, only when no part is in flight.
+    /// Uploads all parts. Returns, also after an error, only when no part is in flight.
     async fn send_parts(&self, mut parts: Parts, upload: &mut dyn MultipartUpload) -> Result<(), StoreError> {
         let mut sending = JoinSet::new();
         let outcome = async {
@@ -214,7 +214,7 @@ impl Bucket {
         put.map(drop).map_err(|error| self.store_error(&error))
     }
 
-    /// Requests an object. Returns when the response has begun.
+    /// Requests an object or a range of its bytes. Returns the body when the response has begun.
     pub(super) async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         if range.as_ref().is_some_and(Range::is_empty) {
             return Ok(Box::pin(futures_util::stream::empty()));
@@ -264,7 +264,7 @@ impl Bucket {
         }
     }
 
-    /// Returns the owner mark; `None` if there is none.
+    /// Returns the text of the store's owner mark; `None` if the store has no mark.
     pub(super) async fn owner(&self) -> Result<Option<String>, StoreError> {
         let options = GetOptions { range: Some(GetRange::Bounded(0..OWNER_MAX_BYTES)), ..GetOptions::default() };
         let found = match self.service.get_opts(&self.owner_path(), options).await {
@@ -276,7 +276,7 @@ impl Bucket {
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// Writes the owner mark, unless there is one.
+    /// Writes `owner` as the store's owner mark, unless there is one. Some services replace an existing mark.
     pub(super) async fn claim(&self, owner: String) -> Result<(), StoreError> {
         let (path, only_new) = (self.owner_path(), PutOptions::from(PutMode::Create));
         let put = self.service.put_opts(&path, owner.clone().into(), only_new);
@@ -288,7 +288,7 @@ impl Bucket {
         }
     }
 
-    /// Writes the owner mark, replacing any other.
+    /// Writes `owner` as the store's owner mark, replacing an existing mark.
     pub(super) async fn take_over(&self, owner: String) -> Result<(), StoreError> {
         let put = self.service.put(&self.owner_path(), owner.into()).await;
         put.map(drop).map_err(|error| self.store_error(&error))
@@ -327,7 +327,7 @@ impl Bucket {
     }
 }
 
-/// Returns the endpoint for the client, with the bucket as part of the host if so configured.
+/// Returns the URL of the configured endpoint, with the bucket's name in the host if so configured; `None` without one.
 fn endpoint(address: &BucketAddress) -> Option<String> {
     let endpoint = address.endpoint.as_ref()?;
     let text = endpoint.as_str().trim_end_matches('/');

@@ -16,7 +16,7 @@ use super::{Listed, Listing, ObjectBytes};
 use crate::database::media::{FOLDER, ObjectKey};
 use crate::files::{private_directory, remove_file};
 
-/// The size of the pieces that are read: large enough for throughput, small enough for a thousand concurrent readers.
+/// The size of the chunks in which objects are read; a thousand concurrent readers take about 130 MB.
 const READ_BYTES: usize = 128 * 1024;
 
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ impl Directory {
         sync_directory(folder)
     }
 
-    /// Opens an object and reads its first piece.
+    /// Opens the file of an object and reads its first chunk, then returns a stream of all chunks.
     pub(super) async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         let path = self.path(key);
         let (mut reader, first) = spawn_blocking(move || {
@@ -95,7 +95,7 @@ impl Directory {
         self.root.join(OWNER)
     }
 
-    /// Lists all files, folder by folder.
+    /// Lists all files in the store's folder `objects` and in its subfolders.
     pub(super) fn list(&self) -> Listing {
         let top = self.root.join(FOLDER);
         Box::pin(async_stream::try_stream! {
@@ -136,7 +136,7 @@ impl Reader {
         Ok(Self { file, left })
     }
 
-    /// Returns the next piece; empty at the end.
+    /// Reads the next chunk of the object; empty at the end.
     fn piece(&mut self) -> io::Result<Bytes> {
         let length = usize::try_from(self.left).map_or(READ_BYTES, |left| left.min(READ_BYTES));
         let mut piece = BytesMut::zeroed(length);
@@ -147,14 +147,14 @@ impl Reader {
     }
 }
 
-/// Returns the files of a folder, and the names of its subfolders.
+/// Returns the files and subfolders of the folder at `path`; `name` is the folder's path within the store.
 fn entries(path: &Path, name: &str) -> io::Result<(Vec<Listed>, Vec<String>)> {
     let (mut files, mut folders) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         let own = entry.file_name().to_string_lossy().into_owned();
         let about = match entry.metadata() {
-            // Deleted meanwhile.
+            // The file was deleted meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             about => about?,
         };

@@ -1,28 +1,28 @@
-//! Errors of the store, for directories and buckets, and the problems they are answered with. Messages name no path,
-//! bucket or host; the cause, which may, goes to the log.
+//! Errors of the store, and the problems that report them to clients. Messages name no path, bucket or host; the cause,
+//! which may name them, goes to the log.
 
 use std::error::Error;
 use std::io;
 
 use shared::error::{ErrorCode, Problem};
 
-/// The cause of an error, for the log only.
+/// The underlying error of a [`StoreError`], for the log only.
 pub type Cause = Box<dyn Error + Send + Sync + 'static>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("there is no such object in the store")]
     NotFound,
-    /// The disk, quota or bucket is full, or the file may not grow further.
+    /// The disk, quota or bucket is full, or the file would exceed the maximum file size.
     #[error("the store is full")]
     Full(#[source] Cause),
     /// The store can't be reached, or does not answer in time.
     #[error("the store is not available")]
     Unavailable(#[source] Cause),
-    /// Access keys are wrong or revoked, or lack permissions; or a directory's permissions don't suffice.
+    /// The access keys are wrong, revoked or lack permissions, or the directory's permissions are insufficient.
     #[error("the store denies access")]
     Denied(#[source] Cause),
-    /// This setting, which a bucket needs, is missing.
+    /// A setting that a bucket needs is missing; holds the setting's name.
     #[error("the setting {0} is missing, without which the bucket can't be reached")]
     NotSet(&'static str),
     #[error("the store failed")]
@@ -34,7 +34,7 @@ impl StoreError {
         Self::Other(what.into())
     }
 
-    /// Converts an error of opening an object's file, where a missing file is [`StoreError::NotFound`].
+    /// Converts an error of opening a file. A missing file becomes [`StoreError::NotFound`].
     pub(super) fn of_object(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => Self::NotFound,
@@ -42,7 +42,7 @@ impl StoreError {
         }
     }
 
-    /// Returns the error with its causes, which may name paths and hosts: for operators only.
+    /// Returns the error's message with its causes, which may name paths and hosts: for operators only.
     #[must_use]
     pub fn in_full(&self) -> String {
         chain(self)
@@ -83,21 +83,21 @@ impl From<io::Error> for StoreError {
                 Self::Full(Box::new(error))
             }
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::Denied(Box::new(error)),
-            // Directories are made at the start, so the disk was unmounted.
+            // Directories are created at the start, so a missing one means that the disk was unmounted.
             io::ErrorKind::NotFound => Self::Unavailable(Box::new(error)),
             _ => Self::Other(Box::new(error)),
         }
     }
 }
 
-/// A blocking task that ended early: the runtime is shutting down, or the task panicked.
+/// Converts the error of a task that panicked, or that was cancelled because the runtime shuts down.
 impl From<tokio::task::JoinError> for StoreError {
     fn from(error: tokio::task::JoinError) -> Self {
         Self::Other(Box::new(error))
     }
 }
 
-/// Returns an error and its causes in one line.
+/// Returns the messages of an error and of its causes in one line, separated by colons.
 pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut line = error.to_string();
     let mut link = error.source();

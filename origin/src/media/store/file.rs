@@ -1,4 +1,4 @@
-//! One staged file on the local disk, with blocking I/O. Writes and hashes what it is given, and removes itself.
+//! One staged file on the local disk, with blocking I/O: writes and hashes the file, and deletes it when it is dropped.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -13,14 +13,14 @@ use super::process_folder::ProcessFolder;
 use super::staging::{HEAD_BYTES, PIECE_BYTES};
 use crate::files::remove_file;
 
-/// When a staged file is removed.
+/// When a staged file is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lifetime {
-    /// When the [`StagedFile`] is dropped.
+    /// The file is deleted when the [`StagedFile`] is dropped.
     Owner,
-    /// Only on request, since an upload may be resumed from the file.
+    /// The file is deleted only on request, since an upload may be resumed from it.
     Kept,
-    /// It was renamed.
+    /// The file is not deleted any more, since it was renamed to its final path.
     Gone,
 }
 
@@ -30,12 +30,12 @@ pub(super) struct StagedFile {
     lifetime: Lifetime,
     state: State,
     written: u64,
-    /// The first bytes of a resumed file; empty for a new one.
+    /// The first bytes of a resumed file, for type detection; empty for a new file.
     head: Vec<u8>,
-    /// The hash of all bytes written; `None` after resuming at an offset above 0.
+    /// The hash of all bytes written; `None` after resuming at an offset above 0, where earlier bytes were not hashed.
     hash: Option<Sha256>,
     sha256: Option<[u8; 32]>,
-    /// Keeps the folder alive while the file is in it; `None` for a resumable file.
+    /// Keeps this process' folder from being deleted; `None` for a resumable upload's file, which is elsewhere.
     _folder: Option<Arc<ProcessFolder>>,
 }
 
@@ -47,7 +47,7 @@ enum State {
 }
 
 impl StagedFile {
-    /// Returns a file with a unique name in this process' folder. The first write creates it.
+    /// Returns a file with a unique name in `folder`. The first write creates the file on the disk.
     pub(super) fn new_in(folder: Arc<ProcessFolder>) -> Self {
         let path = folder.path().join(Uuid::now_v7().to_string());
         Self::new(path, Lifetime::Owner, Some(folder))
@@ -66,7 +66,7 @@ impl StagedFile {
         }
     }
 
-    /// Creates a file that stays when this value is dropped.
+    /// Creates a file at `path` that is not deleted when the returned value is dropped.
     pub(super) fn create_kept(path: PathBuf) -> io::Result<Self> {
         let mut file = Self::new(path, Lifetime::Kept, None);
         file.open()?;
@@ -76,7 +76,7 @@ impl StagedFile {
         Ok(file)
     }
 
-    /// Opens the file at `path` for writing at `offset`, and truncates it there; `None` if the file is shorter.
+    /// Opens the file at `path` for writing at `offset`, and truncates it there; `None` if it is shorter.
     pub(super) fn resume(path: PathBuf, offset: u64) -> io::Result<Option<Self>> {
         let mut file = OpenOptions::new().read(true).write(true).open(&path)?;
         let length = file.metadata()?.len();
@@ -114,7 +114,7 @@ impl StagedFile {
         &self.head
     }
 
-    /// Returns the hash of the whole file, once, after [`finish`](Self::finish).
+    /// Returns the SHA-256 of the whole file; `None` before [`finish`](Self::finish) and after the first call.
     pub(super) fn take_sha256(&mut self) -> Option<[u8; 32]> {
         self.sha256.take()
     }
@@ -144,8 +144,8 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Gives the file its final name atomically. A resumable file also keeps its own name until it is discarded, so
-    /// that the upload can still be finished if no row is written for the object.
+    /// Moves the file to the path `to` atomically. The file of a resumable upload also keeps its old name until it is
+    /// discarded, so that the upload can still be finished if no row is written for the object.
     pub(super) fn publish_as(&mut self, to: &Path) -> io::Result<()> {
         if self.lifetime == Lifetime::Kept {
             match std::fs::hard_link(&self.path, to) {
@@ -175,7 +175,7 @@ impl StagedFile {
 impl Drop for StagedFile {
     fn drop(&mut self) {
         if self.lifetime == Lifetime::Owner && !matches!(self.state, State::NotMade) {
-            // A file that remains is swept later.
+            // If deleting fails, a later sweep deletes the file.
             let _ = remove_file(&self.path);
         }
     }

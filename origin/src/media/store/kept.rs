@@ -1,5 +1,5 @@
-//! The exclusive lock of a resumable file, among all processes that share the disk. The kernel releases it when the
-//! holder ends, even by a crash.
+//! The exclusive lock on the file of a resumable upload, among all processes that share the disk. The kernel releases
+//! the lock when its process ends, even by a crash.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
-/// A locked file. Dropping it releases the lock.
+/// The locked file of a resumable upload. Dropping this value releases the lock.
 #[derive(Debug)]
 pub struct Held {
     _file: File,
@@ -16,7 +16,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Tries to lock the file without waiting; `None` if it is locked already.
+    /// Locks the file at `path` without waiting; `None` if it is locked already.
     pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -34,7 +34,7 @@ impl Held {
         Ok(Some(Self { length: ours.len(), _file: file }))
     }
 
-    /// The file's length in bytes when it was locked, all of it on the disk.
+    /// Returns the file's length in bytes at the time of locking; all these bytes are synced to the disk.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.length

@@ -1,4 +1,4 @@
-//! The owner mark: a small text in the store that says which installation owns it. Knows nothing of what it means.
+//! The owner mark: a small file in the store with the id of the installation that owns the store.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use tokio::task::spawn_blocking;
 use super::{Backend, Store, StoreError};
 use crate::files::{create_private, replace_private};
 
-/// The path of the mark within the store.
+/// The path of the owner mark within the store.
 pub(super) const OWNER: &str = "owner";
 
-/// The maximum number of bytes that are read of a mark; marks of this program are shorter.
+/// The maximum number of bytes that are read of an owner mark; marks written by this program are shorter.
 pub(super) const OWNER_MAX_BYTES: u64 = 256;
 
 impl Store {
-    /// Returns the mark; `None` if there is none.
+    /// Returns the text of the owner mark; `None` if the store has no mark.
     pub async fn owner(&self) -> Result<Option<String>, StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
@@ -26,7 +26,7 @@ impl Store {
         }
     }
 
-    /// Writes the mark, unless there is one. The caller reads it afterwards to see which mark is there.
+    /// Writes the owner mark, unless the store has one. The caller must read it afterwards: it may be another's.
     pub async fn claim(&self, owner: String) -> Result<(), StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
@@ -41,7 +41,7 @@ impl Store {
         }
     }
 
-    /// Writes the mark, replacing any other.
+    /// Writes the owner mark, replacing an existing one.
     pub async fn take_over(&self, owner: String) -> Result<(), StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {

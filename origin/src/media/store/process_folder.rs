@@ -1,6 +1,5 @@
-//! The folder in which one process stages files, and the removal of those of ended processes. Each folder has a lock
-//! file beside it. The kernel releases the lock when its process ends, also where several processes share the
-//! directory.
+//! The folder in which one process stages files, and the deletion of folders of ended processes. Each folder has a lock
+//! file beside it. The kernel releases the lock when its process ends, also if several processes share the directory.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -15,10 +14,10 @@ use crate::files::{private_directory, remove_directory, remove_file};
 
 const LOCK: &str = "lock";
 
-/// How often creating a folder is tried, since a sweeping process may remove its lock file before it is locked.
+/// The maximum number of attempts to create a folder: another process may delete its lock file as abandoned.
 const TRIES_MAX_COUNT: usize = 10;
 
-/// A folder of this process. Dropping it removes the folder with its files.
+/// The folder in which this process stages files. Dropping this value deletes the folder with its files.
 #[derive(Debug)]
 pub(super) struct ProcessFolder {
     path: PathBuf,
@@ -27,10 +26,10 @@ pub(super) struct ProcessFolder {
 }
 
 impl ProcessFolder {
-    /// Creates a folder in `parent`, which must exist.
+    /// Creates and locks a new folder in `parent`, which must exist.
     ///
     /// # Errors
-    /// The folder can't be created, or the file system has no locks.
+    /// The folder can't be created, or the file system does not support locks.
     pub(super) fn make(parent: &Path) -> io::Result<Self> {
         for _ in 0..TRIES_MAX_COUNT {
             let path = parent.join(Uuid::now_v7().to_string());
@@ -56,8 +55,8 @@ impl Drop for ProcessFolder {
     }
 }
 
-/// Removes the files of ended processes from `parent`, except the entry `spared`, and returns their number. With
-/// [`Effect::Counts`] it only counts them.
+/// Deletes the folders of ended processes in `parent`, except the entry `spared`, and returns the number of files in
+/// them. With [`Effect::Counts`], only counts the files.
 pub(super) fn sweep(parent: &Path, spared: &str, effect: Effect) -> io::Result<usize> {
     let mut swept = 0;
     for entry in std::fs::read_dir(parent)? {
@@ -68,15 +67,15 @@ pub(super) fn sweep(parent: &Path, spared: &str, effect: Effect) -> io::Result<u
         if path.extension().is_some_and(|extension| extension == LOCK) {
             swept += sweep_locked(&path, effect)?;
         } else if !path.with_extension(LOCK).exists() {
-            // A folder is created after its lock file and removed before it, so a folder without one belongs to no
-            // process.
+            // A folder is created after its lock file and deleted before it, so a folder without a lock file is
+            // abandoned.
             swept += remove_counted(&path, effect)?;
         }
     }
     Ok(swept)
 }
 
-/// Removes a folder and its lock file, unless a process holds the lock.
+/// Deletes a folder and its lock file, unless a process holds the lock. Returns the number of files in the folder.
 fn sweep_locked(lock_path: &Path, effect: Effect) -> io::Result<usize> {
     let lock = match OpenOptions::new().write(true).open(lock_path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -92,12 +91,12 @@ fn sweep_locked(lock_path: &Path, effect: Effect) -> io::Result<usize> {
     Ok(swept)
 }
 
-/// Removes a file, or a folder with its files. Returns the number of files.
+/// Deletes a file, or a folder with its files; with [`Effect::Counts`], only counts them. Returns the number of files.
 fn remove_counted(path: &Path, effect: Effect) -> io::Result<usize> {
     let (count, remove): (usize, fn(&Path) -> io::Result<()>) = match std::fs::read_dir(path) {
         Ok(files) => (files.count(), remove_directory),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => (1, remove_file),
-        // Another process has removed it meanwhile.
+        // Another process has deleted the entry meanwhile.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(error),
     };
@@ -107,7 +106,7 @@ fn remove_counted(path: &Path, effect: Effect) -> io::Result<usize> {
     Ok(count)
 }
 
-/// Tries to lock the file without waiting. Returns whether it succeeded.
+/// Tries to lock the file without waiting, and returns whether it was locked.
 fn is_taken(lock: &File) -> io::Result<bool> {
     match flock(lock, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
@@ -116,7 +115,7 @@ fn is_taken(lock: &File) -> io::Result<bool> {
     }
 }
 
-/// Returns whether the path still names this file, which another process may have removed before it was locked.
+/// Returns whether `path` still names `file`, which another process may have deleted before it was locked.
 fn is_still_named(file: &File, path: &Path) -> io::Result<bool> {
     let ours = file.metadata()?;
     match std::fs::metadata(path) {

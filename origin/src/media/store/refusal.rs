@@ -1,5 +1,5 @@
-//! Maps a bucket's errors to the store's. The client library exposes the response's status only in the error's text,
-//! which is therefore parsed; tests check this against a real service.
+//! Converts errors of the crate `object_store` to [`StoreError`]. The crate exposes the status of a response only in
+//! the error's text, which is therefore parsed; tests check this against a real service.
 
 use std::error::Error;
 
@@ -7,19 +7,19 @@ use object_store::client::HttpError;
 
 use super::error::{StoreError, chain};
 
-/// The maximum length of a cause in the log, since services also answer with HTML pages.
+/// The maximum length of an error's cause in the log, since services also answer with HTML pages.
 const CAUSE_MAX_CHARS: usize = 1_000;
 
-/// The text before the status of an unsuccessful response.
+/// The text before the HTTP status in `object_store`'s error for an unsuccessful response.
 const STATUS: &str = "non-2xx status code: ";
 
-/// The text of a response with status 200 and an error in the body, as S3 sends it.
+/// The text in `object_store`'s error for a response with status 200 and an error in its body, which S3 may send.
 const LATE: &str = "Server returned error response: ";
 
-/// Error codes for "storage is full", with any status, of MinIO, Ceph, Garage and others.
+/// Error codes with which MinIO, Ceph, Garage and other services report a full storage, with any HTTP status.
 const FULL: &[&str] = &["QuotaExceeded", "StorageFull", "InsufficientStorage", "InsufficientCapacity"];
 
-/// Maps an error. In its cause, the access key's id is replaced, since services repeat it.
+/// Converts an error of the client library. Removes the access key's id from the cause, since services repeat it.
 pub(super) fn store_error(error: &object_store::Error, access_key: &str) -> StoreError {
     let text = chain(error);
     let cause: String = text.replace(access_key, "(the access key)").chars().take(CAUSE_MAX_CHARS).collect();
@@ -35,7 +35,7 @@ pub(super) fn store_error(error: &object_store::Error, access_key: &str) -> Stor
     }
 }
 
-/// Returns whether the object does not exist; false if the bucket does not exist.
+/// Returns whether the error says that the object does not exist; false if the bucket does not exist.
 pub(super) fn is_absent(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::NotFound { .. }) && !chain(error).contains("NoSuchBucket")
 }

@@ -1,5 +1,4 @@
-//! Files that are still arriving: written and hashed in large pieces on blocking threads, and removed unless they are
-//! published. Knows only the local disk, not where a finished file goes.
+//! Files that are being uploaded: written and hashed in pieces on blocking threads, and deleted unless published.
 
 use std::io;
 use std::mem;
@@ -15,14 +14,14 @@ use super::file::StagedFile;
 use super::process_folder::{self, ProcessFolder};
 use crate::files::private_directory;
 
-/// The size of the pieces that are written and hashed. Moving a piece to a blocking thread takes 10 µs, writing it 250
-/// µs at 1 GB/s. An upload holds two pieces: one being filled, one being written.
+/// The size of the pieces in which files are written and hashed. Moving a piece to a blocking thread takes 10 µs,
+/// writing it 250 µs at 1 GB/s. An upload has two pieces in memory: one being filled, one being written.
 pub const PIECE_BYTES: usize = 256 * 1024;
 
-/// The number of first bytes that are kept for detecting the type; detection libraries need at most 4 KiB.
+/// The number of leading bytes of a file that stay in memory for type detection, which needs at most 4 KiB.
 pub const HEAD_BYTES: usize = 4 * 1024;
 
-/// A file that is being written. Dropping it removes the file, unless the file is resumable.
+/// A file that is being uploaded. Dropping this value deletes the file, unless it belongs to a resumable upload.
 #[derive(Debug)]
 pub struct Staging {
     job: Job,
@@ -37,9 +36,9 @@ pub struct Staging {
 #[derive(Debug)]
 enum Job {
     Idle(Box<StagedFile>),
-    /// The previous piece is being written.
+    /// A blocking thread is writing the previous piece.
     Running(JoinHandle<Done>),
-    /// A piece could not be written, so the file can't become complete.
+    /// A piece could not be written to the disk, so all further calls fail.
     Failed,
 }
 
@@ -66,16 +65,16 @@ impl Staging {
         self.size
     }
 
-    /// The first bytes written, at most [`HEAD_BYTES`], from which the type can be detected before the rest arrives.
+    /// Returns the file's first bytes, at most [`HEAD_BYTES`], for detecting the type before the rest arrives.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// Appends bytes. They may be only buffered on return: an error of the disk may be reported by a later call.
+    /// Appends bytes to the file, through a buffer: an error of the disk may be returned by a later call.
     ///
     /// # Errors
-    /// [`StoreError::Full`] or [`StoreError::Other`]; all later calls then fail, too.
+    /// The disk is full or failed; all later calls then fail, too.
     pub async fn write(&mut self, mut bytes: &[u8]) -> Result<(), StoreError> {
         while !bytes.is_empty() {
             let room = PIECE_BYTES - self.buffer.len();
@@ -95,7 +94,7 @@ impl Staging {
     /// Writes and syncs the remaining bytes, and closes the file.
     ///
     /// # Errors
-    /// As [`write`](Self::write); the file is then removed, unless it is resumable.
+    /// Errors of [`write`](Self::write); the file is then deleted, unless it belongs to a resumable upload.
     pub async fn finish(mut self) -> Result<Staged, StoreError> {
         self.hand_over(move |file, piece| file.finish(piece)).await?;
         self.wait_for_write().await?;
@@ -106,17 +105,17 @@ impl Staging {
         Ok(Staged { file: Some(file), size: self.size, sha256, head: mem::take(&mut self.head) })
     }
 
-    /// Writes and syncs the remaining bytes, and returns the file's size. A resumable file stays; any other is removed.
+    /// Writes and syncs the remaining bytes, and returns the file's size. Deletes the file unless it is resumable.
     ///
     /// # Errors
-    /// As [`write`](Self::write); a resumable file stays with what was written.
+    /// Errors of [`write`](Self::write); the file of a resumable upload stays with the bytes written so far.
     pub async fn suspend(mut self) -> Result<u64, StoreError> {
         self.hand_over(move |file, piece| file.suspend(piece)).await?;
         self.wait_for_write().await?;
         Ok(self.size)
     }
 
-    /// Waits for the previous piece, then passes the filled piece to a blocking thread.
+    /// Waits until the previous piece is written, then runs `work` with the filled piece on a blocking thread.
     async fn hand_over(
         &mut self,
         work: impl FnOnce(&mut StagedFile, &[u8]) -> std::io::Result<()> + Send + 'static,
@@ -133,7 +132,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Waits until no piece is being written.
+    /// Waits until no piece is being written, and returns the error of the last write.
     async fn wait_for_write(&mut self) -> Result<(), StoreError> {
         let Job::Running(handle) = &mut self.job else {
             return Ok(());
@@ -156,7 +155,7 @@ impl Drop for Staging {
     fn drop(&mut self) {
         match mem::replace(&mut self.job, Job::Failed) {
             Job::Idle(file) => drop_elsewhere(file),
-            // A file that is being written is removed afterwards.
+            // A file that is being written is deleted afterwards.
             Job::Running(handle) => {
                 if let Ok(runtime) = Handle::try_current() {
                     runtime.spawn(async move {
@@ -175,7 +174,7 @@ fn failed() -> StoreError {
     StoreError::other("an earlier piece of the file was not written")
 }
 
-/// Drops the file on a blocking thread, since freeing the blocks of a large file takes a while.
+/// Drops the file on a blocking thread, since deleting a large file from the disk takes a while.
 fn drop_elsewhere(file: Box<StagedFile>) {
     match Handle::try_current() {
         Ok(runtime) => {
@@ -185,10 +184,10 @@ fn drop_elsewhere(file: Box<StagedFile>) {
     }
 }
 
-/// A complete file under a temporary name. Dropping it removes the file, unless it is resumable.
+/// A complete uploaded file. Dropping this value deletes the file, unless it belongs to a resumable upload.
 #[derive(Debug)]
 pub struct Staged {
-    /// `None` only while `self` is dropped or consumed.
+    /// The file on the disk; `None` only while this value is dropped or consumed.
     file: Option<Box<StagedFile>>,
     size: u64,
     sha256: [u8; 32],
@@ -201,7 +200,7 @@ impl Staged {
         self.file.as_deref().map_or(Path::new(""), StagedFile::path)
     }
 
-    /// In bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
@@ -212,7 +211,7 @@ impl Staged {
         self.sha256
     }
 
-    /// The first bytes, at most [`HEAD_BYTES`].
+    /// Returns the file's first bytes, at most [`HEAD_BYTES`].
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head
@@ -231,7 +230,7 @@ impl Drop for Staged {
     }
 }
 
-/// The folder of resumable uploads within the staging folder.
+/// The name of the folder for files of resumable uploads within the staging folder.
 const KEPT: &str = "tus";
 
 #[derive(Debug)]
@@ -241,14 +240,14 @@ pub(super) struct StagingFolder {
 }
 
 impl StagingFolder {
-    /// Creates the folder, if necessary, and this process' folder in it.
+    /// Opens the staging folder, creates it if it is missing, and creates a folder for this process in it.
     pub(super) fn open(path: PathBuf) -> io::Result<Self> {
         private_directory(&path.join(KEPT))?;
         let own = Arc::new(ProcessFolder::make(&path)?);
         Ok(Self { path, own })
     }
 
-    /// Removes files of ended processes. Returns their number.
+    /// Deletes or, with [`Effect::Counts`], only counts the files of ended processes, and returns their number.
     pub(super) fn sweep(&self, effect: Effect) -> io::Result<usize> {
         process_folder::sweep(&self.path, KEPT, effect)
     }
@@ -257,7 +256,7 @@ impl StagingFolder {
         self.path.join(KEPT)
     }
 
-    /// Returns a file that is created when its first piece is written.
+    /// Returns a new staged file, which is created on the disk when its first piece is written.
     pub(super) fn new_file(&self) -> StagedFile {
         StagedFile::new_in(Arc::clone(&self.own))
     }

@@ -1,4 +1,4 @@
-//! Tests of every kind of store: each runs on a directory and on a bucket.
+//! Tests of the store; each runs on a directory and on a bucket.
 
 mod broken;
 mod full;
@@ -15,7 +15,7 @@ use uuid::Uuid;
 use self::place::{Place, everywhere, files_in};
 use super::*;
 
-/// Returns pseudo-random bytes, so that a misplaced piece shows.
+/// Returns `length` pseudo-random bytes, so that a misplaced piece makes a comparison fail.
 fn pattern(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ length as u64;
     let mut bytes = Vec::with_capacity(length + 8);
@@ -53,7 +53,7 @@ async fn is_absent(store: &Store, key: ObjectKey) -> bool {
     matches!(store.read(key, None).await, Err(StoreError::NotFound))
 }
 
-/// Waits until `holds`, for effects of a drop on another thread.
+/// Waits until `holds` returns true, for effects of a drop on another thread.
 async fn until(what: &str, holds: impl Fn() -> bool) {
     for _ in 0..1_000 {
         if holds() {

@@ -1,4 +1,4 @@
-//! Caches whether the store answers, so that frequent health checks ask it only once a second.
+//! Caches the result of the store's health check, so that frequent checks ask the store only once a second.
 
 use super::Store;
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl Watch {
         Self { store, last: Mutex::new(None) }
     }
 
-    /// Returns whether the store answers, at most [`CHECK_TTL`] old. Concurrent callers share one [`Store::check`].
+    /// Returns whether [`Store::check`] succeeded, now or within the last second. Concurrent callers share one check.
     pub async fn answers(&self) -> bool {
         let mut last = self.last.lock().await;
         if let Some(checked) = last.filter(|checked| checked.at.elapsed() < CHECK_TTL) {

@@ -1,6 +1,6 @@
 //! The characters that a character set of MariaDB can hold. Knows no connections.
 
-/// The number of code points in Unicode's first plane. Only Unicode's character sets have characters beyond it.
+/// The number of code points in Unicode's first plane. Only the character sets for all of Unicode have more characters.
 const PLANE: u32 = 0x1_0000;
 const WORD_BITS: u32 = u64::BITS;
 
@@ -8,20 +8,20 @@ const WORD_BITS: u32 = u64::BITS;
 #[derive(Debug)]
 pub struct CharsetCoverage {
     charset: Box<str>,
-    /// A bit for each code point of the first plane.
+    /// One bit per code point of Unicode's first plane, set if the character set has the character.
     held: Box<[u64]>,
 }
 
 impl CharsetCoverage {
-    /// Returns a coverage of Unicode's whole first plane, which utf8mb3 and ucs2 have.
+    /// Returns the coverage of a character set with exactly Unicode's first plane, such as utf8mb3 and ucs2.
     #[must_use]
     pub fn first_plane(charset: &str) -> Self {
         let words = (PLANE / WORD_BITS) as usize;
         Self { charset: charset.into(), held: vec![u64::MAX; words].into() }
     }
 
-    /// Returns the characters that survive a conversion: MariaDB converted `sample` to the character set and back,
-    /// which replaced each character that the set lacks.
+    /// Returns the characters that are the same in both texts: MariaDB converted `sample` to the character set and
+    /// back, which replaces characters that the set lacks, and returned `converted`.
     #[must_use]
     pub fn compared(charset: &str, sample: &str, converted: &str) -> Self {
         let mut coverage = Self::first_plane(charset);
@@ -34,7 +34,7 @@ impl CharsetCoverage {
         coverage
     }
 
-    /// Returns every character of the first plane, as input for a conversion.
+    /// Returns all characters of Unicode's first plane, as the sample for [`CharsetCoverage::compared`].
     #[must_use]
     pub fn sample() -> String {
         (0..PLANE).filter_map(char::from_u32).collect()
@@ -45,7 +45,7 @@ impl CharsetCoverage {
         &self.charset
     }
 
-    /// Returns whether the character set can hold a text.
+    /// Returns whether the character set has all characters of a text.
     #[must_use]
     pub fn holds(&self, text: &str) -> bool {
         text.chars().all(|c| bit_of(c).is_some_and(|(word, bit)| self.held[word] & bit != 0))

@@ -1,8 +1,8 @@
-//! Encodes what all pages of a read have in common: tables, joins, conditions and order, but not the selected fields or
-//! the limit.
+//! Encodes the parts of a read that are the same on all its pages: tables, joins, conditions and order, but not the
+//! selected fields or the limit.
 //!
-//! The encoding must stay as it is, since tokens of earlier builds are checked against it; a change needs another
-//! [`VERSION`]. Each variant has its own byte, each text and list is preceded by its length, and columns are written by
+//! The encoding must not change without a new [`VERSION`], since it is part of the MAC of page cursors from earlier
+//! builds. Each variant has its own byte, each text and list is preceded by its length, and columns are written by
 //! name, so that the order of an enum's variants or a table's columns does not matter.
 
 use super::value;
@@ -15,10 +15,10 @@ use shared::operation::read::Direction;
 use shared::operation::read::join::JoinKind;
 use shared::operation::read::select::Aggregate;
 
-/// The first byte of a fingerprint.
+/// The first byte of a fingerprint: the version of its encoding.
 const VERSION: u8 = 1;
 
-/// Returns the fingerprint of a project's read.
+/// Returns the bytes that identify a project's read, whatever its page, its selected fields and its limit.
 #[must_use]
 pub fn fingerprint(project: &ProjectName, select: &Select, scope: &Scope<'_>) -> Vec<u8> {
     let mut bytes = Writer { out: vec![VERSION], scope };
@@ -199,7 +199,7 @@ mod tests {
             b"shop",
             &n(4),
             b"demo",
-            // One table, and the name that it goes by.
+            // One table: its name, and its name in the statement.
             &n(1),
             &n(5),
             b"posts",
@@ -216,7 +216,7 @@ mod tests {
             b"p",
             b"i",
             &n(7),
-            // Two steps.
+            // Two steps of ORDER BY.
             &n(2),
             b"c",
             &n(0),

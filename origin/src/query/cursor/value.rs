@@ -1,8 +1,8 @@
-//! Encodes sort values as bytes, and decodes them.
+//! Encodes the values in page cursors and fingerprints as bytes, and decodes them.
 
 use crate::query::plan::Param;
 
-/// Appends a value: a letter for its kind, then its bytes, preceded by their number if it varies.
+/// Appends an encoded value: a letter for its type, a length of 4 bytes if it is text or bytes, and its bytes.
 pub(super) fn write(value: &Param, out: &mut Vec<u8>) {
     match value {
         Param::Null => out.push(b'n'),
@@ -26,7 +26,7 @@ fn varying(kind: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Removes a value from the front of the bytes and returns it; `None` if [`write()`] can't have written the bytes.
+/// Decodes the value at the start of `bytes` and advances `bytes` past it; `None` if no encoded value begins there.
 pub(super) fn read(bytes: &mut &[u8]) -> Option<Param> {
     let (kind, rest) = bytes.split_first()?;
     *bytes = rest;

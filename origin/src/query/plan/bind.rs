@@ -1,4 +1,4 @@
-//! Converts a caller's value to its column's type, or refuses it by name.
+//! Converts a caller's value to its column's type, or refuses it with an error that names the field.
 //!
 //! Binding by type lets MariaDB use its indexes (no text is compared to a number) and keeps digits exact. Ranges are
 //! checked by MariaDB, whose errors name the column.
@@ -24,17 +24,17 @@ use std::str::FromStr;
 use temporal::Hours;
 use uuid::Uuid;
 
-/// Longer numbers are not quoted in error messages.
+/// Numbers with more bytes are not quoted in error messages.
 const NUMBER_SHOWN_MAX_BYTES: usize = 40;
 
 /// What a value is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To store it in the column.
+    /// The value is stored in the column.
     Store,
-    /// To compare it with the column.
+    /// A condition compares the value with the column.
     Filter,
-    /// To address a record.
+    /// The value is a part of the `{id}` that addresses a record.
     Key,
 }
 
@@ -47,10 +47,10 @@ impl Purpose {
     }
 }
 
-/// Binds a value to a column.
+/// Converts a value to a parameter of the column's type.
 ///
 /// # Errors
-/// `invalid_value` (`invalid_filter` in a condition), naming the field and what it takes.
+/// `invalid_value`, or `invalid_filter` for [`Purpose::Filter`], if the column's type can't hold the value.
 pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand, Problem> {
     if *value == Value::Null {
         return Ok(plain(Param::Null));
@@ -99,16 +99,17 @@ pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand
     bound.ok_or_else(|| refused(column, value, purpose))
 }
 
-/// Binds text as a pattern, whatever the column's type.
+/// Converts a value to the text of a LIKE or REGEXP pattern, whatever the column's type.
 ///
 /// # Errors
-/// `invalid_filter` if the value is no text.
+/// `invalid_filter` if the value is neither a string nor a number.
 pub fn text(column: &Column, value: &Value) -> Result<Operand, Problem> {
     scalar_text(value).map(|text| literal(column, text)).ok_or_else(|| refused(column, value, Purpose::Filter))
 }
 
 /// Binds text to compare with a column. MariaDB converts the text to the column's character set, so that the column's
-/// collation and index apply, but fails if the set lacks a character; then the column is converted instead.
+/// collation and index apply, but fails if the set lacks a character of the text. In that case [`Form::Unicode`]
+/// converts the column instead.
 #[must_use]
 pub fn literal(column: &Column, text: &str) -> Operand {
     let form = match &column.charset {
@@ -121,7 +122,7 @@ pub fn literal(column: &Column, text: &str) -> Operand {
 /// Refuses a comparison that has no meaning for a column's type.
 ///
 /// # Errors
-/// `invalid_filter`.
+/// `invalid_filter` for JSON and geometry, unless they are compared for equality.
 pub fn comparable(column: &Column, comparison: Comparison) -> Result<(), Problem> {
     use Comparison::{Equal, NotEqual, NullSafeEqual};
     match (column.kind, comparison) {
@@ -140,7 +141,7 @@ pub fn comparable(column: &Column, comparison: Comparison) -> Result<(), Problem
 /// Refuses an aggregate that has no meaning for a column's type.
 ///
 /// # Errors
-/// `invalid_query_option`.
+/// `invalid_query_option` for MIN and MAX of JSON or geometry, and for SUM and AVG of columns that hold no numbers.
 pub fn aggregable(aggregate: Aggregate, column: &Column) -> Result<(), Problem> {
     use Aggregate::{Avg, Count, CountDistinct, Max, Min, Sum};
     let sound = match (aggregate, column.kind) {
@@ -221,7 +222,7 @@ fn faulty(column: &Column, purpose: Purpose, fault: &str) -> Problem {
     )
 }
 
-/// Shortens the text of a type: an ENUM may have thousands of members.
+/// Shortens the text of a type to 120 characters, since an ENUM may have thousands of members.
 fn short(type_text: &str) -> Cow<'_, str> {
     const SHOWN_MAX_CHARS: usize = 120;
     match type_text.char_indices().nth(SHOWN_MAX_CHARS) {
@@ -230,8 +231,8 @@ fn short(type_text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Binds text for a text column; `None` if it is to be stored and the column's character set lacks a character of it,
-/// for which a session that is not strict would store `?`.
+/// Binds text for a text column; `None` if the text is to be stored and the column's character set lacks a character of
+/// it: a session without strict SQL mode would store `?` instead.
 fn of_text(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
     match (purpose, &column.charset) {
         (Purpose::Store, Charset::Limited(coverage)) if !coverage.holds(text) => None,
@@ -240,14 +241,13 @@ fn of_text(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
     }
 }
 
-/// Parses text by the standard library or a crate, and binds it in MariaDB's own form.
+/// Binds a string that parses as `T`, in the form in which MariaDB writes such values; `None` if it does not parse.
 fn parsed<T: FromStr + ToString>(value: &Value) -> Option<Operand> {
     let parsed: T = string(value)?.trim().parse().ok()?;
     Some(own_text(parsed.to_string()))
 }
 
-/// Returns whether a number is not negative: MariaDB would store a negative number's bits in a BIT(64), and return
-/// another number.
+/// Returns whether a number is not negative. A BIT(64) would store -1, but return 18446744073709551615.
 fn is_not_negative(operand: &Operand) -> bool {
     match &operand.param {
         Param::Int(number) => *number >= 0,
@@ -283,8 +283,8 @@ fn json(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand, Pro
     Ok(Operand { param: Param::Text(text.into()), form })
 }
 
-/// Decodes base64 in either alphabet, with or without padding. Appends zeros for a BINARY, as MariaDB does when it
-/// stores one: otherwise the stored value would not find its record.
+/// Decodes base64 in either alphabet, with or without padding; `None` if it is invalid. A value to compare with a
+/// BINARY column gets zero bytes appended, as MariaDB does when it stores one.
 fn bytes(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
     let bare = text.trim_end_matches('=');
     let padding = text.len() - bare.len();

@@ -1,4 +1,4 @@
-//! Resolves conditions: those of a filter, and of an `{id}`.
+//! Resolves a filter or an `{id}` to a condition on columns.
 
 use super::bind::{self, Purpose};
 use super::scope::Scope;
@@ -10,7 +10,7 @@ use shared::json::Value;
 use shared::operation::RecordId;
 use shared::operation::filter::{Comparison, Condition, Test, TextPosition};
 
-/// Returns the condition for the root's record that `{id}` addresses.
+/// Returns the condition that the table's key equals an `{id}`.
 pub(super) fn by_id(id: &RecordId, table: &Table) -> Result<Predicate, Problem> {
     // A value that the key can't hold addresses no record: the condition is false.
     let equals = |column: usize, text: &str| {
@@ -46,7 +46,7 @@ fn wrong_parts(id: &RecordId, key: &[usize], table: &Table) -> Problem {
     .with_hint(format!("Give the values of {} separated by commas; a comma in a value is %2C.", names.join(", ")))
 }
 
-/// Resolves a condition.
+/// Resolves a filter's field names to columns, and converts its values to the columns' types.
 pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let all = |conditions: &[Condition]| {
         conditions.iter().map(|condition| predicate(condition, scope)).collect::<Result<Vec<_>, _>>()
@@ -87,7 +87,7 @@ fn tested(column_ref: ColumnRef, test: &Test, column: &Column) -> Result<Predica
     })
 }
 
-/// Refuses full-text search in a column without text.
+/// Fails with `invalid_filter` if a column has no text for a full-text search.
 pub(super) fn searchable(column: &Column) -> Result<(), Problem> {
     match column.kind {
         Kind::Text | Kind::Json => Ok(()),
@@ -98,7 +98,7 @@ pub(super) fn searchable(column: &Column) -> Result<(), Problem> {
     }
 }
 
-/// Resolves a list. With null in it, it means "one of these, or NULL": SQL's own IN would never match NULL.
+/// Resolves an IN list. A null in the list also matches NULL, which SQL's IN would not.
 pub(super) fn member(column_ref: ColumnRef, values: &[Value], column: &Column) -> Result<Predicate, Problem> {
     bind::comparable(column, Comparison::Equal)?;
     let operands = values
@@ -112,7 +112,7 @@ pub(super) fn member(column_ref: ColumnRef, values: &[Value], column: &Column) -
     Ok(Predicate::Any(vec![Predicate::IsNull(column_ref), Predicate::In(column_ref, operands)]))
 }
 
-/// Returns a pattern in which only the `%` added here is special; `|` escapes.
+/// Returns the LIKE pattern for a text at this position, with the text's own wildcards escaped by `|`.
 fn literal(position: TextPosition, text: &str) -> String {
     let mut pattern = String::with_capacity(text.len() + 2);
     if position != TextPosition::Start {

@@ -1,4 +1,4 @@
-//! An insert of one record that may share its statement with others. Whether it does is decided where statements run.
+//! An insert of one record that can share a statement with others; `database::coalesce` decides whether it does.
 
 use super::{Form, Operand, Param};
 use crate::query::catalog::{Kind, Table};
@@ -12,14 +12,14 @@ pub struct InsertOne {
     values: Vec<Param>,
 }
 
-/// What inserts must have in common to share a statement.
+/// The table and columns of an insert of one record. Inserts of equal shape can share a statement.
 #[derive(Debug)]
 pub struct RowShape {
-    /// Compared by address: a reloaded description of the same table is another shape.
+    /// The table's description. Shapes compare it by address, so that a reloaded description makes another shape.
     table: Arc<Table>,
-    /// The columns that a row gives, and how SQL converts their values.
+    /// The index of each column that the row gives, and the SQL conversion of its value.
     cells: Box<[(usize, Form)]>,
-    /// The columns that the statement of one row returns; follows from the table and the columns.
+    /// The indexes of the columns that an unshared statement returns; determined by `table` and `cells`.
     returning: Vec<usize>,
 }
 
@@ -39,9 +39,9 @@ impl Hash for RowShape {
 }
 
 impl InsertOne {
-    /// Takes the values out of `row` and returns the insert, whose statement would return `returning` if it ran alone.
-    /// `None`, with `row` unchanged, if it can't share a statement: the table's engine or its triggers forbid it, its
-    /// key would be answered in another form, a column has no value, or the row is too large.
+    /// Moves the values of `row` into an insert that can share a statement; `returning` is what its statement returns
+    /// if it runs alone. Returns `None`, with `row` unchanged, if the table is not InnoDB or has triggers, a shared
+    /// statement would return the key in another form, a column has no value, or the row is too large.
     pub(super) fn new(
         table: &Arc<Table>,
         columns: &[usize],
@@ -77,8 +77,8 @@ impl InsertOne {
     }
 }
 
-/// Returns whether the statement of one row, which may report the last insert id, answers the key in the same form as
-/// that of several rows, which returns the column.
+/// Returns whether the key has the same form in both statements: an unshared one may report the last insert id, a
+/// shared one returns the key's columns.
 fn has_same_key_alone(returning: &[usize], table: &Table) -> bool {
     let is_integer = |at: &usize| table.columns()[*at].kind == Kind::Integer;
     match returning.is_empty() {
@@ -93,20 +93,20 @@ impl RowShape {
         &self.table
     }
 
-    /// Returns the columns that a row gives, and how SQL converts their values.
+    /// Returns the index of each column that the row gives, with the SQL conversion of its value.
     #[must_use]
     pub fn cells(&self) -> &[(usize, Form)] {
         &self.cells
     }
 
-    /// Returns the columns that the statement of one row returns; empty if MariaDB reports the key as the last insert
-    /// id.
+    /// Returns the indexes of the columns that an unshared statement returns; empty if MariaDB reports the key as the
+    /// last insert id.
     #[must_use]
     pub fn returning(&self) -> &[usize] {
         &self.returning
     }
 
-    /// Returns the maximum number of rows of one statement.
+    /// Returns the maximum number of rows in a shared statement.
     #[must_use]
     pub fn max_rows(&self) -> usize {
         COALESCED_INSERT_MAX_ROWS.min(COALESCED_INSERT_MAX_VALUES / self.cells.len().max(1))

@@ -10,7 +10,7 @@ use shared::limits::LIST_MAX_VALUES;
 use shared::operation::filter::{Comparison, Joiner};
 use shared::operation::read::join::{self as asked, JoinKind, Match, Target};
 
-/// Resolves the joins of a scope. A match may name fields of the tables before it and of its own table.
+/// Resolves the joins of a read. A join condition may name fields of its own table and of the tables before it.
 pub(super) fn joins(joins: &[asked::Join], scope: &Scope<'_>) -> Result<Vec<Join>, Problem> {
     joins
         .iter()
@@ -43,13 +43,13 @@ fn condition(one: &Match, joined: usize, scope: &Scope<'_>) -> Result<Predicate,
             Ok(Predicate::Same(source, target))
         }
         Target::Literal(value) => literal(source, value, scope).map_err(|problem| {
-            // Only the plan knows which option is at fault.
+            // The error of `literal` does not name the option at fault.
             Problem::new(CODE, format!("The option join.match.targetLiteral is wrong: {}", problem.message()))
         }),
     }
 }
 
-/// Rewords a problem of an unknown table: a match may name only the tables so far.
+/// Rewords the error for a table that a join condition may not name, because it is joined later or not at all.
 fn unmatched(problem: Problem, scope: &Scope<'_>) -> Problem {
     if problem.code() != ErrorCode::InvalidQueryOption {
         return problem;
@@ -59,7 +59,7 @@ fn unmatched(problem: Problem, scope: &Scope<'_>) -> Problem {
         .with_hint(format!("It may name the fields of the tables so far: {}.", names.join(", ")))
 }
 
-/// Resolves a field that must equal a value or one of a list, or be NULL.
+/// Resolves the join condition that a column equals a value, equals one of a list, or is NULL.
 fn literal(column_ref: ColumnRef, value: &Value, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let column = scope.column(column_ref);
     match value {
@@ -84,8 +84,8 @@ fn literal(column_ref: ColumnRef, value: &Value, scope: &Scope<'_>) -> Result<Pr
     }
 }
 
-/// Returns whether a table's columns may be NULL because a row has no match: the table is left-joined, or a later one
-/// is right-joined.
+/// Returns whether a table's columns may be NULL for lack of a matching record: the table is left-joined, or a later
+/// table is right-joined.
 pub(super) fn may_be_absent(source: usize, joins: &[Join]) -> bool {
     let own = source.checked_sub(1).and_then(|at| joins.get(at));
     own.is_some_and(|join| join.kind == JoinKind::Left)

@@ -1,8 +1,8 @@
 //! Keyset pagination: a page begins after the sort values of the previous page's last row, so that deep pages cost no
 //! more than the first, and inserted or deleted rows shift no others.
 //!
-//! Ties are broken by the keys of all tables, in the direction of the last step, so that an index can be used. NULL
-//! sorts first in ascending order, as in MariaDB.
+//! Rows with equal sort values are ordered by the keys of all tables, in the direction of the last step, so that
+//! MariaDB can use an index. NULL sorts first in ascending order, as in MariaDB.
 
 use super::join::may_be_absent;
 use super::scope::Scope;
@@ -15,19 +15,19 @@ use shared::operation::filter::Comparison;
 use shared::operation::read::join::JoinKind;
 use shared::operation::read::{Direction, Read, Rows};
 
-/// How a read continues after a row.
+/// The total order of a paginated read, and the positions of the sort values in its rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Keyset {
     terms: Vec<Term>,
     cells: Vec<usize>,
 }
 
-/// A step of the complete order.
+/// A step of a paginated read's ORDER BY.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
-    /// The expression whose values are compared.
+    /// The expression that the condition for the next page compares.
     expression: Expression,
-    /// The expression in ORDER BY, which sorts alike.
+    /// The expression in ORDER BY, which gives the same order as `expression`.
     order: Expression,
     direction: Direction,
     nullable: bool,
@@ -35,10 +35,11 @@ pub struct Term {
 }
 
 impl Keyset {
-    /// Completes the order of a read that has pages, if that is possible.
+    /// Extends the read's ORDER BY to a total order and sets `select.keyset`, if the read has a limit or the option
+    /// `after` and can be paginated by keyset.
     ///
     /// # Errors
-    /// `invalid_query_option` if the read has the option `after`, but can't be paged.
+    /// `invalid_query_option` if the read has the option `after`, but can't be paginated by keyset.
     pub(super) fn arrange(select: &mut Select, read: &Read, scope: &Scope<'_>) -> Result<(), Problem> {
         let after = read.window.after.is_some();
         if !after && select.limit.is_none_or(|limit| limit == 0) {
@@ -60,20 +61,18 @@ impl Keyset {
         }
     }
 
-    /// Returns the steps of the complete order.
     #[must_use]
     pub fn terms(&self) -> &[Term] {
         &self.terms
     }
 
-    /// Returns the indexes of the cells that hold a row's sort values.
+    /// Returns the indexes of the sort values in the select list.
     #[must_use]
     pub fn cells(&self) -> &[usize] {
         &self.cells
     }
 
-    /// Returns the condition on rows after the one with these sort values; `None` if their number or types don't fit
-    /// the steps.
+    /// Returns the condition for rows that sort after these values; `None` if the values don't fit ORDER BY.
     #[must_use]
     pub fn after(&self, values: Vec<Param>) -> Option<Predicate> {
         if values.len() != self.terms.len() {
@@ -95,10 +94,10 @@ impl Keyset {
 }
 
 impl Select {
-    /// Restricts the read to rows after the one with these sort values.
+    /// Restricts the read to rows that sort after these sort values.
     ///
     /// # Errors
-    /// `invalid_query_option` if the values don't fit this read's order.
+    /// `invalid_query_option` if the read has no keyset, or the values don't fit its ORDER BY.
     pub fn go_on_after(&mut self, values: Vec<Param>) -> Result<(), Problem> {
         let after =
             self.keyset.as_ref().and_then(|keyset| keyset.after(values)).ok_or_else(|| {
@@ -134,14 +133,15 @@ fn terms(select: &Select, scope: &Scope<'_>) -> Result<Vec<Term>, String> {
         }
     }
     if terms.len() > ORDER_MAX_STEPS {
-        // MariaDB's effort for the condition grows faster than the steps: 160 of them take seconds.
+        // MariaDB's time for the condition grows faster than the number of steps: 160 steps take seconds.
         return Err(format!("with the keys of all its tables, the order has more than {ORDER_MAX_STEPS} steps"));
     }
     Ok(terms)
 }
 
-/// Returns whether a joined table has at most one record per row of the tables before it, because a unique key matches
-/// it. Its own key would then break no tie, and keep MariaDB from using an index of the root.
+/// Returns whether a joined table has at most one record per row of the tables before it, because the join matches a
+/// unique key. Its key would then be a needless step of ORDER BY, and keep MariaDB from using an index of the root
+/// table.
 fn is_determined(source: usize, select: &Select, scope: &Scope<'_>) -> bool {
     let Some(join) = source.checked_sub(1).and_then(|at| select.joins.get(at)) else {
         return false;
@@ -169,8 +169,8 @@ fn is_determined(source: usize, select: &Select, scope: &Scope<'_>) -> bool {
     join.kind != JoinKind::Right && (by_key || by_column())
 }
 
-/// Returns whether a value of one column equals at most one value of the other. Not so for text, which may be compared
-/// more loosely than a unique key does.
+/// Returns whether a value of one column equals at most one value of the other. Texts may be equal under a looser
+/// collation than that of a unique key.
 fn is_exact(one: &Column, other: &Column) -> bool {
     one.kind == other.kind && matches!(one.kind, Kind::Integer | Kind::Uuid)
 }
@@ -191,7 +191,7 @@ fn key(table: &Table) -> Result<&[usize], String> {
     Err(format!("{} has no unique key that would order its records", shown(table.name().as_str())))
 }
 
-/// Returns the index of a sort value among the cells of a row. Adds a value that is not selected as the last cell.
+/// Returns the index of a sort value in the select list, and appends the value if it is not selected.
 fn cell(output: &mut Output, expression: &Expression, scope: &Scope<'_>) -> usize {
     if let (Output::Whole, Expression::Column(column_ref)) = (&*output, expression) {
         return column_ref.column;
@@ -226,14 +226,13 @@ impl Term {
             other => (other.clone(), Kind::Double, true),
         };
         let order = match &expression {
-            // An index on the column can then be used.
+            // ORDER BY on the column itself can use an index.
             Expression::Ordinal(column_ref) => Expression::Column(*column_ref),
             other => other.clone(),
         };
         Ok(Self { expression, order, direction, nullable, kind })
     }
 
-    /// Returns the expression whose values are compared.
     #[must_use]
     pub fn expression(&self) -> &Expression {
         &self.expression
@@ -244,7 +243,7 @@ impl Term {
         self.direction
     }
 
-    /// Binds a sort value from the driver; `None` if its type does not fit this step.
+    /// Converts a sort value, as the driver returned it, to a bound value; `None` if its type does not fit this step.
     fn operand(&self, value: Param) -> Option<Operand> {
         let param = match (self.kind, value) {
             (_, Param::Null) => Param::Null,
@@ -267,7 +266,7 @@ impl Term {
         Some(Operand { param, form })
     }
 
-    /// Returns a condition that holds for this value and all after it, as one range; `None` if there is none.
+    /// Returns the condition that this and all later values satisfy, as one range; `None` if NULLs prevent one range.
     fn bound(&self, value: &Operand) -> Option<Predicate> {
         let comparison = match (self.direction, self.nullable) {
             _ if value.param == Param::Null => return None,
@@ -294,7 +293,7 @@ impl Term {
         }
     }
 
-    /// Returns the condition on rows after a value in this step; `None` if there can be none.
+    /// Returns the condition for rows that sort after a value by this step alone; `None` if no row can.
     fn behind(&self, value: &Operand) -> Option<Predicate> {
         match (self.direction, &value.param) {
             (Direction::Ascending, Param::Null) => Some(Predicate::Not(Box::new(self.is_null()))),
@@ -317,7 +316,8 @@ fn number(value: Param) -> Option<Operand> {
     Some(Operand { param, form: Form::Plain })
 }
 
-/// Returns the condition on rows after a row: after it in the first step, or equal there and after it in the rest.
+/// Returns the condition for rows after the row with these values: after it by the first step, or equal in the first
+/// step and after it by the other steps.
 fn beyond(steps: &[(&Term, Operand)]) -> Predicate {
     let Some(((term, value), rest)) = steps.split_first() else {
         return Predicate::Any(Vec::new());
@@ -332,13 +332,13 @@ fn beyond(steps: &[(&Term, Operand)]) -> Predicate {
     }
 }
 
-/// Returns an expression of a column that compares in the order in which MariaDB sorts the column.
+/// Returns an expression of a column that compares in the order in which MariaDB sorts the column. Fails for geometry.
 fn sorted(column_ref: ColumnRef, column: &Column) -> Result<Expression, String> {
     Ok(match (column.kind, column.sorted_chars) {
         (Kind::Geometry, _) => {
             return Err(format!("{} holds geometry, which has no order", shown(column.name.as_str())));
         }
-        // MariaDB sorts by a member's index, but compares its text.
+        // MariaDB sorts ENUM and SET values by number, but compares their text.
         (Kind::Enum | Kind::Set, _) => Expression::Ordinal(column_ref),
         (Kind::Text | Kind::Bytes | Kind::Json, Some(chars)) => Expression::Beginning(column_ref, chars),
         _ => Expression::Column(column_ref),

@@ -1,4 +1,4 @@
-//! Resolves the output of a read: its cells and their names.
+//! Resolves the select list of a read, and the names of its values in the response.
 
 use super::scope::Scope;
 use super::{ColumnRef, Expression, Output, Search};
@@ -16,7 +16,6 @@ use std::sync::Arc;
 pub(super) struct Cells {
     cells: Vec<Cell>,
     nests: Vec<Nest>,
-    /// Whether any cell is an aggregate.
     pub(super) aggregated: bool,
 }
 
@@ -24,11 +23,11 @@ pub(super) struct Cells {
 struct Cell {
     expression: Expression,
     name: String,
-    /// The caller chose the name, or the cell is computed.
+    /// Whether the name is an alias or the cell is computed; ORDER BY then prefers this cell to a column.
     given: bool,
 }
 
-/// Cells that form a nested object.
+/// A range of cells that form a nested object of the response.
 #[derive(Debug)]
 struct Nest {
     name: String,
@@ -41,7 +40,7 @@ fn invalid(message: String) -> Problem {
     Problem::new(ErrorCode::InvalidQueryOption, message)
 }
 
-/// Returns the columns of a selection of all fields or all but some; `None` if the selection lists its fields.
+/// Returns the columns of a selection of all fields, or of all but some; `None` if the selection lists its fields.
 fn whole(selection: &Selection, source: usize, scope: &Scope<'_>) -> Result<Option<Vec<ColumnRef>>, Problem> {
     let all = || (0..scope.table(source).columns().len()).map(|column| ColumnRef { source, column });
     match selection {
@@ -69,7 +68,7 @@ fn whole(selection: &Selection, source: usize, scope: &Scope<'_>) -> Result<Opti
     }
 }
 
-/// Returns whether a read groups records, or computes an aggregate of them all.
+/// Returns whether a read has GROUP BY or selects an aggregate.
 pub(super) fn aggregates(select: &Selection, joins: &[Join], group: &[FieldRef]) -> bool {
     let any = |selection: &Selection| match selection {
         Selection::Only(chosen) => chosen.iter().any(|one| !matches!(one.what, What::Field(_))),
@@ -79,7 +78,7 @@ pub(super) fn aggregates(select: &Selection, joins: &[Join], group: &[FieldRef])
 }
 
 impl Cells {
-    /// Returns the cells of a root and its joined tables.
+    /// Resolves the selected fields of the root table and its joined tables, without grouping.
     pub(super) fn of_records(select: &Selection, joins: &[Join], scope: &Scope<'_>) -> Result<Self, Problem> {
         let mut builder = Builder::new(scope);
         builder.table(select, 0)?;
@@ -92,7 +91,7 @@ impl Cells {
         Ok(builder.cells)
     }
 
-    /// Returns the cells of groups of records: the fields that group them, unless the read selects others.
+    /// Resolves the select list of a grouped read: the fields of GROUP BY, unless `select` lists other fields.
     pub(super) fn of_groups(
         select: &Selection,
         joins: &[Join],
@@ -126,7 +125,7 @@ impl Cells {
         Ok(builder.cells)
     }
 
-    /// Adds a cell with a search's score.
+    /// Adds the score of a full-text search to the select list, under this name.
     pub(super) fn add_score(&mut self, name: &FieldName, search: &Search) -> Result<(), Problem> {
         if self.is_taken(name.as_str()) {
             return Err(taken("fullTextSearch.scoreAlias", name.as_str()));
@@ -149,24 +148,23 @@ impl Cells {
         self.nests.iter().any(|nest| nest.name == name) || self.flat().any(|cell| cell.name == name)
     }
 
-    /// Returns the expression of the cell, outside of nested objects, to which the caller gave this name.
+    /// Returns the expression of the cell outside of nested objects that has this name as an alias or is computed;
+    /// `None` if there is none.
     pub(super) fn given(&self, name: &str) -> Option<&Expression> {
         let found = |cell: &&Cell| cell.given && cell.name == name;
         self.flat().find(found).map(|cell| &cell.expression)
     }
 
-    /// Returns the expression of the cell with this name, outside of nested objects.
+    /// Returns the expression of the cell outside of nested objects that has this name; `None` if there is none.
     pub(super) fn named(&self, name: &str) -> Option<&Expression> {
         let found = |cell: &&Cell| cell.name == name;
         self.flat().find(found).map(|cell| &cell.expression)
     }
 
-    /// Returns whether the expression is selected.
     pub(super) fn holds(&self, expression: &Expression) -> bool {
         self.cells.iter().any(|cell| cell.expression == *expression)
     }
 
-    /// Returns the selected expressions that are columns.
     pub(super) fn columns(&self) -> impl Iterator<Item = ColumnRef> + '_ {
         self.cells.iter().filter_map(|cell| match cell.expression {
             Expression::Column(column_ref) => Some(column_ref),
@@ -174,7 +172,7 @@ impl Cells {
         })
     }
 
-    /// Returns the cells to select and the layout of their rows. Adds a cell for each nested object that needs one to
+    /// Returns the select list and the layout of its rows. Adds an expression for each nested object that needs one to
     /// distinguish a missing record from a record of NULLs.
     pub(super) fn finish(self, scope: &Scope<'_>) -> (Output, Arc<Layout>) {
         let mut expressions: Vec<_> = self.cells.iter().map(|cell| cell.expression.clone()).collect();
@@ -205,9 +203,8 @@ impl Cell {
     }
 }
 
-/// Returns the index of the cell that is NULL only if the nested table has no record in this row: a selected column
-/// that is never NULL. Otherwise adds a cell that says only whether such a column, or any column, has a value, so that
-/// equal rows stay equal under DISTINCT.
+/// Returns the index of an expression that is NULL only if the nested table has no record in this row: a selected NOT
+/// NULL column, or else a new [`Expression::Presence`], which can't make equal rows distinct.
 fn presence(nest: &Nest, scope: &Scope<'_>, expressions: &mut Vec<Expression>) -> usize {
     let source = nest.source;
     let columns = scope.table(source).columns();
@@ -249,7 +246,6 @@ fn taken(option: &str, name: &str) -> Problem {
         .with_hint("Give one of them an alias.")
 }
 
-/// Collects cells table by table.
 struct Builder<'a> {
     scope: &'a Scope<'a>,
     cells: Cells,
@@ -261,7 +257,7 @@ impl<'a> Builder<'a> {
         Self { scope, cells: Cells { cells: Vec::new(), nests: Vec::new(), aggregated: false }, names: HashSet::new() }
     }
 
-    /// Adds a table's fields beside the cells so far.
+    /// Adds a cell for each selected field of a table.
     fn table(&mut self, selection: &Selection, source: usize) -> Result<(), Problem> {
         if let Some(column_refs) = whole(selection, source, self.scope)? {
             for column_ref in column_refs {
@@ -277,7 +273,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Adds a table's fields as a nested object.
+    /// Adds a table's selected fields as a nested object.
     fn nest(&mut self, selection: &Selection, source: usize) -> Result<(), Problem> {
         let name = self.scope.name(source).as_str().to_owned();
         if !self.names.insert(name.clone()) {
@@ -291,7 +287,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Adds a cell under its alias, or else its own name; if that is taken, under its name with the table's in front.
+    /// Adds a cell, named by its alias or else by its own name, with the table's name in front if that is taken.
     fn flat(&mut self, expression: Expression, alias: Option<&FieldName>, source: usize) -> Result<(), Problem> {
         let given = alias.is_some() || !matches!(expression, Expression::Column(_));
         let name = match alias {
@@ -313,14 +309,14 @@ impl<'a> Builder<'a> {
         if !self.names.contains(&longer) {
             return longer;
         }
-        // One of these is free: there are more of them than names in use.
+        // One candidate is free: there are more candidates than names in use.
         (2..=self.names.len() + 2)
             .map(|number| format!("{longer}_{number}"))
             .find(|name| !self.names.contains(name))
             .unwrap_or(longer)
     }
 
-    /// Resolves a selected item; returns its expression and the index of its table.
+    /// Returns the expression of a selected item, and the index of its table.
     fn expression(&self, one: &Selected, home: usize) -> Result<(Expression, usize), Problem> {
         let column_ref = |field: &FieldRef| self.scope.resolve_from(home, field, ErrorCode::InvalidQueryOption);
         Ok(match &one.what {
@@ -338,7 +334,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Returns the name of an expression without an alias.
+/// Returns the name of an expression in the response if it has no alias.
 fn own_name(expression: &Expression, scope: &Scope<'_>) -> String {
     let field = |column_ref: &ColumnRef| scope.column(*column_ref).name.as_str();
     match expression {
@@ -350,7 +346,7 @@ fn own_name(expression: &Expression, scope: &Scope<'_>) -> String {
         }
         Expression::CountAll => "count".to_owned(),
         Expression::Score(_) => "score".to_owned(),
-        // It is not part of the response.
+        // A presence is not part of the response.
         Expression::Presence(_) => String::new(),
     }
 }

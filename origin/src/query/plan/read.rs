@@ -1,4 +1,4 @@
-//! Resolves reads.
+//! Resolves read operations to SELECT plans.
 
 use super::bind::{self, Purpose};
 use super::filter::{by_id, predicate, searchable};
@@ -70,7 +70,7 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
             // A unique key finds at most one record without a LIMIT.
             (true, _) => None,
             (false, true) => Some(1),
-            // A second row shows that the record has several matches.
+            // A second row shows that the record has several matching joined records.
             (false, false) => Some(2),
         },
         offset: 0,
@@ -79,8 +79,8 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
     Ok(Plan::SelectOne(select, read))
 }
 
-/// Returns the column and the value of an integer key that addresses one record of one table; `None` if the read is an
-/// EXPLAIN, or if the key is negative, no integer, or not unique.
+/// Returns the key's column index and value for a read by a unique, non-negative integer key; `None` for any other key,
+/// and if the read has joins, is an EXPLAIN, or may run stored code.
 fn integer_key(read: &ReadOne, scope: &Scope<'_>) -> Option<(usize, i64)> {
     let rows_only = scope.is_single() && read.answer == Answer::Records;
     let at = scope.root().number().filter(|_| rows_only)?;
@@ -99,7 +99,7 @@ fn finish(cells: Option<Cells>, scope: &Scope<'_>) -> (Output, Arc<Layout>) {
     }
 }
 
-/// Resolves the cells; `None` if the read selects all columns of the only table.
+/// Resolves the select list; `None` if the read selects all columns of the only table and nothing else.
 fn cells(
     read: &Read,
     group: &[ColumnRef],
@@ -164,7 +164,7 @@ fn order(
         return read.order.iter().map(|step| Ok((ordered(step, cells, scope)?, step.direction))).collect();
     }
     if output::aggregates(&read.select, &read.joins, &read.group) {
-        // Pages of groups must not overlap.
+        // Without an order, pages of groups could overlap.
         let paged = read.window.limit.is_some() || read.window.offset > 0;
         // DISTINCT rows can only be ordered by selected cells.
         let usable = |by: &Expression| read.rows == Rows::All || cells.is_some_and(|cells| cells.holds(by));
@@ -182,7 +182,7 @@ fn order(
     Ok(score.filter(usable).map(|score| (score, Direction::Descending)).into_iter().collect())
 }
 
-/// Resolves a step of an order: a name that the caller gave, else a field, else the name of a cell.
+/// Resolves a step of ORDER BY: an alias or computed value, else a field, else another name in the response.
 fn ordered(step: &Order, cells: Option<&Cells>, scope: &Scope<'_>) -> Result<Expression, Problem> {
     let bare = step.field.table().is_none().then(|| step.field.field().as_str());
     let find =
@@ -196,7 +196,8 @@ fn ordered(step: &Order, cells: Option<&Cells>, scope: &Scope<'_>) -> Result<Exp
     }
 }
 
-/// Refuses reads in which SQL would take a value from an arbitrary record.
+/// Refuses a grouped read in which SQL would take a value from an arbitrary record of the group, and a DISTINCT read
+/// that is ordered by an unselected expression.
 fn check(
     read: &Read,
     cells: Option<&Cells>,
@@ -224,7 +225,7 @@ fn check(
     }
 }
 
-/// Returns whether a column has only one value in each group: the column, or a whole key of its table, is grouped by.
+/// Returns whether a column has only one value in each group: GROUP BY has the column, or a whole key of its table.
 fn is_settled(column_ref: ColumnRef, group: &[ColumnRef], scope: &Scope<'_>) -> bool {
     let table = scope.table(column_ref.source);
     let keyed = || {

@@ -8,7 +8,7 @@ use shared::operation::field::FieldRef;
 use shared::operation::read::Join;
 use std::sync::Arc;
 
-/// The root, and the tables joined to it in order. Borrows them all.
+/// The root table of a statement, and the joined tables in order.
 #[derive(Clone, Debug)]
 pub struct Scope<'a> {
     root: &'a Arc<Table>,
@@ -23,16 +23,16 @@ struct Joined<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// Returns the scope of one table.
+    /// Returns the scope of a statement without joins.
     #[must_use]
     pub const fn of(root: &'a Arc<Table>) -> Self {
         Self { root, joined: Vec::new() }
     }
 
-    /// Returns the scope of a root and its joins; `tables` has the order of `joins`.
+    /// Returns the scope of a statement with joins; `tables` are the joined tables, in the order of `joins`.
     ///
     /// # Errors
-    /// `invalid_query_option` if two tables have the same name.
+    /// `invalid_query_option` if two tables have the same name or alias.
     pub fn joined(root: &'a Arc<Table>, joins: &'a [Join], tables: &'a [Arc<Table>]) -> Result<Self, Problem> {
         let mut scope = Self::of(root);
         for (join, table) in joins.iter().zip(tables) {
@@ -54,13 +54,13 @@ impl<'a> Scope<'a> {
         self.root
     }
 
-    /// Returns the number of tables.
+    /// Returns the number of tables, including the root.
     #[must_use]
     pub fn size(&self) -> usize {
         1 + self.joined.len()
     }
 
-    /// Returns whether no table is joined.
+    /// Returns whether the statement has no joins.
     #[must_use]
     pub fn is_single(&self) -> bool {
         self.joined.is_empty()
@@ -89,25 +89,25 @@ impl<'a> Scope<'a> {
         &self.table(column_ref.source).columns()[column_ref.column]
     }
 
-    /// Returns the scope of the tables up to `source`, which a join may match on.
+    /// Returns the scope of the tables up to and including `source`, whose fields its join condition may name.
     #[must_use]
     pub fn up_to(&self, source: usize) -> Self {
         Self { root: self.root, joined: self.joined[..source].to_vec() }
     }
 
-    /// Resolves a field's name. Without a table's name and a dot in front, it is the root's field, or else that of the
-    /// only joined table that has such a field.
+    /// Resolves a field's name. A name without a table is looked up in the root table, then in the joined tables.
     ///
     /// # Errors
-    /// `unknown_field`, or `code` if the table is not part of the statement or several have the field.
+    /// `unknown_field` if no table has the field; `code` if the named table is not part of the statement, or if several
+    /// joined tables have the field.
     pub fn resolve(&self, field: &FieldRef, code: ErrorCode) -> Result<ColumnRef, Problem> {
         self.resolve_from(0, field, code)
     }
 
-    /// Like [`Scope::resolve`], but a name without a table is first looked up in the table `home`.
+    /// Resolves a field's name as [`Scope::resolve`] does, but looks it up in the table `home` before the others.
     ///
     /// # Errors
-    /// As [`Scope::resolve`].
+    /// The errors of [`Scope::resolve`].
     pub fn resolve_from(&self, home: usize, field: &FieldRef, code: ErrorCode) -> Result<ColumnRef, Problem> {
         if let Some(table) = field.table() {
             let source = self.source(table).ok_or_else(|| self.no_table(table, code))?;
@@ -127,7 +127,7 @@ impl<'a> Scope<'a> {
         self.column_of(home, field.field())
     }
 
-    /// Returns the field of the only other table that has one of this name; `None` if no table has.
+    /// Returns the column of this name in the only table other than `home` that has it; `None` if none has.
     fn elsewhere(&self, home: usize, name: &FieldName, code: ErrorCode) -> Result<Option<ColumnRef>, Problem> {
         let mut found = (0..self.size()).filter(|source| *source != home).filter_map(|source| {
             let column = self.table(source).find(name)?;

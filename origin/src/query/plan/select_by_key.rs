@@ -1,5 +1,5 @@
-//! A read of one record by a unique integer key. Reads that differ only in the key can share a statement; whether they
-//! do is decided where statements run.
+//! A read of one record by a unique integer key. Reads that differ only in the key can share a statement;
+//! `database::coalesce` decides whether they do.
 
 use crate::query::catalog::{Layout, Table};
 use shared::format::Format;
@@ -14,13 +14,13 @@ pub struct SelectByKey {
     format: Format,
 }
 
-/// What reads by key must have in common to share a statement.
+/// The table and columns of a read by key. Reads of equal shape can share a statement.
 #[derive(Debug)]
 pub struct KeyShape {
-    /// Compared by address: a reloaded description of the same table is another shape.
+    /// The table's description. Shapes compare it by address, so that a reloaded description makes another shape.
     table: Arc<Table>,
     key_column: usize,
-    /// The columns to read; `None` for all.
+    /// The indexes of the columns to read; `None` for all columns.
     columns: Option<Box<[usize]>>,
 }
 
@@ -56,7 +56,7 @@ impl SelectByKey {
         &self.shape
     }
 
-    /// Returns the key. It is not negative, so that signed and unsigned columns compare it alike.
+    /// Returns the key's value. It is never negative, so that signed and unsigned columns compare it alike.
     #[must_use]
     pub fn key(&self) -> i64 {
         self.key
@@ -79,7 +79,6 @@ impl KeyShape {
         &self.table
     }
 
-    /// Returns the index of the key's column in the table.
     #[must_use]
     pub fn key_column(&self) -> usize {
         self.key_column
@@ -91,8 +90,7 @@ impl KeyShape {
         self.columns.as_deref()
     }
 
-    /// Returns the index of the key among the cells of a row. If the key is not among the columns to read, it is
-    /// the cell after them.
+    /// Returns the index of the key in a row of a shared statement: after the columns to read, if it is not among them.
     #[must_use]
     pub fn key_cell(&self) -> usize {
         match &self.columns {

@@ -1,4 +1,4 @@
-//! Resolves writes.
+//! Resolves inserts, updates and deletes.
 
 use super::bind::{self, Purpose};
 use super::scope::Scope;
@@ -50,7 +50,8 @@ pub(super) fn insert<'a>(
     Ok(Plan::Insert(Insert { on_conflict, columns, rows, returning, answer }, insert.idempotent.as_ref()))
 }
 
-/// Refuses to write through a read-only view. The view's metadata names the same methods.
+/// Fails with `method_not_allowed` if the table is a read-only view. The methods for the `Allow` header are those that
+/// the view's metadata names.
 fn writable(table: &Table) -> Result<(), Problem> {
     if !table.traits().read_only {
         return Ok(());
@@ -61,8 +62,8 @@ fn writable(table: &Table) -> Result<(), Problem> {
         .with_allow("GET, HEAD, OPTIONS"))
 }
 
-/// Returns the error for an idempotency key on a table without transactions: a record could exist without its receipt,
-/// and be inserted again.
+/// Returns the error for an idempotency key on a table without transactions, where a record could be stored without its
+/// receipt and so be inserted again.
 fn no_transactions(table: &Table) -> Problem {
     let why = match table.traits().view {
         true => "of the tables behind a view it is not known whether they have transactions",
@@ -75,7 +76,7 @@ fn no_transactions(table: &Table) -> Problem {
     .with_hint("Leave it out, or insert into a table whose engine is InnoDB.")
 }
 
-/// Resolves the option onConflict for a table, which must have a unique key.
+/// Resolves the option onConflict. Fails for a view or a table without a unique key, unless conflicts are refused.
 fn on_conflict(wanted: write::OnConflict, table: &Table) -> Result<OnConflict, Problem> {
     let traits = table.traits();
     let unfit = |what: &str| {
@@ -103,16 +104,16 @@ fn on_conflict(wanted: write::OnConflict, table: &Table) -> Result<OnConflict, P
     })
 }
 
-/// Returns a column that may be set to itself, preferably of the key, which MariaDB has read already; `None` if all
-/// columns are generated.
+/// Returns the index of a column that ON DUPLICATE KEY UPDATE may set to itself, preferably one of the key, which
+/// MariaDB has read already; `None` if all columns are generated.
 fn anchor(table: &Table) -> Option<usize> {
     let all = 0..table.columns().len();
     let mut candidates = table.key().iter().copied().chain(all);
     candidates.find(|at| !table.columns()[*at].generated)
 }
 
-/// Returns whether MariaDB reports a new record's id as the last insert id: the key is AUTO_INCREMENT, is not given,
-/// and no trigger can change it.
+/// Returns whether MariaDB reports a new record's key as the last insert id: the key is one AUTO_INCREMENT column that
+/// the insert does not set, and no trigger can change it.
 fn is_counted(table: &Table, columns: &[usize]) -> bool {
     match table.key() {
         [at] => {
@@ -124,7 +125,7 @@ fn is_counted(table: &Table, columns: &[usize]) -> bool {
 }
 
 fn cells(columns: &[usize], row: &[Option<Value>], table: &Table) -> Result<Vec<Option<Operand>>, Problem> {
-    // Not collected: a `Result` is collected into a vector that grows.
+    // Not `collect`: collecting into a `Result` does not reserve the vector's capacity.
     let mut cells = Vec::with_capacity(columns.len());
     for (at, cell) in columns.iter().zip(row) {
         let bind = |value| bind::value(&table.columns()[*at], value, Purpose::Store);

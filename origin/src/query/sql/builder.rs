@@ -7,7 +7,7 @@ use crate::query::catalog::Table;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{ColumnRef, Form, Operand, Param};
 
-/// Builds a statement.
+/// Collects the text and the bound values of one SQL statement.
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     text: String,
@@ -20,13 +20,13 @@ impl Builder {
         Self { text: String::with_capacity(256), params: Vec::new(), duplicates: DuplicateReport::NotReported }
     }
 
-    /// Appends constant text, never anything that came from a caller.
+    /// Appends constant SQL text; `'static` keeps out text from a caller.
     pub(super) fn syntax(&mut self, words: &'static str) -> &mut Self {
         self.text.push_str(words);
         self
     }
 
-    /// Appends a name, quoted; a backtick in it is doubled.
+    /// Appends a name in backticks, with each backtick in the name doubled.
     pub(super) fn ident(&mut self, name: &str) -> &mut Self {
         self.text.push('`');
         if name.contains('`') {
@@ -38,7 +38,7 @@ impl Builder {
         self
     }
 
-    /// Appends a table's name with its database.
+    /// Appends a table's quoted name, qualified by its database.
     pub(super) fn table(&mut self, table: &Table) -> &mut Self {
         self.ident(table.database().as_str()).syntax(".").ident(table.name().as_str())
     }
@@ -55,7 +55,7 @@ impl Builder {
         self.ident(scope.column(column).name.as_str())
     }
 
-    /// Appends a number after constant text.
+    /// Appends constant text, then a number.
     pub(super) fn numbered(&mut self, before: &'static str, number: usize) -> &mut Self {
         self.text.push_str(before);
         self.text.push_str(&number.to_string());
@@ -68,7 +68,7 @@ impl Builder {
         })
     }
 
-    /// Appends all columns, separated by commas; the text is cached per table.
+    /// Appends a table's columns, separated by commas; the text is cached per table.
     pub(super) fn all_columns(&mut self, table: &Table) -> &mut Self {
         let list = table.list(|| {
             let all: Vec<usize> = (0..table.columns().len()).collect();
@@ -80,12 +80,12 @@ impl Builder {
         self
     }
 
-    /// Appends parts, separated by commas.
+    /// Appends parts, each written by `write`, separated by commas.
     pub(super) fn list<T>(&mut self, parts: impl IntoIterator<Item = T>, write: impl FnMut(&mut Self, T)) -> &mut Self {
         self.joined(", ", parts, write)
     }
 
-    /// Appends parts, separated by `words`.
+    /// Appends parts, each written by `write`, separated by `words`.
     pub(super) fn joined<T>(
         &mut self,
         words: &'static str,
@@ -121,14 +121,14 @@ impl Builder {
         }
     }
 
-    /// Binds a value to a `?` of verbatim text.
+    /// Binds a value to the next `?` in the text of [`Builder::verbatim`].
     pub(super) fn bind(&mut self, param: Param) {
         self.params.push(param);
     }
 
-    /// Appends a comment that makes equal texts for different default schemas different: prepared statements are cached
-    /// by text, and keep the tables that their names meant when they were prepared. The name is written in hexadecimal,
-    /// so that it can't end the comment.
+    /// Appends a comment with the default schema's name, so that equal statements for different schemas have different
+    /// texts. Prepared statements are cached by text, and keep referring to the schema in which they were prepared. The
+    /// name is in hexadecimal, so that it can't end the comment.
     pub(super) fn mark(&mut self, name: &str) {
         self.syntax("/*");
         for byte in name.bytes() {
@@ -139,9 +139,9 @@ impl Builder {
         self.syntax("*/ ");
     }
 
-    /// Appends a user's own statement. The driver takes `:name` for a named parameter, and loses track of strings and
-    /// comments directly after a `-` or `/`. A space after such a character makes the driver read the text as MariaDB
-    /// does, which ignores the space.
+    /// Appends a user's own statement, with a space after each character that the driver would misread: the driver
+    /// takes `:name` for a named parameter, and misses strings and comments directly after a `-` or `/`. MariaDB
+    /// ignores the space.
     pub(super) fn verbatim(&mut self, text: &str) {
         let mut rest = text;
         for token in Tokens::new(text) {
@@ -155,7 +155,7 @@ impl Builder {
         self.text.push_str(rest);
     }
 
-    /// Sets how the statement reports rows whose key exists.
+    /// Sets how the statement reports rows that it skips because their key exists.
     pub(super) fn duplicates(&mut self, duplicates: DuplicateReport) {
         self.duplicates = duplicates;
     }

@@ -12,14 +12,14 @@ use shared::json::Value;
 
 use super::tokens::{Token, Tokens};
 
-/// The maximum nesting of strings within strings that is searched.
+/// The maximum depth to which strings within strings are searched.
 const NESTING_MAX: usize = 4;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// Names, in lower case.
+    /// The names of the databases that the statement drops, in lower case.
     names: BTreeSet<String>,
-    /// Whether it drops a database whose name the text does not show.
+    /// Whether the statement may drop a database whose name its text does not show.
     unnamed: bool,
 }
 
@@ -75,15 +75,15 @@ fn scan(text: &str, depth: usize, dropped: &mut Dropped) {
     for string in &strings {
         scan(string, depth - 1, dropped);
     }
-    // `CONCAT('DROP DATA', 'BASE shop')`, and adjacent strings.
+    // The statement may join its strings, as in `CONCAT('DROP DATA', 'BASE shop')` or by writing them side by side.
     if strings.len() > 1 {
         scan(&strings.concat(), depth - 1, dropped);
     }
 }
 
-/// Scans a text without executable comments, where a database's name follows the two keywords.
+/// Finds the databases that a text without executable comments drops: their names follow the keywords.
 fn plain(tokens: &[Token<'_>], dropped: &mut Dropped) {
-    // No statement that drops has other characters between its words.
+    // No statement that drops a database has other characters between its keywords and the name.
     let words: Vec<Token<'_>> =
         tokens.iter().copied().filter(|token| !matches!(token, Token::Other | Token::Misread(_))).collect();
     for at in 0..words.len() {
@@ -96,7 +96,7 @@ fn plain(tokens: &[Token<'_>], dropped: &mut Dropped) {
         match words.get(at + 2 + condition) {
             Some(Token::Word(name)) => dropped.names.insert(name.to_lowercase()),
             Some(Token::Quoted(name)) => dropped.names.insert(name.replace("``", "`").to_lowercase()),
-            // A name, if the SQL mode has ANSI_QUOTES.
+            // With the SQL mode ANSI_QUOTES, text in double quotes is a name.
             Some(Token::Text(name)) => dropped.names.insert(unescaped(name).to_lowercase()),
             _ => {
                 dropped.unnamed = true;
@@ -120,7 +120,7 @@ fn prepares_unseen_text(tokens: &[Token<'_>]) -> bool {
         };
         let behind = (at(from + 1), at(from + 2));
         match at(from) {
-            // A literal or `?` is all of the text, unless `||` follows, which is two tokens (`;` is one).
+            // A literal or `?` is the whole text, unless `||` follows, which is two tokens (`;` is one).
             Some(Token::Text(_) | Token::Other) => {
                 matches!(behind, (Some(Token::Other), Some(Token::Other)))
             }
@@ -129,8 +129,8 @@ fn prepares_unseen_text(tokens: &[Token<'_>]) -> bool {
     })
 }
 
-/// Scans a text with executable comments. Whether they run depends on the server's version, so the keywords count
-/// wherever they are.
+/// Searches a text with executable comments for the keywords. Whether MariaDB runs such a comment depends on its
+/// version, so the keywords count wherever they are.
 fn conditional(tokens: &[Token<'_>], dropped: &mut Dropped) {
     let has = |words: &[&str]| {
         tokens.iter().any(|token| match token {

@@ -57,7 +57,6 @@ fn table(name: &str, columns: Vec<Column>, key: Vec<usize>) -> Arc<Table> {
     Arc::new(Table::new(database, name, columns, key, traits))
 }
 
-/// Returns the table `posts`, also for other tests.
 pub(crate) fn posts() -> Arc<Table> {
     let columns = vec![
         column("id", Kind::Integer),
@@ -132,7 +131,7 @@ fn statements(operation: &Operation) -> Result<Vec<Statement>, Problem> {
         Plan::Select(plan, read) => selects(plan, read, &scope)?,
         Plan::SelectOne(plan, _) => vec![super::select(plan, &scope)],
         Plan::SelectByKey(plan) => vec![
-            // Alone, and with two others.
+            // As a statement of its own, and as one that it shares with two other requests.
             super::select_by_key(plan.shape(), plan.key()),
             super::select_by_keys(plan.shape(), &[plan.key(), 8, 9]),
         ],

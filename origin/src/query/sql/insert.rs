@@ -1,7 +1,7 @@
-//! INSERT … RETURNING: the ids come from the same statement, in the order of the rows.
+//! Renders INSERT … RETURNING, which returns the ids of the new rows in the order of the rows.
 //!
-//! Conflicts are handled by ON DUPLICATE KEY UPDATE, never by IGNORE, which would also accept invalid values and
-//! missing parents.
+//! Conflicts are handled by ON DUPLICATE KEY UPDATE, never by IGNORE, which would also accept invalid values and broken
+//! foreign keys.
 
 use super::builder::Builder;
 use super::{DuplicateReport, Statement};
@@ -10,17 +10,16 @@ use crate::query::plan::{CELL_MAX_BYTES, Insert, OnConflict, Operand};
 
 /// The maximum number of placeholders of a statement: MariaDB counts them in 16 bits.
 const PLACEHOLDERS_MAX: usize = 65_000;
-/// The maximum size of a statement's text and values, which go in two packets: a fourth of MariaDB's default
+/// The maximum size in bytes of a statement's text and values, which go in two packets: a fourth of MariaDB's default
 /// `max_allowed_packet` (16 MiB).
 const STATEMENT_MAX_BYTES: usize = 4 * 1024 * 1024;
-/// The maximum number of rows of a statement; more are no faster.
+/// The maximum number of rows of a statement; more rows are no faster.
 const STATEMENT_MAX_ROWS: usize = 1_000;
 
-/// A row's cells; `None` is the column's default.
+/// The values of one row; `None` stands for the column's default.
 type Row = Vec<Option<Operand>>;
 
-/// Renders an insert. Several statements must run in one transaction. `packet_max_bytes` is MariaDB's
-/// `max_allowed_packet`.
+/// Renders an insert as one or more statements of one transaction. `packet_max_bytes` is `max_allowed_packet`.
 #[must_use]
 pub fn insert(insert: Insert, table: &Table, packet_max_bytes: usize) -> Vec<Statement> {
     let most_rows = match insert.on_conflict {
@@ -50,7 +49,7 @@ pub fn insert(insert: Insert, table: &Table, packet_max_bytes: usize) -> Vec<Sta
     statements
 }
 
-/// What the statements of one insert have in common.
+/// The columns and the conflict handling that all statements of one insert have in common.
 struct Shape {
     columns: Vec<usize>,
     returning: Vec<usize>,
@@ -58,9 +57,9 @@ struct Shape {
 }
 
 impl Shape {
-    /// Returns whether two rows may be in one statement. If a row may update a record, fields that it does not give
-    /// must stay as they are, so that both rows must give the same fields. Rows are never reordered, since a later one
-    /// may conflict with an earlier one.
+    /// Returns whether two rows may be in one statement. All rows of an upsert must give the same fields, since it must
+    /// not change fields that a row does not give. Rows are never reordered: a later row may conflict with an earlier
+    /// one.
     fn may_share(&self, one: &Row, other: &Row) -> bool {
         let gives = |row: &Row, at: usize| row.get(at).is_some_and(Option::is_some);
         match self.on_conflict {
@@ -105,8 +104,8 @@ impl Shape {
         sql.finish()
     }
 
-    /// For rows that may update a record, returns the columns that they give and removes all other cells from them. The
-    /// rows must give the same columns. `None` for other inserts, or without rows.
+    /// Returns the columns that the rows of an upsert give, and removes the empty cells of other columns. All rows must
+    /// give the same columns. `None` if the insert is no upsert or has no rows.
     fn given(&self, rows: &mut [Row]) -> Option<Vec<usize>> {
         let OnConflict::Update { .. } = self.on_conflict else {
             return None;
@@ -121,7 +120,8 @@ impl Shape {
         Some(given)
     }
 
-    /// Sets a column to itself. If the statement returns rows, it also marks those for which that happened.
+    /// Appends ON DUPLICATE KEY UPDATE that sets column `anchor` to itself, and marks skipped rows if rows are
+    /// returned.
     fn ignore(&self, sql: &mut Builder, anchor: usize, table: &Table) {
         sql.syntax(" ON DUPLICATE KEY UPDATE ").column(table, anchor).syntax(" = ");
         if self.returning.is_empty() {
@@ -132,7 +132,7 @@ impl Shape {
     }
 }
 
-/// Sets the given columns to the row's values, except for those of a key, which the record keeps.
+/// Appends ON DUPLICATE KEY UPDATE that sets the given columns, except those of a key, to the row's values.
 fn update(sql: &mut Builder, given: &[usize], anchor: usize, table: &Table) {
     let is_key = |at: usize| table.columns()[at].primary || table.key().contains(&at);
     let set: Vec<usize> = given.iter().copied().filter(|at| !is_key(*at)).collect();

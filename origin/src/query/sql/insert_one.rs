@@ -1,17 +1,16 @@
-//! INSERT of one record, or of those of several requests.
+//! Renders INSERT for one record, or for the records of several requests.
 
 use super::Statement;
 use super::builder::Builder;
 use crate::query::plan::{Operand, Param, RowShape};
 
-/// Renders the insert of one record.
 #[must_use]
 pub fn insert_one(shape: &RowShape, row: Vec<Param>) -> Statement {
     insert("INSERT INTO ", shape, vec![row], shape.returning())
 }
 
-/// Renders the insert of several records, which returns their keys in order. It fails instead of waiting for a row that
-/// another transaction has locked, since all requests would wait with it.
+/// Renders one INSERT for the records of several requests, which returns their keys in order. It fails instead of
+/// waiting for a row that another transaction has locked, since all requests would wait with it.
 #[must_use]
 pub fn insert_several(shape: &RowShape, rows: Vec<Vec<Param>>) -> Statement {
     let words = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR INSERT INTO ";

@@ -1,4 +1,4 @@
-//! Renders conditions.
+//! Renders the conditions of WHERE and ON.
 
 use super::builder::Builder;
 use super::expression;
@@ -7,7 +7,7 @@ use crate::query::plan::scope::Scope;
 use crate::query::plan::{ColumnRef, Form, LikePattern, Operand, Predicate};
 use shared::operation::filter::Comparison;
 
-/// Writes ` WHERE …`.
+/// Appends ` WHERE ` and the condition.
 pub(super) fn filter(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
     sql.syntax(" WHERE ");
     write(sql, scope, predicate);
@@ -103,7 +103,7 @@ fn operator(comparison: Comparison) -> &'static str {
     }
 }
 
-/// Writes a column as it is compared with these operands.
+/// Appends a column, converted as its comparison with these operands requires.
 fn subject<'a>(sql: &'a mut Builder, scope: &Scope<'_>, at: ColumnRef, operands: &[Operand]) -> &'a mut Builder {
     if scope.column(at).kind == Kind::Json {
         return sql.syntax("JSON_COMPACT(").column_ref(scope, at).syntax(")");
@@ -114,7 +114,7 @@ fn subject<'a>(sql: &'a mut Builder, scope: &Scope<'_>, at: ColumnRef, operands:
     }
 }
 
-/// Writes a column as its text is compared with a pattern.
+/// Appends a column, converted to utf8mb4 if the operand has characters that the column's character set lacks.
 fn text<'a>(sql: &'a mut Builder, scope: &Scope<'_>, at: ColumnRef, operand: &Operand) -> &'a mut Builder {
     match operand.form {
         Form::Unicode(case) => {

@@ -1,5 +1,5 @@
-//! SQL of idempotency receipts: a table of the program's own in the database of the insert. Receipts are written in the
-//! insert's transaction, under the project's account.
+//! Renders the statements for idempotency receipts, which are rows of a table in the insert's database. Receipts are
+//! written in the insert's transaction, under the project's account.
 
 use super::Statement;
 use super::builder::Builder;
@@ -26,8 +26,8 @@ impl Builder {
     }
 }
 
-/// Creates the table, as `docs/accounts.md` shows it. It has no other index, so that a lock of one key never covers
-/// another.
+/// Renders CREATE TABLE for receipts, as in `docs/accounts.md`. The table has no secondary index, so that a lock on one
+/// key never covers another key.
 #[must_use]
 pub fn create(database: &DatabaseName) -> Statement {
     let mut sql = Builder::new();
@@ -39,7 +39,7 @@ pub fn create(database: &DatabaseName) -> Statement {
     sql.finish()
 }
 
-/// Claims a key. Fails at once if another transaction has locked it.
+/// Renders the INSERT that claims an idempotency key. It fails at once if another transaction has locked the key.
 #[must_use]
 pub fn claim(database: &DatabaseName, idempotent: &IdempotentRequest) -> Statement {
     let mut sql = Builder::new();
@@ -53,7 +53,7 @@ pub fn claim(database: &DatabaseName, idempotent: &IdempotentRequest) -> Stateme
     sql.finish()
 }
 
-/// Reads a key's receipt: its fingerprint, its response, and whether it has expired.
+/// Renders the SELECT of a key's receipt: its fingerprint, its response, and whether it has expired.
 #[must_use]
 pub fn read(database: &DatabaseName, key: &Hash) -> Statement {
     let mut sql = Builder::new();
@@ -61,7 +61,7 @@ pub fn read(database: &DatabaseName, key: &Hash) -> Statement {
     sql.finish()
 }
 
-/// Claims the key of an expired receipt. Of two concurrent claims, the second finds no row.
+/// Renders the UPDATE that claims the key of an expired receipt. Of two concurrent claims, the second finds no row.
 #[must_use]
 pub fn renew(database: &DatabaseName, idempotent: &IdempotentRequest) -> Statement {
     let mut sql = Builder::new();
@@ -76,7 +76,7 @@ pub fn renew(database: &DatabaseName, idempotent: &IdempotentRequest) -> Stateme
     sql.finish()
 }
 
-/// Stores the response in the receipt.
+/// Renders the UPDATE that stores the response in the receipt.
 #[must_use]
 pub fn keep(database: &DatabaseName, idempotent: &IdempotentRequest, answer: &[u8]) -> Statement {
     let mut sql = Builder::new();
@@ -88,7 +88,7 @@ pub fn keep(database: &DatabaseName, idempotent: &IdempotentRequest, answer: &[u
     sql.finish()
 }
 
-/// Lists the databases in which the account sees receipts.
+/// Renders the SELECT of the databases in which the account sees a table of receipts.
 #[must_use]
 pub fn databases() -> Statement {
     let mut sql = Builder::new();
@@ -100,7 +100,7 @@ pub fn databases() -> Statement {
     sql.finish()
 }
 
-/// Lists the keys of expired receipts, `count` at most, without locks.
+/// Renders the SELECT of the keys of at most `count` expired receipts. It takes no locks.
 #[must_use]
 pub fn outlived(database: &DatabaseName, count: usize) -> Statement {
     let mut sql = Builder::new();
@@ -113,7 +113,7 @@ pub fn outlived(database: &DatabaseName, count: usize) -> Statement {
     sql.finish()
 }
 
-/// Deletes a receipt if it has expired: it may have been renewed since it was listed.
+/// Renders the DELETE of a receipt that has expired; a receipt that was renewed since it was listed stays.
 #[must_use]
 pub fn delete(database: &DatabaseName, key: Vec<u8>) -> Statement {
     let mut sql = Builder::new();

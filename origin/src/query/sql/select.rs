@@ -1,4 +1,4 @@
-//! SELECT: rows, and their number.
+//! Renders SELECT statements that read, count or explain records.
 
 use super::Statement;
 use super::builder::Builder;
@@ -9,7 +9,7 @@ use crate::query::plan::{Expression, Join, Output, Param, Predicate, Select};
 use shared::operation::read::join::JoinKind;
 use shared::operation::read::{Direction, Rows};
 
-/// Renders a read. If a next page can follow, it reads one row more than its limit.
+/// Renders the SELECT of a read. With keyset pagination it reads one row beyond the limit, to see if a page follows.
 #[must_use]
 pub fn select(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
@@ -17,7 +17,6 @@ pub fn select(select: Select, scope: &Scope<'_>) -> Statement {
     sql.finish()
 }
 
-/// Renders the `EXPLAIN` of a read.
 #[must_use]
 pub fn explain(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
@@ -58,14 +57,14 @@ fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
     paging(sql, limit, select.offset);
 }
 
-/// How a step of an order is written.
+/// How a step of ORDER BY is written.
 enum Step {
     /// The position of a cell in the select list, from 1.
     Cell(usize),
     Own(Expression),
 }
 
-/// Returns how to write a step. A selected score is written as its position: MariaDB would otherwise compute it again.
+/// Returns how to write a step of ORDER BY: a selected score as its position, or MariaDB would compute it again.
 fn step(by: Expression, output: &Output) -> Step {
     let Output::Cells(cells) = output else {
         return Step::Own(by);
@@ -114,7 +113,7 @@ fn paging(sql: &mut Builder, limit: Option<u64>, offset: u64) {
     }
 }
 
-/// Renders the count of a read's rows without paging.
+/// Renders the statement that counts a read's rows without limit and offset.
 #[must_use]
 pub fn count(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();

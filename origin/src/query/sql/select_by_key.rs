@@ -1,10 +1,9 @@
-//! SELECT of records by their integer key: one record, or those of several requests.
+//! Renders SELECT by an integer key, for one request or several.
 
 use super::Statement;
 use super::builder::Builder;
 use crate::query::plan::{KeyShape, Param};
 
-/// Renders the read of one record.
 #[must_use]
 pub fn select_by_key(shape: &KeyShape, key: i64) -> Statement {
     let mut sql = Builder::new();
@@ -14,8 +13,8 @@ pub fn select_by_key(shape: &KeyShape, key: i64) -> Statement {
     sql.finish()
 }
 
-/// Renders the read of several records. The key is selected too, as [`KeyShape::key_cell`]. The last key is repeated
-/// up to a power of two, so that a few texts serve any number of keys.
+/// Renders one SELECT for the keys of several requests, with the key at index [`KeyShape::key_cell`] of each row. The
+/// last key is repeated up to a power of two, so that few distinct texts must be prepared.
 #[must_use]
 pub fn select_by_keys(shape: &KeyShape, keys: &[i64]) -> Statement {
     let mut sql = Builder::new();

@@ -23,27 +23,27 @@ pub struct Effects {
 /// Whether a statement may read or leave session state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Session {
-    /// It can't: the connection is returned without a reset.
+    /// The statement does neither: its connection returns to the pool without a reset.
     Stateless,
-    /// It may: it runs on a reset connection, which is reset again afterwards.
+    /// The statement may do either: its connection is reset before and after it.
     Stateful,
 }
 
 /// Whether a statement can change the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schema {
-    /// It can't.
+    /// The statement can't change the schema.
     Unchanged,
-    /// It may: cached descriptions are read again.
+    /// The statement may change the schema: the cached descriptions of the project's tables expire.
     Changed,
 }
 
 /// How many result sets a statement can return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Results {
-    /// At most one.
+    /// At most one result set.
     One,
-    /// Any number: CALL and compound statements.
+    /// Any number of result sets, as of CALL and compound statements.
     Any,
 }
 
@@ -76,8 +76,7 @@ pub fn effects(text: &str) -> Option<Effects> {
 const READS: [&str; 7] = ["SELECT", "WITH", "VALUES", "SHOW", "EXPLAIN", "DESCRIBE", "DESC"];
 /// First words of statements that change rows.
 const WRITES: [&str; 4] = ["INSERT", "UPDATE", "DELETE", "REPLACE"];
-/// First words of other statements that can't change the schema, whatever they call: a stored function or a trigger
-/// can't either.
+/// First words of other statements that can't change the schema, even by stored functions and triggers that they call.
 const SCHEMA_KEEPING: [&str; 22] = [
     "ANALYZE",
     "CHECK",
@@ -103,8 +102,8 @@ const SCHEMA_KEEPING: [&str; 22] = [
     "USE",
 ];
 
-/// Returns whether a statement's text has a name for which `is_one` returns true, such as that of a view. Names are
-/// passed in lower case, without their quotes.
+/// Returns whether `is_one` is true for any name in a statement's text, such as that of a view. Names are passed in
+/// lower case, without their quotes.
 #[must_use]
 pub fn names_any(text: &str, is_one: impl Fn(&str) -> bool) -> bool {
     Tokens::new(text).any(|token| match token {
@@ -114,7 +113,7 @@ pub fn names_any(text: &str, is_one: impl Fn(&str) -> bool) -> bool {
     })
 }
 
-/// Words that read or leave session state at any position, and those of statements that run triggers.
+/// Words that show at any position that a statement may read or leave session state, or run triggers.
 const STATEFUL: [&str; 10] = [
     // `INTO @x`
     "INTO",
@@ -135,7 +134,7 @@ fn is_one_of(words: &[&str], word: &str) -> bool {
     words.iter().any(|one| one.eq_ignore_ascii_case(word))
 }
 
-/// Returns whether MariaDB surely calls nothing but its own functions, and none that reads or leaves session state.
+/// Returns whether a statement surely calls only MariaDB's own functions, and none that reads or leaves session state.
 fn is_stateless(text: &str) -> bool {
     let mut previous = None;
     for token in Tokens::new(text) {
@@ -148,7 +147,7 @@ fn is_stateless(text: &str) -> bool {
             // `db.abs(1)` is a stored function, whatever its name.
             (Token::Called(_), Some(Token::Dot)) => false,
             (Token::Called(word), _) => is_one_of(FUNCTIONS, word) || is_one_of(KEYWORDS, word),
-            // With whitespace or a comment before the `(`.
+            // A name and `(` with whitespace or a comment between them.
             (Token::Open, Some(Token::Word(word))) => is_one_of(KEYWORDS, word),
             (Token::Open, Some(Token::Quoted(_))) => false,
             _ => true,

@@ -4,7 +4,7 @@ use super::golden::rendered;
 
 const SPELLINGS: &str = include_str!("spellings.txt");
 
-/// A read's title, and its spellings: the library's name and what it writes.
+/// A block of `spellings.txt`: a read's title, and each client library's name with the query that it writes.
 struct Block {
     title: &'static str,
     spellings: Vec<(&'static str, &'static str)>,

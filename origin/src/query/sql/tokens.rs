@@ -2,11 +2,11 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
-    /// A bare word or number.
+    /// An unquoted word or number.
     Word(&'a str),
-    /// A bare word directly followed by a `(`, which is a token by itself.
+    /// An unquoted word directly followed by a `(`, which is a separate token.
     Called(&'a str),
-    /// A name in backticks, without them.
+    /// A name in backticks, without the backticks.
     Quoted(&'a str),
     /// A string, without its quotes.
     Text(&'a str),
@@ -18,14 +18,14 @@ pub(super) enum Token<'a> {
     Executable,
     /// `.`
     Dot,
-    /// A character, at this byte, that the driver misreads unless a space follows: a `:` before a lower-case word; one
-    /// of several `-` or `/` before a string, a name in backticks, or a comment.
+    /// A character that the driver misreads unless a space follows, with its byte offset: a `:` before a lower-case
+    /// word, or a `-` or `/` before a string, a name in backticks or a comment.
     Misread(usize),
-    /// Anything else.
+    /// Any other character.
     Other,
 }
 
-/// MariaDB's whitespace. To MariaDB, every character beyond ASCII is part of a name.
+/// The characters that MariaDB takes for whitespace. It takes every non-ASCII character for part of a name.
 const BLANK: [char; 6] = [' ', '\t', '\n', '\u{b}', '\u{c}', '\r'];
 
 /// Iterates over the tokens of SQL text, without comments and whitespace.
@@ -35,7 +35,7 @@ pub(super) struct Tokens<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// Returns the bare word; `None` for other tokens.
+    /// Returns the text of a [`Token::Word`] or [`Token::Called`]; `None` for other tokens.
     pub(super) fn word(self) -> Option<&'a str> {
         match self {
             Self::Word(word) | Self::Called(word) => Some(word),
@@ -75,8 +75,8 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Returns the length of a quoted run, including its quotes. A doubled quote stands for itself, and in strings `\`
-    /// escapes.
+    /// Returns the length in bytes of the quoted text that `rest` begins with, including its quotes. A doubled quote
+    /// stands for itself, and `\` escapes in strings.
     fn quoted_length(rest: &str, quote: u8) -> usize {
         let bytes = rest.as_bytes();
         let mut at = 1;

@@ -7,7 +7,7 @@ use super::tokens::{Token, Tokens};
 use shared::json::Value;
 use shared::operation::sql::SqlCall;
 
-/// The words that follow `XA`.
+/// The keywords that may follow `XA`.
 const VERBS: [&str; 7] = ["START", "BEGIN", "END", "PREPARE", "COMMIT", "ROLLBACK", "RECOVER"];
 
 /// Returns whether a call has an XA statement: directly, in a body of stored code, or in text that it prepares.
@@ -16,7 +16,7 @@ pub fn holds_xa(call: &SqlCall) -> bool {
     is_xa(&call.query) || (prepares(&call.query) && prepared_texts(call).any(is_xa))
 }
 
-/// Returns whether a text has `XA` and one of its verbs as bare words.
+/// Returns whether a text has an unquoted `XA` and, after it, one of [`VERBS`] or anywhere an executable comment.
 fn is_xa(text: &str) -> bool {
     let is = |token: Token<'_>, wanted: &str| token.word().is_some_and(|word| word.eq_ignore_ascii_case(wanted));
     // Executable comments may separate the two words, with characters and numbers of their own.

@@ -18,7 +18,7 @@ const PAGE: &str = include_str!("../../../../docs/limits.md");
 const HEADING: &str = "## Shares of projects";
 const MIB: u64 = 1024 * 1024;
 
-/// How the cells of a resource's limit and share must begin.
+/// The expected starts of the table cells with a resource's limit and its share per project.
 struct Expected {
     resource: &'static str,
     limit: String,
@@ -41,7 +41,7 @@ fn settings() -> PoolSettings {
     }
 }
 
-/// Formats `4096` as `4,096`.
+/// Formats a number with commas between thousands, such as `4,096`.
 fn written(number: impl TryInto<u64>) -> String {
     let number = number.try_into().unwrap_or_default();
     match number {
@@ -109,7 +109,7 @@ fn of_media_and_caches() -> Vec<Expected> {
     ]
 }
 
-/// Returns the table's rows without the header.
+/// Returns the rows of the table in docs/limits.md without its header.
 fn rows() -> Vec<Vec<&'static str>> {
     let (_, section) = PAGE.split_once(HEADING).expect("the section");
     let section = section.split("\n## ").next().unwrap_or_default();

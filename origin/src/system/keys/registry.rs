@@ -1,7 +1,7 @@
-//! Authenticates requests: verifies keys, and checks that they are recorded and not revoked.
-//! Outcomes are cached for the current *generation* of keys, without a lock across an await. Every change of keys, by
-//! any process, increments the generation; [`KeyRegistry::watch`] polls it each second, and then each token is looked
-//! up again. A row deleted by hand takes effect within a minute.
+//! Authenticates requests: verifies keys, and checks that they are recorded and not revoked. Outcomes are cached for
+//! the current *generation* of keys, without a lock across an await. Every change of keys, by any process, increments
+//! the generation in MariaDB; [`KeyRegistry::watch`] polls it each second, and after a change each token is looked up
+//! again. A row deleted by hand takes effect within a minute.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,24 +20,24 @@ use super::{KeyError, Keys};
 use crate::clock::now;
 use crate::database::admin::{Admin, AdminError, KeyStatus};
 
-/// Cached tokens, of about 200 bytes each.
+/// Maximum number of cached tokens, of about 200 bytes each.
 const TOKENS_MAX_COUNT: usize = 10_000;
 
-/// Seconds for which a look-up is cached within a generation.
+/// Seconds for which the status of a key is cached if the generation doesn't change.
 const RECHECK_SECONDS: u64 = 60;
 
-/// Seconds for which an unknown key is cached. Only properly signed keys get here, so these are not a stranger's.
+/// Seconds for which the absence of a key's row is cached. Only tokens with a valid signature are looked up.
 const RECHECK_UNKNOWN_SECONDS: u64 = 1;
 
-/// Interval of polling the generation: how long a revocation takes to act.
+/// Interval of polling the generation: the maximum delay until a revocation takes effect.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 const FLUSH_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Least time between two recorded uses of a key.
+/// Minimum seconds between two recorded uses of a key.
 const USE_GRANULARITY_SECONDS: u64 = 60;
 
-/// Uses waiting to be written; more are dropped, since they only inform people.
+/// Maximum number of uses waiting to be written. More are dropped, since uses are only shown to people.
 const USES_MAX_COUNT: usize = 10_000;
 
 #[derive(Debug)]
@@ -47,18 +47,18 @@ pub struct KeyRegistry {
     present: ArcSwap<Present>,
     tokens: Cache<TokenDigest, Arc<Entry>>,
     uses: Mutex<HashMap<Uuid, u64>>,
-    /// When this origin last noticed a change of keys.
+    /// Time at which this origin last noticed a change of keys.
     changed_at: watch::Sender<Instant>,
 }
 
-/// The public keys, and the generation in which they were read.
+/// The public signing keys, and the generation in which they were read.
 #[derive(Debug)]
 struct Present {
     generation: u64,
     keys: KeySet,
 }
 
-/// A cached look-up. Only tokens with a valid signature are cached.
+/// A cached token with its key's status. Only tokens with a valid signature are cached.
 #[derive(Debug)]
 struct Entry {
     generation: u64,
@@ -90,7 +90,7 @@ impl Entry {
 }
 
 impl KeyRegistry {
-    /// Reads the signing keys; there must be one (see [`Keys::prepare`]).
+    /// Creates the registry and reads the signing keys from MariaDB. [`Keys::prepare`] must have created one.
     ///
     /// # Errors
     /// There is no signing key; MariaDB failed.
@@ -106,11 +106,11 @@ impl KeyRegistry {
         })
     }
 
-    /// Verifies an `Authorization` header, and that the key is recorded and not revoked.
+    /// Verifies the token in an `Authorization` header, and that its key is recorded and not revoked.
     ///
     /// # Errors
-    /// `missing_key`, `invalid_key`, `expired_key`, `revoked_key`; `database_unavailable` if a token that is not cached
-    /// could not be looked up.
+    /// `missing_key`, `invalid_key`, `expired_key`, `revoked_key`; `database_unavailable` if the key's status is not
+    /// cached and can't be read.
     pub async fn authenticate(&self, authorization: Option<&str>) -> Result<Arc<Principal>, Problem> {
         self.authenticate_at(authorization, now()).await
     }
@@ -124,7 +124,7 @@ impl KeyRegistry {
             self.note_use(&entry, now);
             return entry.verdict(now);
         }
-        // Boxed, to keep the future of a cached token small.
+        // Boxed, so that the future stays small in the usual case of a cached token.
         let entry = Box::pin(self.look_up(token, now)).await?;
         self.tokens.insert(digest, Arc::clone(&entry));
         self.note_use(&entry, now);
@@ -132,7 +132,7 @@ impl KeyRegistry {
     }
 
     async fn look_up(&self, token: Token<'_>, now: u64) -> Result<Arc<Entry>, Problem> {
-        // Read before the row: a change in between makes the entry stale.
+        // Read before the key's row: if keys change in between, the entry is stale.
         let present = self.present.load_full();
         let principal = token.verify(&present.keys, now)?;
         let status = self.admin.key_status(principal.key_id()).await.map_err(|error| unavailable(&error))?;
@@ -157,8 +157,8 @@ impl KeyRegistry {
         }
     }
 
-    /// Follows changes of keys and writes uses until `stop`. On errors it keeps using the known keys and logs the
-    /// first.
+    /// Polls changes of keys and writes uses of keys until `stop` is cancelled. If MariaDB fails, the known keys stay
+    /// in use and the first error is logged.
     pub async fn watch(self: Arc<Self>, stop: CancellationToken) {
         let mut poll = tokio::time::interval(POLL_INTERVAL);
         let mut flush = tokio::time::interval(FLUSH_INTERVAL);
@@ -178,11 +178,11 @@ impl KeyRegistry {
             }
             healthy = outcome.is_ok();
         }
-        // Best effort.
+        // The last uses are lost if MariaDB fails.
         let _ = self.flush().await;
     }
 
-    /// Reads the signing keys again if the generation changed.
+    /// Reads the signing keys again if the generation of keys in MariaDB has changed.
     ///
     /// # Errors
     /// MariaDB failed; the known keys stay in use.
@@ -194,8 +194,7 @@ impl KeyRegistry {
         Ok(())
     }
 
-    /// Waits until a key, which was valid at `since` or later, is revoked or deleted. Looks it up only after a change
-    /// of keys.
+    /// Waits until a key that was valid at `since` is revoked or deleted. Reads its status only after a change of keys.
     pub async fn ended(self: Arc<Self>, id: Uuid, since: Instant) {
         let mut changes = self.changed_at.subscribe();
         let mut has_changed = *changes.borrow_and_update() >= since;
@@ -208,7 +207,7 @@ impl KeyRegistry {
                 Ok(KeyStatus::Live) => false,
                 Ok(KeyStatus::Revoked | KeyStatus::Unknown) => return,
                 Err(_) => {
-                    // The key counts as valid until MariaDB answers.
+                    // The key counts as valid until its status can be read.
                     tokio::time::sleep(POLL_INTERVAL).await;
                     true
                 }
@@ -216,10 +215,10 @@ impl KeyRegistry {
         }
     }
 
-    /// Writes the uses since the last call.
+    /// Writes the uses of keys noted since the last call to MariaDB.
     ///
     /// # Errors
-    /// MariaDB failed; these uses are lost.
+    /// MariaDB failed. The uses are lost.
     pub async fn flush(&self) -> Result<(), KeyError> {
         let uses = std::mem::take(&mut *self.uses.lock().unwrap_or_else(PoisonError::into_inner));
         let Some(latest) = uses.values().copied().max() else {
@@ -231,7 +230,7 @@ impl KeyRegistry {
 }
 
 async fn read(admin: &Admin, keys: &Keys) -> Result<Present, KeyError> {
-    // Read first: a change in between is then noticed by the next poll.
+    // The generation is read first: the next poll notices a change between the two reads.
     let generation = admin.key_changes().await?;
     Ok(Present { generation, keys: keys.public_keys().await? })
 }

@@ -1,13 +1,13 @@
-//! Compares an account's rights with those it should have, for ready-made accounts and the doctor. Pure.
+//! Compares an account's rights with those that it should have, for ready-made accounts and `selkie doctor`. Pure.
 
 use std::collections::BTreeSet;
 
 use crate::database::admin::{AccountState, DatabaseRights};
 
-/// Harmless rights that newer servers include in all rights on a database.
+/// Harmless rights that newer MariaDB servers include in `ALL PRIVILEGES` on a database.
 const HARMLESS: [&str; 1] = ["SHOW CREATE ROUTINE"];
 
-/// Describes the rights that an account has beyond those allowed on these patterns.
+/// Describes each right that an account has beyond `allowed`; empty if it has none.
 #[must_use]
 pub fn excess(state: &AccountState, allowed: &DatabaseRights) -> Vec<String> {
     let mut faults = Vec::new();
@@ -37,7 +37,7 @@ pub fn excess(state: &AccountState, allowed: &DatabaseRights) -> Vec<String> {
     faults
 }
 
-/// Describes the rights on these patterns that an account lacks.
+/// Describes each right of `needed` that an account lacks; empty if it lacks none.
 #[must_use]
 pub fn lack(state: &AccountState, needed: &DatabaseRights) -> Vec<String> {
     needed

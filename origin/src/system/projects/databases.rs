@@ -13,13 +13,13 @@ use crate::database::admin::{Created, DatabaseRow, Drops, pattern_fits};
 pub struct OwnedDatabase {
     pub name: DatabaseName,
     pub project: ProjectName,
-    /// A full key may have dropped it.
+    /// Whether MariaDB has the database: a full key may have dropped it.
     pub presence: Presence,
-    /// What full keys may drop in the database.
+    /// What the project's full keys may drop in the database.
     pub drops: Drops,
 }
 
-/// Whether MariaDB has a recorded database.
+/// Whether a database that is recorded for a project exists in MariaDB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     Present,
@@ -47,7 +47,7 @@ impl Projects {
             .iter()
             .filter_map(|name| Some((name.clone(), projects.iter().find(|p| prefix(name) == Some(p.as_str()))?)))
             .map(|(name, project)| (name, (project.clone(), Drops::Database)));
-        // A recorded database never belongs to another project by its name: creating and adopting check this.
+        // A database with a project's prefix is never recorded for another project: creating and adopting check this.
         let all: BTreeMap<DatabaseName, (ProjectName, Drops)> = by_name.chain(recorded).collect();
         Ok(all
             .into_iter()
@@ -64,7 +64,7 @@ impl Projects {
         Ok(rows.map(|row| (row.name, (row.project, row.drops))).collect())
     }
 
-    /// Returns the databases of a project that its full keys may not drop.
+    /// Returns the databases recorded for a project that its full keys may not drop.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -74,7 +74,7 @@ impl Projects {
         Ok(rows.into_iter().map(|row| row.name).collect())
     }
 
-    /// Returns the projects with a table of this name in one of their databases, and those with ready-made accounts,
+    /// Returns the projects that have a table named `table` in a database, and all projects with ready-made accounts,
     /// whose databases the admin account may be unable to see.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ impl Projects {
     /// Creates a database for a project.
     ///
     /// # Errors
-    /// The database exists, or the project can't own one of this name; MariaDB failed.
+    /// The database exists, is a system schema or another project's; its name is too long; MariaDB failed.
     pub async fn create_database(
         &self,
         project: &ProjectName,
@@ -109,7 +109,7 @@ impl Projects {
     /// Gives a project an existing database, or changes what its full keys may drop in a database that it owns.
     ///
     /// # Errors
-    /// The database doesn't exist, is a system schema, or belongs to another project; MariaDB failed.
+    /// The database is missing, a system schema, or another project's; its name is too long; MariaDB failed.
     pub async fn adopt_database(
         &self,
         project: &ProjectName,
@@ -122,7 +122,7 @@ impl Projects {
     /// Takes a database from a project without changing it: the project's accounts lose their rights on it.
     ///
     /// # Errors
-    /// The database is not recorded for this project, or is the project's by its name; MariaDB failed.
+    /// The database doesn't belong to the project, or does so by its name `<project>_…`; MariaDB failed.
     pub async fn release_database(
         &self,
         project: &ProjectName,
@@ -134,7 +134,7 @@ impl Projects {
     /// Checks that a database can be dropped for this project.
     ///
     /// # Errors
-    /// The database is not the project's, or was adopted; MariaDB failed.
+    /// The database doesn't belong to the project, or the project's keys may not drop it; MariaDB failed.
     pub async fn check_drop(&self, project: &ProjectName, name: &DatabaseName) -> Result<(), ProjectError> {
         let name = self.admin.canonical(name).await?;
         self.check_change(project, &name, Change::Drop).await
@@ -143,7 +143,7 @@ impl Projects {
     /// Drops a project's database with all its data, and deletes its record.
     ///
     /// # Errors
-    /// The database is not the project's, or was adopted; MariaDB failed.
+    /// The database doesn't belong to the project, or the project's keys may not drop it; MariaDB failed.
     pub async fn drop_database(
         &self,
         project: &ProjectName,
@@ -164,8 +164,8 @@ impl Projects {
             self.check_change(project, &name, change).await?;
             match change {
                 Change::Create => {
-                    // Created before it is recorded: a record must never grant rights on a database that somebody else
-                    // created.
+                    // The database is created before it is recorded: a record must not grant rights on a database that
+                    // somebody else created.
                     if self.admin.create_database(&name).await? == Created::Existing {
                         return Err(ProjectError::Exists(name));
                     }
@@ -177,7 +177,7 @@ impl Projects {
                     }
                     self.record(project, &name, drops).await?;
                 }
-                // In this order, a second try completes what a crash interrupted.
+                // In this order, running the command again completes an interrupted release or drop.
                 Change::Release => self.revoke_and_delete_record(project, &name).await?,
                 Change::Drop => {
                     self.admin.drop_database(&name).await?;
@@ -219,7 +219,7 @@ impl Projects {
         }
     }
 
-    /// Returns the project that owns a database by record or by name; `None` if no project does.
+    /// Returns the project that owns a database, because it is recorded or by its name; `None` if no project does.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -237,8 +237,7 @@ impl Projects {
         self.mend(project).await
     }
 
-    /// Revokes the rights of a project's accounts on a database, ends their connections, and deletes the database's
-    /// record.
+    /// Revokes the rights of a project's accounts on a database, ends their connections to it, and deletes its record.
     pub(super) async fn revoke_and_delete_record(
         &self,
         project: &ProjectName,
@@ -251,14 +250,14 @@ impl Projects {
         Ok(self.admin.forget_database(name).await?)
     }
 
-    /// Returns the user names of a project's accounts.
+    /// Returns the MariaDB user names of a project's two accounts.
     pub(super) fn users(&self, project: &ProjectName) -> Vec<String> {
         [Access::Full, Access::Read].map(|access| self.account(project, access).user).to_vec()
     }
 }
 
 /// Returns a database's name up to its first underscore; `None` if it has none. Project names contain no underscore, so
-/// the pattern of at most one project covers a database.
+/// the prefix names at most one project.
 pub(super) fn prefix(database: &DatabaseName) -> Option<&str> {
     database.as_str().split_once('_').map(|(prefix, _)| prefix)
 }

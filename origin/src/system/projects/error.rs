@@ -19,20 +19,20 @@ pub enum ProjectError {
     Reserved(ProjectName),
     #[error("there is no project {name}")]
     UnknownProject { name: ProjectName, nearest: Option<String> },
-    /// The pattern of a new project covers an existing database.
+    /// An existing database is named `<project>_…` like the new project, which would own it.
     #[error("project {project} would own the database {}, which is there already", shown(database.as_str()))]
     Covers { project: ProjectName, database: DatabaseName },
-    /// A schema of MariaDB or Selkie.
+    /// The database is a system schema of MariaDB or Selkie.
     #[error("{} is a system schema: no project can own it", shown(.0.as_str()))]
     System(DatabaseName),
     #[error("the database {} belongs to project {owner}", shown(database.as_str()))]
     Owned { database: DatabaseName, owner: ProjectName },
     #[error("the database {} does not belong to project {project}", shown(database.as_str()))]
     NotOwned { project: ProjectName, database: DatabaseName },
-    /// An adopted database can't be dropped.
+    /// A full key of the project may not drop the adopted database, so it can be released but not dropped.
     #[error("the database {} was adopted by project {project}: it can be released, not dropped", shown(database.as_str()))]
     Adopted { project: ProjectName, database: DatabaseName },
-    /// A database that belongs to the project by its name can't be released.
+    /// A database named `<project>_…` can't be released from its project.
     #[error("the database {} belongs to project {project} by its name, which begins with {project}_", shown(database.as_str()))]
     OwnedByName { project: ProjectName, database: DatabaseName },
     /// The default project can't be removed.
@@ -49,7 +49,7 @@ pub enum ProjectError {
     Exists(DatabaseName),
     #[error("there is no database {}", shown(.0.as_str()))]
     NotThere(DatabaseName),
-    /// The name, with its wildcards escaped, is too long for a GRANT.
+    /// The database's name, with its wildcards escaped, is too long for a GRANT.
     #[error(
         "the name {} is too long to be granted by itself: 64 characters, of which _, % and \\ count twice",
         shown(.0.as_str())
@@ -58,7 +58,7 @@ pub enum ProjectError {
 }
 
 impl ProjectError {
-    /// Logs the error and returns a `database_unavailable` problem for the caller.
+    /// Logs the error, and returns a `database_unavailable` problem for the client.
     #[must_use]
     pub fn into_problem(self) -> Problem {
         tracing::warn!(error = %self, "a project could not be looked up");

@@ -1,5 +1,5 @@
-//! Removes a project: its keys, accounts and databases, and its row last, so that an interrupted removal can be run
-//! again. `media` deletes the files between [`Projects::close`] and [`Projects::remove`].
+//! Removes a project: its keys, accounts and databases, and its row last, so that an interrupted removal can be
+//! repeated. The caller deletes the project's files between [`Projects::close`] and [`Projects::remove`].
 
 use shared::ident::ProjectName;
 
@@ -7,7 +7,7 @@ use super::{DEFAULT_PROJECT, OwnedDatabase, Presence, ProjectError, Projects};
 use crate::clock::now;
 use crate::database::admin::Drops;
 
-/// MariaDB's error number for a row that a foreign key refers to.
+/// MariaDB's error number if a row can't be deleted because a foreign key refers to it.
 const REFERRED_TO: u16 = 1451;
 
 /// What to do with a removed project's databases.
@@ -15,9 +15,9 @@ const REFERRED_TO: u16 = 1451;
 pub enum Removal {
     /// Refuse to remove a project that has databases.
     Refuse,
-    /// Keep them without a project.
+    /// Keep the project's databases, but take them from the project.
     Release,
-    /// Drop them, except adopted ones, which are kept.
+    /// Drop the project's databases, but keep adopted ones that its keys may not drop.
     Drop,
 }
 
@@ -47,9 +47,10 @@ impl Projects {
     }
 
     /// Ends all use of a project: revokes its keys, drops its accounts unless they are ready-made, and ends their
-    /// connections. Returns the number of keys revoked.
+    /// connections. Returns the number of revoked keys.
     ///
     /// # Errors
+    /// MariaDB failed.
     pub async fn close(&self, project: &ProjectName) -> Result<usize, ProjectError> {
         let revoked = self.admin.revoke_keys_of(project, now()).await?;
         self.drop_accounts(project).await?;
@@ -65,10 +66,10 @@ impl Projects {
         Ok(())
     }
 
-    /// Drops or releases a project's databases, and deletes the project, which must have been closed and own no files.
+    /// Drops or releases a project's databases and deletes the project, which must have been closed and have no files.
     ///
     /// # Errors
-    /// Those of [`Projects::check_removal`]; something was added to the project in the meantime.
+    /// Those of [`Projects::check_removal`]; a key, file or database was added to the project meanwhile.
     pub async fn remove(&self, project: &ProjectName, removal: Removal) -> Result<Removed, ProjectError> {
         let lock = self.admin.lock().await?;
         let outcome = self.remove_locked(project, removal).await;
@@ -91,7 +92,7 @@ impl Projects {
             Some(REFERRED_TO) => ProjectError::StillUsed(project.clone()),
             _ => error.into(),
         })?;
-        // A concurrent request may have caused the accounts to be created again.
+        // A concurrent request may have created the accounts again.
         self.drop_accounts(project).await?;
         released.retain(|database| database.presence == Presence::Present);
         Ok(Removed { dropped: names(&dropped), released: names(&released) })

@@ -83,7 +83,7 @@ impl Shelf {
         keys
     }
 
-    /// Returns the objects that files of these names name.
+    /// Returns the keys of the objects that the files with these names refer to.
     async fn named(&self, names: &[&str]) -> Vec<ObjectKey> {
         let mut keys = Vec::new();
         for name in names {
@@ -208,7 +208,7 @@ async fn no_upload_hides_the_whole_library() {
     assert!(shelf.stored().await.is_empty());
 }
 
-/// On a server of its own, since a sweep affects the ledger of all projects.
+/// Uses its own MariaDB server, since a sweep affects the ledger of all projects.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sweep_finds_what_no_row_names_and_nothing_else() {
     const HOUR: Duration = Duration::from_secs(3_600);

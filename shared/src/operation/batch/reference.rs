@@ -1,5 +1,5 @@
 //! References to the ids of earlier inserts in a batch: where they are allowed, and how they are written and replaced.
-//! They are replaced in an operation's text before it is parsed, so that the id is checked and bound like one that the
+//! They are replaced in an operation's text before it is parsed, so that an id is checked and bound like one that the
 //! caller wrote.
 
 use super::{Step, invalid};
@@ -14,26 +14,26 @@ use std::borrow::Cow;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reference {
-    /// The index of the insert in the batch.
+    /// The index of the referenced insert in the batch, from 0.
     pub operation: usize,
-    /// The index of the record, if the insert has a list of records.
+    /// The index of the referenced record in the insert's `batchData`; `None` if the insert has a single record.
     pub row: Option<usize>,
     pub position: Position,
 }
 
-/// Where an id is used.
+/// Where an operation uses the referenced id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
     Value,
     Id,
-    /// As one part of a composite `{id}`.
+    /// One part of a composite `{id}` in the path.
     Part,
 }
 
-/// Returns the JSON text of the id that a reference stands for.
+/// A function that returns the JSON text of the id for a reference.
 pub type Fill<'a> = dyn FnMut(Reference) -> Result<String, Problem> + 'a;
 
-/// Stands for an unknown id while a batch is parsed.
+/// The JSON text of an id that is not yet known when a batch is parsed.
 pub(super) const PLACEHOLDER: &str = "\"0\"";
 
 const KEY: &str = "$ref";
@@ -41,7 +41,7 @@ const SPELLINGS: &str = "Write {\"$ref\": 0} for the id of operation 0, {\"$ref\
      record; in a path $ref:0 or $ref:0:2.";
 
 impl Reference {
-    /// Checks that the reference names an earlier insert, and one record of it.
+    /// Checks that the reference names an earlier insert of the batch, and exactly one record of it.
     pub(super) fn check(self, earlier: &[Step]) -> Result<(), Problem> {
         let target = self.operation;
         let Some(step) = earlier.get(target) else {
@@ -67,7 +67,7 @@ impl Reference {
         }
     }
 
-    /// Parses an object as a reference; `None` if it has no key `$ref`.
+    /// Parses the members of an object as a reference; `None` without the key `$ref`.
     fn of(members: &[(Cow<'_, str>, Value)]) -> Result<Option<Self>, Problem> {
         if !members.iter().any(|(name, _)| name == KEY) {
             return Ok(None);
@@ -88,8 +88,8 @@ impl Reference {
         Ok(operation.map(|operation| Self { operation, row, position }))
     }
 
-    /// Parses a part of a path's `{id}` as a reference; `None` if it does not begin with `$ref`. For a record whose key
-    /// really begins so, callers encode the `$`.
+    /// Parses a part of a path's `{id}`, such as `$ref:0:2`, as a reference; `None` if it does not begin with `$ref`.
+    /// For a record whose key begins with `$ref`, callers percent-encode the `$`.
     fn spelled(part: &str, position: Position) -> Result<Option<Self>, Problem> {
         let Some(rest) = part.strip_prefix(KEY) else {
             return Ok(None);
@@ -116,12 +116,11 @@ fn malformed(part: &str) -> Problem {
     invalid(format!("The reference can't be read at {}.", shown(part))).with_hint(SPELLINGS)
 }
 
-/// Characters of an id that are encoded in a path: also `_`, so that the id `_schema` is not the route. The commas of a
-/// whole id separate its parts.
+/// Characters that are percent-encoded in an `{id}`: also `_`, so that the id `_schema` is not taken for the route.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.');
 const ENCODED_BUT_COMMAS: &AsciiSet = &ENCODED.remove(b',');
 
-/// Replaces the references in the `{id}` of a path `/api/v1/crud/{db}/{table}/{id}`.
+/// Replaces the references in the `{id}` of a path `/api/v1/crud/{db}/{table}/{id}`; other paths stay unchanged.
 pub(super) fn in_path<'a>(path: &'a str, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Problem> {
     let Some((at, id)) = path
         .rsplit_once('/')
@@ -159,8 +158,7 @@ fn segment(json: &str, position: Position) -> String {
     utf8_percent_encode(&text, encoded).to_string()
 }
 
-/// Replaces the references in a body: as values of fields to store, and anywhere in conditions. `path` is the
-/// operation's path.
+/// Replaces the references in an operation's body. They may be values of fields to store, or anywhere in conditions.
 pub(super) fn in_body<'a>(
     action: Action,
     path: &str,
@@ -170,7 +168,7 @@ pub(super) fn in_body<'a>(
     let Value::Object(text) = body else {
         return Ok(body.to_json());
     };
-    // A key may be written with escapes. Most bodies contain neither.
+    // The key `$ref` may be written with `\u` escapes. Most bodies contain neither.
     if !text.contains("\"$ref\"") && !text.contains("\\u") {
         return Ok(Cow::Borrowed(text));
     }
@@ -192,7 +190,7 @@ pub(super) fn in_body<'a>(
     .map(Cow::Owned)
 }
 
-/// Replaces references in an object, member by member.
+/// Rebuilds a JSON object with each value replaced by the result of `replace`.
 fn object<'v>(
     members: &'v [(Cow<'_, str>, Value)],
     mut replace: impl FnMut(&str, &'v Value) -> Result<Cow<'v, str>, Problem>,
@@ -210,7 +208,7 @@ fn object<'v>(
     Ok(out)
 }
 
-/// Replaces references in a list, item by item.
+/// Rebuilds a JSON list with each item replaced by the result of `replace`.
 fn list(text: &str, mut replace: impl FnMut(&Value) -> Result<String, Problem>) -> Result<String, Problem> {
     let Ok(items) = json::items(text, usize::MAX) else {
         return Ok(text.to_owned());
@@ -226,7 +224,7 @@ fn list(text: &str, mut replace: impl FnMut(&Value) -> Result<String, Problem>) 
     Ok(out)
 }
 
-/// Replaces a field's value if it is a reference; a reference inside it is not replaced.
+/// Replaces the value of a field to store if it is a reference; a reference inside of the value is not replaced.
 fn stored<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Problem> {
     if let Value::Object(text) = value
         && let Ok(members) = json::members(text)
@@ -237,7 +235,6 @@ fn stored<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Pro
     Ok(value.to_json())
 }
 
-/// Replaces references in the rows of `batchData`.
 fn rows<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Problem> {
     let Value::List(text) = value else {
         return Ok(value.to_json());
@@ -245,7 +242,7 @@ fn rows<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Probl
     list(text, |item| row(item, fill)).map(Cow::Owned)
 }
 
-/// Replaces references in an object of fields to store.
+/// Replaces references in a record: an object of fields to store.
 fn row(value: &Value, fill: &mut Fill<'_>) -> Result<String, Problem> {
     match value {
         Value::Object(text) => match json::members(text) {
@@ -256,7 +253,7 @@ fn row(value: &Value, fill: &mut Fill<'_>) -> Result<String, Problem> {
     }
 }
 
-/// Replaces references in conditions by field. Its keys are field names, even `$ref`.
+/// Replaces references in an object of conditions. Its keys are field names, even if one is `$ref`.
 fn conditions<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Problem> {
     match value {
         Value::Object(text) => match json::members(text) {
@@ -267,7 +264,7 @@ fn conditions<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>,
     }
 }
 
-/// Replaces references in a part of conditions, at any depth.
+/// Replaces references in a condition, at any depth.
 fn anywhere<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Problem> {
     match value {
         Value::Object(text) => {

@@ -1,4 +1,4 @@
-//! How batches are parsed.
+//! Tests of parsing batches.
 
 mod references;
 
@@ -64,7 +64,7 @@ fn an_operation_means_the_same_in_a_batch_as_alone() {
     }
 }
 
-/// Operations that are refused, with their errors.
+/// Invalid operations, each with its error code.
 const FAULTY: &[(&str, ErrorCode)] = &[
     ("5", ErrorCode::InvalidBody),
     ("{}", ErrorCode::InvalidBody),

@@ -1,11 +1,11 @@
-//! The names of operators.
+//! The operators of conditions and their names.
 
 use super::parse::invalid;
 use super::{Comparison, MatchMode, TextPosition};
 use crate::error::{Problem, nearest};
 use crate::ident::shown;
 
-/// An operator, without its negation.
+/// An operator of a condition, without its negation.
 #[derive(Clone, Copy)]
 pub(super) enum Operator {
     Compare(Comparison),
@@ -18,7 +18,7 @@ pub(super) enum Operator {
     Match(MatchMode),
 }
 
-/// All names in upper case, their operators, and whether they negate.
+/// All operator names in upper case, with their operators, and whether the name negates the operator.
 const OPERATORS: &[(&str, Operator, bool)] = {
     use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual, NullSafeEqual};
     use Operator::{Between, Compare, In, IsNull, Like, Match, Regexp, Text};

@@ -1,4 +1,4 @@
-//! The syntax of conditions: named operators, scalar or list operands, nested groups.
+//! Parses conditions: named operators, scalar or list operands, nested groups.
 
 use super::operator::{Operator, operator};
 use super::{Comparison, Condition, Joiner, Test};
@@ -33,13 +33,13 @@ pub(super) fn invalid(message: String) -> Problem {
     Problem::new(ErrorCode::InvalidFilter, message)
 }
 
-/// Parses conditions and counts them, to enforce the limit.
+/// Parses conditions and counts them, to enforce [`CONDITION_MAX_COUNT`].
 struct Reader {
     count: usize,
 }
 
 impl Condition {
-    /// Parses the option `query`; `None` if it has no condition.
+    /// Parses the option `query`; `None` if it contains no condition.
     pub(in crate::operation) fn from_query(query: &Value, joiner: Joiner) -> Result<Option<Self>, Problem> {
         let Value::Object(text) = query else {
             return Err(invalid(format!("The option query must be an object of conditions, not {}.", query.kind())));
@@ -48,7 +48,7 @@ impl Condition {
         Ok((!conditions.is_empty()).then(|| joiner.join(conditions)))
     }
 
-    /// Parses a list such as `deleteKeyValues`, which must not be empty.
+    /// Parses a list of `{key, value, operator?}` such as `deleteKeyValues`, which must not be empty.
     pub(in crate::operation) fn from_key_values(name: &str, list: &Value, joiner: Joiner) -> Result<Self, Problem> {
         let expected = format!("{name} must be a list of {{key, value, operator?}}");
         let Value::List(text) = list else {
@@ -75,7 +75,7 @@ impl Condition {
     }
 }
 
-/// Hint for a value that was taken for a condition.
+/// Hint for a JSON object that is meant as a value, but was parsed as a condition.
 const AS_VALUE: &str = "To compare with a JSON object or GeoJSON, give it as the condition's value: {\"value\": {…}}.";
 
 fn too_many() -> Problem {
@@ -110,7 +110,7 @@ impl Reader {
         }
     }
 
-    /// `{"__query": {…}, "operator": "OR"}`
+    /// Parses a group of conditions: `{"__query": {…}, "operator": "OR"}`.
     fn nested(&mut self, label: &str, members: Vec<(Cow<'_, str>, Value)>) -> Result<Condition, Problem> {
         let (mut inner, mut how, mut negated) = (Vec::new(), Joiner::And, false);
         for (name, value) in members {
@@ -136,7 +136,7 @@ impl Reader {
         Ok(negate(how.join(inner), negated))
     }
 
-    /// `{value, equality?, operator?, tableName?, fieldName?, not?}`
+    /// Parses a condition `{value, equality?, operator?, tableName?, fieldName?, not?}`.
     fn spelled(&mut self, label: &str, members: Vec<(Cow<'_, str>, Value)>) -> Result<Condition, Problem> {
         const PARTS: [&str; 6] = ["value", "equality", "operator", "tableName", "fieldName", "not"];
         let (mut table, mut field, mut value) = (None, None, None);
@@ -184,7 +184,7 @@ impl Reader {
     }
 }
 
-/// Parses an item `{key, value, operator?}` of a list.
+/// Parses an item `{key, value, operator?}` of `updateKeyValues` or `deleteKeyValues`.
 fn key_value(list: &str, text: &str) -> Result<Condition, Problem> {
     let members = json::members(text).map_err(|fault| invalid(format!("{list} can't be read: {fault}.")))?;
     let (mut key, mut value) = (None, None);
@@ -230,7 +230,7 @@ fn joiner_of(label: &str, value: &Value) -> Result<Joiner, Problem> {
 fn flag(label: &str, value: &Value) -> Result<bool, Problem> {
     match value {
         Value::Bool(flag) => Ok(*flag),
-        // In bracket form all values are text, and PHP writes 1 and 0.
+        // In query parameters in bracket form all values are text, and PHP writes 1 and 0.
         Value::Text(word) if matches!(&**word, "true" | "1") => Ok(true),
         Value::Text(word) if matches!(&**word, "false" | "0") => Ok(false),
         other => {
@@ -247,7 +247,7 @@ fn negate(condition: Condition, negated: bool) -> Condition {
     }
 }
 
-/// Tests whose field is not yet known: one, or several joined ones from a list operand.
+/// The tests of a condition before they are bound to a field: one, or several from a list operand.
 enum Tests {
     One(Test),
     Not(Test),
@@ -255,7 +255,7 @@ enum Tests {
 }
 
 impl Tests {
-    /// Returns the condition on a field. If the operator is negated, each of several tests is.
+    /// Binds the tests to a field. A negated operator negates each of several tests.
     fn of(self, field: FieldRef, negated: bool) -> Condition {
         match self {
             Self::One(test) => negate(Condition::Test(field, test), negated),
@@ -267,7 +267,7 @@ impl Tests {
     }
 }
 
-/// Applies an operator to its operand.
+/// Converts an operator and its operand to tests; `how` joins the tests of a list operand.
 fn resolve(label: &str, operator: Operator, value: Value, how: Joiner) -> Result<Tests, Problem> {
     use Comparison::{Equal, NotEqual, NullSafeEqual};
     if let Value::List(text) = &value {

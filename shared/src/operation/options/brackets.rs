@@ -1,5 +1,5 @@
-//! Bracket form, `a[b]=c`, `a[]=x`, `a[0]=x`, as axios, qs and PHP's `http_build_query` write objects and lists. Builds
-//! a tree of the parameters and converts it to JSON. Knows no option's meaning.
+//! Query parameters in bracket form, `a[b]=c`, `a[]=x`, `a[0]=x`, as axios, qs and PHP's `http_build_query` write
+//! objects and lists. Builds a tree of the parameters and converts it to JSON.
 
 use super::{Options, repeated};
 use crate::error::{ErrorCode, Problem};
@@ -7,13 +7,13 @@ use crate::ident::shown;
 use crate::json::Value;
 use crate::limits::JSON_NESTING_MAX_LEVELS;
 
-/// The options in bracket form, in order of their first parameters.
+/// The options in bracket form, in the order in which they first occur in the query.
 #[derive(Default)]
 pub(super) struct Brackets(Vec<(String, Node)>);
 
 impl Brackets {
-    /// Adds a parameter and returns `true`, or returns `false` if its name is not in bracket form. One without `=` is
-    /// null, as qs writes it with `strictNullHandling`.
+    /// Adds a parameter and returns `true`; returns `false` if its name is not in bracket form. A parameter without `=`
+    /// is null, as qs writes it with `strictNullHandling`.
     pub(super) fn take(&mut self, name: &str, value: Option<&str>) -> Result<bool, Problem> {
         let Some((root, path)) = split(name) else {
             return Ok(false);
@@ -36,7 +36,7 @@ impl Brackets {
     }
 }
 
-/// Why a parameter does not fit the tree.
+/// Why a parameter does not fit the parameters before it.
 enum Fault {
     Repeated,
     Unnumbered,
@@ -50,7 +50,7 @@ fn unnumbered(name: &str) -> Problem {
     .with_hint("Number the objects: name[0][key]=…&name[1][key]=… (in qs: arrayFormat indices).")
 }
 
-/// Splits `a[b][c]` into `a` and [`b`, `c`]; `None` if the name is not in bracket form.
+/// Splits `a[b][c]` into `a` and [`b`, `c`]; `None` if the name is not in bracket form or nests too deep.
 fn split(name: &str) -> Option<(&str, Vec<&str>)> {
     let (root, rest) = name.split_once('[')?;
     let inner = rest.strip_suffix(']')?;
@@ -59,7 +59,7 @@ fn split(name: &str) -> Option<(&str, Vec<&str>)> {
     sound.then_some((root, path))
 }
 
-/// A node of the tree. A map whose keys are empty or 0, 1, 2, … is a list.
+/// A node of the tree of parameters. A map whose keys are empty or 0, 1, 2, … is a list.
 enum Node {
     Leaf(Option<String>),
     Map(Vec<(String, Node)>),
@@ -140,7 +140,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Parses a list index: digits without a sign or a leading zero.
+/// Parses a list index: digits without a sign or a leading zero; `None` for any other text.
 fn index(name: &str) -> Option<usize> {
     let index: usize = name.parse().ok()?;
     (index.to_string() == name).then_some(index)
@@ -159,7 +159,7 @@ mod tests {
     use super::super::pairs;
     use crate::json::Value;
 
-    /// Returns the options of a query string as text, or the problem.
+    /// Returns the options of a query string as text, or the message of the problem.
     fn read(query: &str) -> String {
         match pairs(Some(query), &[]) {
             Ok(options) => {

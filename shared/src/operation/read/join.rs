@@ -1,4 +1,4 @@
-//! `join`: other tables to read together with the main one.
+//! Parses the option `join`: other tables to read together with the main one.
 
 use super::select::{Selection, selection};
 use crate::error::{Problem, nearest};
@@ -16,54 +16,54 @@ use std::hash::{Hash, Hasher};
 pub struct Join {
     /// A table of the same database as the main table.
     pub table: TableName,
-    /// Its alias in this read.
+    /// The alias of the joined table in this read.
     pub alias: Option<TableName>,
     pub kind: JoinKind,
     /// The join conditions; at least one.
     pub matches: Vec<Match>,
-    /// Whether all conditions must hold, or one.
+    /// Whether all join conditions must hold, or at least one.
     pub joiner: Joiner,
     pub select: Selection,
     pub form: JoinForm,
 }
 
-/// Which records without a match are returned.
+/// The type of a join, which decides which records without a match are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JoinKind {
     Inner,
-    /// Those of the tables before.
+    /// `LEFT JOIN`: also returns records of the preceding tables that have no match.
     Left,
-    /// Those of the joined table.
+    /// `RIGHT JOIN`: also returns records of the joined table that have no match.
     Right,
 }
 
 /// How a joined table's fields are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JoinForm {
-    /// Beside the main table's fields.
+    /// As fields of the record, beside the main table's fields.
     Flat,
     /// In an object named after the table or its alias.
     Nested,
 }
 
-/// One join condition.
+/// A join condition: `source` equals `target`.
 #[derive(Clone, Debug, PartialEq, Hash)]
 #[non_exhaustive]
 pub struct Match {
-    /// Without a table: a field of the main table.
+    /// A field; of the main table if it was written without a table.
     pub source: FieldRef,
     pub target: Target,
 }
 
-/// What the source field must equal.
+/// The field or value that the `source` of a join condition must equal.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Target {
-    /// Without a table: a field of the joined table.
+    /// A field; of the joined table if it was written without a table.
     Field(FieldRef),
     Literal(Value),
 }
 
-/// Ignores the order of the conditions.
+/// Gives equal hashes to joins that differ only in the order of their conditions.
 impl Hash for Join {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Self { table, alias, kind, matches, joiner, select, form } = self;
@@ -73,7 +73,7 @@ impl Hash for Join {
     }
 }
 
-/// All names of the join types.
+/// The accepted values of `joinType`.
 const KINDS: [(&str, JoinKind); 9] = [
     ("INNER JOIN", JoinKind::Inner),
     ("JOIN", JoinKind::Inner),
@@ -89,7 +89,7 @@ const KINDS: [(&str, JoinKind); 9] = [
 const PARTS: [&str; 8] = ["tableName", "alias", "joinType", "match", "operator", "selectFields", "omitFields", "nest"];
 const MATCH_PARTS: [&str; 3] = ["source", "target", "targetLiteral"];
 
-/// Parses the option: a list of joins, or a single one.
+/// Parses the option `join`: a list of joins, or a single one.
 pub(super) fn joins(value: &Value) -> Result<Vec<Join>, Problem> {
     const EXPECTED: &str = "a list of {tableName, joinType, match, …}";
     let items = match value {
@@ -147,7 +147,7 @@ fn join(text: &str) -> Result<Join, Problem> {
     })
 }
 
-/// Returns whether the value is an empty list: the joined table is only matched, and none of its fields returned.
+/// Returns whether `selectFields` is an empty list, so that none of the joined table's fields are returned.
 fn is_empty(value: &Value) -> bool {
     matches!(value, Value::List(text) if text.get(1..).is_some_and(|rest| rest.trim_start().starts_with(']')))
 }

@@ -1,4 +1,4 @@
-//! `order`: one `{field, strategy}` or a list of them.
+//! Parses the option `order`: one `{field, strategy}` or a list of them.
 
 use crate::error::Problem;
 use crate::ident::{FieldName, TableName};
@@ -10,7 +10,7 @@ use crate::operation::options;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Order {
-    /// A returned field, by its name or alias, or a field of a table.
+    /// A returned field, by its name or alias, or any field of a table.
     pub field: FieldRef,
     pub direction: Direction,
 }
@@ -75,7 +75,7 @@ fn order(text: &str) -> Result<Order, Problem> {
     Ok(Order { field: of_table(table, field)?, direction })
 }
 
-/// Combines `tableName` and a field, of which only one may name the table.
+/// Combines `tableName` and a field; refuses a field whose table is named in both.
 pub(super) fn of_table(table: Option<TableName>, field: FieldRef) -> Result<FieldRef, Problem> {
     match (table, field.table()) {
         (None, _) => Ok(field),

@@ -1,4 +1,4 @@
-//! `fullTextSearch`: finds records by words, best matches first.
+//! Parses the option `fullTextSearch`: finds records by words, best matches first.
 
 use crate::error::Problem;
 use crate::fingerprint::unordered;
@@ -20,7 +20,7 @@ pub struct Search {
     pub score_alias: Option<FieldName>,
 }
 
-/// Ignores the order of the fields.
+/// Gives equal hashes to searches that differ only in the order of their fields.
 impl Hash for Search {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Self { fields, term, mode, score_alias } = self;

@@ -1,4 +1,4 @@
-//! `selectFields` and `omitFields`: which fields and aggregates are returned, and under which names.
+//! Parses the options `selectFields` and `omitFields`: the fields and aggregates to return, and their names.
 
 use super::order::of_table;
 use crate::error::{Problem, nearest};
@@ -13,15 +13,15 @@ use std::mem::discriminant;
 /// The fields that a read returns.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Selection {
-    /// All fields, in the table's order.
+    /// All fields of the table, in its order.
     #[default]
     All,
-    /// These fields, in this order.
+    /// Only these fields and aggregates, in this order.
     Only(Vec<Selected>),
     Except(Vec<FieldRef>),
 }
 
-/// Ignores the order of omitted fields.
+/// Gives equal hashes to selections that differ only in the order of omitted fields.
 impl Hash for Selection {
     fn hash<H: Hasher>(&self, state: &mut H) {
         discriminant(self).hash(state);
@@ -33,12 +33,12 @@ impl Hash for Selection {
     }
 }
 
-/// One returned value.
+/// A field or aggregate to return, and its name in the response.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct Selected {
     pub what: What,
-    /// `None`: its own name.
+    /// The name in the response; `None` for the default name of the field or aggregate.
     pub alias: Option<FieldName>,
 }
 
@@ -61,7 +61,7 @@ pub enum Aggregate {
     Max,
 }
 
-/// All aggregates by name.
+/// The accepted values of `aggregate`.
 const AGGREGATES: [(&str, Aggregate); 6] = [
     ("COUNT", Aggregate::Count),
     ("COUNT_DISTINCT", Aggregate::CountDistinct),
@@ -72,10 +72,10 @@ const AGGREGATES: [(&str, Aggregate); 6] = [
 ];
 
 const PARTS: [&str; 4] = ["fieldName", "tableName", "alias", "aggregate"];
-/// The field name that counts records.
+/// The `fieldName` with which `COUNT` counts records instead of values.
 const EVERYTHING: &str = "*";
 
-/// Parses the two options, of which only one may be given.
+/// Parses `selectFields` and `omitFields`, of which only one may be given.
 pub(super) fn selection(select: Option<&Value>, omit: Option<&Value>) -> Result<Selection, Problem> {
     match (select, omit) {
         (Some(_), Some(_)) => Err(options::invalid("The options selectFields and omitFields exclude each other.")),
@@ -112,7 +112,7 @@ impl Selected {
     }
 }
 
-/// `{fieldName, tableName?, alias?, aggregate?}`
+/// Parses an item `{fieldName, tableName?, alias?, aggregate?}` of `selectFields`.
 fn selected(text: &str) -> Result<Selected, Problem> {
     let (mut field, mut table, mut alias, mut aggregate) = (None, None, None, None);
     for (name, value) in options::object("selectFields", text)? {
@@ -154,7 +154,7 @@ fn named_aggregate(word: &str) -> Result<Aggregate, Problem> {
 }
 
 impl Aggregate {
-    /// Returns the prefix that makes the default name of a field's aggregate.
+    /// Returns the prefix of an aggregate's default name, such as `sum` in `sum_price`.
     #[must_use]
     pub const fn prefix(self) -> &'static str {
         match self {

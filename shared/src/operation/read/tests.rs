@@ -1,4 +1,4 @@
-//! Fingerprints of reads: equal for all spellings of one meaning, different for different meanings.
+//! Tests of the fingerprints of reads: equal for all spellings of one meaning, different for different meanings.
 
 use crate::fingerprint::Fingerprint;
 use crate::operation::{Operation, RecordOperation, parse_head};
@@ -45,7 +45,7 @@ fn every_spelling_of_a_read_has_one_fingerprint() {
 
 const ONE: &str = "/api/v1/crud/demo/posts/1";
 
-/// All of them have different meanings.
+/// Paths and queries of reads that all have different meanings.
 const READS: &[(&str, &str)] = &[
     (POSTS, ""),
     ("/api/v1/crud/demo/authors", ""),
@@ -72,7 +72,7 @@ const READS: &[(&str, &str)] = &[
     (POSTS, r#"order=[{"field":"id"},{"field":"title"}]"#),
     (POSTS, r#"order=[{"field":"title"},{"field":"id"}]"#),
     (POSTS, r#"query={"id":1}"#),
-    // Different for a JSON column.
+    // These differ for a JSON column.
     (POSTS, r#"query={"id":"1"}"#),
     (POSTS, r#"query={"id":true}"#),
     (POSTS, r#"query={"id":null}"#),
@@ -112,7 +112,7 @@ fn what_means_something_else_has_another_fingerprint() {
     assert_ne!(print(&csv, ""), prints[0]);
 }
 
-/// A generated read with few distinct words, so that two are often the same: its options, and its meaning as text.
+/// A generated read with few distinct words, so that two are often equal: its options, and its meaning as text.
 #[derive(Clone, Debug)]
 struct Drawn {
     options: Map<String, Value>,
@@ -123,7 +123,7 @@ fn name() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["a", "b"])
 }
 
-/// A condition on one of two fields, and its meaning.
+/// Generates a condition on one of two fields: its label, its JSON, and its meaning as text.
 fn condition(label: &'static str) -> impl Strategy<Value = (String, Value, String)> {
     let values = prop::collection::vec(0..2u8, 1..3);
     (name(), values, 0..3u8).prop_map(move |(field, mut values, kind)| {
@@ -136,7 +136,7 @@ fn condition(label: &'static str) -> impl Strategy<Value = (String, Value, Strin
             }
             _ => (json!({"value": values[0], "equality": "<", "fieldName": field}), format!("{field}<{}", values[0])),
         };
-        // A bare value's label is its field.
+        // The label of a bare value is its field.
         let label = if kind == 0 { field } else { label };
         (label.to_owned(), value, meaning)
     })

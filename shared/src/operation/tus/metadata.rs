@@ -1,5 +1,5 @@
-//! `Upload-Metadata`: name, folder, type and visibility of a resumable upload's file.
-//! Clients use several names for some keys: the first in each list here counts. Unknown keys are ignored.
+//! Parses `Upload-Metadata`: name, folder, type and visibility of a resumable upload's file. Clients use several names
+//! for some keys: in each list of names, the first that has a value counts. Unknown keys are ignored.
 
 use crate::error::{ErrorCode, Problem, nearest};
 use crate::ident::shown;
@@ -9,7 +9,7 @@ use crate::upload::{Existing, Label, Visibility, flag};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Types that count as images if only the type is given: those that are decoded for thumbnails.
+/// Media types that make a file an image if no kind is declared: those that are decoded for thumbnails.
 const PICTURES: [&str; 11] = [
     "image/jpeg",
     "image/png",
@@ -24,24 +24,24 @@ const PICTURES: [&str; 11] = [
     "image/avif",
 ];
 
-/// The file that an upload becomes when complete.
+/// The file that a resumable upload becomes when complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TusFile {
     pub name: MediaName,
     pub folder: FolderPath,
     pub kind: MediaKind,
-    /// The declared type.
+    /// The type that the client declares, if any.
     pub label: Option<Label>,
     pub existing: Existing,
     pub visibility: Visibility,
 }
 
 impl TusFile {
-    /// Parses the header: comma-separated pairs of a key and a base64 value.
+    /// Parses `Upload-Metadata`: comma-separated pairs of a key and a base64 value.
     ///
     /// # Errors
-    /// `invalid_body`.
+    /// `invalid_body` if the header is too long or malformed, has no `filename`, or has an invalid value.
     pub fn from_metadata(header: &str) -> Result<Self, Problem> {
         let pairs = Pairs::read(header)?;
         let Some(name) = pairs.text(&["filename", "name"])? else {
@@ -74,7 +74,7 @@ impl TusFile {
     }
 }
 
-/// Keys with their decoded values.
+/// The keys of `Upload-Metadata` with their decoded values.
 struct Pairs<'a>(Vec<(&'a str, Vec<u8>)>);
 
 impl<'a> Pairs<'a> {
@@ -105,7 +105,7 @@ impl<'a> Pairs<'a> {
         Ok(Self(pairs))
     }
 
-    /// Returns the value of the first of these keys that has one; `None` if none has.
+    /// Returns the value of the first of `keys` that has one, as UTF-8; `None` if none has.
     fn text(&self, keys: &[&str]) -> Result<Option<String>, Problem> {
         let value = |key: &&str| {
             let found = self.0.iter().find(|(known, _)| known == key);
@@ -119,7 +119,7 @@ impl<'a> Pairs<'a> {
         Ok(Some(text))
     }
 
-    /// Parses a boolean. A key without a value is true.
+    /// Parses the boolean value of a key: true for a key without a value, false for a missing key.
     fn switch(&self, key: &str) -> Result<bool, Problem> {
         let found = self.0.iter().find(|(known, _)| *known == key);
         let word = match found {

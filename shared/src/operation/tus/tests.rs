@@ -1,4 +1,4 @@
-//! How tus' requests are parsed.
+//! Tests of parsing requests of the tus protocol.
 
 use super::*;
 use crate::key::Access;

@@ -1,4 +1,4 @@
-//! Deletes: one record by its id, or all that match conditions.
+//! Parses deletes: one record by its id, or all that match conditions.
 
 use super::body;
 use super::key_values::{FOR_DELETE, KeyValues};
@@ -16,14 +16,14 @@ pub struct Delete {
     pub target: Target,
 }
 
-/// The records that an update or a delete changes: never all by omission.
+/// The records to update or delete: one by its id, or those that match a condition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
     Record(RecordId),
     Matching(Condition),
 }
 
-/// The parts of a delete that its head contains.
+/// The parts of a delete in the request's URL.
 #[derive(Clone, Debug)]
 pub(in crate::operation) struct DeleteHead {
     id: Option<RecordId>,

@@ -1,4 +1,4 @@
-//! Idempotent inserts: the `Idempotency-Key`, and the fingerprint that makes two requests the same.
+//! Idempotent inserts: the `Idempotency-Key`, and the fingerprint by which two requests count as the same.
 
 use crate::error::{ErrorCode, Problem};
 use crate::limits::IDEMPOTENCY_KEY_MAX_BYTES;
@@ -14,7 +14,7 @@ pub type Hash = [u8; 32];
 #[derive(Clone, PartialEq, Eq)]
 pub(in crate::operation) struct IdempotencyKey {
     key: String,
-    /// The header's value, if it differs from the key.
+    /// The header's value with its quotes, if it differs from the key.
     quoted: Option<Box<str>>,
 }
 
@@ -44,8 +44,8 @@ impl IdempotencyKey {
     }
 }
 
-/// Parses a string of structured fields after its first quote: printable ASCII, with the escapes `\"` and `\\`. `None`
-/// if malformed.
+/// Parses a string of structured fields after its opening quote: printable ASCII, with the escapes `\"` and `\\`.
+/// `None` if malformed.
 fn string(rest: &str) -> Option<String> {
     let mut content = String::with_capacity(rest.len());
     let mut chars = rest.chars();
@@ -65,7 +65,7 @@ impl fmt::Debug for IdempotencyKey {
     }
 }
 
-/// The identity of an idempotent insert.
+/// The hashes that identify an idempotent insert: of its `Idempotency-Key`, and of its content.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IdempotentRequest {
     key: Hash,
@@ -81,7 +81,7 @@ impl IdempotentRequest {
             OnConflict::Ignore => "ignore",
         };
         let mut fingerprint = Sha256::new();
-        // Names contain no NUL.
+        // NUL separates the parts, since names contain none.
         for part in [table.database.as_str(), table.table.as_str(), option] {
             fingerprint.update(part.as_bytes());
             fingerprint.update([0]);
@@ -94,19 +94,20 @@ impl IdempotentRequest {
         }
     }
 
-    /// SHA-256 of the key.
+    /// Returns the SHA-256 of the `Idempotency-Key`.
     #[must_use]
     pub fn key(&self) -> &Hash {
         &self.key
     }
 
-    /// Returns the hash that earlier versions used for the key, if it differs: they hashed the quotes too.
+    /// Returns the SHA-256 of the `Idempotency-Key` with its quotes, as earlier versions computed it; `None` if the
+    /// header's value is the key itself.
     #[must_use]
     pub fn former_key(&self) -> Option<&Hash> {
         self.former_key.as_ref()
     }
 
-    /// SHA-256 of the request: table, options and body.
+    /// Returns the SHA-256 of the insert's table, options and body.
     #[must_use]
     pub fn fingerprint(&self) -> &Hash {
         &self.fingerprint

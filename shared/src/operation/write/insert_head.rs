@@ -1,4 +1,4 @@
-//! The parts of an insert that its head contains.
+//! The parts of an insert in the request's head: `onConflict` and `Idempotency-Key`.
 
 use super::once::IdempotencyKey;
 use crate::error::Problem;
@@ -13,7 +13,7 @@ pub enum OnConflict {
     Refuse,
     /// The existing record is updated with the row's values.
     Update,
-    /// The existing record is kept, and the row skipped.
+    /// The existing record is kept, and the row is skipped.
     Ignore,
 }
 

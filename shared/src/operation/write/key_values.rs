@@ -1,15 +1,15 @@
-//! The lists of `{key, value, operator?}`, with their joiner, that select the records of a write. Updates and deletes
-//! use different names for them.
+//! The lists of `{key, value, operator?}`, and the operator that joins them, that select the records of a write.
+//! Updates and deletes use different names for both.
 
 use crate::error::Problem;
 use crate::json::Value;
 use crate::operation::filter::{self, Condition, Joiner};
 
-/// The names of a list and its joiner.
+/// The names of the list of conditions and of its joining operator.
 #[derive(Debug)]
 pub(super) struct Names {
     pub(super) list: &'static str,
-    /// The option that is `AND` or `OR`.
+    /// The name of the option whose value is `AND` or `OR`.
     pub(super) joiner: &'static str,
 }
 
@@ -17,7 +17,7 @@ pub(super) const FOR_UPDATE: Names = Names { list: "updateKeyValues", joiner: "u
 
 pub(super) const FOR_DELETE: Names = Names { list: "deleteKeyValues", joiner: "deleteKeyValuesOperator" };
 
-/// A list and its joiner, from the body or the URL.
+/// The unparsed list of conditions and its joining operator, from the body or the URL.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeyValues {
     list: Option<Value>,
@@ -25,7 +25,7 @@ pub(super) struct KeyValues {
 }
 
 impl KeyValues {
-    /// Takes the list and its joiner from members or options, and refuses any other.
+    /// Takes the list and its joining operator from `members`; `unknown` returns the problem of any other name.
     pub(super) fn collect(
         names: &Names,
         members: impl IntoIterator<Item = (String, Value)>,
@@ -48,7 +48,7 @@ impl KeyValues {
         self.list.is_none() && self.joiner.is_none()
     }
 
-    /// Parses the conditions; `None` without a list.
+    /// Parses the list of conditions; `None` without a list.
     pub(super) fn condition(&self, names: &Names) -> Result<Option<Condition>, Problem> {
         let joiner = match &self.joiner {
             Some(value) => filter::joiner(names.joiner, value)?,

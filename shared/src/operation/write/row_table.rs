@@ -1,4 +1,4 @@
-//! The rows of `batchData`: objects with different keys, brought under one list of fields.
+//! Parses the rows of `batchData`: converts objects with different keys to rows with the same fields.
 
 use super::{body, field};
 use crate::error::Problem;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 /// A row's values in the order of the fields; `None` where the row does not name the field.
 type Row = Vec<Option<Value>>;
 
-/// The rows that were read, and the fields that they name.
+/// The rows read so far, and the fields that they name.
 #[derive(Default)]
 pub(super) struct RowTable {
     fields: Vec<FieldName>,
@@ -19,7 +19,7 @@ pub(super) struct RowTable {
 }
 
 impl RowTable {
-    /// Reads a list of records, whose text is JSON.
+    /// Parses the records in a JSON list that serde_json has validated.
     pub(super) fn read(list: &str) -> Result<(Vec<FieldName>, Vec<Row>), Problem> {
         let mut table = Self::default();
         let mut parts = Parts::inside(list);
@@ -47,7 +47,7 @@ impl RowTable {
         Ok((table.fields, table.rows))
     }
 
-    /// Adds a row of these members. `row` is the row again, for messages.
+    /// Adds a row with these members. `row` is the same row, for error messages.
     fn push(&mut self, members: &mut Parts<'_>, row: Parts<'_>) -> Result<(), Problem> {
         let mut cells = vec![None; self.fields.len()];
         let mut nth = 0;
@@ -84,7 +84,7 @@ impl RowTable {
         Ok(())
     }
 
-    /// Says why the next part, the row after those that were read, is none.
+    /// Returns the problem of a list item, the one after the rows read so far, that is not a valid row.
     fn no_row(&self, mut row: Parts<'_>) -> Problem {
         let (at, text) = (self.rows.len(), row.next().unwrap_or_default());
         match (json::value(text), json::members(text)) {

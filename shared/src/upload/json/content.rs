@@ -1,4 +1,4 @@
-//! Decodes the JSON string that holds a file: the head of its data URL, then base64, both with JSON's escapes.
+//! Decodes the JSON string that contains a file: the head of its data URL, then base64, both with JSON's escapes.
 
 use crate::error::Problem;
 use crate::json::{lexer::Lexer, malformed};
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 const SCHEME: &[u8] = b"data:";
 
-/// Characters that are collected from between escapes: enough for a quick decoder, few to copy.
+/// Maximum base64 characters that are collected from between JSON escapes: enough for fast decoding, few to copy.
 const GATHERED_BYTES: usize = 16 * 1024;
 
 /// Whether a file must be a data URL, or may be bare base64.
@@ -19,27 +19,26 @@ pub(super) enum Head {
     Optional,
 }
 
-/// The outcome of [`Content::read`].
 pub(super) enum Progress {
     Hungry,
-    /// The decoded bytes must be taken before the next call.
+    /// The buffer is full: the decoded bytes must be taken before the next call.
     Full,
-    /// The string has ended; decoded bytes may be left to take.
+    /// The string has ended; decoded bytes may still have to be taken.
     Ended,
 }
 
 pub(super) enum Fault {
     Json(Problem),
-    /// The rest of a sentence about the item, and the offset in the body.
+    /// A fault of the file: the end of a sentence about the item, and the fault's offset in the body.
     Media(Cow<'static, str>, Option<u64>),
 }
 
 #[derive(Clone, Copy)]
 enum Escape {
     None,
-    /// After a backslash.
+    /// A backslash was read.
     Begun,
-    /// After `\u`.
+    /// `\u` and `digits` of its four hex digits were read.
     Unicode {
         value: u16,
         digits: u8,
@@ -49,15 +48,15 @@ enum Escape {
 pub(super) struct Content {
     decoder: Decoder,
     head: Head,
-    /// The data URL's head so far; `None` after its comma.
+    /// The data URL's head read so far; `None` once base64 begins.
     prefix: Option<Vec<u8>>,
     label: Option<Label>,
     escape: Escape,
     escape_at: u64,
-    /// Characters from between escapes.
+    /// Base64 characters collected from between JSON escapes.
     gathered: Vec<u8>,
-    /// The characters gathered last contain a fault, which is searched without gathering: gathering them again at each
-    /// piece would take quadratic time.
+    /// Whether the characters in `gathered` contain a fault. The fault's position is then searched without collecting
+    /// characters, since collecting them again for each piece of input would take quadratic time.
     has_fault: bool,
 }
 
@@ -75,7 +74,7 @@ impl Content {
         }
     }
 
-    /// Begins another string, after its opening quote.
+    /// Prepares to decode another string, after its opening quote.
     pub(super) fn restart(&mut self, head: Head) {
         self.decoder.restart();
         self.head = head;
@@ -89,12 +88,12 @@ impl Content {
         self.decoder.decoded()
     }
 
-    /// Returns the type in the last string's data URL.
+    /// Returns the type in the last string's data URL; `None` if it had none.
     pub(super) fn take_label(&mut self) -> Option<Label> {
         self.label.take()
     }
 
-    /// Reads on. Bytes decoded before count as taken if the last call returned [`Progress::Full`].
+    /// Decodes more of the string. If the last call returned [`Progress::Full`], first discards the bytes decoded then.
     pub(super) fn read(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> Result<Progress, Fault> {
         if self.decoder.is_full() {
             self.decoder.clear();
@@ -135,7 +134,7 @@ impl Content {
         }
     }
 
-    /// Decodes up to the next quote or escape, or until the decoder is full.
+    /// Decodes base64 up to the next quote or escape, or until the decoder is full.
     fn run(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> Result<(), Fault> {
         let window = &input[..input.len().min(self.decoder.room())];
         let end = memchr::memchr2(b'"', b'\\', window).unwrap_or(window.len());
@@ -153,9 +152,9 @@ impl Content {
         Ok(())
     }
 
-    /// Decodes across the escapes that encoders write: JSON's may escape every slash, MIME's break lines. Collects the
-    /// characters between them first, since the decoder is quick on long pieces only. Returns `false`, and does
-    /// nothing, if they contain a fault: the caller then finds its position.
+    /// Decodes across escaped slashes and line breaks, which JSON and MIME encoders write. Collects the characters
+    /// between them first, since the decoder is fast on long pieces only. Returns `false`, and consumes nothing, if the
+    /// characters contain a fault: the caller then finds its position.
     fn run_over(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> bool {
         let room = self.decoder.room().min(GATHERED_BYTES);
         self.gathered.clear();
@@ -257,7 +256,7 @@ impl Content {
     /// Treats the text read so far as bare base64.
     ///
     /// # Errors
-    /// A fault if a data URL is required.
+    /// A fault if the file must be a data URL, or if the text is not base64.
     fn take_as_base64(&mut self, at: u64) -> Result<(), Fault> {
         if self.head == Head::Required {
             return Err(Fault::Media("does not begin data:<type>;base64,".into(), Some(at)));
@@ -266,7 +265,7 @@ impl Content {
         self.decoder.push(&prefix).map_err(|(_, fault)| not_base64(fault, at))
     }
 
-    /// Ends the string; `at` is the offset of its closing quote.
+    /// Checks the string at its end. `at` is the offset of its closing quote.
     fn end(&mut self, at: u64) -> Result<(), Fault> {
         if let Some(prefix) = &self.prefix {
             if prefix.len() >= SCHEME.len() {
@@ -282,7 +281,7 @@ impl Content {
     }
 }
 
-/// Returns whether the text begins with an escape that [`Content::run_over`] handles.
+/// Returns whether the text begins with an escaped slash or white space, which [`Content::run_over`] handles.
 fn is_plain(text: &[u8]) -> bool {
     matches!(text, [b'\\', b'/' | b'n' | b'r' | b't', ..])
 }

@@ -1,4 +1,4 @@
-//! One item of `media`: which keys it must have, and the file that they describe.
+//! One item of an upload's `media`: which keys it must have, and the file that they describe.
 
 use super::content::Fault;
 use super::key::{Family, Key, KeySet, Level};
@@ -11,7 +11,7 @@ use crate::upload::form::{Given, Shape};
 use crate::upload::label::Label;
 use crate::upload::name;
 
-/// The item that is being parsed.
+/// The item of `media` that is being parsed.
 #[derive(Default)]
 pub(super) struct Open {
     pub(super) keys: KeySet,
@@ -23,7 +23,7 @@ pub(super) struct Open {
 }
 
 impl Reader {
-    /// Checks that a key fits the other keys of its item, and the item the shape of those before it.
+    /// Checks that a key fits the other keys of its item, and that the item has the same shape as the items before it.
     pub(super) fn check_family(&mut self, key: Key, family: Family) -> Result<(), Problem> {
         match self.item.family {
             None => self.item.family = Some(family),

@@ -3,7 +3,7 @@
 use crate::error::nearest;
 use std::fmt;
 
-/// The object that contains a key.
+/// The object of an upload's JSON body that contains a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Body,
@@ -17,7 +17,7 @@ pub(super) enum Wants {
     Text,
     TextIfAny,
     FlagIfAny,
-    /// A string that holds a file.
+    /// A string that contains a file.
     Content,
 }
 
@@ -52,7 +52,7 @@ macro_rules! keys {
                 match self { $(Self::$variant => Wants::$wants,)* }
             }
 
-            /// Returns the form of item that the key belongs to; `None` if it fits all.
+            /// Returns the form of item that the key belongs to; `None` if the key fits all forms.
             pub(super) const fn family(self) -> Option<Family> {
                 match self { $(Self::$variant => $family,)* }
             }
@@ -78,12 +78,11 @@ keys! {
 }
 
 impl Key {
-    /// Returns the key of that name; `None` if the level has no such key.
+    /// Returns the key of that name; `None` if this level has no such key.
     pub(super) fn parse(level: Level, text: &str) -> Option<Self> {
         Self::of(level).find(|key| key.as_str() == text)
     }
 
-    /// Returns a hint for an unknown key.
     pub(super) fn hint(level: Level, text: &str) -> String {
         match nearest(text, Self::of(level).map(Self::as_str)) {
             Some(near) => format!("Did you mean {near}?"),
@@ -100,7 +99,7 @@ impl Key {
     }
 }
 
-/// The forms of an item.
+/// The three forms of an item of `media`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     Named,
@@ -109,7 +108,7 @@ pub(super) enum Family {
 }
 
 impl Family {
-    /// Returns the mandatory keys.
+    /// Returns the keys that an item of this form must have.
     pub(super) fn keys(self) -> &'static [Key] {
         match self {
             Self::Named => &[Key::Name, Key::Base64],
@@ -118,7 +117,6 @@ impl Family {
         }
     }
 
-    /// Returns the key that holds the file's name.
     pub(super) fn name(self) -> Key {
         match self {
             Self::Named => Key::Name,
@@ -135,7 +133,7 @@ impl fmt::Display for Family {
     }
 }
 
-/// The keys that an object has so far.
+/// The keys of an object that were read so far.
 #[derive(Clone, Copy, Default)]
 pub(super) struct KeySet(u16);
 

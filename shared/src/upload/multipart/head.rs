@@ -7,11 +7,11 @@ use crate::upload::label::{Label, is_token};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
-/// The kind of a part.
+/// The kind of a part of a multipart body, by its header lines.
 pub(super) enum Part {
     /// A part with a file name.
     File {
-        /// Without directories.
+        /// The file's name without directories.
         name: String,
         label: Option<Label>,
     },
@@ -21,10 +21,10 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// Parses the lines, without the empty one that ends them.
+    /// Parses the header lines of a part, without the empty line that ends them.
     ///
     /// # Errors
-    /// `invalid_body`.
+    /// `invalid_body` if a line is malformed, or if the part has no name.
     pub(super) fn parse(lines: &str) -> Result<Self, Problem> {
         let (mut disposition, mut label) = (None, None);
         for line in lines.split("\r\n").filter(|line| !line.is_empty()) {
@@ -106,8 +106,7 @@ impl<'a> Parameters<'a> {
         found.map(|(_, value)| &**value)
     }
 
-    /// Returns the file's name without directories, which old browsers send; `None` if the part has no file name; empty
-    /// if the file name is.
+    /// Returns the file's name (may be empty) without directories, which old browsers send; `None` without a file name.
     fn file_name(&self) -> Result<Option<String>, Problem> {
         let whole = match (self.get("filename*"), self.get("filename")) {
             (Some(extended), _) => extended_value(extended).ok_or_else(|| {
@@ -131,9 +130,9 @@ pub(super) fn nameless() -> Problem {
     invalid("A file has no name.").with_hint("Give its part a filename, or leave the part out if no file was chosen.")
 }
 
-/// Returns a quoted string up to its closing quote, and the text after it; `None` without a closing quote. A backslash
-/// escapes only a quote or backslash, since browsers write it unescaped and a quote as `%22`. Before the last quote of
-/// the text it is literal too: the name ends with it.
+/// Parses a quoted string up to its closing quote, and returns it with the text after it; `None` without a closing
+/// quote. A backslash escapes only a quote or a backslash, since browsers write it unescaped and a quote as `%22`. A
+/// backslash before the last quote of the text is literal: the name ends with it.
 fn unquoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices().peekable();

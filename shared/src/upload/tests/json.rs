@@ -1,4 +1,4 @@
-//! Uploads as JSON, in both shapes.
+//! Tests of uploads as JSON, in both shapes.
 
 use super::{json, read_pieces, refused};
 use crate::error::ErrorCode::{InvalidBody, InvalidJson, InvalidMedia};

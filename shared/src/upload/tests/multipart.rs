@@ -1,4 +1,4 @@
-//! Uploads as multipart forms.
+//! Tests of uploads as multipart forms.
 
 use super::{Read, read};
 use crate::error::ErrorCode::{self, InvalidBody, InvalidMedia};
@@ -88,7 +88,7 @@ fn every_boundary_that_is_allowed_is_found() {
 
 #[test]
 fn forms_of_browsers_are_read() {
-    // A file field left empty, and checked boxes.
+    // File fields without a chosen file, and checked boxes.
     let unchosen = part("name=\"second\"; filename=\"\"\nContent-Type: application/octet-stream", "");
     let body =
         unchosen.clone() + &part("name=\"first\"; filename=\"a.txt\"", "x") + &unchosen + &part("name=type", "file");

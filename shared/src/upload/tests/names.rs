@@ -1,4 +1,4 @@
-//! File names and labels of the second JSON shape.
+//! Tests of file names and types in the second JSON shape.
 
 use crate::upload::label::Label;
 use crate::upload::name::compose;

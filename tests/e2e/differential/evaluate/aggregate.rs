@@ -1,4 +1,4 @@
-//! Groups of records, and what COUNT, SUM, AVG, MIN and MAX make of them.
+//! Evaluates groups of records, and COUNT, SUM, AVG, MIN and MAX of them.
 
 use super::output::{Output, Source, assemble, called};
 use super::{Sight, Tuple};
@@ -6,14 +6,14 @@ use crate::differential::cell::{Cell, Kind};
 use crate::differential::json::Json;
 use crate::differential::read::{Aggregate, By};
 
-/// Digits that MariaDB adds behind the point of an average.
+/// Number of decimals that MariaDB adds to an average.
 const AVERAGE_DIGITS: u32 = 4;
 
-/// The kind of an aggregate's result.
+/// Returns the kind of an aggregate's result.
 pub(super) fn kind(aggregate: Aggregate, of: Kind) -> Kind {
     match (aggregate, of) {
         (Aggregate::Count | Aggregate::CountAll | Aggregate::CountDistinct, _) => Kind::BigInt,
-        // A least member of an ENUM is text.
+        // MIN and MAX of an ENUM are texts.
         (Aggregate::Min | Aggregate::Max, Kind::Enum) => Kind::Exact,
         (Aggregate::Min | Aggregate::Max, of) => of,
         (Aggregate::Sum | Aggregate::Avg, Kind::Double) => Kind::Double,
@@ -28,12 +28,12 @@ pub(super) fn kind(aggregate: Aggregate, of: Kind) -> Kind {
     }
 }
 
-/// One row for each group, with what it is sorted by.
+/// Returns one row for each group, with its sort keys.
 pub(super) fn rows(sight: &Sight<'_>, outputs: &[Output], tuples: Vec<Tuple>) -> Vec<(Vec<Cell>, Json)> {
     let group = &sight.read.group;
     let mut groups: Vec<(Vec<Cell>, Vec<Tuple>)> = Vec::new();
     if group.is_empty() {
-        // Without a group all records are one, even if there is none.
+        // Without `group`, all records are one group, even if there are none.
         groups.push((Vec::new(), tuples));
     } else {
         for tuple in tuples {
@@ -76,7 +76,7 @@ pub(super) fn rows(sight: &Sight<'_>, outputs: &[Output], tuples: Vec<Tuple>) ->
 fn result(aggregate: Aggregate, of: Kind, mut cells: Vec<Cell>) -> Cell {
     cells.retain(|cell| *cell != Cell::Null);
     let count = |cells: &[Cell]| i128::try_from(cells.len()).expect("a small number");
-    // The least and the greatest are found by comparison, which of an ENUM's members is that of their texts.
+    // MIN and MAX compare, and ENUM members are compared as texts.
     cells.sort_by(|a, b| a.compare(b, of).unwrap_or(std::cmp::Ordering::Equal));
     match aggregate {
         Aggregate::Count | Aggregate::CountAll => Cell::Integer(count(&cells)),
@@ -128,7 +128,7 @@ fn exact_sum(cells: &[Cell]) -> (i128, u32) {
     (sum, scale)
 }
 
-/// Halves are rounded away from zero.
+/// Divides, and rounds halves away from zero.
 fn rounded_quotient(number: i128, by: i128) -> i128 {
     let quotient = (number.abs() * 2 + by) / (by * 2);
     quotient * number.signum()

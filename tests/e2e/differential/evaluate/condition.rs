@@ -1,4 +1,4 @@
-//! Whether a condition holds for a record: true, false, or unknown.
+//! Evaluates a condition for a record: true, false, or unknown (`None`).
 
 use super::pattern::{is_like, matches_regexp};
 use super::{Sight, Tuple};
@@ -6,9 +6,9 @@ use crate::differential::cell::{Cell, Kind, folded};
 use crate::differential::read::{Asked, Condition, Leaf, Op, Operand};
 use std::cmp::Ordering;
 
-/// AND of all, or OR of all, where `None` is unknown.
+/// Returns the OR of all if `either`, else the AND; `None` is unknown.
 pub(super) fn all_or_any(each: impl IntoIterator<Item = Option<bool>>, either: bool) -> Option<bool> {
-    // One that is `either` decides; else one that is unknown leaves the whole unknown.
+    // A value that equals `either` decides; otherwise an unknown one makes the result unknown.
     let mut unknown = false;
     for truth in each {
         match truth {
@@ -56,7 +56,7 @@ impl Sight<'_> {
     }
 }
 
-/// Whether it is one of a list, in which null is what has no value.
+/// Returns whether a value is in a list, in which null matches a missing value.
 fn any(cell: &Cell, kind: Kind, list: &[Asked]) -> Option<bool> {
     let each = list.iter().map(|asked| one(cell, kind, Op::Equal, asked));
     all_or_any(each, true)
@@ -99,7 +99,7 @@ fn one(cell: &Cell, kind: Kind, op: Op, asked: &Asked) -> Option<bool> {
     }
 }
 
-/// A test on the text of a cell, in the case in which its column compares.
+/// Tests the text of a cell, with case folded if its column compares case-insensitively.
 fn text(cell: &Cell, kind: Kind, asked: &Asked, test: impl Fn(&str, &str) -> bool) -> Option<bool> {
     match (cell, &asked.cell) {
         (Cell::Null, _) => None,

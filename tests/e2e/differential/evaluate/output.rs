@@ -1,4 +1,4 @@
-//! The fields of an answer: what they are called, where they stand, and what is in them.
+//! The fields of an answer: their names, their position, and their values.
 
 use super::{Sight, Tuple};
 use crate::differential::cell::Kind;
@@ -9,7 +9,7 @@ use crate::differential::world::World;
 /// One field of the answer's rows.
 pub(in crate::differential) struct Output {
     pub(in crate::differential) name: String,
-    /// The object that it stands in, and the place of the table whose record that object is.
+    /// The nested object that contains the field, and the position of the object's table.
     pub(in crate::differential) nest: Option<(String, usize)>,
     pub(in crate::differential) source: Source,
 }
@@ -20,7 +20,7 @@ pub(in crate::differential) enum Source {
     Aggregate(Aggregate, Place),
 }
 
-/// The fields of a read in order; `None` if two would have one name.
+/// Returns the fields of a read in order; `None` if two would have one name.
 pub(in crate::differential) fn outputs(read: &Read, world: &World) -> Option<Vec<Output>> {
     let mut outputs: Vec<Output> = Vec::new();
     let mut taken: Vec<String> = Vec::new();
@@ -60,13 +60,13 @@ pub(in crate::differential) fn outputs(read: &Read, world: &World) -> Option<Vec
     Some(outputs)
 }
 
-/// The picks that all kinds of choice come to.
+/// Returns the fields that a read shows of the table at position `at`.
 fn picked(read: &Read, world: &World, fields: &Fields, at: usize) -> Vec<Pick> {
     let plain = |place| Pick { place, alias: None, aggregate: None };
     let columns = 0..read.table(world, at).columns.len();
     let places = columns.map(|column| Place { at, column });
     match fields {
-        // Groups come out by themselves, the other fields of their records do not.
+        // A grouped read shows the group's fields, but not the other fields of its records.
         Fields::All if read.is_aggregated() && at == 0 => read.group.iter().copied().map(plain).collect(),
         Fields::All if read.is_aggregated() => Vec::new(),
         Fields::All => places.map(plain).collect(),
@@ -75,7 +75,7 @@ fn picked(read: &Read, world: &World, fields: &Fields, at: usize) -> Vec<Pick> {
     }
 }
 
-/// The field of the answer that an alias names.
+/// Returns the field of the answer that has this alias.
 pub(super) fn called<'a>(outputs: &'a [Output], alias: &str) -> &'a Output {
     let called = outputs.iter().find(|output| output.nest.is_none() && output.name == alias);
     called.expect("an alias of the read")
@@ -89,7 +89,7 @@ impl Sight<'_> {
         }
     }
 
-    /// The row that a tuple becomes.
+    /// Returns the answer's row for a tuple.
     pub(super) fn row(&self, outputs: &[Output], tuple: &Tuple) -> Json {
         let distinct = self.read.distinct;
         assemble(outputs, tuple, |output| match output.source {
@@ -102,7 +102,7 @@ impl Sight<'_> {
     }
 }
 
-/// Puts values under their names, and in their objects: one whose table has no record here is null.
+/// Builds a row from its values. A nested object whose table has no record is null.
 pub(super) fn assemble(outputs: &[Output], tuple: &Tuple, mut value: impl FnMut(&Output) -> Json) -> Json {
     let mut row: Vec<(String, Json)> = Vec::new();
     for output in outputs {

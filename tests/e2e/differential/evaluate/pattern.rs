@@ -1,6 +1,6 @@
-//! Patterns of LIKE, and as much of regular expressions as the test draws.
+//! Matches patterns of LIKE, and those regular expressions that the test generates.
 
-/// `%` is any text, `_` any character, `\` takes the next character as it is.
+/// Matches LIKE: `%` is any text, `_` any character, and `\` escapes the next character.
 pub(super) fn is_like(text: &str, pattern: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
     let pattern: Vec<char> = pattern.chars().collect();
@@ -18,7 +18,7 @@ fn like(text: &[char], pattern: &[char]) -> bool {
     }
 }
 
-/// Literal characters, `.`, `[abc]`, and the anchors `^` and `$` at the ends.
+/// Matches literal characters, `.`, `[abc]`, and the anchors `^` and `$` at the ends.
 pub(super) fn matches_regexp(text: &str, pattern: &str) -> bool {
     let (pattern, begins) = match pattern.strip_prefix('^') {
         Some(rest) => (rest, true),

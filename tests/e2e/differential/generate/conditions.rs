@@ -1,4 +1,4 @@
-//! Conditions, and the values that they compare to, in every form that a request may write them in.
+//! Generates conditions, and the values to compare with in every form that the interface allows.
 
 use crate::differential::cell::{Cell, Kind, decimal, pool};
 use crate::differential::dice::Dice;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const NESTING_MAX: usize = 3;
 
-/// So many conditions, some of them groups.
+/// Returns this many conditions, some of them groups.
 pub(super) fn draw(dice: &mut Dice, world: &World, read: &Read, count: usize, depth: usize) -> Vec<Condition> {
     (0..count)
         .map(|_| {
@@ -42,13 +42,13 @@ const OPS: [Op; 13] = [
     Op::IsNull,
 ];
 
-/// Whether one member of an ENUM is more than another, the interface leaves open.
+/// The operators for ENUM columns: the interface doesn't define an order of members.
 const MEMBER_OPS: [Op; 7] = [Op::Equal, Op::NotEqual, Op::Same, Op::In, Op::NotIn, Op::IsNull, Op::IsNotNull];
 
 const TEXT_OPS: [Op; 8] =
     [Op::Like, Op::NotLike, Op::Regexp, Op::NotRegexp, Op::Contains, Op::StartsWith, Op::EndsWith, Op::IsNotNull];
 
-/// How an operator may be written.
+/// Returns the ways to write an operator.
 fn words(op: Op) -> &'static [&'static str] {
     match op {
         Op::Equal => &["=", "==", "EQUAL", "equal"],
@@ -82,7 +82,7 @@ fn leaf(dice: &mut Dice, world: &World, read: &Read) -> Leaf {
         kind if kind.is_text() && dice.chance(45) => *dice.pick(&TEXT_OPS),
         _ => *dice.pick(&OPS),
     };
-    // Beside `address <=> x`, MariaDB 10.11 puts x for the address in other comparisons, and compares its text there.
+    // Beside `address <=> x`, MariaDB 10.11 replaces the address by x in other comparisons and compares its text there.
     let op = match (kind, op) {
         (Kind::Address, Op::Same) => Op::Equal,
         (_, op) => op,
@@ -126,7 +126,7 @@ pub(super) fn null() -> Asked {
     Asked { cell: Cell::Null, json: Value::Null }
 }
 
-/// A value of a column's kind, or a pattern.
+/// Returns a random value of a column's kind, or a pattern.
 pub(super) fn asked(dice: &mut Dice, kind: Kind, op: Op) -> Asked {
     let pattern = match op {
         Op::Like | Op::NotLike => Some(like(dice)),
@@ -134,10 +134,10 @@ pub(super) fn asked(dice: &mut Dice, kind: Kind, op: Op) -> Asked {
         _ => None,
     };
     let cell = match pattern {
-        // A collation that folds case folds accents too; the evaluation knows ASCII there.
+        // A case-insensitive collation also ignores accents, but the evaluation only folds ASCII.
         Some(pattern) if kind == Kind::Loose => Cell::Text(pattern.replace('é', "e")),
         Some(pattern) => Cell::Text(pattern),
-        // What no value of the column is may still be less or more than some.
+        // Values outside a column's range can still be less or greater than its values.
         None if is_ordering(op) && kind == Kind::Integer && dice.chance(15) => {
             Cell::Decimal(*dice.pick(&[-5, 15, 25, 30]), 1)
         }
@@ -154,7 +154,7 @@ fn is_ordering(op: Op) -> bool {
     matches!(op, Op::Greater | Op::GreaterOrEqual | Op::Less | Op::LessOrEqual)
 }
 
-/// A value as any of the forms that the interface takes.
+/// Returns a value in one of the forms that the interface accepts.
 fn json(dice: &mut Dice, cell: &Cell) -> Value {
     let second = dice.chance(30);
     match cell {

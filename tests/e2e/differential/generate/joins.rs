@@ -1,4 +1,4 @@
-//! Joins: of every kind, one after another, on links and on anything that compares.
+//! Generates joins of every kind, on foreign keys and on other comparable fields.
 
 use super::conditions;
 use crate::differential::dice::Dice;
@@ -13,7 +13,7 @@ const KINDS: [(JoinKind, &str); 5] = [
     (JoinKind::Right, "RIGHT JOIN"),
 ];
 
-/// Gives a read one to three joins.
+/// Adds one to three joins to a read.
 pub(super) fn draw(dice: &mut Dice, world: &World, read: &mut Read) {
     for at in 1..=*dice.pick(&[1, 1, 1, 2, 2, 3]) {
         let table = dice.below(world.tables.len());
@@ -47,7 +47,7 @@ pub(super) fn draw(dice: &mut Dice, world: &World, read: &mut Read) {
     }
 }
 
-/// A link of the new table to one before it, or of one before it to the new one.
+/// Returns a match between the new table and an earlier one by a column with ids.
 fn link(dice: &mut Dice, world: &World, read: &Read, at: usize) -> Match {
     let column = |at: usize, name: &str| {
         let columns = &read.table(world, at).columns;
@@ -64,7 +64,7 @@ fn link(dice: &mut Dice, world: &World, read: &Read, at: usize) -> Match {
     Match { source, target: Target::Field(target) }
 }
 
-/// Two columns of one kind.
+/// Returns a match between two columns of the same kind.
 fn matched(dice: &mut Dice, world: &World, read: &Read, at: usize) -> Match {
     let source = Place { at: dice.below(at), column: dice.below(3) };
     let kind = read.column(world, source).kind;
@@ -78,7 +78,7 @@ fn matched(dice: &mut Dice, world: &World, read: &Read, at: usize) -> Match {
     Match { source, target: Target::Field(target) }
 }
 
-/// A field of a table so far, or of the new one, and a value.
+/// Returns a match between a field of an earlier or the new table, and a literal.
 fn literal(dice: &mut Dice, world: &World, read: &Read, at: usize) -> Match {
     let of = dice.below(at + 1);
     let source = Place { at: of, column: dice.below(read.table(world, of).columns.len()) };

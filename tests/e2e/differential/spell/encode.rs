@@ -1,4 +1,4 @@
-//! The encodings of options: JSON in parameters, brackets, comma lists, the POST twin.
+//! Encodes options for a request: as JSON in parameters, brackets, comma lists, or the POST twin.
 
 use super::Options;
 use crate::differential::dice::Dice;
@@ -8,22 +8,22 @@ use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::{Map, Value};
 
-/// How options reach the service.
+/// How options are encoded in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::differential) enum Style {
-    /// One JSON value for each parameter.
+    /// Encodes each option as a JSON value.
     Json,
-    /// `order[field]=id`, wherever that can say it.
+    /// Encodes options in brackets, such as `order[field]=id`, where these can express the option.
     Brackets,
-    /// Any of those for each option.
+    /// Chooses a random other encoding for each option.
     Mixed,
-    /// The POST twin.
+    /// Encodes all options in the body of the POST twin.
     Twin,
 }
 
 pub(in crate::differential) const STYLES: [Style; 4] = [Style::Json, Style::Brackets, Style::Mixed, Style::Twin];
 
-/// The request for options in a style.
+/// Builds the request for options in a style.
 pub(in crate::differential) fn request(
     db: &TestDb,
     table: &Table,
@@ -45,7 +45,7 @@ pub(in crate::differential) fn request(
     db.call(Method::GET, &path)
 }
 
-/// The parameters that an option becomes.
+/// Returns the URL parameters of an option.
 fn encoded(name: &str, value: &Value, style: Style, dice: &mut Dice) -> Vec<String> {
     let brackets = style == Style::Brackets || (style == Style::Mixed && dice.chance(50));
     match value {
@@ -88,7 +88,7 @@ fn flag(value: bool, dice: &mut Dice) -> &'static str {
     }
 }
 
-/// Brackets have no null, and no list or object without members.
+/// Returns whether brackets can express a value: they have no null, and no empty list or object.
 fn is_sayable(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -101,7 +101,7 @@ fn is_sayable(value: &Value) -> bool {
 struct Spelling {
     open: &'static str,
     close: &'static str,
-    /// Lists of scalars with their indices, as PHP writes them; else with empty brackets, as axios does.
+    /// Whether lists of scalars have indices, as PHP writes them, or empty brackets, as axios does.
     indexed: bool,
 }
 
@@ -126,7 +126,7 @@ impl Spelling {
                 }
             }
             Value::String(text) => parts.push(format!("{path}={}", enc(text))),
-            // A value that is true is 1; only where a word is read may it be the word.
+            // A boolean is 1 or 0; only `not…` and `nest` also take a word.
             Value::Bool(value) => {
                 let last = path.rsplit(self.open).next().unwrap_or_default();
                 let word = last.starts_with("not") || last.starts_with("nest");

@@ -12,7 +12,7 @@ pub(super) fn table() -> Vec<Refusal> {
     [no_json(), types(), shapes(), sql(), batches()].into_iter().flatten().collect()
 }
 
-/// One of each operation that takes JSON.
+/// Returns one call of each operation that takes JSON.
 fn takers() -> [Call; 8] {
     let at = |method, rest: &str| call(method, &format!("{POSTS}{rest}"));
     [

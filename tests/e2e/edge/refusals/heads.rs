@@ -1,4 +1,4 @@
-//! Requests whose head is refused, options apart: keys, policy, routes, methods, names, headers.
+//! Requests whose head is refused, except for options: keys, policy, routes, methods, names, headers.
 
 use super::{Refusal, call, refusal};
 use crate::host::Call;
@@ -38,7 +38,7 @@ fn keys(expired: &str) -> Vec<Refusal> {
         (Method::GET, "/api/v1/media"),
         (Method::POST, "/api/v1/media"),
         (Method::POST, TUS),
-        // The key is asked before the options are judged.
+        // The key is checked before the options.
         (Method::GET, "/api/v1/crud/demo/posts?limmit=1"),
     ] {
         let call = call(method, path);
@@ -119,7 +119,7 @@ fn routes() -> Vec<Refusal> {
     table
 }
 
-/// What no request may have, whatever it asks for.
+/// Returns requests that are refused for any operation.
 fn unfit() -> Vec<Refusal> {
     let mut table = Vec::new();
     for path in [POSTS, "/readyz", "/healthz", "/media/default/a", "/nowhere"] {
@@ -166,7 +166,7 @@ fn names() -> Vec<Refusal> {
     table
 }
 
-/// Headers that promise what is not kept, or hold what no key can be.
+/// Returns requests with headers that contradict the body or are invalid.
 fn headers() -> Vec<Refusal> {
     let insert = || call(Method::POST, POSTS).json(&json!({"title": "x"}));
     let long = "x".repeat(256);

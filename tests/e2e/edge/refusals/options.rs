@@ -1,4 +1,4 @@
-//! Requests whose options are refused: each kind of them malformed, unknown or repeated.
+//! Requests whose options are refused: each kind of option malformed, unknown or repeated.
 
 use super::{Refusal, call, refusal};
 use crate::host::{Call, enc, option};
@@ -97,7 +97,7 @@ fn options() -> Vec<Refusal> {
     refusals
 }
 
-/// Options whose values are JSON.
+/// Returns requests with invalid options whose values are JSON.
 fn listed_options() -> Vec<Refusal> {
     let mut table = Vec::new();
     for order in [

@@ -1,5 +1,5 @@
-//! Bodies that the edge streams to the origin unchecked, because they are long or their length is not known: the
-//! origin refuses them, and the caller gets its answer as it is.
+//! Bodies that the edge streams to the origin unchecked, because they are long or their length is unknown. The origin
+//! refuses them, and the edge forwards its answer.
 
 use super::{Bench, Told, call};
 use crate::host::{Call, Host};
@@ -20,7 +20,7 @@ cases! {
 
 const MIB: usize = 1024 * 1024;
 
-/// An insert of about so many bytes, with something before and behind its long text.
+/// Returns an insert's body of about `bytes` bytes, with other text before and after its long value.
 fn insert(before: &str, bytes: usize, behind: &str) -> Vec<u8> {
     let fill = "xy\\n\u{e9}\\u00e9 ".repeat(bytes / 13 + 1);
     format!("{{{before}\"body\": \"{fill}\"{behind}").into_bytes()
@@ -37,7 +37,7 @@ fn upload(bytes: usize, behind: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// A body with one byte changed.
+/// Returns a body with one byte changed.
 fn with(mut body: Vec<u8>, at: usize, byte: u8) -> Vec<u8> {
     body[at] = byte;
     body
@@ -81,7 +81,7 @@ async fn a_fault_in_a_large_body_is_told_in_the_origins_words(_: Host) {
     }
 }
 
-/// A request whose body goes in chunks of that size.
+/// Returns a request whose body is sent in chunks of this size.
 fn chunked(path: &str, body: &[u8], size: usize) -> Vec<u8> {
     let headers = format!(
         "Authorization: Bearer {}\r\nX-Request-Id: chunked\r\nTransfer-Encoding: chunked\r\n",

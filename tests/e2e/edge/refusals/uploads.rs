@@ -1,4 +1,4 @@
-//! Uploads that are refused for their form: the origin reads them, and the edge passes its answer on.
+//! Uploads with an invalid form: the origin refuses them, and the edge forwards its answer.
 
 use super::{Refusal, call, refusal};
 use crate::host::Call;
@@ -21,7 +21,7 @@ fn good() -> Value {
     json!({"media": [{"name": "a.txt", "base64": "data:text/plain;base64,aGk="}], "folder": "f", "type": "file"})
 }
 
-/// The good body with other values under some keys; null leaves one out.
+/// Returns a valid body with other values for some keys; null removes a key.
 fn with(changes: Value) -> String {
     let mut body = good();
     for (key, value) in changes.as_object().expect("changes") {
@@ -96,7 +96,7 @@ fn second_shape() -> Vec<Refusal> {
     .collect()
 }
 
-/// A body that ends everywhere, and one with a fault at its beginning, in its middle and at its end.
+/// Returns bodies cut at many positions, and bodies with a fault at the beginning, in the middle and at the end.
 fn cut() -> Vec<Refusal> {
     let whole = good().to_string();
     let mut table: Vec<Refusal> =
@@ -107,7 +107,7 @@ fn cut() -> Vec<Refusal> {
     for behind in ["x", "{}", ",", "nul", "\0"] {
         table.push(refusal(InvalidJson, json_of(format!("{whole}{behind}"))));
     }
-    // 48 kB of base64: the fault is in the first piece, wherever it stands.
+    // 48 kB of base64: the fault is in the first piece, wherever it is in the body.
     let file = "QUFB".repeat(12_000);
     let long = with(json!({"media": [{"name": "a", "base64": format!("data:text/plain;base64,{file}")}]}));
     for at in [100, long.len() / 2, 48_000] {

@@ -1,5 +1,5 @@
-//! `selkie media` where something is wrong: refusals, an upload that is broken off, what a sweep finds; and how the doctor
-//! and `/readyz` tell of a store that fails.
+//! `selkie media` when something fails: refusals, interrupted uploads, sweeps; and how `selkie doctor` and `/readyz`
+//! report a media store that fails.
 
 use super::super::fixtures::png;
 use super::super::shelf::Shelf;
@@ -85,7 +85,7 @@ async fn no_local_file_is_replaced_unasked(host: Host) {
 
 async fn an_interrupted_put_leaves_nothing(host: Host) {
     let desk = Desk::new(host);
-    // A store of its own, so that nobody else's files are in it.
+    // A media store of its own, without the files of other cases.
     let store = tempfile::tempdir().unwrap();
     let folder = desk.shelf.folder.as_str();
     let arguments = ["media", "put", "-", "--name", "a.bin", "--folder", folder];
@@ -120,7 +120,7 @@ async fn an_interrupted_put_leaves_nothing(host: Host) {
     assert!(desk.shelf.names().await.is_empty());
 }
 
-/// Makes a file two hours old.
+/// Sets a file's modification time to two hours ago.
 fn age(path: &Path) {
     let before = SystemTime::now() - Duration::from_secs(2 * 60 * 60);
     let file = File::options().write(true).open(path).unwrap();
@@ -207,7 +207,7 @@ async fn readiness_and_the_doctor_look_at_the_store(host: Host) {
     assert!(finding["hint"].as_str().unwrap().contains("SELKIE_MEDIA_STORE"));
 }
 
-/// By an origin of its own on the shared service's MariaDB, and a worker before it.
+/// Uses a second origin on the shared service's MariaDB, and a worker in front of it.
 async fn a_store_that_is_away_or_full_is_told_at_both_doors(_: Host) {
     const FULL: &str = "HTTP/1.1 507 Insufficient Storage\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     let store = FakeOrigin::start("store", Manner::Refuse).await;

@@ -1,4 +1,4 @@
-//! Requests that break off, and requests that meet at one upload.
+//! Interrupted requests, and concurrent requests to one upload.
 
 use super::super::shelf::Shelf;
 use super::upload::{Upload, bytes, metadata};
@@ -24,7 +24,7 @@ async fn begin(host: Host, shelf: &Shelf) -> Upload {
     Upload::begin(host, LENGTH, &said).await
 }
 
-/// A request that announces everything, and holds a part of it.
+/// Returns a PATCH with the length of the whole content, but only a part of it.
 fn half(upload: &Upload, content: &[u8]) -> Vec<u8> {
     let headers = format!(
         "Authorization: Bearer {}\r\nTus-Resumable: 1.0.0\r\nUpload-Offset: 0\r\n\
@@ -36,7 +36,7 @@ fn half(upload: &Upload, content: &[u8]) -> Vec<u8> {
     request
 }
 
-/// Sends the rest, and looks at the file.
+/// Sends the rest from offset `at`, and checks the file.
 async fn complete(upload: &Upload, shelf: &Shelf, content: &[u8], at: usize) {
     let done = upload.patch(at, &content[at..]).await;
     assert_eq!(done.status, 204, "{done}");
@@ -52,12 +52,12 @@ async fn a_part_that_breaks_off_is_kept_as_far_as_it_came(host: Host) {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     let request = half(&upload, &content);
     stream.write_all(&request).await.expect("a request");
-    // The other side reads to the end of what there is, then it closes.
+    // The server reads the sent bytes, then it closes the connection.
     stream.shutdown().await.expect("an end");
     let _ = stream.read_to_end(&mut Vec::new()).await;
     let at = upload.offset().await;
     assert!(at <= PART, "{at}");
-    // The edge may still have had some of it.
+    // The edge may have received bytes that did not reach the origin.
     assert!(at > 0 || host == Host::Edge);
     complete(&upload, &shelf, &content, at).await;
 }
@@ -66,7 +66,7 @@ async fn a_second_part_at_the_same_time_is_refused_and_its_caller_may_take_over(
     let (shelf, content) = (Shelf::new(host), bytes(LENGTH));
     let upload = begin(host, &shelf).await;
     let request = half(&upload, &content);
-    // A part of no bytes changes nothing if it comes before the first.
+    // If this empty part arrives before the first one, it succeeds and changes nothing.
     let first = raw::leave_open(host.url(), &request, async || {
         let second = upload.patch(0, b"").await;
         if second.status == 204 {

@@ -1,4 +1,4 @@
-//! Uploads by npm's tus-js-client, which knows nothing of this service.
+//! Uploads by the npm package tus-js-client.
 
 use super::super::shelf::Shelf;
 use super::upload::{TUS, bytes};
@@ -18,7 +18,7 @@ cases! {
     ],
 }
 
-/// A file on the disk, and where it goes.
+/// A local file, and its destination.
 struct Sending {
     host: Host,
     file: tempfile::NamedTempFile,
@@ -33,7 +33,7 @@ impl Sending {
         Self { host, file, metadata: metadata.to_string() }
     }
 
-    /// Runs the client to its end, and gives the line that it prints.
+    /// Runs the client to its end and returns the line that it prints.
     async fn run(&self, command: &str, address: &str, chunk: usize, more: &[&str]) -> String {
         let mut client = Command::new("node");
         client

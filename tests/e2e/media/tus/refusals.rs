@@ -1,4 +1,4 @@
-//! What uploads that can be resumed are refused for, at which step, and what is left then.
+//! Refusals of resumable uploads, at each step, and what is stored afterwards.
 
 use super::super::shelf::{Shelf, read_key};
 use super::upload::{TUS, Upload, metadata};
@@ -107,7 +107,7 @@ async fn more_than_was_announced_is_not_kept(host: Host) {
     upload.patch(0, b"abc").await;
     upload.patch(3, b"def").await.refused(ErrorCode::BodyTooLarge);
     assert_eq!(upload.offset().await, 3);
-    // Without an announced length the excess shows only when it comes.
+    // If the length was not announced, excess bytes are only seen when they arrive.
     let parts = ["d", "ef"].map(Ok::<_, std::io::Error>);
     let chunked = upload.part(3, b"").request().body(reqwest::Body::wrap_stream(futures_util::stream::iter(parts)));
     let refused = chunked.send().await.expect("an answer");

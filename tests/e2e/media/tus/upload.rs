@@ -1,21 +1,21 @@
-//! An upload that can be resumed, as a case sees it.
+//! A resumable upload, for cases.
 
 use crate::host::{Answer, Call, Host};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
 
-/// Where uploads are made.
+/// Path at which resumable uploads are created.
 pub(super) const TUS: &str = "/api/v1/media/tus";
 
-/// One upload, through a host.
+/// One resumable upload, through a host.
 pub(super) struct Upload {
     pub(super) host: Host,
     pub(super) path: String,
 }
 
 impl Upload {
-    /// The request that makes one.
+    /// Builds the request that creates an upload of `length` bytes.
     pub(super) fn creation(host: Host, length: usize, metadata: &str) -> Call {
         host.call(Method::POST, TUS)
             .header("tus-resumable", "1.0.0")
@@ -23,7 +23,7 @@ impl Upload {
             .header("upload-metadata", metadata)
     }
 
-    /// Makes one.
+    /// Creates an upload of `length` bytes.
     pub(super) async fn begin(host: Host, length: usize, metadata: &str) -> Self {
         let created = Self::creation(host, length, metadata).send().await;
         assert_eq!(created.status, 201, "{created}");
@@ -32,14 +32,14 @@ impl Upload {
         Self::of(host, &created)
     }
 
-    /// The one that an answer tells of.
+    /// Returns the upload whose URL is in the answer to its creation.
     pub(super) fn of(host: Host, created: &Answer) -> Self {
         let path = created.header("location").expect("a location").to_owned();
         assert!(path.starts_with(TUS), "{path}");
         Self { host, path }
     }
 
-    /// A request about it.
+    /// Builds a request to the upload's URL.
     pub(super) fn call(&self, method: Method) -> Call {
         let call = self.host.call(method, &self.path);
         call.header("tus-resumable", "1.0.0")
@@ -49,7 +49,7 @@ impl Upload {
         self.call(Method::HEAD).send().await
     }
 
-    /// How far it is.
+    /// Returns the number of bytes that the server has received.
     pub(super) async fn offset(&self) -> usize {
         let far = self.head().await;
         assert_eq!(far.status, 200, "{far}");
@@ -57,7 +57,7 @@ impl Upload {
         offset.parse().expect("a number")
     }
 
-    /// Bytes for a place, to be sent.
+    /// Builds a PATCH that sends `bytes` at `offset`.
     pub(super) fn part(&self, offset: usize, bytes: &[u8]) -> Call {
         self.call(Method::PATCH)
             .header("upload-offset", &offset.to_string())
@@ -70,13 +70,13 @@ impl Upload {
     }
 }
 
-/// An `Upload-Metadata`.
+/// Returns the value of an `Upload-Metadata` header.
 pub(super) fn metadata(pairs: &[(&str, &str)]) -> String {
     let pairs = pairs.iter().map(|(key, value)| format!("{key} {}", STANDARD.encode(value)));
     pairs.collect::<Vec<_>>().join(",")
 }
 
-/// So many bytes that are no known format, no two parts of them alike.
+/// Returns bytes of no known format, in which no part repeats.
 pub(super) fn bytes(count: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut bytes = b"\x01\x02\x03\x04".to_vec();

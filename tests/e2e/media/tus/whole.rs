@@ -1,4 +1,4 @@
-//! Uploads from their creation to their file, in every way that the protocol has.
+//! Resumable uploads from their creation to the file, in every way that the protocol allows.
 
 use super::super::fixtures::png;
 use super::super::shelf::{Shelf, read_key};
@@ -48,7 +48,7 @@ async fn an_upload_goes_from_its_creation_to_its_file(host: Host) {
         assert_eq!(taken.header("tus-resumable"), Some("1.0.0"));
         assert_eq!(taken.header("selkie-media-id").is_some(), at == content.len());
     }
-    // Also for a caller who lost the last answer.
+    // Also for a client that didn't receive the last answer.
     let last = upload.head().await;
     assert_eq!(last.header("upload-offset"), Some("700000"));
     let again = upload.patch(700_000, b"").await;
@@ -165,7 +165,7 @@ async fn a_file_may_be_replaced(host: Host) {
     let old = shelf.put("a.txt", "file", "text/plain", b"old").await;
     let said = metadata(&[("filename", "a.txt"), ("folder", &shelf.folder), ("update", "true")]);
     let upload = Upload::begin(host, 3, &said).await;
-    // Nothing is replaced before the last byte.
+    // The old file stays until the last byte has arrived.
     upload.patch(0, b"ne").await;
     assert_eq!(shelf.fetch(&old["url"]).await.body, b"old");
     let done = upload.patch(2, b"w").await;

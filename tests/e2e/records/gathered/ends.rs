@@ -1,4 +1,4 @@
-//! Callers who leave, and a database that dies or dawdles.
+//! Concurrent inserts whose clients disconnect, or whose database fails or is slow.
 
 use super::{CALLERS, TABLE, count, insert, stored};
 use crate::case::eventually;
@@ -74,7 +74,7 @@ async fn what_nobody_waits_for_is_killed(host: Host) {
     assert_eq!(count(&db).await, 1);
 }
 
-/// A service of its own, with an empty table `t` in `demo`.
+/// Starts a service with an empty table `t` in `demo`.
 async fn own(settings: &'static [(&str, &str)]) -> Service {
     let service = faults::start(Edge::Without, settings).await;
     faults::sql(&service, &TABLE.replace("TABLE t", "TABLE demo.t")).send().await.payload();
@@ -87,7 +87,7 @@ fn own_insert(service: &Service, v: i64) -> Call {
     call.key(&service.full_key).json(&json!({"v": v}))
 }
 
-/// The values of the table, as root sees them.
+/// Reads the values of the table as root.
 fn own_values(service: &Service) -> Vec<i64> {
     let values = service.root_sql("SELECT v FROM demo.t WHERE v >= 0 ORDER BY v").unwrap();
     values.split_whitespace().map(|v| v.parse().unwrap()).collect()

@@ -1,4 +1,4 @@
-//! Tables and inserts of every kind, of which some do not gather: none of them shows it.
+//! Concurrent inserts into tables of every kind. Some can't share a statement, but the answers don't show it.
 
 use super::{CALLERS, TABLE, all_at_once, as_they_come, count, hold, insert};
 use crate::host::{Answer, Host};
@@ -19,7 +19,7 @@ cases! {
     ],
 }
 
-/// The same rows, one after the other and at once, into tables that are alike.
+/// Inserts the same rows one by one and concurrently into equal tables, and compares the answers.
 async fn keys_of_every_kind_are_answered_as_alone(host: Host) {
     let counted = [
         ("id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY", ""),
@@ -70,7 +70,7 @@ async fn keys_of_every_kind_are_answered_as_alone(host: Host) {
             let read = db.get(&format!("t/{id}?selectFields=v")).await;
             match read.code().as_str() {
                 "ok" => assert_eq!(read.payload()["v"], v, "{key}"),
-                // It has no key: its records can't be addressed.
+                // The table has no key, so its records have no address.
                 _ => assert!(key.ends_with("UNIQUE"), "{key}: {read}"),
             }
         }
@@ -93,7 +93,7 @@ async fn keys_of_every_kind_are_answered_as_alone(host: Host) {
         }
         let answers = all_at_once(&db, "t", &bodies).await;
         let mut at_once: Vec<_> = answers.iter().map(told).collect();
-        // Which of those of one id comes first is open.
+        // The order of inserts with the same id is undefined.
         alone.sort_unstable();
         at_once.sort_unstable();
         assert_eq!(at_once, alone, "{key}");

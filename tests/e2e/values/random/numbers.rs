@@ -38,7 +38,7 @@ fn decimals(whole: usize, scale: usize) -> Samples {
             let sent = match spelling {
                 0 => format!("{sign}{lead}.{fraction}0"),
                 1 => quoted(&format!("{sign}{lead}.{fraction}")),
-                // Every digit before the point, and the point moved back.
+                // Writes all digits before the point and moves the point by the exponent.
                 _ => {
                     let digits = format!("{whole}{fraction}");
                     let digits = digits.trim_start_matches('0');

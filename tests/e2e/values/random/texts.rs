@@ -1,4 +1,4 @@
-//! Random texts of many character sets, members, UUIDs and addresses.
+//! Random texts of many character sets, members of ENUM and SET, UUIDs and addresses.
 
 use super::{Equal, Samples, come_back, quoted};
 use crate::host::Host;
@@ -10,8 +10,8 @@ cases! {
     Both: [random_texts_come_back_and_are_found],
 }
 
-/// No text ends in NUL: MariaDB's `ORDER BY` takes `a` and `a\0` for equal in a NOPAD collation, where
-/// its comparisons do not.
+/// Returns texts that don't end in NUL: in a NOPAD collation, MariaDB's `ORDER BY` treats `a` and `a\0` as equal, but
+/// its comparisons don't.
 fn texts(alphabet: &'static str) -> Samples {
     prop::collection::vec(select(alphabet.chars().collect::<Vec<_>>()), 0..20)
         .prop_map(|chars| {
@@ -49,7 +49,7 @@ async fn random_texts_come_back_and_are_found(host: Host) {
     });
     come_back(host, "SET('z','y','x w','1')", Equal::Exactly, &set.boxed()).await;
     let uuids = (any::<u128>(), any::<bool>()).prop_map(|(bits, simple)| {
-        // Version 4 of the variant of RFC 9562: MariaDB has no room for all others.
+        // Sets version 4 and the variant of RFC 9562, since MariaDB does not store all other bits.
         let bits = bits & !(0xF << 76) & !(0b11 << 62) | (4 << 76) | (0b10 << 62);
         let uuid = uuid::Uuid::from_u128(bits);
         let sent = if simple { uuid.simple().to_string().to_uppercase() } else { uuid.to_string() };

@@ -1,4 +1,4 @@
-//! Random days, instants and times, in every spelling that is read.
+//! Random dates and times, in every format that is accepted.
 
 use super::{Equal, Samples, come_back, quoted};
 use crate::host::Host;
@@ -9,7 +9,7 @@ cases! {
     Both: [random_times_come_back_and_are_found],
 }
 
-/// A fraction of up to nine digits, and what a column of so many digits keeps of it.
+/// Returns a fraction of up to nine digits, and its first `kept` digits, which a column stores.
 fn fractions(kept: usize) -> impl Strategy<Value = (String, String)> {
     prop::collection::vec(0..10_u8, 0..=9).prop_map(move |digits| {
         let digits: String = digits.iter().map(u8::to_string).collect();
@@ -19,7 +19,7 @@ fn fractions(kept: usize) -> impl Strategy<Value = (String, String)> {
     })
 }
 
-/// Days and times of a column of so many digits; those with an offset stay within their day.
+/// Returns dates and times for a column with `kept` fractional digits; those with an offset stay within their day.
 fn moments(years: std::ops::Range<u16>, kept: usize) -> Samples {
     let day = (years, 1..13_u8, 1..29_u8).prop_map(|(year, month, day)| format!("{year:04}-{month:02}-{day:02}"));
     let clock = (6..18_u8, 0..60_u8, 0..60_u8);
@@ -54,7 +54,7 @@ async fn random_times_come_back_and_are_found(host: Host) {
         );
         come_back(host, &format!("TIME({kept})"), Equal::Exactly, &times.boxed()).await;
     }
-    // With zeros where month or day are not known.
+    // Zeros for an unknown month or day.
     let dates = (0..10_000_u16, 0..13_u8, 0..29_u8).prop_map(|(year, month, day)| {
         let date = quoted(&format!("{year:04}-{month:02}-{day:02}"));
         (date.clone(), date)

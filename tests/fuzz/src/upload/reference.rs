@@ -1,4 +1,4 @@
-//! A JSON upload as serde_json over the whole body understands it. Slow, and of as few rules as will do.
+//! Parses a JSON upload with serde_json over the whole body: slow, but with few rules.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -10,7 +10,7 @@ use shared::media::{FolderPath, MediaKind, MediaName};
 use shared::upload::{Existing, Given, Label, Parser, Shape, UploadForm, UploadLimits, Visibility};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a body says.
+/// The content of a body.
 #[derive(Debug, PartialEq)]
 pub struct Expected {
     shape: Shape,
@@ -30,7 +30,7 @@ struct Item {
 }
 
 impl Expected {
-    /// What the parser made of it.
+    /// Converts the parser's result.
     #[must_use]
     pub fn of(form: &UploadForm, files: Vec<Vec<u8>>) -> Self {
         let items = form.items().iter().zip(files).map(|(item, bytes)| Item {
@@ -50,7 +50,7 @@ impl Expected {
     }
 }
 
-/// Reads a body; `None` if it is to be refused.
+/// Parses a body; `None` if it must be refused.
 #[must_use]
 pub fn read(body: &[u8]) -> Option<Expected> {
     let text = std::str::from_utf8(body).ok()?;
@@ -93,7 +93,7 @@ pub fn read(body: &[u8]) -> Option<Expected> {
     })
 }
 
-/// An object's values by their keys, each known and there once.
+/// Returns an object's values by key; `None` if a key is unknown or occurs twice.
 fn object<'a>(text: &'a str, known: &[&str]) -> Option<BTreeMap<String, &'a RawValue>> {
     struct Members<'a>(Vec<(String, &'a RawValue)>);
     impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
@@ -126,7 +126,7 @@ fn required(keys: &mut BTreeMap<String, &RawValue>, key: &str) -> Option<String>
     serde_json::from_str(keys.remove(key)?.get()).ok()
 }
 
-/// A key that may be missing or null; `None` if it is of another kind.
+/// Reads a key that may be missing or null; the outer `None` means a value of another type.
 fn optional<T: serde::de::DeserializeOwned>(keys: &mut BTreeMap<String, &RawValue>, key: &str) -> Option<Option<T>> {
     let text = keys.remove(key).map_or("null", RawValue::get);
     serde_json::from_str(text).ok()
@@ -169,7 +169,7 @@ fn item(text: &str, kind: MediaKind, private: Option<bool>) -> Option<(bool, Ite
     None
 }
 
-/// The name that the second shape makes of a name and a type: as in a body of nothing else.
+/// Returns the file name that the second shape makes of a name and a type.
 fn composed(name: &str, kind: &str) -> Option<(String, Option<Label>)> {
     let body = json!({"type": "file", "media": {"fileName": name, "fileType": kind, "fileBase64": "YQ=="}});
     let body = body.to_string();
@@ -181,7 +181,7 @@ fn composed(name: &str, kind: &str) -> Option<(String, Option<Label>)> {
     Some((item.name().to_string(), item.label().cloned()))
 }
 
-/// The type that a data URL names, and its bytes.
+/// Returns the media type of a data URL, if there is one, and the decoded bytes.
 fn decoded(content: &str, must_be_url: bool) -> Option<(Option<String>, Vec<u8>)> {
     let is_url = content.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"));
     if must_be_url && !is_url {
@@ -208,7 +208,7 @@ fn decoded(content: &str, must_be_url: bool) -> Option<(Option<String>, Vec<u8>)
     (!bytes.is_empty()).then_some((mime, bytes))
 }
 
-/// The type in `data:image/png;name=x;base64`.
+/// Returns the media type in `data:image/png;name=x;base64`.
 fn mime(head: &str) -> Option<String> {
     let is_plain = head.len() <= UPLOAD_LABEL_MAX_BYTES && head.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     let mut parts: Vec<&str> = head[5..].split(';').collect();

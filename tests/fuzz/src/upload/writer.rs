@@ -1,16 +1,16 @@
-//! Uploads that are right, written in every way that is allowed, and edits that may break them.
+//! Writes valid uploads in every allowed form, and makes edits that may break them.
 
 use arbitrary::Arbitrary;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 
-/// The type of the forms that are written.
+/// `Content-Type` of the written forms.
 pub const FORM_TYPE: &str = "multipart/form-data; boundary=xyz";
 
-/// Files of a body: enough for each to stand before, behind and between others.
+/// Maximum number of files in a body: enough for one at the beginning, in the middle and at the end.
 const FILES_MAX_COUNT: usize = 4;
 
-/// One file in so many is large.
+/// One of this many files is large.
 const LARGE: usize = 32;
 
 const FOLDERS: [&str; 4] = ["", "a", "a/b c/d", "日本/é\u{301}"];
@@ -46,7 +46,7 @@ impl File {
     fn bytes(&self) -> Vec<u8> {
         let length = usize::from(self.length);
         let length = match length % LARGE {
-            // Around the size of the chunks that base64 is decoded in.
+            // Lengths around the size of the chunks in which base64 is decoded.
             0 => 65_530 + length % 11,
             _ => length % 100,
         };
@@ -84,7 +84,7 @@ fn broken(text: &str, length: usize, with: &str) -> String {
     lines.collect::<Vec<_>>().join(with)
 }
 
-/// The choices of a writer, over and over; a 0 behind them.
+/// The choices of a writer: the bytes in order, then a 0, then again from the start.
 struct Choices<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -105,7 +105,7 @@ impl<'a> Choices<'a> {
         BLANKS[self.below(BLANKS.len())]
     }
 
-    /// A text as JSON, some of its characters as escapes.
+    /// Writes a text as JSON, with some characters escaped.
     fn text(&mut self, text: &str) -> String {
         let mut written = String::from("\"");
         for character in text.chars() {
@@ -120,7 +120,7 @@ impl<'a> Choices<'a> {
         written + "\""
     }
 
-    /// An object of these members, in any order, with white space anywhere.
+    /// Writes an object's members in any order, with white space anywhere.
     fn object(&mut self, mut members: Vec<(&str, String)>) -> String {
         let mut written = Vec::new();
         while !members.is_empty() {
@@ -139,7 +139,7 @@ impl Body {
         std::iter::once(&self.first).chain(others.filter(|_| !self.is_single))
     }
 
-    /// Where its files are to go.
+    /// Returns the folder of the upload's files.
     #[must_use]
     pub fn folder(&self) -> &'static str {
         self.folder.map_or("", |at| FOLDERS[usize::from(at) % FOLDERS.len()])
@@ -150,12 +150,12 @@ impl Body {
         KINDS[usize::from(self.kind) % known]
     }
 
-    /// Its files: their names, and what they hold.
+    /// Returns the names and contents of the files.
     pub fn files(&self) -> impl Iterator<Item = (String, Vec<u8>)> {
         self.all().enumerate().map(|(at, file)| (name(at, file), file.bytes()))
     }
 
-    /// It as JSON.
+    /// Returns the upload as JSON.
     #[must_use]
     pub fn json(&self) -> Vec<u8> {
         let mut choices = Choices::new(&self.choices);
@@ -203,7 +203,7 @@ impl Body {
         choices.object(members)
     }
 
-    /// It as a form.
+    /// Returns the upload as a multipart form.
     #[must_use]
     pub fn form(&self) -> Vec<u8> {
         let mut choices = Choices::new(&self.choices);
@@ -249,36 +249,36 @@ fn stem(file: &File) -> &'static str {
     STEMS[usize::from(file.stem) % STEMS.len()]
 }
 
-/// What a file is to be called: as the second shape composes it.
+/// Returns the expected name of a file, which the second shape composes.
 fn name(at: usize, file: &File) -> String {
     format!("{at}-{}.png", stem(file))
 }
 
-/// A change somewhere in a body.
+/// A change of a body.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Edit {
-    /// It ends there.
+    /// Cuts the body at this position.
     Cut(u32),
-    /// A byte is missing.
+    /// Removes the byte at this position.
     Remove(u32),
-    /// A byte is put in.
+    /// Inserts a byte at this position.
     Insert(u32, u8),
-    /// A byte is another.
+    /// Replaces the byte at this position.
     Replace(u32, u8),
-    /// Some bytes are there twice.
+    /// Repeats some bytes at this position.
     Double(u32, u8),
 }
 
-/// What an upload is made of, so that edits are more than noise.
+/// Bytes with a meaning in uploads, so that edits are more than noise.
 const SIGNS: &[u8] = b"{}[]\",:\\ =-_/+nutf0\r\n;\xef\xff\x01";
-/// Edits of one body.
+/// Maximum number of edits of one body.
 const EDITS_MAX_COUNT: usize = 3;
-/// One edit in so many lies among the first bytes, where the keys are.
+/// One of this many edits is among the first bytes, where the keys are.
 const NEAR: u32 = 2;
 const NEAR_BYTES: usize = 120;
 
 impl Edit {
-    /// The body, with some edits made.
+    /// Returns the body with all edits made.
     #[must_use]
     pub fn apply_all(edits: &[Self], mut body: Vec<u8>) -> Vec<u8> {
         for edit in edits.iter().take(EDITS_MAX_COUNT) {

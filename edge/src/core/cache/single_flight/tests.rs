@@ -14,7 +14,7 @@ fn print(key: u64) -> Fingerprint {
 
 const KEY_ID: Option<Uuid> = Some(Uuid::from_u128(1));
 
-/// Joins right after a lookup, with a key that the origin accepted.
+/// Joins a flight right after a lookup, with an API key that the origin accepted.
 fn join(flights: &Flights, key: u64, now_ms: u64) -> Flight {
     let looked = flights.borrow().moment();
     SingleFlight::join(flights, print(key), KEY_ID, true, looked, now_ms)

@@ -1,4 +1,4 @@
-//! Tests what is stored of files, and what a request gets of an entry.
+//! Tests which files are cached, and what a request gets from a cache entry.
 
 use super::*;
 use shared::media::FilePath;
@@ -67,7 +67,7 @@ fn a_file_has_one_entry_whatever_its_version_or_spelling() {
     assert!(!purged(&elsewhere).contains(&a.url()));
 }
 
-/// Returns headers of the file's response, with one replaced or, for `None`, removed.
+/// Returns the headers of the origin's response for the file, with one header replaced, or removed for `None`.
 fn answer(size: &str, name: &str, value: Option<&str>) -> Headers {
     let tag = format!("\"{V}\"");
     let headers =
@@ -204,7 +204,7 @@ fn conditions_and_ranges_are_answered_as_the_origin_answers_them() {
     assert_eq!(range_header(&(2..5)), "bytes=2-4");
 }
 
-/// Returns an entry's headers, with the time when its origin was asked.
+/// Returns the headers of a cache entry whose origin was asked at `asked_ms`.
 fn entry(asked_ms: u64) -> Headers {
     let asked = asked_ms.to_string();
     let answer = answer("10", "x", None);
@@ -262,7 +262,7 @@ fn what_was_asked_before_a_purge_or_right_after_it_is_not_stored() {
     assert!(matches!(cache.join(&file, cache.moment(), 14_999), Flight::Alone));
     assert_eq!(cache.judge(&file, &entry(14_999), None, 15_000), Some((1, Freshness::Expired)));
     drop(cache.join(&file, cache.moment(), 15_000));
-    // Evicted purges may have been of this file.
+    // The evicted purges may include this file's.
     for n in 0..10_000 {
         cache.purge(name(n), 20_000);
     }

@@ -1,4 +1,4 @@
-//! Drops accounts and ends their connections.
+//! Drops accounts and kills their connections.
 
 use std::collections::BTreeSet;
 
@@ -28,8 +28,8 @@ impl Admin {
         Ok(())
     }
 
-    /// Ends the connections of these accounts: all, or only those with default schema `database`, which keep their
-    /// privileges on it after a REVOKE. Returns false if the admin account may not end connections.
+    /// Kills the connections of these accounts: all, or only those whose default schema is `database`, since they keep
+    /// their privileges on it after a REVOKE. Returns false if the admin account may not kill connections.
     pub async fn end_connections(&self, users: &[String], database: Option<&DatabaseName>) -> Result<bool, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(u64, String, Option<String>)> =

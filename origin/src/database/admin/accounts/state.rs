@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Privileges by database pattern.
+/// The privileges of an account, by database pattern of the GRANT.
 pub type DatabaseRights = BTreeMap<String, BTreeSet<String>>;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct AccountState {
     pub other: BTreeSet<String>,
 }
 
-/// Accounts by `(user, host)`.
+/// The rights of accounts, by `(user, host)`.
 pub type Accounts = BTreeMap<(String, String), AccountState>;
 
 pub(super) type Grant = (String, String, String, String);
@@ -55,7 +55,7 @@ impl AccountState {
     }
 }
 
-/// Splits `'user'@'host'`, as `information_schema` writes it.
+/// Splits `'user'@'host'`, as `information_schema` writes it; `None` for other texts, such as `PUBLIC`.
 pub(super) fn split_grantee(grantee: &str) -> Option<(String, String)> {
     let inner = grantee.strip_prefix('\'')?.strip_suffix('\'')?;
     let (user, host) = inner.rsplit_once("'@'")?;

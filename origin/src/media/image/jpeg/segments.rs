@@ -1,5 +1,4 @@
-//! Reads the structure of a JPEG file: the parts that decoding needs, and the memory for it. Must not know
-//! libjpeg-turbo.
+//! Reads the structure of a JPEG file: the segments that decoding needs, and the memory that decoding takes.
 
 use super::super::{ImageFault, Size, colour};
 use std::collections::BTreeMap;
@@ -12,21 +11,21 @@ const SEGMENTS_MAX_COUNT: usize = 4096;
 /// The maximum size of tables and headers before the first scan. Encoders write a few KB.
 const HEAD_MAX_BYTES: usize = 1024 * 1024;
 
-/// The memory for a block's coefficients: 64 of 16 bits.
+/// The memory in bytes for the coefficients of one block: 64 numbers of 16 bits.
 const BLOCK_BYTES: u64 = 128;
 
 /// The structure of a JPEG up to its end marker.
 pub(super) struct Segments {
     pub(super) size: Size,
-    /// The segments before the first scan's data that decoding needs.
+    /// The segments that decoding needs, up to the first scan's compressed data.
     pub(super) head: Vec<u8>,
-    /// The rest of the file, up to and including the end marker.
+    /// The range of bytes in the file from the first scan's compressed data up to and including the end marker.
     pub(super) scans: Range<u64>,
-    /// The memory for coefficients that are kept until the last scan; 0 if one scan has all of them.
+    /// The memory in bytes for coefficients that the decoder keeps until the last scan; 0 if one scan has all of them.
     pub(super) coefficient_bytes: u64,
-    /// A lossless JPEG can't be decoded at a fraction of its size.
+    /// Whether the JPEG is lossless, so that it can't be decoded at a fraction of its size.
     pub(super) lossless: bool,
-    /// Whether the file has Adobe's marker, so that CMYK is stored inverted.
+    /// Whether the file has an Adobe segment, which means that CMYK is stored inverted.
     pub(super) adobe: bool,
     pub(super) exif: Option<Vec<u8>>,
     pub(super) icc: Option<Vec<u8>>,
@@ -38,10 +37,11 @@ impl Segments {
     }
 }
 
-/// Reads a file's structure.
+/// Reads the structure of a JPEG file up to the end marker.
 ///
 /// # Errors
-/// `Cut` if there is no end marker; `Corrupt` if there is no frame or no scan before it.
+/// [`ImageFault::Cut`] if the end marker is missing; [`ImageFault::Corrupt`] if there is no frame or no scan before the
+/// end marker, or the segments before the first scan exceed the limits.
 pub(super) fn read(reader: &mut BufReader<File>) -> Result<Segments, ImageFault> {
     let mut tables = Vec::new();
     let mut frame = None;
@@ -100,7 +100,7 @@ pub(super) fn read(reader: &mut BufReader<File>) -> Result<Segments, ImageFault>
     Err(ImageFault::Corrupt)
 }
 
-/// Returns the position of the data from here to the end marker.
+/// Returns the range of bytes from the reader's position up to and including the end marker.
 fn scans(reader: &mut BufReader<File>) -> Result<Range<u64>, ImageFault> {
     let start = reader.stream_position()?;
     loop {
@@ -145,7 +145,7 @@ fn skip(reader: &mut BufReader<File>) -> Result<(), ImageFault> {
     Ok(reader.seek_relative(i64::from(length))?)
 }
 
-/// Appends a segment. `content` must be shorter than 65,534 bytes.
+/// Appends a segment with its marker and length to `to`. `content` must be shorter than 65,534 bytes.
 fn append_segment(to: &mut Vec<u8>, marker: u8, content: &[u8]) {
     to.extend([0xFF, marker]);
     to.extend((content.len() as u16 + 2).to_be_bytes());
@@ -155,7 +155,7 @@ fn append_segment(to: &mut Vec<u8>, marker: u8, content: &[u8]) {
 struct Frame {
     marker: u8,
     size: Size,
-    /// The horizontal and vertical sampling factors of each component: 1 to 4.
+    /// The horizontal and vertical sampling factor of each component, from 1 to 4.
     components: Vec<(u8, u8)>,
 }
 
@@ -184,8 +184,8 @@ impl Frame {
         matches!(self.marker, 0xC3 | 0xC7 | 0xCB | 0xCF)
     }
 
-    /// Returns the memory for coefficients. They are kept if the first scan does not have all of them: in progressive
-    /// pictures, and in those with one scan for each component.
+    /// Returns the memory in bytes for coefficients that the decoder keeps between scans, as for progressive images and
+    /// those with one scan for each component; 0 if the first scan of a sequential image has all components.
     fn coefficient_bytes(&self, first_scan: &[u8]) -> u64 {
         let is_progressive = matches!(self.marker, 0xC2 | 0xC6 | 0xCA | 0xCE);
         let in_first_scan = first_scan.first().copied().map_or(0, usize::from);
@@ -202,8 +202,8 @@ impl Frame {
         u64::from(units_across) * u64::from(units_down) * blocks.sum::<u64>() * BLOCK_BYTES
     }
 
-    /// Returns what the decoder reads before the first scan's data. Its only metadata are the JFIF and Adobe markers,
-    /// which tell the colour space, in a form that libjpeg never misreads.
+    /// Returns the bytes for the decoder before the first scan's data: tables, and the JFIF and Adobe segments, which
+    /// determine the colour space, rewritten so that libjpeg never misreads them.
     fn head(&self, jfif: bool, adobe: Option<u8>, tables: &[u8]) -> Vec<u8> {
         let mut head = vec![0xFF, 0xD8];
         if jfif {
@@ -222,7 +222,7 @@ impl Frame {
     }
 }
 
-/// An ICC profile, which is stored in numbered parts.
+/// An ICC profile, collected from the numbered segments in which JPEG files store it.
 #[derive(Default)]
 struct Profile {
     parts: BTreeMap<u8, Vec<u8>>,
@@ -230,7 +230,7 @@ struct Profile {
 }
 
 impl Profile {
-    /// Adds a part, unless it is a duplicate or the profile becomes too large.
+    /// Adds the part of the profile in a segment, unless the part is a duplicate or the profile would become too large.
     fn add(&mut self, content: &[u8]) {
         let Some([number, _count, part @ ..]) = content.strip_prefix(b"ICC_PROFILE\0") else {
             return;

@@ -6,7 +6,7 @@ use image::{DynamicImage, RgbaImage};
 use moxcms::ColorProfile;
 use turbojpeg::{PixelFormat, Subsamp};
 
-/// A profile with exchanged primaries, so that ignoring it shows.
+/// Returns an ICC profile with exchanged primaries, so that a test fails if the profile is ignored.
 fn swapped() -> Vec<u8> {
     let mut profile = ColorProfile::new_srgb();
     let (red, green, blue) = (profile.red_colorant, profile.green_colorant, profile.blue_colorant);

@@ -1,11 +1,11 @@
-//! Every format and pixel layout: size, thumbnail, and that the thumbnail shows the picture.
+//! Tests of every format and pixel layout: the size, the thumbnail, and that the thumbnail shows the image.
 
 use super::samples::{self, Jpeg, encoded, gif, photo, pierced, png, webp};
 use super::{difference, examined, shown};
 use image::{DynamicImage, ImageFormat, RgbaImage};
 use turbojpeg::Subsamp;
 
-/// A thumbnail of a photo, made with another library's filter.
+/// Returns the expected thumbnail of [`photo`], resized by another library.
 fn expected(width: u32, height: u32, small: (u32, u32)) -> RgbaImage {
     DynamicImage::ImageRgb8(photo(width, height))
         .resize_exact(small.0, small.1, image::imageops::FilterType::Lanczos3)

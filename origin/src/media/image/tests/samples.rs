@@ -4,7 +4,7 @@ use image::{DynamicImage, ExtendedColorType, ImageEncoder, RgbImage, RgbaImage};
 use std::io::Cursor;
 use turbojpeg::{Compressor, PixelFormat, Subsamp};
 
-/// Makes something like a photograph, with four different corners.
+/// Returns a generated image similar to a photograph, with four different corners.
 pub(super) fn photo(width: u32, height: u32) -> RgbImage {
     RgbImage::from_fn(width, height, |x, y| {
         let (u, v) = (f64::from(x) / f64::from(width), f64::from(y) / f64::from(height));
@@ -16,7 +16,7 @@ pub(super) fn photo(width: u32, height: u32) -> RgbImage {
     })
 }
 
-/// Makes a photo with a transparent disc.
+/// Returns [`photo`] with a transparent disc.
 pub(super) fn pierced(width: u32, height: u32) -> RgbaImage {
     let photo = DynamicImage::ImageRgb8(photo(width, height)).into_rgba8();
     RgbaImage::from_fn(width, height, |x, y| {
@@ -65,7 +65,7 @@ impl Jpeg {
     }
 }
 
-/// Inserts a segment after a JPEG's first marker.
+/// Inserts a segment after the first marker of a JPEG.
 pub(super) fn with_segment(jpeg: &[u8], marker: u8, content: &[u8]) -> Vec<u8> {
     let length = u16::try_from(content.len() + 2).expect("a segment");
     let mut made = jpeg[..2].to_vec();
@@ -76,7 +76,7 @@ pub(super) fn with_segment(jpeg: &[u8], marker: u8, content: &[u8]) -> Vec<u8> {
     made
 }
 
-/// Makes EXIF with an orientation only, as PNG and WebP store it.
+/// Returns EXIF data with an orientation only, as PNG and WebP store it.
 pub(super) fn exif(orientation: u8) -> Vec<u8> {
     let mut block = b"MM\0*\0\0\0\x08\0\x01".to_vec();
     block.extend([0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0]);
@@ -90,7 +90,7 @@ pub(super) fn encoded(image: &DynamicImage, format: image::ImageFormat) -> Vec<u
     bytes.into_inner()
 }
 
-/// Inserts a chunk after a PNG's header.
+/// Inserts a chunk after the header chunk of a PNG.
 pub(super) fn with_chunk(png: &[u8], kind: &[u8; 4], content: &[u8]) -> Vec<u8> {
     const HEADER_END: usize = 8 + 25;
     let mut made = png[..HEADER_END].to_vec();
@@ -127,7 +127,7 @@ pub(super) fn png(
     bytes
 }
 
-/// Makes a GIF of frames that fill the screen, with a palette of 6 × 6 × 6 colours and the transparent index 255.
+/// Encodes a GIF of frames at the position `at`, with 6 × 6 × 6 colours and the transparent palette index 255.
 pub(super) fn gif(frames: &[RgbaImage], screen: (u16, u16), at: (u16, u16)) -> Vec<u8> {
     let palette: Vec<u8> = (0..216_u16)
         .flat_map(|index| [index / 36, index / 6 % 6, index % 6].map(|step| (step * 51) as u8))
@@ -160,7 +160,7 @@ pub(super) fn gif(frames: &[RgbaImage], screen: (u16, u16), at: (u16, u16)) -> V
     bytes
 }
 
-/// Makes a lossless WebP with metadata.
+/// Encodes a lossless WebP with optional metadata.
 pub(super) fn webp(image: &DynamicImage, exif: Option<Vec<u8>>, icc: Option<Vec<u8>>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = image::codecs::webp::WebPEncoder::new_lossless(&mut bytes);
@@ -200,7 +200,7 @@ pub(super) fn animated_webp(frames: [&RgbaImage; 2]) -> Vec<u8> {
     encoder.finish(200).expect("an animation")
 }
 
-/// Returns the name and bytes of a file of each format, of 300 × 200 pixels.
+/// Returns one file of 300 × 200 pixels in each format, with the format's name.
 pub(super) fn one_of_each() -> Vec<(&'static str, Vec<u8>)> {
     let photo = photo(300, 200);
     let plain = DynamicImage::ImageRgb8(photo.clone());

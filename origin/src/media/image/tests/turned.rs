@@ -59,7 +59,7 @@ fn a_thumbnail_holds_no_metadata() {
     }
 }
 
-/// Makes a TIFF of one strip by hand, since the encoder can't write an orientation.
+/// Builds a TIFF of one strip by hand, since the encoder can't write an orientation.
 fn tiff(image: &image::RgbImage, orientation: u8) -> Vec<u8> {
     let pixels = image.as_raw();
     let mut bytes = b"II*\0".to_vec();

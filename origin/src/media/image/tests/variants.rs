@@ -4,7 +4,7 @@ use super::samples::encoded;
 use super::{Picture, examined, shown};
 use image::{DynamicImage, ImageFormat, Rgba, RgbaImage};
 
-/// Makes a little-endian TIFF, of one strip unless the tags name strips.
+/// Builds a little-endian TIFF, with one strip unless `tags` contains the strips' offsets.
 fn tiff(tags: &[(u16, &[u16])], data: &[u8]) -> Vec<u8> {
     let mut tags: Vec<(u16, Vec<u32>)> =
         tags.iter().map(|(tag, values)| (*tag, values.iter().copied().map(u32::from).collect())).collect();
@@ -44,13 +44,13 @@ fn tiff(tags: &[(u16, &[u16])], data: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Tag numbers with their values.
+/// A list of TIFF tags: tag numbers with their values.
 type Tags<'t> = Vec<(u16, &'t [u16])>;
 
 const WIDTH: u16 = 64;
 const HEIGHT: u16 = 48;
 
-/// Tags of an uncompressed picture of 64 × 48 pixels.
+/// Returns the TIFF tags of an uncompressed image of 64 × 48 pixels.
 fn picture_of<'t>(bits: &'t [u16], colours: &'t [u16], samples: &'t [u16]) -> Tags<'t> {
     vec![(256, &[WIDTH]), (257, &[HEIGHT]), (258, bits), (259, &[1]), (262, colours), (277, samples), (278, &[HEIGHT])]
 }
@@ -142,7 +142,7 @@ fn samples_without_a_meaning_are_left_out() {
     }
 }
 
-/// Makes an icon of pictures given by side, bits and data.
+/// Builds an icon file from images, each given as side in pixels, bits a pixel and data.
 fn icon(pictures: &[(u8, u16, Vec<u8>)]) -> Vec<u8> {
     let mut file = vec![0, 0, 1, 0, pictures.len() as u8, 0];
     let mut at = 6 + 16 * pictures.len();
@@ -157,7 +157,7 @@ fn icon(pictures: &[(u8, u16, Vec<u8>)]) -> Vec<u8> {
     file
 }
 
-/// Makes a picture for an icon: one colour of 32 bits, with a mask of one bit a pixel.
+/// Builds a square bitmap for an icon: one colour of 32 bits, with a mask of one bit a pixel.
 fn bitmap(side: u8, [red, green, blue, opacity]: [u8; 4], mask: u8) -> Vec<u8> {
     let sides = usize::from(side);
     let mut data = 40_u32.to_le_bytes().to_vec();

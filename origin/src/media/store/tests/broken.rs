@@ -9,7 +9,7 @@ use crate::config::{Addressing, BucketAddress};
 
 const MIB: usize = 1024 * 1024;
 
-/// Calls every method that contacts the bucket, and returns its error.
+/// Calls every method that sends requests to the bucket, and returns the methods' names and errors.
 async fn failures(place: &Place) -> Vec<(&'static str, StoreError)> {
     let store = &place.store;
     let key = ObjectKey::new();

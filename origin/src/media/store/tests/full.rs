@@ -5,7 +5,7 @@ use std::process::Command;
 use super::place::directory;
 use super::*;
 
-/// Writes to `/dev/full` in place of a staged file.
+/// Tests a full disk by writing to `/dev/full` in place of a staged file.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_is_told_as_one() {
     let place = directory();
@@ -21,7 +21,7 @@ async fn a_full_disk_is_told_as_one() {
     assert!(!format!("{problem:?}").contains('/'), "{problem:?}");
 }
 
-/// Runs `in_a_small_room` in a process whose files may not grow beyond 1 MB. A quota would not apply to root.
+/// Runs the test `in_a_small_room` in a process whose files may not grow beyond 1 MB. A quota would not apply to root.
 #[test]
 fn where_files_may_not_grow_nothing_half_written_stays() {
     let script = "trap '' XFSZ; ulimit -f 1024; exec \"$0\" \"$@\"";

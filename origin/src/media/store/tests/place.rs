@@ -7,7 +7,7 @@ use super::super::*;
 use super::service::{ACCESS_KEY, BUCKET, SECRET_KEY, Service};
 use crate::config::{Addressing, BucketAddress, endpoint};
 
-/// A store and the paths of its files.
+/// A store under test, and the directories of its files.
 pub(super) struct Place {
     pub(super) store: Store,
     pub(super) staging: PathBuf,
@@ -48,7 +48,7 @@ pub(super) fn address(service: &Service, prefix: &str) -> BucketAddress {
     }
 }
 
-/// Makes a store on a bucket as the configuration does.
+/// Opens a store on the test service's bucket, below `prefix`, as the configuration does.
 pub(super) fn bucket(service: &Service, prefix: &str) -> Place {
     let address = StoreAddress::Bucket(Box::new(address(service, prefix)));
     let directory = tempfile::tempdir().unwrap();
@@ -68,7 +68,7 @@ fn place(store: Store, directory: tempfile::TempDir, objects: PathBuf) -> Place 
     Place { store, staging: directory.path().join("staging"), objects, _directory: directory }
 }
 
-/// Runs a test on a directory, on a bucket, and on a folder of a bucket.
+/// Runs a test on three stores: a directory, a bucket, and a folder of a bucket.
 pub(super) async fn everywhere(test: impl AsyncFn(&Place)) {
     test(&directory()).await;
     let service = Service::start().await;

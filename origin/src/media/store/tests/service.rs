@@ -1,4 +1,4 @@
-//! An S3 service on a local port, with real HTTP and signatures, and files in a directory. It can be told to fail.
+//! An S3 service for tests, with real HTTP and signatures, and files in a directory. A test can make it fail.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -25,13 +25,13 @@ pub(super) const SECRET_KEY: &str = "secret-of-the-tests";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mood {
     Well,
-    /// Answers every request with this status and body.
+    /// The service answers every request with this status and body.
     Refuses(StatusCode, &'static str),
-    /// Accepts requests and never answers.
+    /// The service accepts requests and never answers.
     Silent,
-    /// Refuses only the part of this number.
+    /// The service refuses only the part with this number.
     RefusesPart(u8),
-    /// Does not answer the request that completes an upload.
+    /// The service does not answer the request that completes a multipart upload.
     SilentAtTheEnd,
 }
 
@@ -71,12 +71,12 @@ impl Service {
         *self.mood.lock().unwrap() = mood;
     }
 
-    /// The requests so far, as method and query.
+    /// Returns the requests that the service has received, as method and query.
     pub(super) fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }
 
-    /// All files of the bucket and beside it, including the parts of incomplete uploads.
+    /// Returns all files in the service's directory, including the parts of incomplete uploads.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
         let mut folders = vec![self.root.path().to_owned()];

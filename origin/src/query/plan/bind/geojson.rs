@@ -1,23 +1,23 @@
-//! Checks GeoJSON geometries (RFC 7946, section 3.1) before MariaDB gets them: its errors don't name the field, and it
-//! stores some invalid ones as something else, such as a point without its height.
+//! Checks GeoJSON geometries (RFC 7946, section 3.1) before MariaDB gets them: MariaDB's errors don't name the field,
+//! and it stores some invalid geometries as others, such as a point without its height.
 
 use serde_json::{Value, json};
 use shared::ident::shown;
 use std::borrow::Cow;
 
-/// The maximum nesting of collections.
+/// The maximum nesting depth of collections of geometries.
 const NESTING_MAX_LEVELS: u8 = 16;
-/// Minimum positions of a line, and of a ring, whose last position equals its first.
+/// The minimum number of positions of a line.
 const LINE_MIN_POSITIONS: usize = 2;
 const RING_MIN_POSITIONS: usize = 4;
 
-/// Why a text is no geometry, as a clause that follows a colon.
+/// The reason why a text is no valid geometry, worded to follow a colon in an error message.
 pub(super) type Fault = Cow<'static, str>;
 
-/// Returns the geometry without unknown members, which MariaDB may reject.
+/// Returns a GeoJSON geometry without the members that RFC 7946 does not define for it, which MariaDB may reject.
 ///
 /// # Errors
-/// What is wrong, if the text is no geometry or one that MariaDB can't hold: three dimensions, or an empty list.
+/// The reason, if the text is no geometry, or one that MariaDB can't hold: with three dimensions or an empty list.
 pub(super) fn geometry(text: &str) -> Result<String, Fault> {
     let value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     shape(&value, NESTING_MAX_LEVELS).map(|shape| shape.to_string())
@@ -85,7 +85,7 @@ fn is_ring(value: &Value) -> bool {
         && value.as_array().is_some_and(|ring| ends(ring.first()) == ends(ring.last()))
 }
 
-/// Returns a position's numbers as floats, since 1 and 1.0 are equal.
+/// Returns the two coordinates of a position as floats, so that 1 equals 1.0; `None` if they are no numbers.
 fn ends(position: Option<&Value>) -> Option<(f64, f64)> {
     let position = position?;
     Some((position[0].as_f64()?, position[1].as_f64()?))

@@ -1,5 +1,5 @@
-//! Values for JSON columns. They are bound as they are written; only what MariaDB would refuse without naming the field
-//! is refused here.
+//! Checks values for JSON columns for what MariaDB would refuse without naming the field. The values themselves are
+//! bound unchanged.
 
 /// Returns whether an escape in the JSON text is an unpaired surrogate, which MariaDB rejects as invalid JSON.
 pub(super) fn has_lone_surrogate(text: &str) -> bool {

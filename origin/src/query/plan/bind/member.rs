@@ -1,13 +1,14 @@
 //! Checks members of an ENUM or SET. MariaDB takes a number that is no member for a member's index, so a mistyped `"2"`
 //! would be stored as another member; and a comparison with a non-member finds nothing.
 //!
-//! A condition names a member by its text, ignoring trailing spaces, and case if the column's collation does. For
-//! stored values and keys MariaDB decides; this module refuses only what is a member under no collation.
+//! Conditions match a member by its text, without trailing spaces, and without case if the column's collation ignores
+//! case. Stored values and keys are refused here only if they are a member under no collation; MariaDB decides the
+//! rest.
 
 use crate::query::catalog::Case;
 
-/// Returns the ENUM member that a condition names; `None` if there is none. Empty text is valid: MariaDB stores it for
-/// an invalid value if it is not strict.
+/// Returns the ENUM member that a condition's text matches; `None` if there is none. Empty text matches itself: without
+/// strict SQL mode, MariaDB stores it for an invalid value.
 pub(super) fn named<'a>(members: &'a [String], text: &str, case: Case) -> Option<&'a str> {
     if text.is_empty() {
         return Some("");
@@ -15,7 +16,8 @@ pub(super) fn named<'a>(members: &'a [String], text: &str, case: Case) -> Option
     index_of(members, text, case).map(|at| members[at].as_str())
 }
 
-/// Returns the SET value that a condition names, its members in the column's order; `None` if one is no member.
+/// Returns the SET value that a condition's text matches, with its members in the column's order; `None` if a part of
+/// the text matches no member.
 pub(super) fn all_named(members: &[String], text: &str, case: Case) -> Option<String> {
     if text.is_empty() {
         return Some(String::new());
@@ -39,14 +41,15 @@ fn index_of(members: &[String], text: &str, case: Case) -> Option<usize> {
     exact.or_else(|| members.iter().position(|member| bare(member) == wanted))
 }
 
-/// Returns the text as it is if it may be an ENUM's member, else `None`; MariaDB finds the member.
+/// Returns the text unchanged if it is empty or may be a member of the ENUM under some collation, otherwise `None`.
 pub(super) fn one<'a>(members: &[String], text: &'a str) -> Option<&'a str> {
-    // MariaDB stores empty text for an invalid value if it is not strict.
+    // Without strict SQL mode, MariaDB stores empty text for an invalid value.
     let blank = text.is_empty();
     (blank || !matches!(find(members, text), Found::No)).then_some(text)
 }
 
-/// Returns a SET value, its members in the column's order as MariaDB stores it; `None` if one can't be a member.
+/// Returns a SET value with its members in the column's order, or unchanged if only MariaDB's collation can tell
+/// whether a part is a member; `None` if a part is a member under no collation.
 pub(super) fn several(members: &[String], text: &str) -> Option<String> {
     if text.is_empty() {
         return Some(String::new());
@@ -75,7 +78,7 @@ fn find(members: &[String], text: &str) -> Found {
     if let Some(index) = members.iter().position(|member| member == text) {
         return Found::At(index);
     }
-    // MariaDB takes a number for an index even with whitespace around it.
+    // MariaDB takes a number for a member's index, even with whitespace around it.
     if text.trim().parse::<i64>().is_ok() {
         return Found::No;
     }

@@ -1,14 +1,15 @@
-//! Binds numbers: exactly where the column is exact, and as the column's own width where it is not.
+//! Binds numbers: exact for integers and DECIMAL, in the column's own precision for FLOAT and DOUBLE.
 
 use super::{Operand, Param, Purpose, plain};
 use crate::query::plan::Form;
 use shared::json::Value;
 
-/// Limits of MariaDB's DECIMAL.
+/// The maximum number of digits of a DECIMAL in MariaDB.
 const DECIMAL_MAX_DIGITS: usize = 65;
 const DECIMAL_MAX_SCALE: usize = 38;
 
-/// Binds a value for an integer, YEAR or BIT; `None` if it is no whole number. A condition may also have a fraction.
+/// Binds a value for an integer, YEAR or BIT column; `None` if it is no number, or has a fraction and is to be stored
+/// or addresses a record.
 pub(super) fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
     if let (Purpose::Key, Value::Text(text)) = (purpose, value) {
         return key(text);
@@ -17,7 +18,7 @@ pub(super) fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
         Value::Bool(truth) => return Some(plain(Param::Int(i64::from(*truth)))),
         Value::Number(text) => &**text,
         Value::Text(text) => match text.trim() {
-            // Query strings have no booleans.
+            // A query string has no type for booleans.
             "true" => return Some(plain(Param::Int(1))),
             "false" => return Some(plain(Param::Int(0))),
             text => text,
@@ -37,7 +38,7 @@ pub(super) fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
     match (digits.and_then(whole), purpose) {
         (Some(number), _) => Some(plain(number)),
         (None, Purpose::Filter) => decimal_operand(exact, purpose),
-        // Beyond every integer type: MariaDB refuses it and names the column.
+        // The number exceeds every integer type: MariaDB refuses it with an error that names the column.
         (None, Purpose::Store) => digits.map(|digits| plain(Param::Text(digits.into()))),
         (None, Purpose::Key) => None,
     }
@@ -50,8 +51,8 @@ fn whole(text: &str) -> Option<Param> {
     }
 }
 
-/// Binds an integer that addresses a record; `None` unless it is written as MariaDB writes it, so that no record has
-/// two ids.
+/// Binds an integer that addresses a record; `None` unless it is canonical (no `+`, no leading zeros), so that no
+/// record has two ids.
 fn key(text: &str) -> Option<Operand> {
     let param = whole(text)?;
     let canonical = match param {
@@ -62,7 +63,7 @@ fn key(text: &str) -> Option<Operand> {
     canonical.then(|| plain(param))
 }
 
-/// Binds a value for a DECIMAL; `None` if it is no number.
+/// Binds a value for a DECIMAL column; `None` if it is no number, or to be compared and too long for a DECIMAL.
 pub(super) fn decimal(value: &Value, purpose: Purpose) -> Option<Operand> {
     let text = match value {
         Value::Bool(truth) => return Some(plain(Param::Int(i64::from(*truth)))),
@@ -73,8 +74,8 @@ pub(super) fn decimal(value: &Value, purpose: Purpose) -> Option<Operand> {
     decimal_operand(plain_decimal(text)?, purpose)
 }
 
-/// Binds a decimal number. For storing, its text is exact; for comparing, it needs a cast, or MariaDB compares doubles.
-/// `None` if a compared number has more digits than a DECIMAL: a rounded one would find unequal values.
+/// Binds a decimal number: as text to store it, with a cast to compare it, since MariaDB would otherwise compare
+/// doubles. `None` if a number to compare has more digits than a DECIMAL: rounded, it would match unequal values.
 fn decimal_operand(mut text: String, purpose: Purpose) -> Option<Operand> {
     if purpose == Purpose::Store {
         return Some(plain(Param::Text(text.into())));
@@ -95,8 +96,8 @@ fn decimal_operand(mut text: String, purpose: Purpose) -> Option<Operand> {
     })
 }
 
-/// Returns a number's text without exponent: `1.5e3` → `1500`, `-2e-2` → `-0.02`. `None` if it is no number, or has
-/// more digits than any column holds.
+/// Returns a number's text without exponent: `1.5e3` → `1500`, `-2e-2` → `-0.02`. `None` if the text is no number, or
+/// its exponent is beyond ±400.
 fn plain_decimal(text: &str) -> Option<String> {
     const EXPONENT_MAX: u32 = 400;
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
@@ -147,14 +148,15 @@ fn number_text(value: &Value) -> Option<&str> {
     }
 }
 
-/// Binds a value for a FLOAT, as a float: compared as a double, 0.1 would not equal the column's 0.1.
+/// Binds a value for a FLOAT column in single precision, since a double 0.1 would not equal the column's 0.1. `None` if
+/// it is no finite number.
 pub(super) fn float(value: &Value) -> Option<Operand> {
     let number: f32 = number_text(value)?.parse().ok()?;
-    // Beyond FLOAT's range: MariaDB refuses it.
+    // The number exceeds FLOAT's range: bound as a double, MariaDB refuses it.
     if number.is_finite() { Some(plain(Param::Float(number))) } else { double(value) }
 }
 
-/// Binds a value for a DOUBLE; `None` if it is no finite number.
+/// Binds a value for a DOUBLE column; `None` if it is no finite number.
 pub(super) fn double(value: &Value) -> Option<Operand> {
     let number: f64 = number_text(value)?.parse().ok()?;
     number.is_finite().then(|| plain(Param::Double(number)))

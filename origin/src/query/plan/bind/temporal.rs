@@ -1,4 +1,4 @@
-//! Parses dates and times, in MariaDB's own form or that of RFC 3339, which is converted to UTC.
+//! Parses dates and times in MariaDB's own form or that of RFC 3339, and converts the latter to UTC.
 //!
 //! Every part is checked here: MariaDB refuses to store an invalid date, but comparing a column with one is only a
 //! warning, and finds nothing or the wrong records.
@@ -6,24 +6,24 @@
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
 
-/// Digits of a fraction that MariaDB keeps. Further ones are cut off, as MariaDB does.
+/// The maximum number of fractional digits of a second. Further digits are cut off, as MariaDB does.
 const FRACTION_MAX_DIGITS: usize = 6;
-/// The largest hour of a TIME.
+/// The largest number of hours in a TIME value.
 const TIME_MAX_HOURS: u16 = 838;
 
-/// Bytes of a date and time without a fraction.
+/// The length in bytes of a date and time without fractional seconds.
 const TEXT_BYTES: usize = "YYYY-MM-DD hh:mm:ss".len();
 
-/// What happens to the time of day in the text of a DATE.
+/// Whether a text for a DATE column keeps its time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hours {
-    /// Dropped, for storing: a DATE has none.
+    /// The time of day is dropped, to store the text: a DATE has none.
     Dropped,
-    /// Kept, for comparing: `day >= '2026-11-20 10:00:00'` is meaningful.
+    /// The time of day is kept, to compare the text: `day >= '2026-11-20 10:00:00'` is meaningful.
     Kept,
 }
 
-/// Returns the text of a DATE as MariaDB writes it; `None` if it is invalid.
+/// Returns a text for a DATE column in MariaDB's form; `None` if it is no valid date.
 pub(super) fn date(text: &str, hours: Hours) -> Option<String> {
     let moment = Moment::parse(text)?.at_utc()?;
     match moment.clock {
@@ -32,13 +32,12 @@ pub(super) fn date(text: &str, hours: Hours) -> Option<String> {
     }
 }
 
-/// Returns the text of a DATETIME or TIMESTAMP as MariaDB writes it; `None` if it is invalid.
+/// Returns a DATETIME or TIMESTAMP in MariaDB's form; `None` if the text is no valid date and time.
 pub(super) fn datetime(text: &str) -> Option<String> {
     Some(Moment::parse(text)?.at_utc()?.text())
 }
 
-/// Returns the text of a TIME, from `[-]HHH:MM[:SS[.f]]` or the time of day of a date and time; `None` if it is
-/// invalid.
+/// Returns a TIME in MariaDB's form, from `[-]HHH:MM[:SS[.f]]` or a date and time; `None` if the text is invalid.
 pub(super) fn time(text: &str) -> Option<String> {
     if let Some(moment) = Moment::parse(text) {
         let mut text = String::with_capacity(TEXT_BYTES);
@@ -56,7 +55,7 @@ pub(super) fn time(text: &str) -> Option<String> {
     (reader.0.is_empty() && clock.hour <= TIME_MAX_HOURS && clock.second <= 59).then_some(text)
 }
 
-/// Writes a number with at least `least` digits: much faster than the formatter, for bodies of many rows.
+/// Appends a number, padded with zeros to `least` digits. Much faster than `format!`, for bodies of many rows.
 fn write_digits(text: &mut String, number: u16, least: usize) {
     let mut buffer = itoa::Buffer::new();
     let digits = buffer.format(number);
@@ -85,12 +84,12 @@ struct Clock<'a> {
 struct Moment<'a> {
     day: Day,
     clock: Option<Clock<'a>>,
-    /// Seconds east of UTC.
+    /// The time zone's offset in seconds east of UTC.
     offset: i64,
 }
 
 impl Day {
-    /// Returns whether MariaDB can hold the day: a real day, or one with zeros for an unknown month or day.
+    /// Returns whether MariaDB can store the date: a calendar day, or one with zeros for an unknown month or day.
     fn is_valid(self) -> bool {
         // MariaDB's year 0 is no leap year.
         let leap = self.year.is_multiple_of(4) && (!self.year.is_multiple_of(100) || self.year.is_multiple_of(400));
@@ -131,7 +130,7 @@ impl Clock<'_> {
 }
 
 impl<'a> Moment<'a> {
-    /// Parses `YYYY-MM-DD[( |T)HH:MM[:SS[.f]][Z|±HH[[:]MM]]]`.
+    /// Parses `YYYY-MM-DD[( |T)HH:MM[:SS[.f]][Z|±HH[[:]MM]]]`; `None` if the text has another form or an invalid part.
     fn parse(text: &'a str) -> Option<Self> {
         let mut reader = Reader(text.trim());
         let day = reader.day()?;
@@ -157,13 +156,14 @@ impl<'a> Moment<'a> {
         (reader.0.is_empty() && day.is_valid() && hours <= 23).then_some(moment)
     }
 
-    /// Returns whether this minute of UTC may have a leap second: they come at the end of June or December.
+    /// Returns whether this UTC minute can end with a leap second: 23:59 on June 30 or December 31.
     fn may_precede_leap_second(self) -> bool {
         let clock = self.clock.map(|clock| (clock.hour, clock.minute));
         clock == Some((23, 59)) && matches!((self.day.month, self.day.day), (6, 30) | (12, 31))
     }
 
-    /// Returns the same instant in UTC; `None` if it is outside of MariaDB's calendar.
+    /// Returns the same instant in UTC. `None` if the time has an offset and the date is no calendar day, or if the
+    /// result is outside of the years 0 to 9999.
     fn at_utc(self) -> Option<Self> {
         let Some(clock) = self.clock.filter(|_| self.offset != 0) else {
             return Some(self);
@@ -205,7 +205,7 @@ impl<'a> Moment<'a> {
     }
 }
 
-/// The unread rest of a text.
+/// A parser, with the unread rest of its text.
 struct Reader<'a>(&'a str);
 
 impl<'a> Reader<'a> {
@@ -215,14 +215,13 @@ impl<'a> Reader<'a> {
         rest.is_some()
     }
 
-    /// Skips one of these characters; returns whether there was one.
+    /// Skips the next character if it is one of `marks`; returns whether it was.
     fn skip_any(&mut self, marks: &str) -> bool {
         let rest = self.0.strip_prefix(|c: char| marks.contains(c));
         self.0 = rest.unwrap_or(self.0);
         rest.is_some()
     }
 
-    /// Reads a run of digits.
     fn digits(&mut self) -> &'a str {
         let end = self.0.bytes().take_while(u8::is_ascii_digit).count();
         let (digits, rest) = self.0.split_at(end);
@@ -230,7 +229,7 @@ impl<'a> Reader<'a> {
         digits
     }
 
-    /// Reads a number of `least` to `most` digits, four at most; `None` if it has another count.
+    /// Reads a number; `None` unless it has `least` to `most` digits. `most` is at most 4, to fit a `u16`.
     fn number(&mut self, least: usize, most: usize) -> Option<u16> {
         let digits = self.digits();
         let number = || digits.bytes().fold(0, |number, digit| number * 10 + u16::from(digit - b'0'));
@@ -253,7 +252,7 @@ impl<'a> Reader<'a> {
         (minute <= 59 && second <= 60).then_some(Clock { hour, minute, second, fraction })
     }
 
-    /// Reads a time zone and returns its seconds east of UTC; `None` if there is no valid one.
+    /// Reads a time zone (`Z`, `±HH`, `±HHMM`, `±HH:MM`) and returns its seconds east of UTC; `None` if it is invalid.
     fn zone(&mut self) -> Option<i64> {
         if self.skip_any("Zz") {
             return Some(0);

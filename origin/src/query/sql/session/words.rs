@@ -1,4 +1,4 @@
-//! Words that may precede a `(` in a statement that leaves nothing in its session.
+//! Words that may precede a `(` in a stateless statement, which neither reads nor leaves session state.
 //!
 //! `tests/e2e/isolation` checks both lists against MariaDB, with a stored function of each name that MariaDB knows.
 
