@@ -1,6 +1,6 @@
 //! The parts of an insert in the request's head: `onConflict` and `Idempotency-Key`.
 
-use super::once::IdempotencyKey;
+use super::idempotent_request::IdempotencyKey;
 use crate::error::Problem;
 use crate::json::Value;
 use crate::operation::options::{self, Options};
