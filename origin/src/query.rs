@@ -4,4 +4,5 @@
 pub mod catalog;
 pub mod cursor;
 pub mod plan;
+pub mod role;
 pub mod sql;

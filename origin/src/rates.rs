@@ -15,52 +15,74 @@ use shared::rate::{Allowance, RateLimit};
 use std::num::NonZeroU32;
 use uuid::Uuid;
 
+/// The time over which limits are compared.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
 type Bucket = RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformationMiddleware>;
 
-/// The token buckets of all keys; `None` if the configuration sets no rate limit.
+/// The token buckets of all callers.
 #[derive(Debug)]
-pub struct Rates(Option<Counted>);
+pub struct Rates {
+    /// The configured limit; `None` if there is none.
+    limit: Option<RateLimit>,
+    clock: DefaultClock,
+    buckets: Cache<Uuid, Arc<Counted>>,
+}
 
+/// The token bucket of one caller.
 #[derive(Debug)]
 struct Counted {
     limit: RateLimit,
     quota: Quota,
-    clock: DefaultClock,
-    buckets: Cache<Uuid, Arc<Bucket>>,
+    bucket: Bucket,
 }
 
 impl Rates {
     #[must_use]
     pub fn new(limit: Option<RateLimit>) -> Self {
-        Self(limit.and_then(Counted::new))
+        Self { limit, clock: DefaultClock::default(), buckets: Cache::new(RATED_KEYS_MAX_COUNT) }
     }
 
     /// Takes a token from a verified key's bucket and returns the remaining allowance; `None` without a rate limit.
     ///
     /// # Errors
-    /// `rate_limited`: the key's bucket is empty.
-    pub fn count(&self, key: Uuid) -> Result<Option<Allowance>, Problem> {
-        self.0.as_ref().map(|counted| counted.count(key)).transpose()
+    /// `rate_limited`: the caller's bucket is empty.
+    pub fn count(&self, caller: Uuid, of_role: Option<RateLimit>) -> Result<Option<Allowance>, Problem> {
+        let limits = self.limit.into_iter().chain(of_role);
+        let Some(limit) = limits.min_by_key(|limit| u128::from(limit.requests()) * DAY.as_nanos() / limit.period().as_nanos())
+        else {
+            return Ok(None);
+        };
+        let known = self.buckets.get(&caller).filter(|counted| counted.limit == limit);
+        match known.or_else(|| self.new_bucket(caller, limit)) {
+            Some(counted) => counted.count(&self.clock).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the bucket of a caller that has none for this limit; concurrent first requests share one.
+    fn new_bucket(&self, caller: Uuid, limit: RateLimit) -> Option<Arc<Counted>> {
+        let full = Arc::new(Counted::new(limit)?);
+        let begun = self.buckets.get_or_insert_with(&caller, || Ok::<_, std::convert::Infallible>(Arc::clone(&full)));
+        let begun = begun.unwrap_or_else(|never| match never {});
+        if begun.limit == limit {
+            return Some(begun);
+        }
+        // The limit of the caller's role has changed.
+        self.buckets.insert(caller, Arc::clone(&full));
+        Some(full)
     }
 }
 
 impl Counted {
     fn new(limit: RateLimit) -> Option<Self> {
         let requests = NonZeroU32::new(limit.requests())?;
-        Some(Self {
-            limit,
-            quota: Quota::with_period(limit.period() / requests.get())?.allow_burst(requests),
-            clock: DefaultClock::default(),
-            buckets: Cache::new(RATED_KEYS_MAX_COUNT),
-        })
+        let quota = Quota::with_period(limit.period() / requests.get())?.allow_burst(requests);
+        Some(Self { limit, quota, bucket: RateLimiter::direct(quota).with_middleware() })
     }
 
-    fn count(&self, key: Uuid) -> Result<Allowance, Problem> {
-        let bucket = match self.buckets.get(&key) {
-            Some(bucket) => bucket,
-            None => self.new_bucket(key),
-        };
-        match bucket.check() {
+    fn count(&self, clock: &DefaultClock) -> Result<Allowance, Problem> {
+        match self.bucket.check() {
             Ok(state) => {
                 let left = state.remaining_burst_capacity();
                 let used = self.limit.requests().saturating_sub(left);
@@ -68,17 +90,10 @@ impl Counted {
                 Ok(self.limit.left(left, restored))
             }
             Err(refused) => {
-                let wait: Duration = refused.wait_time_from(self.clock.now());
+                let wait: Duration = refused.wait_time_from(clock.now());
                 Err(self.limit.exceeded(wait))
             }
         }
-    }
-
-    /// Creates the bucket of a key. Concurrent first requests of the key share one bucket.
-    fn new_bucket(&self, key: Uuid) -> Arc<Bucket> {
-        let full = || Arc::new(RateLimiter::direct(self.quota).with_middleware());
-        let begun = self.buckets.get_or_insert_with(&key, || Ok::<_, std::convert::Infallible>(full()));
-        begun.unwrap_or_else(|never| match never {})
     }
 }
 
@@ -96,18 +111,18 @@ mod tests {
         let rates = Rates::new(RateLimit::parse("3/1h"));
         let (one, other) = (key(), key());
         for left in ["r=2;", "r=1;", "r=0;"] {
-            let allowance = rates.count(one).unwrap().unwrap();
+            let allowance = rates.count(one, None).unwrap().unwrap();
             assert!(allowance.headers()[1].1.contains(left), "{allowance:?}");
         }
-        assert_eq!(rates.count(one).unwrap_err().code(), ErrorCode::RateLimited);
-        assert!(rates.count(other).is_ok());
+        assert_eq!(rates.count(one, None).unwrap_err().code(), ErrorCode::RateLimited);
+        assert!(rates.count(other, None).is_ok());
     }
 
     #[test]
     fn who_is_refused_learns_when_the_next_request_will_pass() {
         let rates = Rates::new(RateLimit::parse("2/1h"));
         let key = key();
-        let refused = std::iter::repeat_with(|| rates.count(key)).find_map(Result::err).unwrap();
+        let refused = std::iter::repeat_with(|| rates.count(key, None)).find_map(Result::err).unwrap();
         let wait =
             refused.headers().find_map(|(name, value)| (name == "retry-after").then(|| value.parse::<u64>().unwrap()));
         assert!(wait.is_some_and(|seconds| (1_700..=1_800).contains(&seconds)), "{wait:?}");
@@ -119,25 +134,36 @@ mod tests {
         let key = key();
         let passed: usize = std::thread::scope(|scope| {
             let threads: Vec<_> =
-                (0..8).map(|_| scope.spawn(|| (0..50).filter(|_| rates.count(key).is_ok()).count())).collect();
+                (0..8).map(|_| scope.spawn(|| (0..50).filter(|_| rates.count(key, None).is_ok()).count())).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
         assert_eq!(passed, 100);
     }
 
     #[test]
+    fn the_stricter_limit_counts_and_a_role_may_change_its_own() {
+        let rates = Rates::new(RateLimit::parse("100/1s"));
+        let key = key();
+        let role = |limit| RateLimit::parse(limit);
+        assert!(rates.count(key, role("1/1h")).is_ok());
+        assert_eq!(rates.count(key, role("1/1h")).unwrap_err().code(), ErrorCode::RateLimited);
+        assert!(rates.count(key, role("2/1h")).is_ok());
+        assert!((0..50).all(|_| rates.count(key, role("1000/1s")).is_ok()));
+    }
+
+    #[test]
     fn without_a_limit_nothing_is_counted() {
         let rates = Rates::new(None);
         let key = key();
-        assert!((0..10_000).all(|_| rates.count(key) == Ok(None)));
+        assert!((0..10_000).all(|_| rates.count(key, None) == Ok(None)));
     }
 
     #[test]
     fn more_keys_than_are_counted_take_no_more_room() {
         let rates = Rates::new(RateLimit::parse("1/1h"));
         for _ in 0..RATED_KEYS_MAX_COUNT * 2 {
-            rates.count(key()).unwrap();
+            rates.count(key(), None).unwrap();
         }
-        assert!(rates.0.unwrap().buckets.len() <= RATED_KEYS_MAX_COUNT);
+        assert!(rates.buckets.len() <= RATED_KEYS_MAX_COUNT);
     }
 }

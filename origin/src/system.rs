@@ -4,6 +4,7 @@ pub mod edge_secret;
 pub mod installation;
 pub mod keys;
 pub mod projects;
+pub mod roles;
 
 use std::sync::Arc;
 use std::time::Duration;

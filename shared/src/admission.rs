@@ -27,7 +27,7 @@ pub async fn admit<P: Borrow<Principal>>(
     };
     let action = parsed.as_ref().ok().map(Pending::action);
     let principal = authenticate(action).await?;
-    let pending = parsed?.permit(principal.borrow().access())?;
+    let pending = parsed?.permit(principal.borrow().grant())?;
     Ok((principal, pending))
 }
 

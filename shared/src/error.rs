@@ -66,6 +66,8 @@ codes! {
     RevokedKey = "revoked_key", 401, None;
     /// The request needs an API key with full access, but carries a read-only key.
     FullAccessRequired = "full_access_required", 403, None;
+    /// The key's role does not allow the operation.
+    RoleForbids = "role_forbids", 403, None;
     /// MariaDB's grants forbid the statement, or a web page sent a full-access key.
     PermissionDenied = "permission_denied", 403, None;
     RouteNotFound = "route_not_found", 404, None;
@@ -205,6 +207,31 @@ impl Problem {
     pub fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.inner.hint = Some(hint.into());
         self
+    }
+
+    /// Removes the hint, which may name something that the caller must not learn of.
+    #[must_use]
+    pub fn without_hint(mut self) -> Self {
+        self.inner.hint = None;
+        self
+    }
+
+    /// Replaces MariaDB's own message and the hint, which may show names and values that the caller's role hides, by one
+    /// that only depends on the code. Problems that did not come from MariaDB stay as they are.
+    #[must_use]
+    pub fn without_database_message(mut self) -> Self {
+        if self.inner.details.as_ref().is_none_or(|details| details.refusal.is_none()) {
+            return self;
+        }
+        self.inner.message = Cow::Borrowed(match self.code() {
+            ErrorCode::DuplicateKey => "Another record has the same value of a unique key.",
+            ErrorCode::ForeignKeyViolation => "A record refers to another one that is missing, or is still referred to.",
+            ErrorCode::ConstraintViolation => "A value breaks a constraint of the table.",
+            ErrorCode::PermissionDenied => "The database denies this to the project's account.",
+            ErrorCode::FulltextIndexMissing => "No FULLTEXT index covers exactly the searched fields.",
+            _ => "The database refused this.",
+        });
+        self.without_hint()
     }
 
     #[must_use]

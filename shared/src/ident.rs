@@ -2,7 +2,7 @@
 //! name exists; only `origin/src/query/sql/builder.rs` quotes names for SQL.
 
 use crate::error::{ErrorCode, Problem};
-use crate::limits::{IDENTIFIER_MAX_CHARS, PROJECT_NAME_MAX_CHARS};
+use crate::limits::{IDENTIFIER_MAX_CHARS, PROJECT_NAME_MAX_CHARS, ROLE_NAME_MAX_CHARS};
 use std::fmt;
 
 /// Checks MariaDB's rules for a quoted identifier ("Identifier Names" in its documentation): 1 to 64 characters of the
@@ -167,6 +167,46 @@ impl fmt::Display for ProjectName {
     }
 }
 
+/// A role of a project: 1 to 64 lower-case letters, digits, inner hyphens and underscores. `full` and `read` name no
+/// role, since keys have these accesses without one.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RoleName(Box<str>);
+
+impl RoleName {
+    /// # Errors
+    /// `invalid_identifier` if the name breaks the rule above.
+    pub fn parse(name: &str) -> Result<Self, Problem> {
+        let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
+        let well_formed = (1..=ROLE_NAME_MAX_CHARS).contains(&name.len())
+            && name.bytes().all(allowed)
+            && !name.starts_with('-')
+            && !name.ends_with('-');
+        if well_formed && !matches!(name, "full" | "read") {
+            return Ok(Self(name.into()));
+        }
+        Err(Problem::new(ErrorCode::InvalidIdentifier, format!("{} is no name of a role.", shown(name))).with_hint(
+            "Use 1 to 64 lower-case letters, digits, inner hyphens and underscores; full and read are built in.",
+        ))
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for RoleName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RoleName({:?})", self.0)
+    }
+}
+
+impl fmt::Display for RoleName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,6 +248,16 @@ mod tests {
         assert!(ProjectName::parse("shop-2").is_ok());
         for name in ["", "a_b", "A", "-a", "a-", "é", &"x".repeat(33)] {
             assert!(ProjectName::parse(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_role_has_no_name_of_a_built_in_access() {
+        for name in ["author", "shop_2", "a-b", &"x".repeat(64)] {
+            assert!(RoleName::parse(name).is_ok(), "{name}");
+        }
+        for name in ["", "full", "read", "Author", "-a", "a-", "a b", "é", &"x".repeat(65)] {
+            assert!(RoleName::parse(name).is_err(), "{name}");
         }
     }
 

@@ -11,10 +11,11 @@ pub use cache::TokenCache;
 pub use set::{KeySet, KeySetError, PublicKey, SigningError, SigningKey};
 
 use crate::error::{ErrorCode, Problem};
-use crate::ident::ProjectName;
+use crate::ident::{ProjectName, RoleName};
 use crate::limits::{AUTHORIZATION_MAX_BYTES, CLOCK_SKEW_MAX_SECONDS};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -63,13 +64,70 @@ impl FromStr for Access {
     }
 }
 
+/// What a key may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Grant {
+    /// Everything in the key's project.
+    Full,
+    /// Every read in the key's project.
+    Read,
+    /// What a role of the key's project allows. Only the origin knows the role.
+    Role(Arc<RoleGrant>),
+}
+
+/// A role, and the claims that its rules may refer to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoleGrant {
+    pub role: RoleName,
+    pub claims: RoleClaims,
+}
+
+/// Claims by name, with the values as the token has them.
+pub type RoleClaims = BTreeMap<String, serde_json::Value>;
+
+impl Grant {
+    /// `"full"`, `"read"`, or the role's name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Full => "full",
+            Self::Read => "read",
+            Self::Role(grant) => grant.role.as_str(),
+        }
+    }
+}
+
+impl From<Access> for Grant {
+    fn from(access: Access) -> Self {
+        match access {
+            Access::Full => Self::Full,
+            Access::Read => Self::Read,
+        }
+    }
+}
+
+/// The claim `acc` of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum AccessClaim {
+    Full,
+    Read,
+    /// The claim `role` names the role.
+    Role,
+}
+
 /// The unverified claims of a token. [`verify`] checks them and returns a [`Principal`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
     iss: String,
     sub: String,
     prj: String,
-    acc: Access,
+    acc: AccessClaim,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    role: Option<String>,
+    /// The claims for the role's rules.
+    #[serde(default, skip_serializing_if = "RoleClaims::is_empty")]
+    clm: RoleClaims,
     iat: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     exp: Option<u64>,
@@ -78,12 +136,25 @@ pub struct Claims {
 impl Claims {
     /// Creates the claims of a new API key. `key_id` must be a UUIDv7; times are seconds since 1970.
     #[must_use]
-    pub fn new(key_id: Uuid, project: &ProjectName, access: Access, issued_at: u64, expires_at: Option<u64>) -> Self {
+    pub fn new(
+        key_id: Uuid,
+        project: &ProjectName,
+        grant: impl Into<Grant>,
+        issued_at: u64,
+        expires_at: Option<u64>,
+    ) -> Self {
+        let (acc, role, clm) = match grant.into() {
+            Grant::Full => (AccessClaim::Full, None, RoleClaims::new()),
+            Grant::Read => (AccessClaim::Read, None, RoleClaims::new()),
+            Grant::Role(grant) => (AccessClaim::Role, Some(grant.role.as_str().to_owned()), grant.claims.clone()),
+        };
         Self {
             iss: ISSUER.to_owned(),
             sub: key_id.hyphenated().to_string(),
             prj: project.as_str().to_owned(),
-            acc: access,
+            acc,
+            role,
+            clm,
             iat: issued_at,
             exp: expires_at,
         }
@@ -101,7 +172,15 @@ impl Claims {
             return None;
         }
         let project = ProjectName::parse(&self.prj).ok()?;
-        Some(Principal { key_id, project: Arc::new(project), access: self.acc, expires_at: self.exp })
+        let grant = match (self.acc, self.role) {
+            (AccessClaim::Full, None) => Grant::Full,
+            (AccessClaim::Read, None) => Grant::Read,
+            (AccessClaim::Role, Some(name)) => {
+                Grant::Role(Arc::new(RoleGrant { role: RoleName::parse(&name).ok()?, claims: self.clm }))
+            }
+            _ => return None,
+        };
+        Some(Principal { key_id, project: Arc::new(project), grant, expires_at: self.exp })
     }
 }
 
@@ -110,7 +189,7 @@ impl Claims {
 pub struct Principal {
     key_id: Uuid,
     project: Arc<ProjectName>,
-    access: Access,
+    grant: Grant,
     expires_at: Option<u64>,
 }
 
@@ -127,8 +206,8 @@ impl Principal {
     }
 
     #[must_use]
-    pub fn access(&self) -> Access {
-        self.access
+    pub fn grant(&self) -> &Grant {
+        &self.grant
     }
 
     /// Returns the second since 1970 from which on the key is invalid; `None` if it never expires.

@@ -99,8 +99,20 @@ pub const IDENTIFIER_MAX_CHARS: usize = 64;
 /// account and 64 for a database.
 pub const PROJECT_NAME_MAX_CHARS: usize = 32;
 
-/// Maximum size of an `Authorization` header. Selkie's tokens take about 350 bytes.
-pub const AUTHORIZATION_MAX_BYTES: usize = 2_048;
+/// Characters of a role's name.
+pub const ROLE_NAME_MAX_CHARS: usize = 64;
+
+/// Bytes of a role's file.
+pub const ROLE_MAX_BYTES: usize = 256 * 1024;
+
+/// Tables and patterns of one role.
+pub const ROLE_TABLES_MAX_COUNT: usize = 1_000;
+
+/// Bytes of the claims that a key carries for its role, as JSON.
+pub const KEY_CLAIMS_MAX_BYTES: usize = 1_024;
+
+/// Bytes of an `Authorization` header. Selkie's own tokens take about 350, those of other issuers some thousand.
+pub const AUTHORIZATION_MAX_BYTES: usize = 8 * 1_024;
 
 /// Maximum public signing keys that are valid at once. Rotation needs two.
 pub const SIGNING_KEYS_MAX_COUNT: usize = 4;

@@ -17,7 +17,7 @@ pub mod write;
 use crate::error::{ErrorCode, Problem};
 use crate::format::Format;
 use crate::ident::{DatabaseName, TableName};
-use crate::key::Access;
+use crate::key::{Access, Grant};
 use crate::policy::{Action, permit};
 use crate::request::RequestHead;
 use crate::upload::Encoding;
@@ -158,8 +158,8 @@ pub struct Pending {
     step: Step,
     /// The `unsupported_media_type` problem of the body's headers, if any. Reported after the access check.
     unreadable: Option<Problem>,
-    /// The access of the request's API key; full until [`Pending::permit`] sets it.
-    access: Access,
+    /// What the request's key may do: everything until [`Pending::permit`] sets it.
+    grant: Grant,
 }
 
 #[derive(Clone, Debug)]
@@ -204,10 +204,10 @@ impl Pending {
     ///
     /// # Errors
     /// `full_access_required` for a read-only key; `unsupported_media_type` for the body's type or encoding.
-    pub(crate) fn permit(mut self, access: Access) -> Result<Self, Problem> {
-        permit(self.action, access)?;
+    pub(crate) fn permit(mut self, grant: &Grant) -> Result<Self, Problem> {
+        permit(self.action, grant)?;
         self.check_body_type()?;
-        self.access = access;
+        self.grant = grant.clone();
         Ok(self)
     }
 
@@ -238,7 +238,7 @@ impl Pending {
             Step::Delete(table, head) => RecordOperation::Delete(Delete::from_body(table, head, body)?),
         };
         if let Some(action) = operation.further_action() {
-            permit(action, self.access)?;
+            permit(action, &self.grant)?;
         }
         Ok(Operation::Records(operation))
     }
@@ -308,7 +308,7 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     };
     refuse_idle_headers(head, action)?;
     let unreadable = check_content(head, step.body()).err();
-    Ok(Pending { action, step, unreadable, access: Access::Full })
+    Ok(Pending { action, step, unreadable, grant: Grant::Full })
 }
 
 /// Checks that `Content-Type` and `Content-Encoding` fit the operation.

@@ -1,7 +1,7 @@
 //! The access that each action needs. MariaDB's grants enforce the same a second time.
 
 use crate::error::{ErrorCode, Problem};
-use crate::key::Access;
+use crate::key::{Access, Grant};
 use crate::operation::tus;
 
 /// The action that a request's head asks for.
@@ -131,11 +131,13 @@ pub fn method_label(method: &str) -> &'static str {
 /// Checks that an API key with this access may do an action.
 ///
 /// # Errors
-/// `full_access_required` if the action needs full access and the key is read-only.
-pub fn permit(action: Action, access: Access) -> Result<(), Problem> {
-    match (action.needs(), access) {
-        (_, Access::Full) | (Access::Read, Access::Read) => Ok(()),
-        (Access::Full, Access::Read) => Err(Problem::new(
+/// `full_access_required`, or `role_forbids` for a role.
+pub fn permit(action: Action, grant: &Grant) -> Result<(), Problem> {
+    match (grant, action.needs()) {
+        (Grant::Full, _) | (Grant::Read, Access::Read) => Ok(()),
+        (Grant::Role(_), _) if !matches!(action, Action::Sql | Action::Explain) => Ok(()),
+        (Grant::Role(_), _) => Err(role_forbids(action.description())),
+        (Grant::Read, Access::Full) => Err(Problem::new(
             ErrorCode::FullAccessRequired,
             format!("A read-only key may not {}.", action.description()),
         )
@@ -143,16 +145,27 @@ pub fn permit(action: Action, access: Access) -> Result<(), Problem> {
     }
 }
 
+/// Returns the `role_forbids` problem of a caller whose role does not allow this.
+#[must_use]
+pub fn role_forbids(what: &str) -> Problem {
+    Problem::new(ErrorCode::RoleForbids, format!("The key's role may not {what}."))
+        .with_hint("Ask whoever manages the project to allow it in the role, or for a key with another role.")
+}
+
 /// The methods that never change data.
 pub const READ_METHODS: &[&str] = &["GET", "HEAD", "OPTIONS"];
 
 /// Returns the HTTP methods that an API key with this access may use on a table, as the table's metadata lists them.
 #[must_use]
-pub const fn table_methods(access: Access) -> &'static [&'static str] {
-    match access {
-        Access::Full => &["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"],
-        Access::Read => READ_METHODS,
-    }
+pub fn table_methods(may: impl Fn(Action) -> bool) -> Vec<&'static str> {
+    let by_action: [(Action, &[&str]); 4] = [
+        (Action::Read, READ_METHODS),
+        (Action::Insert, &["POST"]),
+        (Action::Update, &["PUT", "PATCH"]),
+        (Action::Delete, &["DELETE"]),
+    ];
+    let allowed = by_action.into_iter().filter(|(action, _)| may(*action));
+    allowed.flat_map(|(_, methods)| methods).copied().collect()
 }
 
 #[cfg(test)]
@@ -161,12 +174,21 @@ mod tests {
 
     #[test]
     fn a_full_key_may_do_everything() {
-        assert!(Action::ALL.iter().all(|action| permit(*action, Access::Full).is_ok()));
+        assert!(Action::ALL.iter().all(|action| permit(*action, &Grant::Full).is_ok()));
+    }
+
+    #[test]
+    fn a_role_never_reaches_sql_nor_explain() {
+        let claims = crate::key::RoleClaims::new();
+        let role = crate::ident::RoleName::parse("author").unwrap();
+        let grant = Grant::Role(std::sync::Arc::new(crate::key::RoleGrant { role, claims }));
+        let refused: Vec<_> = Action::ALL.into_iter().filter(|action| permit(*action, &grant).is_err()).collect();
+        assert_eq!(refused, [Action::Explain, Action::Sql]);
     }
 
     #[test]
     fn a_read_key_may_only_read() {
-        let allowed: Vec<_> = Action::ALL.into_iter().filter(|action| permit(*action, Access::Read).is_ok()).collect();
+        let allowed: Vec<_> = Action::ALL.into_iter().filter(|action| permit(*action, &Grant::Read).is_ok()).collect();
         assert_eq!(
             allowed,
             [

@@ -2,7 +2,7 @@
 
 use super::{ConfigError, set, switch};
 use shared::error::{ErrorCode, Problem};
-use shared::key::Access;
+use shared::key::Grant;
 use shared::rate::RateLimit;
 use std::fmt;
 
@@ -81,8 +81,8 @@ impl AccessConfig {
     ///
     /// # Errors
     /// `permission_denied` if the request has an `Origin` and a full-access key.
-    pub fn check_page(&self, origin: Option<&str>, access: Access) -> Result<(), Problem> {
-        if origin.is_none() || access == Access::Read || self.page_keys == PageKeys::Any {
+    pub fn check_page(&self, origin: Option<&str>, grant: &Grant) -> Result<(), Problem> {
+        if origin.is_none() || *grant != Grant::Full || self.page_keys == PageKeys::Any {
             return Ok(());
         }
         Err(Problem::new(
@@ -116,17 +116,17 @@ mod tests {
     fn without_variables_nothing_is_limited_proved_or_believed() {
         let access = read("", "").unwrap();
         assert_eq!((access.rate_limit, access.edge_secret.clone(), access.client_address.clone()), (None, None, None));
-        assert!(access.check_page(Some("https://a.example"), Access::Full).is_err());
-        assert!(access.check_page(Some("null"), Access::Full).is_err());
-        assert!(access.check_page(Some("https://a.example"), Access::Read).is_ok());
-        assert!(access.check_page(None, Access::Full).is_ok());
+        assert!(access.check_page(Some("https://a.example"), &Grant::Full).is_err());
+        assert!(access.check_page(Some("null"), &Grant::Full).is_err());
+        assert!(access.check_page(Some("https://a.example"), &Grant::Read).is_ok());
+        assert!(access.check_page(None, &Grant::Full).is_ok());
     }
 
     #[test]
     fn pages_may_use_full_keys_where_that_is_wanted() {
         for text in ["on", "true"] {
             let access = read("ALLOW_FULL_KEYS_FROM_BROWSERS", text).unwrap();
-            let checked = access.check_page(Some("https://a.example"), Access::Full);
+            let checked = access.check_page(Some("https://a.example"), &Grant::Full);
             assert!(checked.is_ok(), "{text}");
         }
     }

@@ -136,7 +136,7 @@ impl Gateway {
     /// Checks that web pages may use the API key, if a web page sent the request.
     fn check_page(&self, request: &IncomingRequest, principal: &Principal) -> Result<(), Problem> {
         let origin = request.origin.as_deref();
-        self.config.access.check_page(origin, principal.access())
+        self.config.access.check_page(origin, principal.grant())
     }
 
     fn admit(&self, request: &IncomingRequest, now: u64, log: &RequestLog) -> Result<Decision, Problem> {

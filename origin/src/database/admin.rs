@@ -10,6 +10,7 @@ mod keys;
 mod migrations;
 mod projects;
 mod quote;
+mod roles;
 
 use crate::database::ask;
 use std::future::Future;
@@ -27,10 +28,11 @@ pub(crate) use accounts::{exact_pattern, rights_on};
 pub use databases::Created;
 pub use error::AdminError;
 pub use facts::{ServerFacts, StrangeGrant};
-pub use keys::{KeyRow, KeyStatus, NewKey, SigningKeyRow};
+pub use keys::{KeyGrant, KeyRow, KeyStatus, NewKey, SigningKeyRow};
 pub use migrations::SCHEMA_VERSION;
 pub use projects::{DatabaseRow, Drops, Inserted, ProjectRow};
 pub(crate) use quote::pattern_fits;
+pub use roles::RoleRow;
 
 /// The maximum number of connections under the admin account: few, to leave MariaDB's connections to requests.
 const CONNECTIONS_MAX_COUNT: usize = 3;

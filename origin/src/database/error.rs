@@ -40,6 +40,9 @@ pub enum DbError {
     /// The rows that a transaction reads exceed the limits of a batch's response.
     #[error("the answer is too large")]
     AnswerTooLarge,
+    /// A written record breaks a rule of the caller's role, and is rolled back.
+    #[error("the caller's role does not allow the record")]
+    RoleForbids,
 }
 
 /// The SQLSTATE and message of an error from MariaDB.
@@ -195,6 +198,7 @@ impl DbError {
                 format!("A record or statement is larger than the {bytes} bytes that MariaDB takes at once."),
             )
             .with_hint("MariaDB's max_allowed_packet sets that limit."),
+            Self::RoleForbids => role_forbids("write a record with these values; nothing was written"),
             Self::AnswerTooLarge => Problem::new(
                 ErrorCode::InvalidBody,
                 format!(

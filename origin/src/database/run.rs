@@ -12,7 +12,7 @@ use super::json::Decoder;
 use super::pool::Lease;
 use crate::query::catalog::{Kind, Layout, Table};
 use crate::query::plan::Param;
-use crate::query::sql::{DuplicateReport, Statement};
+use crate::query::sql::{DuplicateReport, Statement, Verdict};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream};
 pub use many::{Counting, Page, Reading, many};
@@ -180,6 +180,8 @@ pub struct Written {
     pub keys: Vec<Vec<u8>>,
     /// The last insert id that MariaDB reports; 0 if there is none.
     pub last_insert_id: u64,
+    /// A record breaks a rule of the caller's role. The transaction must be rolled back.
+    pub(super) denied: bool,
 }
 
 impl Written {
@@ -188,13 +190,17 @@ impl Written {
         self.affected += next.affected;
         self.keys.extend(next.keys);
         self.last_insert_id = next.last_insert_id;
+        self.denied |= next.denied;
     }
 }
 
 /// Runs a write and reads all rows that it returns.
 pub(super) async fn execute(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
-    let duplicates = statement.duplicates();
+    let (duplicates, verdict) = (statement.duplicates(), statement.verdict());
     let outcome = gather(connection, statement).await;
+    if verdict != Verdict::None && outcome.as_ref().map_or(true, |written| written.denied) {
+        connection.session = SessionState::Dirty;
+    }
     match (duplicates, outcome) {
         (DuplicateReport::Fails, Err(mysql_async::Error::Server(error))) if is_duplicate(error.code, &error.state) => {
             Ok(Written { keys: vec![NULL.to_vec()], ..Written::default() })
@@ -213,23 +219,37 @@ const MARKS: usize = 2;
 
 async fn gather(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
     let mut written = Written::default();
-    let duplicates = statement.duplicates();
+    let (duplicates, verdict) = (statement.duplicates(), statement.verdict());
     let (text, params) = statement.into_parts();
     let mut result = connection.run(&text, bind(params)).await?;
-    let decoders = result.columns().map(|columns| decoders(None, &columns)).unwrap_or_default();
+    let mut decoders = result.columns().map(|columns| decoders(None, &columns)).unwrap_or_default();
+    if verdict == Verdict::First {
+        while let Some(row) = result.next().await? {
+            written.denied |= *value(&row, 0) != Value::Int(1);
+        }
+        result.drop_result().await?;
+        return Ok(written);
+    }
+    if verdict == Verdict::Last {
+        decoders.pop();
+    }
+    let returns_rows = verdict == Verdict::Last || !decoders.is_empty();
     let marks = match duplicates {
-        DuplicateReport::Marked if !decoders.is_empty() => MARKS,
+        DuplicateReport::Marked if returns_rows => MARKS,
         _ => 0,
     };
     while let Some(row) = result.next().await? {
         if marks > 0 && *value(&row, 0) != Value::NULL {
             written.keys.push(NULL.to_vec());
-        } else {
-            written.keys.push(key_json(&decoders[marks..], &row, marks));
-            written.affected += 1;
+            continue;
         }
+        if decoders.len() > marks {
+            written.keys.push(key_json(&decoders[marks..], &row, marks));
+        }
+        written.denied |= verdict == Verdict::Last && *value(&row, decoders.len()) != Value::Int(1);
+        written.affected += 1;
     }
-    if decoders.is_empty() {
+    if !returns_rows {
         written.affected = result.affected_rows();
         written.last_insert_id = result.last_insert_id().unwrap_or_default();
     }

@@ -7,7 +7,7 @@ use super::error::DbError;
 use super::pool::Lease;
 use super::run::{self, Progress, SessionEffect, Written, driver, within};
 use crate::query::catalog::Layout;
-use crate::query::sql::Statement;
+use crate::query::sql::{Statement, Verdict};
 use mysql_async::Row;
 use mysql_async::Value;
 use mysql_async::prelude::Queryable as _;
@@ -64,8 +64,9 @@ pub async fn write(
     progress: &Progress,
 ) -> Result<Written, DbError> {
     let statement = match <[Statement; 1]>::try_from(statements) {
-        Ok([statement]) => statement,
+        Ok([statement]) if statement.verdict() == Verdict::None => statement,
         // Boxed, so that the future of a single statement stays small.
+        Ok(checked) => return Box::pin(transact(lease, checked.into(), effect, limit, progress)).await,
         Err(several) => return Box::pin(transact(lease, several, effect, limit, progress)).await,
     };
     let started = Instant::now();
@@ -111,6 +112,9 @@ impl<'a> Transaction<'a> {
     pub async fn execute(&mut self, statement: Statement, effect: SessionEffect) -> Result<Written, DbError> {
         self.lease.expect(effect);
         let written = self.step(statement).await?;
+        if written.denied {
+            return Err(DbError::RoleForbids);
+        }
         self.rows += written.affected;
         Ok(written)
     }

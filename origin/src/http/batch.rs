@@ -15,7 +15,7 @@ use axum::response::Response;
 use ids::Ids;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
-use shared::key::Principal;
+use crate::system::keys::Caller;
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
 use shared::operation::RecordOperation;
 use shared::operation::batch::Batch;
@@ -25,11 +25,11 @@ use std::sync::Arc;
 /// MariaDB rolled back because of a deadlock.
 pub(super) async fn run(
     app: &Arc<App>,
-    principal: &Principal,
+    caller: &Caller,
     batch: &Batch,
     record: &RequestRecord,
 ) -> Result<Response, Problem> {
-    let mut attempt = Attempt { app, principal, batch, tables: Vec::new(), record };
+    let mut attempt = Attempt { app, caller, batch, tables: Vec::new(), record };
     attempt.load().await?;
     let answer = match attempt.once().await {
         Err(fault) if fault.means_stale_schema() => {
@@ -79,7 +79,7 @@ impl Fault {
 
 struct Attempt<'a> {
     app: &'a Arc<App>,
-    principal: &'a Principal,
+    caller: &'a Caller,
     batch: &'a Batch,
     /// The tables that each operation uses, by the index of the operation.
     tables: Vec<Tables>,
@@ -115,13 +115,13 @@ impl Attempt<'_> {
 
     async fn tables_of(&self, at: usize, schema: Schema) -> Result<Tables, Problem> {
         let operation = self.batch.steps()[at].operation();
-        Tables::load(self.app, self.principal.project(), operation, schema)
+        Tables::load(self.app, self.caller, operation, schema)
             .await
             .map_err(|problem| problem.in_operation(at))
     }
 
     async fn once(&self) -> Result<Vec<u8>, Fault> {
-        let (project, access) = (self.principal.project(), self.principal.access());
+        let (project, access) = (self.caller.project(), self.caller.account());
         let mut lease = self.app.pools.lease(project, access).await?;
         let limit = self.app.pools.query_timeout();
         let mut transaction = Transaction::begin(&mut lease, limit, self.record.progress()).await?;
@@ -192,14 +192,14 @@ impl Attempt<'_> {
             }
             Plan::Insert(insert, _) => {
                 let answer = insert.answer();
-                let statements = sql::insert(insert, scope.root(), self.app.bounds.packet_max_bytes);
+                let statements = sql::insert(insert, &scope, self.app.bounds.packet_max_bytes);
                 let written = transaction.execute_all(statements, effect).await?;
                 let payload = records::ids(&written, answer);
                 ids.keep(at, answer, &payload, written);
                 payload
             }
             Plan::Update(update) => {
-                let written = transaction.execute(sql::update(update, &scope), effect).await?;
+                let written = transaction.execute_all(sql::update(update, &scope), effect).await?;
                 written.affected.to_string().into_bytes()
             }
             Plan::Delete(delete) => {

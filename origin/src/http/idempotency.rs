@@ -15,7 +15,7 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::DatabaseName;
-use shared::key::Principal;
+use crate::system::keys::Caller;
 use shared::operation::write::IdempotentRequest;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 pub(super) struct IdempotentInsert<'a> {
     pub(super) app: &'a App,
-    pub(super) principal: &'a Principal,
+    pub(super) caller: &'a Caller,
     /// The database of the table that is inserted into; it also holds the stored responses (receipts).
     pub(super) database: &'a DatabaseName,
     pub(super) idempotent: &'a IdempotentRequest,
@@ -46,7 +46,7 @@ impl<'a> IdempotentInsert<'a> {
     /// `idempotency_mismatch`: the key was used for another insert; `idempotency_in_progress`: the first request still
     /// runs.
     pub(super) async fn run(self) -> Result<Response, Failure> {
-        let (project, access) = (self.principal.project(), self.principal.access());
+        let (project, access) = (self.caller.project(), self.caller.account());
         let lease = &mut self.app.pools.lease(project, access).await?;
         let mut is_created = false;
         for attempt in 0..CLAIMS_MAX_COUNT {

@@ -20,7 +20,7 @@ use payload::{Brief, Signed, Urls, Whole};
 use receive::ReceiveLimits;
 use shared::envelope::{self, Trailer};
 use shared::error::Problem;
-use shared::key::Principal;
+use crate::system::keys::Caller;
 use shared::operation::media::{MediaCall, MediaId, MediaList, SignedFor};
 use shared::upload::{Existing, Shape};
 use std::sync::Arc;
@@ -28,30 +28,30 @@ use std::sync::Arc;
 /// Runs a media operation. Only an upload reads the request's body.
 pub(super) async fn run(
     app: &Arc<App>,
-    principal: &Principal,
+    caller: &Caller,
     call: MediaCall,
     parts: &Parts,
     content: &mut Body,
 ) -> Result<Response, Problem> {
     let links = links(app, parts);
     match call {
-        MediaCall::Upload => upload(app, principal, &links, parts, content).await,
-        MediaCall::List(list) => self::list(app, principal, &links, &list).await,
-        MediaCall::Describe(id) => describe(app, principal, &links, id).await,
-        MediaCall::Sign(id, valid) => sign(app, principal, &links, id, valid).await,
-        MediaCall::Delete(id) => delete(app, principal, id, &parts.headers).await,
+        MediaCall::Upload => upload(app, caller, &links, parts, content).await,
+        MediaCall::List(list) => self::list(app, caller, &links, &list).await,
+        MediaCall::Describe(id) => describe(app, caller, &links, id).await,
+        MediaCall::Sign(id, valid) => sign(app, caller, &links, id, valid).await,
+        MediaCall::Delete(id) => delete(app, caller, id, &parts.headers).await,
     }
 }
 
 /// Stages the files of an upload, validates them, and publishes all of them or none.
 async fn upload(
     app: &Arc<App>,
-    principal: &Principal,
+    caller: &Caller,
     links: &Links,
     parts: &Parts,
     content: &mut Body,
 ) -> Result<Response, Problem> {
-    let slot = app.uploads.try_take(principal.project(), 1);
+    let slot = app.uploads.try_take(caller.project(), 1);
     let _slot = slot.map_err(|refused| refused.into_problem("uploads"))?;
     let terms = ReceiveLimits { limits: app.bounds.upload, pause_max: app.bounds.body_timeout };
     let received = receive::receive(content, &parts.headers, app.library.store(), terms).await?;
@@ -60,9 +60,9 @@ async fn upload(
         (form.shape(), form.folder().clone(), form.existing())
     };
     let claims = received.form.into_items().into_iter().map(Claim::from);
-    let examined = app.intake.examine_all(principal.project(), claims.zip(received.files));
+    let examined = app.intake.examine_all(caller.project(), claims.zip(received.files));
     let files = examined.await?;
-    let publication = Publication { project: principal.project().clone(), folder, existing, files, upload: None };
+    let publication = Publication { project: caller.project().clone(), folder, existing, files, upload: None };
     let makes_folder_private = publication.makes_folder_private();
     let rows = app.library.publish(publication).await?;
     let payload = match (shape, rows.as_slice()) {
@@ -81,13 +81,13 @@ async fn upload(
         Existing::IsReplaced => &rows,
         Existing::Stays => &[],
     };
-    let private_in = makes_folder_private.then(|| principal.project());
+    let private_in = makes_folder_private.then(|| caller.project());
     cache_purge::announce(&mut response, &parts.headers, replaced, private_in);
     Ok(response)
 }
 
-async fn list(app: &App, principal: &Principal, links: &Links, list: &MediaList) -> Result<Response, Problem> {
-    let (rows, count) = app.library.list(principal.project(), list).await?;
+async fn list(app: &App, caller: &Caller, links: &Links, list: &MediaList) -> Result<Response, Problem> {
+    let (rows, count) = app.library.list(caller.project(), list).await?;
     let shown: Vec<_> = rows.iter().map(|row| Whole::of(row, links)).collect();
     let payload = payload::text(&shown)?;
     let trailer = Trailer { count, next: None };
@@ -95,20 +95,20 @@ async fn list(app: &App, principal: &Principal, links: &Links, list: &MediaList)
     Ok(respond::list(respond::json(body)))
 }
 
-async fn describe(app: &App, principal: &Principal, links: &Links, id: MediaId) -> Result<Response, Problem> {
-    let row = find(app, principal, id).await?;
+async fn describe(app: &App, caller: &Caller, links: &Links, id: MediaId) -> Result<Response, Problem> {
+    let row = find(app, caller, id).await?;
     let payload = payload::text(&Whole::of(&row, links))?;
     Ok(respond::payload(&payload))
 }
 
 async fn sign(
     app: &App,
-    principal: &Principal,
+    caller: &Caller,
     links: &Links,
     id: MediaId,
     valid: SignedFor,
 ) -> Result<Response, Problem> {
-    let row = find(app, principal, id).await?;
+    let row = find(app, caller, id).await?;
     let signature = app.signer.sign(&row.path(), now(), valid);
     let payload = payload::text(&Signed {
         url: signed(&payload::url(&row, links), &signature),
@@ -118,15 +118,15 @@ async fn sign(
     Ok(respond::payload(&payload))
 }
 
-async fn delete(app: &App, principal: &Principal, id: MediaId, headers: &HeaderMap) -> Result<Response, Problem> {
-    let deleted = app.library.delete(principal.project(), id).await?;
+async fn delete(app: &App, caller: &Caller, id: MediaId, headers: &HeaderMap) -> Result<Response, Problem> {
+    let deleted = app.library.delete(caller.project(), id).await?;
     let row = deleted.ok_or_else(|| id.unknown())?;
     let mut response = respond::payload(format!("{{\"id\":{id}}}").as_bytes());
     cache_purge::announce(&mut response, headers, &[row], None);
     Ok(response)
 }
 
-async fn find(app: &App, principal: &Principal, id: MediaId) -> Result<MediaRow, Problem> {
-    let found = app.library.get(principal.project(), id).await?;
+async fn find(app: &App, caller: &Caller, id: MediaId) -> Result<MediaRow, Problem> {
+    let found = app.library.get(caller.project(), id).await?;
     found.ok_or_else(|| id.unknown())
 }

@@ -27,6 +27,7 @@ pub(super) async fn answer(
 ) -> Result<Response, Failed> {
     let (parts, mut content) = request.into_parts();
     let outcome = run(&app, &parts, &mut content, &record).await;
+    let outcome = outcome.map_err(|problem| record.hide_from_role(problem));
     if outcome.is_err() {
         body::drain(content, &parts.headers).await;
     }
@@ -37,15 +38,14 @@ async fn run(app: &Arc<App>, parts: &Parts, content: &mut Body, record: &Request
     let head = head(parts);
     let admitted = admission::admit(&head, async |action| {
         record.log().action(action);
-        let principal = app.keys.authenticate(head.authorization).await?;
-        record.log().caller(Arc::clone(&principal));
-        record.count(&principal)?;
-        Ok(principal)
+        let caller = app.keys.authenticate(head.authorization).await?;
+        record.set_caller(&caller)?;
+        Ok(caller)
     });
-    let (principal, pending) = admitted.await?;
+    let (caller, pending) = admitted.await?;
     let body = match pending.body() {
         BodyUse::Json => {
-            let (shares, project) = (&app.bodies, principal.project());
+            let (shares, project) = (&app.bodies, caller.project());
             body::read(content, &parts.headers, app.bounds, shares, project).await?
         }
         BodyUse::None | BodyUse::Upload | BodyUse::Bytes => CountedBody::default(),
@@ -54,12 +54,12 @@ async fn run(app: &Arc<App>, parts: &Parts, content: &mut Body, record: &Request
     let extent = if parts.method == Method::HEAD { Extent::Head } else { Extent::Whole };
     let response = match operation {
         // Boxed, so that the future of record operations is not as large as theirs.
-        Operation::Sql(call) => Box::pin(sql::run(app, &principal, call, record)).await,
-        Operation::Batch(batch) => Box::pin(batch::run(app, &principal, &batch, record)).await,
-        Operation::Media(call) => Box::pin(media::run(app, &principal, call, parts, content)).await,
-        Operation::Tus(call) => Box::pin(tus::run(app, &principal, call, parts, content)).await,
-        Operation::Describe(table) => Box::pin(records::describe(app, &principal, &table)).await,
-        Operation::Records(operation) => records::run(app, &principal, &operation, extent, record).await,
+        Operation::Sql(call) => Box::pin(sql::run(app, &caller, call, record)).await,
+        Operation::Batch(batch) => Box::pin(batch::run(app, &caller, &batch, record)).await,
+        Operation::Media(call) => Box::pin(media::run(app, &caller, call, parts, content)).await,
+        Operation::Tus(call) => Box::pin(tus::run(app, &caller, call, parts, content)).await,
+        Operation::Describe(table) => Box::pin(records::describe(app, &caller, &table)).await,
+        Operation::Records(operation) => records::run(app, &caller, &operation, extent, record).await,
     };
     let response = compression::compress(parts, response?).await;
     Ok(respond::unless_known(response, head.if_none_match))

@@ -17,7 +17,7 @@ use crate::query::sql::{self, Statement};
 use axum::response::Response;
 use shared::error::Problem;
 use shared::format::Format;
-use shared::key::Principal;
+use crate::system::keys::Caller;
 use shared::operation::RecordOperation;
 use shared::operation::write::IdempotentRequest;
 use std::sync::Arc;
@@ -37,12 +37,12 @@ pub(super) enum Extent {
 /// deadlock, or the connection of a read was lost.
 pub(super) async fn run(
     app: &Arc<App>,
-    principal: &Principal,
+    caller: &Caller,
     operation: &RecordOperation,
     extent: Extent,
     record: &RequestRecord,
 ) -> Result<Response, Problem> {
-    let attempt = Attempt { app, principal, operation, extent, record };
+    let attempt = Attempt { app, caller, operation, extent, record };
     let tables = attempt.tables(Schema::Cached).await?;
     match attempt.once(&tables).await {
         Err(Failure::Database(error)) if error.means_stale_schema() => {
@@ -86,7 +86,7 @@ impl Failure {
 
 struct Attempt<'a> {
     app: &'a Arc<App>,
-    principal: &'a Principal,
+    caller: &'a Caller,
     operation: &'a RecordOperation,
     extent: Extent,
     record: &'a RequestRecord,
@@ -104,12 +104,12 @@ enum Prepared<'a> {
     InsertOne(InsertOne),
     Insert(Vec<Statement>, InsertAnswer, Option<&'a IdempotentRequest>),
     /// The statement of an update or delete.
-    Change(Statement),
+    Change(Vec<Statement>),
 }
 
 impl<'a> Attempt<'a> {
     async fn tables(&self, schema: Schema) -> Result<Tables, Problem> {
-        Tables::load(self.app, self.principal.project(), self.operation, schema).await
+        Tables::load(self.app, self.caller, self.operation, schema).await
     }
 
     async fn once(&self, tables: &Tables) -> Result<Response, Failure> {
@@ -127,7 +127,7 @@ impl<'a> Attempt<'a> {
                 Some(idempotent) => {
                     let insert = IdempotentInsert {
                         app: self.app,
-                        principal: self.principal,
+                        caller: self.caller,
                         database: tables.root().database(),
                         idempotent,
                         statements,
@@ -142,8 +142,8 @@ impl<'a> Attempt<'a> {
                     Ok(respond::payload(&ids(&written, answer)))
                 }
             },
-            Prepared::Change(statement) => {
-                let written = self.write(vec![statement], effect).await?;
+            Prepared::Change(statements) => {
+                let written = self.write(statements, effect).await?;
                 Ok(respond::payload(written.affected.to_string().as_bytes()))
             }
         }
@@ -159,22 +159,22 @@ impl<'a> Attempt<'a> {
             Plan::SelectByKey(read) => Prepared::ByKey(read),
             Plan::Insert(insert, once) => {
                 let answer = insert.answer();
-                let statements = sql::insert(insert, scope.root(), bounds.packet_max_bytes);
+                let statements = sql::insert(insert, &scope, bounds.packet_max_bytes);
                 Prepared::Insert(statements, answer, once)
             }
             Plan::InsertOne(insert) => Prepared::InsertOne(insert),
             Plan::Update(update) => Prepared::Change(sql::update(update, &scope)),
-            Plan::Delete(delete) => Prepared::Change(sql::delete(delete, &scope)),
+            Plan::Delete(delete) => Prepared::Change(vec![sql::delete(delete, &scope)]),
         })
     }
 
     async fn lease(&self) -> Result<Lease, DbError> {
-        let principal = self.principal;
-        self.app.pools.lease(principal.project(), principal.access()).await
+        let caller = self.caller;
+        self.app.pools.lease(caller.project(), caller.account()).await
     }
 
     async fn insert_one(&self, insert: InsertOne) -> Result<run::Written, DbError> {
-        let account = (self.principal.project(), self.principal.access());
+        let account = (self.caller.project(), self.caller.account());
         let coalescer = &self.app.coalescer;
         coalescer.insert_one(account, insert, self.record.progress()).await
     }
@@ -195,6 +195,7 @@ pub(super) fn ids(written: &run::Written, answer: InsertAnswer) -> Vec<u8> {
         }
         (InsertAnswer::Id, [key, ..]) => key.clone(),
         (InsertAnswer::Id, []) if written.last_insert_id > 0 => run::integer_json(written.last_insert_id),
-        (InsertAnswer::Id, []) => b"null".to_vec(),
+        (InsertAnswer::Id, []) | (InsertAnswer::Hidden, _) => b"null".to_vec(),
+        (InsertAnswer::HiddenList(count), _) => format!("[{}]", vec!["null"; count].join(",")).into_bytes(),
     }
 }

@@ -13,13 +13,13 @@ use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::Frame;
 use shared::error::Problem;
-use shared::key::Principal;
+use crate::system::keys::Caller;
 use shared::rate::Allowance;
 use shared::request_id::{self, RequestId};
 use shared::request_log::RequestLog;
 use std::hash::{BuildHasher as _, RandomState};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -35,6 +35,8 @@ pub(super) struct RequestRecord {
     app: Arc<App>,
     id: RequestId,
     log: RequestLog,
+    /// The verified caller has a role.
+    has_role: AtomicBool,
     allowance: OnceLock<Allowance>,
     progress: Arc<Progress>,
     started: Instant,
@@ -47,6 +49,7 @@ impl RequestRecord {
             app,
             id: incoming.and_then(RequestId::from_incoming).unwrap_or_else(fresh_id),
             log: RequestLog::begin(request.method().as_str()),
+            has_role: AtomicBool::new(false),
             allowance: OnceLock::new(),
             progress: Arc::default(),
             started: Instant::now(),
@@ -65,9 +68,11 @@ impl RequestRecord {
     /// Counts the request against the rate limit of its verified API key.
     ///
     /// # Errors
-    /// `rate_limited` if the API key's token bucket is empty.
-    pub(super) fn count(&self, principal: &Principal) -> Result<(), Problem> {
-        let counted = self.app.rates.count(principal.key_id());
+    /// `rate_limited`: the caller's bucket is empty.
+    pub(super) fn set_caller(&self, caller: &Caller) -> Result<(), Problem> {
+        self.log.caller(Arc::clone(caller.principal()));
+        self.has_role.store(caller.rights().role().is_some(), Ordering::Relaxed);
+        let counted = self.app.rates.count(caller.key_id(), caller.rate_limit());
         if counted.is_err() {
             self.app.metrics.rate_limited();
         }
@@ -75,6 +80,14 @@ impl RequestRecord {
             self.allowance.get_or_init(|| allowance);
         }
         Ok(())
+    }
+
+    /// Hides MariaDB's own messages from callers with a role.
+    pub(super) fn hide_from_role(&self, problem: Problem) -> Problem {
+        match self.has_role.load(Ordering::Relaxed) {
+            true => problem.without_database_message(),
+            false => problem,
+        }
     }
 
     pub(super) fn progress(&self) -> &Arc<Progress> {
@@ -85,8 +98,8 @@ impl RequestRecord {
     ///
     /// # Errors
     /// `rate_limited` if the project has too many streams, `overloaded` if all projects together do.
-    pub(super) fn stream(&self, principal: &Principal) -> Result<(StreamLimits, StreamGuard), Problem> {
-        let terms = StreamLimits::of_records(&self.app, principal, self.started)?;
+    pub(super) fn stream(&self, caller: &Caller) -> Result<(StreamLimits, StreamGuard), Problem> {
+        let terms = StreamLimits::of_records(&self.app, caller, self.started)?;
         Ok((terms, self.app.metrics.stream()))
     }
 

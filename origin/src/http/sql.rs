@@ -15,7 +15,7 @@ use axum::response::Response;
 use shared::error::{ErrorCode, Problem};
 use shared::format::Format;
 use shared::ident::shown;
-use shared::key::Principal;
+use crate::system::keys::Caller;
 use shared::operation::sql::SqlCall;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const ACCESS_DENIED: u16 = 1045;
 
 pub(super) async fn run(
     app: &Arc<App>,
-    principal: &Principal,
+    caller: &Caller,
     call: SqlCall,
     record: &RequestRecord,
 ) -> Result<Response, Problem> {
@@ -34,12 +34,12 @@ pub(super) async fn run(
     let schema = match &call.database {
         Some(name) if name.is_system() => return Err(no_database(name, &[])),
         Some(name) => Some(name.clone()),
-        None => app.schema_cache.only_database(principal.project()).await?,
+        None => app.schema_cache.only_database(caller.project()).await?,
     };
     let mut effects =
         effects(&call.query).ok_or_else(|| Problem::new(ErrorCode::InvalidBody, "The query holds no statement."))?;
     if effects.session == Session::Stateless {
-        let views = app.schema_cache.views(principal.project()).await?;
+        let views = app.schema_cache.views(caller.project()).await?;
         if names_any(&call.query, |name| views.has(name)) {
             effects.session = Session::Stateful;
         }
@@ -50,15 +50,15 @@ pub(super) async fn run(
         Results::Any => Format::Envelope,
     };
     if effects.schema == Schema::Changed {
-        refuse_drop(app, principal, &call).await?;
+        refuse_drop(app, caller, &call).await?;
     }
     let statement = sql::verbatim(&call, schema.as_ref());
-    let lease = app.pools.lease(principal.project(), principal.access()).await.map_err(DbError::into_problem)?;
+    let lease = app.pools.lease(caller.project(), caller.account()).await.map_err(DbError::into_problem)?;
     let limit = app.pools.query_timeout();
-    let change = (effects.schema == Schema::Changed).then(|| app.schema_cache.change(principal.project()));
+    let change = (effects.schema == Schema::Changed).then(|| app.schema_cache.change(caller.project()));
     let call = UserSql { statement, schema, effects, change, format };
     let chunks = user_sql::run(lease, call, limit, Arc::clone(record.progress()));
-    let begin = || record.stream(principal);
+    let begin = || record.stream(caller);
     let answer = respond::chunks(chunks, format.content_type(), begin).await;
     answer.map_err(|failure| match failure {
         // Statements on records get this code only for a view whose definer no longer exists, which `DbError` reports.
@@ -75,11 +75,11 @@ pub(super) async fn run(
 }
 
 /// Fails with `permission_denied` if the statement could drop an adopted database that no key may drop.
-async fn refuse_drop(app: &Arc<App>, principal: &Principal, call: &SqlCall) -> Result<(), Problem> {
+async fn refuse_drop(app: &Arc<App>, caller: &Caller, call: &SqlCall) -> Result<(), Problem> {
     let Some(dropped) = sql::drops::databases(&call.query, &call.params) else {
         return Ok(());
     };
-    let adopted = app.undroppable(principal.project()).await.map_err(ProjectError::into_problem)?;
+    let adopted = app.undroppable(caller.project()).await.map_err(ProjectError::into_problem)?;
     let Some(name) = adopted.iter().find(|name| dropped.may_be(name)) else {
         return Ok(());
     };

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
 use shared::error::Problem;
 use shared::ident::ProjectName;
-use shared::key::Principal;
+use crate::system::keys::Caller;
 use shared::operation::tus::{self, FirstBytes, TusCall, TusId, TusNew};
 use shared::upload::Visibility;
 use std::sync::Arc;
@@ -47,12 +47,12 @@ pub(super) fn mark(path: &str, response: &mut Response) {
 
 pub(super) async fn run(
     app: &Arc<App>,
-    principal: &Principal,
+    caller: &Caller,
     call: TusCall,
     parts: &Parts,
     content: &mut Body,
 ) -> Result<Response, Problem> {
-    let asker = Asker { project: principal.project(), links: links(app, parts), headers: &parts.headers };
+    let asker = Asker { project: caller.project(), links: links(app, parts), headers: &parts.headers };
     match call {
         TusCall::Describe => Ok(describe(app)),
         TusCall::Create(new) => create(app, &asker, &new, content).await,

@@ -15,8 +15,12 @@ use std::sync::{Arc, OnceLock};
 pub struct Table {
     database: DatabaseName,
     name: TableName,
+    /// The readable columns, then those that a role hides.
     columns: Vec<Column>,
+    /// The number of readable columns: all, unless this is a role's view of the table.
+    readable: usize,
     by_name: HashMap<Box<str>, usize>,
+    primary: Vec<usize>,
     key: Vec<usize>,
     identity: Vec<usize>,
     number: Option<usize>,
@@ -149,27 +153,55 @@ impl Table {
         primary: Vec<usize>,
         traits: Traits,
     ) -> Self {
+        let readable = columns.len();
+        Self::with_hidden(database, name, columns, readable, primary, traits)
+    }
+
+    /// Returns the table as a role sees it: the columns for which `may_read` is false are not found by name and part of no
+    /// result, and serve only rules and writes.
+    #[must_use]
+    pub fn restricted(&self, may_read: impl Fn(&Column) -> bool) -> Self {
+        let (mut columns, hidden): (Vec<_>, Vec<_>) = self.columns.iter().cloned().partition(may_read);
+        let readable = columns.len();
+        columns.extend(hidden);
+        let at = |name: &FieldName| columns.iter().position(|column| column.name == *name);
+        let primary = self.primary.iter().filter_map(|old| at(&self.columns[*old].name)).collect();
+        let (database, name) = (self.database.clone(), self.name.clone());
+        Self::with_hidden(database, name, columns, readable, primary, self.traits)
+    }
+
+    fn with_hidden(
+        database: DatabaseName,
+        name: TableName,
+        columns: Vec<Column>,
+        readable: usize,
+        primary: Vec<usize>,
+        traits: Traits,
+    ) -> Self {
         let by_name: HashMap<Box<str>, usize> =
             columns.iter().enumerate().map(|(at, column)| (column.name.as_str().into(), at)).collect();
         // In the API, `{id}` addresses the column `id`, or the primary key if there is no column `id`.
         let id = by_name.get("id").map(|at| vec![*at]);
         let alone = |at: &Vec<usize>| columns[at[0]].unique && !columns[at[0]].nullable;
         let identity = if primary.is_empty() { id.clone().filter(alone).unwrap_or_default() } else { primary.clone() };
-        let key = id.unwrap_or(primary);
+        let identity = if identity.iter().all(|at| *at < readable) { identity } else { Vec::new() };
+        let key = id.unwrap_or_else(|| primary.clone());
         let number = match key.as_slice() {
             [at] if columns[*at].is_counting_number() => Some(*at),
             _ => None,
         };
         Self {
             whole: Arc::new(Layout {
-                kinds: columns.iter().map(|column| Some(column.kind)).collect(),
-                keys: ColumnLabels::new(columns.iter().map(|column| column.name.as_str())),
+                kinds: columns[..readable].iter().map(|column| Some(column.kind)).collect(),
+                keys: ColumnLabels::new(columns[..readable].iter().map(|column| column.name.as_str())),
             }),
             list: OnceLock::new(),
             database,
             name,
             columns,
+            readable,
             by_name,
+            primary,
             key,
             identity,
             number,
@@ -189,7 +221,24 @@ impl Table {
 
     #[must_use]
     pub fn columns(&self) -> &[Column] {
-        &self.columns
+        &self.columns[..self.readable]
+    }
+
+    /// Returns a column by its index, also one that a role hides.
+    #[must_use]
+    pub fn column(&self, at: usize) -> &Column {
+        &self.columns[at]
+    }
+
+    /// Returns the indexes of all columns, also of those that a role hides.
+    pub fn all_columns(&self) -> std::ops::Range<usize> {
+        0..self.columns.len()
+    }
+
+    /// Returns whether all columns that `{id}` addresses may be read.
+    #[must_use]
+    pub fn key_is_readable(&self) -> bool {
+        self.key.iter().all(|at| *at < self.readable)
     }
 
     /// Returns the indexes of the columns whose values form an `{id}` of the API: the column `id`, or else the primary
@@ -214,7 +263,7 @@ impl Table {
     #[must_use]
     pub fn number(&self) -> Option<usize> {
         let plain = !self.traits.view && !self.traits.stored_code;
-        self.number.filter(|_| plain && self.key_is_unique())
+        self.number.filter(|_| plain && self.key_is_readable() && self.key_is_unique())
     }
 
     /// Returns whether inserts of several requests may share a statement: the engine is InnoDB, which rolls back all
@@ -249,6 +298,12 @@ impl Table {
 
     #[must_use]
     pub fn find(&self, name: &FieldName) -> Option<usize> {
+        self.find_hidden(name).filter(|at| *at < self.readable)
+    }
+
+    /// Returns the index of the column with this name, also of one that a role hides; `None` if there is none.
+    #[must_use]
+    pub fn find_hidden(&self, name: &FieldName) -> Option<usize> {
         self.by_name.get(name.as_str()).copied()
     }
 
@@ -258,7 +313,7 @@ impl Table {
     /// `unknown_field` if the table has no such column, with the nearest name as a hint.
     pub fn field(&self, name: &FieldName) -> Result<usize, Problem> {
         self.find(name).ok_or_else(|| {
-            let names = self.columns.iter().map(|column| column.name.as_str());
+            let names = self.columns().iter().map(|column| column.name.as_str());
             Problem::new(
                 ErrorCode::UnknownField,
                 format!("The table {} has no field {}.", shown(self.name.as_str()), shown(name.as_str())),

@@ -3,6 +3,7 @@
 //!
 //! Only [`build`] creates a [`Plan`]: the fields of its structs are private to `query`.
 
+pub mod access;
 pub mod bind;
 mod filter;
 mod insert_one;
@@ -19,6 +20,7 @@ pub use insert_one::{InsertOne, RowShape};
 use keyset::Keyset;
 use scope::Scope;
 pub use select_by_key::{KeyShape, SelectByKey};
+pub(in crate::query) use write::is_key;
 use shared::error::Problem;
 use shared::operation::RecordOperation;
 use shared::operation::filter::{Comparison, MatchMode};
@@ -152,6 +154,27 @@ pub struct Insert {
     pub(super) returning: Vec<usize>,
     answer: InsertAnswer,
     pub(super) on_conflict: OnConflict,
+    /// The conditions of the caller's role on the new record, and on a record that a conflict changes, before and after.
+    pub(super) check: Option<InsertCheck>,
+}
+
+/// Conditions of a role on records of an insert; `None` for all records.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InsertCheck {
+    inserted: Option<Predicate>,
+    updated: Option<Predicate>,
+}
+
+impl InsertCheck {
+    #[must_use]
+    pub fn inserted(&self) -> Option<&Predicate> {
+        self.inserted.as_ref()
+    }
+
+    #[must_use]
+    pub fn updated(&self) -> Option<&Predicate> {
+        self.updated.as_ref()
+    }
 }
 
 impl Insert {
@@ -183,19 +206,25 @@ pub enum InsertAnswer {
     Id,
     /// A list of ids, one per row of `batchData`.
     Ids,
+    /// Null, since the caller may not read the key.
+    Hidden,
+    /// A list of nulls, since the caller may not read the key.
+    HiddenList(usize),
 }
 
 #[derive(Debug, PartialEq)]
 pub struct Update {
     changes: Vec<(usize, Operand)>,
     filter: Predicate,
+    /// The condition of the caller's role on the changed records, if a change could break it.
+    check: Option<Predicate>,
 }
 
 impl Update {
     /// Returns the indexes of the columns to set with their new values, and the condition for the records to update.
     #[must_use]
-    pub fn into_parts(self) -> (Vec<(usize, Operand)>, Predicate) {
-        (self.changes, self.filter)
+    pub fn into_parts(self) -> (Vec<(usize, Operand)>, Predicate, Option<Predicate>) {
+        (self.changes, self.filter, self.check)
     }
 }
 
@@ -312,7 +341,7 @@ pub fn build<'a>(
     match operation {
         RecordOperation::Read(read) => Ok(Plan::Select(read::records(read, scope)?, read)),
         RecordOperation::ReadOne(read) => read::one(read, scope),
-        RecordOperation::Insert(insert) => write::insert(insert, scope.root(), batch_max_rows),
+        RecordOperation::Insert(insert) => write::insert(insert, scope.access(0), batch_max_rows),
         RecordOperation::Update(update) => write::update(update, scope).map(Plan::Update),
         RecordOperation::Delete(delete) => write::delete(delete, scope).map(Plan::Delete),
     }

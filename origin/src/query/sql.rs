@@ -20,7 +20,8 @@ mod tokens;
 mod update;
 pub mod xa;
 
-use crate::query::plan::Param;
+use crate::query::plan::scope::Scope;
+use crate::query::plan::{Param, Predicate};
 pub use delete::delete;
 pub use insert::insert;
 pub use insert_one::{insert_one, insert_several};
@@ -35,6 +36,21 @@ pub struct Statement {
     text: String,
     params: Vec<Param>,
     duplicates: DuplicateReport,
+    verdict: Verdict,
+}
+
+/// Where a statement returns whether its records keep to the rules of the caller's role: 1, or anything else if they
+/// don't. A transaction must then be rolled back. After a failure the session may hold the variables `@selkie_denied` and
+/// `@selkie_taken`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nowhere: there are no rules to check.
+    #[default]
+    None,
+    /// In the first cell of its only row, which belongs to the statement before.
+    First,
+    /// In the last cell of each row, behind the key.
+    Last,
 }
 
 /// How a statement reports rows that it did not insert because their key exists.
@@ -67,9 +83,22 @@ impl Statement {
     }
 
     #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    #[must_use]
     pub fn into_parts(self) -> (String, Vec<Param>) {
         (self.text, self.params)
     }
+}
+
+/// Renders a condition alone, for people to read.
+#[must_use]
+pub fn condition(condition: Predicate, scope: &Scope<'_>) -> Statement {
+    let mut sql = builder::Builder::new();
+    predicate::write(&mut sql, scope, condition);
+    sql.finish()
 }
 
 /// Returns the statement for a user's own SQL, which runs with `schema` as its default schema.

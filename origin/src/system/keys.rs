@@ -1,6 +1,7 @@
 //! Issues, lists and revokes keys, and rotates the signing key. [`registry`] checks the keys of requests. Stores no
 //! token and no private key: a signing key's seed is derived from the installation's secret and the signing key's id.
 
+mod caller;
 mod error;
 pub mod registry;
 
@@ -8,9 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shared::ident::ProjectName;
-use shared::key::{Access, Claims, KeySet, SigningKey};
+use shared::key::{Claims, Grant, KeySet, RoleGrant, SigningKey};
+use shared::limits::KEY_CLAIMS_MAX_BYTES;
 use uuid::Uuid;
 
+pub use self::caller::Caller;
 pub use self::error::KeyError;
 pub use self::registry::KeyRegistry;
 use crate::clock::now;
@@ -79,11 +82,15 @@ impl Keys {
     pub async fn issue(
         &self,
         project: &ProjectName,
-        access: Access,
+        grant: impl Into<Grant>,
         name: &str,
         lifetime: Option<Duration>,
     ) -> Result<IssuedKey, KeyError> {
         check_name(name)?;
+        let grant = grant.into();
+        if let Grant::Role(grant) = &grant {
+            self.check_role(project, grant).await?;
+        }
         let issued_at = now();
         let expires_at = lifetime.map(|lifetime| expiry(issued_at, lifetime)).transpose()?;
         self.projects.require(project).await?;
@@ -91,10 +98,23 @@ impl Keys {
         let newest = self.live_signing_keys().await?.into_iter().next().ok_or(KeyError::NoSigningKey)?;
         let id = Uuid::now_v7();
         // The key is recorded before it is signed: a key without a row could not be revoked.
-        let row = NewKey { id, project, name, access, kid: &newest.kid, created_at: issued_at, expires_at };
+        let row = NewKey { id, project, name, grant: &grant, kid: &newest.kid, created_at: issued_at, expires_at };
         self.admin.insert_key(&row).await?;
-        let claims = Claims::new(id, project, access, issued_at, expires_at);
+        let claims = Claims::new(id, project, grant, issued_at, expires_at);
         Ok(IssuedKey { id, token: self.signing_key(&newest.kid).sign(&claims)?, expires_at })
+    }
+
+    /// Checks that a role exists and that its claims fit a key.
+    async fn check_role(&self, project: &ProjectName, grant: &RoleGrant) -> Result<(), KeyError> {
+        let bytes = serde_json::to_string(&grant.claims).map_or(usize::MAX, |text| text.len());
+        if bytes > KEY_CLAIMS_MAX_BYTES {
+            return Err(KeyError::Claims);
+        }
+        self.projects.require(project).await?;
+        match self.admin.role(project, &grant.role).await? {
+            Some(_) => Ok(()),
+            None => Err(KeyError::NoRole(project.clone(), grant.role.clone())),
+        }
     }
 
     /// Returns the keys of a project, or of all projects, oldest first, including revoked and expired keys.

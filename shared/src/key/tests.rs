@@ -73,7 +73,7 @@ fn a_key_comes_back_as_the_principal_it_was_issued_to() {
     let principal = verify(Some(&format!("Bearer {token}")), &keys(), NOW).unwrap();
     assert_eq!(principal.key_id(), key_id());
     assert_eq!(principal.project(), &project());
-    assert_eq!(principal.access(), Access::Read);
+    assert_eq!(principal.grant(), &Grant::Read);
     assert_eq!(principal.expires_at(), Some(NOW + 1));
 }
 

@@ -53,6 +53,21 @@ pub enum Test {
     Match(MatchMode, String),
 }
 
+impl Test {
+    /// Returns whether one of the values is this text.
+    #[must_use]
+    pub fn mentions(&self, text: &str) -> bool {
+        let is = |value: &Value| matches!(value, Value::Text(found) if **found == *text);
+        match self {
+            Self::Compare(_, value) | Self::Like(value) | Self::Regexp(value) => is(value),
+            Self::In(values) => values.iter().any(is),
+            Self::Between(low, high) => is(low) || is(high),
+            Self::Text(_, found) | Self::Match(_, found) => found == text,
+            Self::IsNull => false,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Comparison {
     Equal,

@@ -6,7 +6,7 @@ use super::{Cache, Named, url};
 use crate::core::incoming_request::{BodyLength, IncomingRequest};
 use shared::error::Problem;
 use shared::fingerprint::Fingerprint;
-use shared::key::{Access, Principal};
+use shared::key::{Grant, Principal};
 use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
 use shared::media::{FilePath, FilePathHash, Rendition};
 use shared::operation::read::{Answer, Read, ReadOne};
@@ -102,7 +102,7 @@ impl Cacheable {
             _ => return Ok(None),
         };
         // The fingerprint depends on the types' layout, which may change with the version.
-        let read = (env!("CARGO_PKG_VERSION"), principal.project(), principal.access(), records);
+        let read = (env!("CARGO_PKG_VERSION"), principal.project(), records);
         let key = cache.key(&Named::Read(read));
         let subject = Subject::Read { key_id: principal.key_id(), max_seconds: cache.read_max_seconds };
         Ok(Some(Lookup { key, version: key, accepted_age, subject }))
@@ -157,7 +157,7 @@ impl Cache {
             _ => false,
         };
         let header = call.cache_control.as_deref()?;
-        let may = reads && principal.access() == Access::Read;
+        let may = reads && *principal.grant() == Grant::Read;
         may.then(|| AcceptedAge::read(header, self.read_max_seconds)).flatten()
     }
 }

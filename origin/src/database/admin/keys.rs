@@ -4,8 +4,8 @@
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, TxOpts, Value};
-use shared::ident::ProjectName;
-use shared::key::Access;
+use shared::ident::{ProjectName, RoleName};
+use shared::key::{Access, Grant};
 use uuid::Uuid;
 
 use super::projects::project;
@@ -25,7 +25,7 @@ pub struct NewKey<'a> {
     pub project: &'a ProjectName,
     /// The key's label, shown to people.
     pub name: &'a str,
-    pub access: Access,
+    pub grant: &'a Grant,
     /// The id of the signing key that signed the token.
     pub kid: &'a str,
     pub created_at: u64,
@@ -40,7 +40,7 @@ pub struct KeyRow {
     pub project: ProjectName,
     /// The key's label, shown to people.
     pub name: String,
-    pub access: Access,
+    pub grant: KeyGrant,
     /// The id of the signing key that signed the token.
     pub kid: String,
     pub created_at: u64,
@@ -49,6 +49,24 @@ pub struct KeyRow {
     pub revoked_at: Option<u64>,
     /// The time of the key's last use, recorded with a delay of some seconds; `None` if it was never used.
     pub last_used_at: Option<u64>,
+}
+
+/// What a recorded key may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyGrant {
+    Access(Access),
+    Role(RoleName),
+}
+
+impl KeyGrant {
+    /// Returns `"full"`, `"read"` or the role's name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Access(access) => access.as_str(),
+            Self::Role(name) => name.as_str(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +86,7 @@ pub struct SigningKeyRow {
     pub retired_at: Option<u64>,
 }
 
-type RawKey = (String, String, String, String, String, u64, Option<u64>, Option<u64>, Option<u64>);
+type RawKey = (String, String, String, String, Option<String>, String, u64, Option<u64>, Option<u64>, Option<u64>);
 
 impl Admin {
     /// Records an issued key.
@@ -77,19 +95,26 @@ impl Admin {
     /// MariaDB failed, or the project does not exist.
     pub async fn insert_key(&self, key: &NewKey<'_>) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
+        // A program that knows no roles takes a key with one for a read key, and refuses its token.
+        let (access, role) = match key.grant {
+            Grant::Full => (Access::Full.as_str(), None),
+            Grant::Read => (Access::Read.as_str(), None),
+            Grant::Role(grant) => (Access::Read.as_str(), Some(grant.role.as_str())),
+        };
         let values: Params = (
             key.id.to_string(),
             key.project.as_str(),
             key.name,
-            key.access.as_str(),
+            access,
+            role,
             key.kid,
             key.created_at,
             key.expires_at,
         )
             .into();
         self.within(conn.exec_drop(
-            "INSERT INTO selkie.`keys` (id, project, name, access, kid, created_at, expires_at)
-             VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO selkie.`keys` (id, project, name, access, role, kid, created_at, expires_at)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             values,
         ))
         .await
@@ -100,7 +125,7 @@ impl Admin {
         let mut conn = self.conn().await?;
         let rows: Vec<RawKey> = self
             .within(ask::all(conn.exec_iter(
-                "SELECT id, project, name, access, kid, created_at, expires_at, revoked_at, last_used_at
+                "SELECT id, project, name, access, role, kid, created_at, expires_at, revoked_at, last_used_at
                  FROM selkie.`keys` WHERE ? IS NULL OR project = ? ORDER BY created_at, id",
                 (of.map(ProjectName::as_str), of.map(ProjectName::as_str)),
             )))
@@ -204,7 +229,7 @@ impl Admin {
 
     /// Runs statements in one transaction that begins with [`CHANGED`], whose row lock serialises all changes of keys.
     /// In a cluster, where nodes share no locks, only one of several concurrent changes commits.
-    async fn change_keys(&self, changes: Vec<(&str, Params)>) -> Result<(), AdminError> {
+    pub(super) async fn change_keys(&self, changes: Vec<(&str, Params)>) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         self.within(async {
             let mut transaction = conn.start_transaction(TxOpts::default()).await?;
@@ -219,12 +244,15 @@ impl Admin {
 }
 
 fn key_row(raw: RawKey) -> Result<KeyRow, AdminError> {
-    let (id, owner, name, access, kid, created_at, expires_at, revoked_at, last_used_at) = raw;
+    let (id, owner, name, access, role, kid, created_at, expires_at, revoked_at, last_used_at) = raw;
     Ok(KeyRow {
         id: Uuid::try_parse(&id).map_err(|_| AdminError::Corrupt("key id"))?,
         project: project(&owner)?,
         name,
-        access: access.parse().map_err(|_| AdminError::Corrupt("key's access"))?,
+        grant: match role {
+            Some(role) => KeyGrant::Role(RoleName::parse(&role).map_err(|_| AdminError::Corrupt("key's role"))?),
+            None => KeyGrant::Access(access.parse().map_err(|_| AdminError::Corrupt("key's access"))?),
+        },
         kid,
         created_at,
         expires_at,

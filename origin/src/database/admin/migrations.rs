@@ -14,7 +14,7 @@ struct Migration {
 }
 
 /// All migrations. The version of a migration is its position in this list, counted from 1.
-const MIGRATIONS: &[Migration] = &[PROJECTS, MEDIA, DROPS, INSTALLATION];
+const MIGRATIONS: &[Migration] = &[PROJECTS, MEDIA, DROPS, INSTALLATION, ROLES];
 
 const PROJECTS: Migration = Migration {
     name: "projects, databases and keys",
@@ -138,6 +138,23 @@ const INSTALLATION: Migration = Migration {
             uuid CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
         ) ENGINE = InnoDB",
         "INSERT IGNORE INTO selkie.installation VALUES (1, UUID())",
+    ],
+};
+
+const ROLES: Migration = Migration {
+    name: "roles",
+    statements: &[
+        "CREATE TABLE IF NOT EXISTS selkie.roles (
+            project VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+            name VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+            definition MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+            created_at BIGINT UNSIGNED NOT NULL,
+            updated_at BIGINT UNSIGNED NOT NULL,
+            PRIMARY KEY (project, name),
+            CONSTRAINT roles_project FOREIGN KEY (project) REFERENCES selkie.projects (name)
+        ) ENGINE = InnoDB",
+        "ALTER TABLE selkie.`keys` ADD COLUMN IF NOT EXISTS
+            role VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL AFTER access",
     ],
 };
 

@@ -111,6 +111,7 @@ impl Admin {
             let mut transaction = conn.start_transaction(TxOpts::default()).await?;
             for statement in [
                 "DELETE FROM selkie.`keys` WHERE project = ?",
+                "DELETE FROM selkie.roles WHERE project = ?",
                 "DELETE FROM selkie.media_uploads WHERE project = ?",
                 "DELETE FROM selkie.media_folders WHERE project = ?",
                 "DELETE FROM selkie.projects WHERE name = ?",

@@ -107,7 +107,8 @@ impl Lease {
             | DbError::Overloaded
             | DbError::LocalFile
             | DbError::ResultsTooLarge
-            | DbError::AnswerTooLarge => {}
+            | DbError::AnswerTooLarge
+            | DbError::RoleForbids => {}
         }
         error
     }

@@ -29,6 +29,7 @@ impl Ids {
             *given = match answer {
                 InsertAnswer::Id => Given::One(payload.to_vec()),
                 InsertAnswer::Ids => Given::Rows(written.keys),
+                InsertAnswer::Hidden | InsertAnswer::HiddenList(_) => Given::Nothing,
             };
         }
     }

@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::clock::now;
 use crate::http::request_log::RequestRecord;
 use shared::error::Problem;
-use shared::key::Principal;
+use crate::system::keys::Caller;
 use shared::media::FilePath;
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(super) async fn to_private(
     record: &RequestRecord,
     path: &FilePath,
     credentials: &Credentials<'_>,
-) -> Result<Option<(Access, Option<Arc<Principal>>)>, Problem> {
+) -> Result<Option<(Access, Option<Caller>)>, Problem> {
     if let Some((expires_at, signature)) = &credentials.query.signature {
         let now = now();
         if app.signer.verify(path, *expires_at, signature, now) {
@@ -47,11 +47,11 @@ pub(super) async fn to_private(
         return Ok(None);
     }
     let verified = app.keys.authenticate(credentials.authorization).await;
-    if let Ok(principal) = &verified {
-        record.count(principal)?;
+    if let Ok(caller) = &verified {
+        record.set_caller(caller)?;
     }
     match verified {
-        Ok(principal) if *principal.project() == path.project => Ok(Some((Access::Key, Some(principal)))),
+        Ok(caller) if *caller.project() == path.project && caller.may_read_media() => Ok(Some((Access::Key, Some(caller)))),
         Ok(_) => Ok(None),
         Err(problem) if problem.status() == 401 => Ok(None),
         Err(problem) => Err(problem),

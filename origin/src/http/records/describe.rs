@@ -2,28 +2,36 @@
 
 use crate::app::App;
 use crate::http::respond;
-use crate::query::catalog::{Column, Kind, Table};
+use super::Tables;
+use crate::query::catalog::{Column, Kind};
+use crate::query::plan::access::TableAccess;
 use axum::response::Response;
 use serde::Serialize;
 use shared::error::Problem;
-use shared::key::Principal;
+use crate::system::keys::Caller;
 use shared::operation::TablePath;
-use shared::policy;
+use shared::policy::{self, Action};
 use std::sync::Arc;
 
 /// Handles `OPTIONS …/{table}` and `GET …/{table}/_schema`.
 pub(in crate::http) async fn describe(
     app: &Arc<App>,
-    principal: &Principal,
+    caller: &Caller,
     path: &TablePath,
 ) -> Result<Response, Problem> {
-    let table = app.schema_cache.table(principal.project(), path).await?;
+    let access = Tables::one(app, caller, path).await?;
+    let table = access.table();
+    if !access.may(Action::Read) {
+        return Err(policy::role_forbids(&format!("read the schema of {}.{}", path.database, path.table)));
+    }
+    let may = |action: Action| match table.traits().read_only {
+        true => action == Action::Read,
+        false => access.may(action) && policy::permit(action, caller.grant()).is_ok(),
+    };
+    let fields = table.columns().iter().enumerate();
     let description = Description {
-        methods: match table.traits().read_only {
-            true => policy::READ_METHODS,
-            false => policy::table_methods(principal.access()),
-        },
-        schema: table.columns().iter().map(|column| Field::of(column, &table)).collect(),
+        methods: policy::table_methods(may),
+        schema: fields.map(|(at, column)| Field::of(at, column, &access, caller)).collect(),
     };
     let json = serde_json::to_vec(&description)
         .map_err(|error| Problem::internal("The schema can't be shown.", error.to_string()))?;
@@ -32,7 +40,7 @@ pub(in crate::http) async fn describe(
 
 #[derive(Serialize)]
 struct Description<'a> {
-    methods: &'static [&'static str],
+    methods: Vec<&'static str>,
     schema: Vec<Field<'a>>,
 }
 
@@ -65,7 +73,8 @@ struct Target<'a> {
 }
 
 impl<'a> Field<'a> {
-    fn of(column: &'a Column, table: &Table) -> Self {
+    fn of(at: usize, column: &'a Column, access: &'a TableAccess, caller: &Caller) -> Self {
+        let table = access.table();
         Self {
             name: column.name.as_str(),
             type_text: &column.type_text,
@@ -77,10 +86,10 @@ impl<'a> Field<'a> {
             primary_key: column.primary,
             auto_increment: column.auto_increment,
             generated: column.generated,
-            writable: !column.generated && !table.traits().read_only,
+            writable: !column.generated && !table.traits().read_only && access.may_write(at),
             unique: column.unique,
             values: &column.values,
-            references: column.references.as_ref().map(|target| Target { table: &target.table, field: &target.field }),
+            references: column.references.as_ref().filter(|target| caller.sees(table.database(), target)).map(|target| Target { table: &target.table, field: &target.field }),
             comment: &column.comment,
         }
     }

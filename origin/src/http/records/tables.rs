@@ -3,16 +3,17 @@
 use crate::app::App;
 use crate::database::run::SessionEffect;
 use crate::query::catalog::Table;
+use crate::query::plan::access::TableAccess;
 use crate::query::plan::scope::Scope;
 use shared::error::Problem;
-use shared::ident::ProjectName;
+use crate::system::keys::Caller;
 use shared::operation::{RecordOperation, TablePath};
 use std::sync::Arc;
 
 #[derive(Debug)]
 pub(in crate::http) struct Tables {
-    root: Arc<Table>,
-    joined: Vec<Arc<Table>>,
+    root: TableAccess,
+    joined: Vec<TableAccess>,
 }
 
 /// The source from which a table's schema is loaded.
@@ -27,14 +28,11 @@ pub(in crate::http) enum Schema {
 impl Tables {
     pub(in crate::http) async fn load(
         app: &Arc<App>,
-        project: &ProjectName,
+        caller: &Caller,
         operation: &RecordOperation,
         schema: Schema,
     ) -> Result<Self, Problem> {
-        let table = async |path: &TablePath| match schema {
-            Schema::Cached => app.schema_cache.table(project, path).await,
-            Schema::Fresh => app.schema_cache.reload(project, path).await,
-        };
+        let table = async |path: &TablePath| access(app, caller, path, schema).await;
         let path = operation.table();
         let root = table(path).await?;
         let mut joined = Vec::new();
@@ -45,8 +43,13 @@ impl Tables {
         Ok(Self { root, joined })
     }
 
+    /// Returns the access to one table.
+    pub(in crate::http) async fn one(app: &Arc<App>, caller: &Caller, path: &TablePath) -> Result<TableAccess, Problem> {
+        access(app, caller, path, Schema::Cached).await
+    }
+
     pub(in crate::http) fn root(&self) -> &Arc<Table> {
-        &self.root
+        self.root.table()
     }
 
     /// Returns the scope in which the operation's column names are resolved.
@@ -57,8 +60,24 @@ impl Tables {
     /// Returns the effect that a statement on the tables may have on the session of its connection.
     pub(in crate::http) fn leave(&self) -> SessionEffect {
         let all = [&self.root].into_iter().chain(&self.joined);
-        all.map(|table| SessionEffect::of(table))
+        all.map(|access| SessionEffect::of(access.table()))
             .find(|effect| *effect == SessionEffect::Anything)
             .unwrap_or(SessionEffect::Nothing)
+    }
+}
+
+/// Returns the caller's access to a table. A role's caller does not learn which other tables exist.
+async fn access(app: &Arc<App>, caller: &Caller, path: &TablePath, schema: Schema) -> Result<TableAccess, Problem> {
+    let rights = caller.rights();
+    rights.check(path)?;
+    let project = caller.project();
+    let table = match schema {
+        Schema::Cached => app.schema_cache.table(project, path).await,
+        Schema::Fresh => app.schema_cache.reload(project, path).await,
+    };
+    match table {
+        Ok(table) => rights.of(&table),
+        Err(problem) if rights.role().is_some() => Err(problem.without_hint()),
+        Err(problem) => Err(problem),
     }
 }

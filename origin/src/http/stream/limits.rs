@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::clock::now;
 use crate::shares::Guard;
 use shared::error::Problem;
-use shared::key::Principal;
+use crate::system::keys::Caller;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,14 +28,14 @@ impl StreamLimits {
     ///
     /// # Errors
     /// `rate_limited` if the project has no stream slot left, `overloaded` if all projects together have none left.
-    pub(in crate::http) fn of_records(app: &App, principal: &Principal, since: Instant) -> Result<Self, Problem> {
-        let shares = app.streams.of(principal.access());
-        let slot = shares.try_take(principal.project(), 1);
+    pub(in crate::http) fn of_records(app: &App, caller: &Caller, since: Instant) -> Result<Self, Problem> {
+        let shares = app.streams.of(caller.account());
+        let slot = shares.try_take(caller.project(), 1);
         let slot = slot.map_err(|refused| refused.into_problem("streamed answers"))?;
         let lifetime =
-            principal.expires_at().map_or(Duration::MAX, |end| Duration::from_secs(end.saturating_sub(now())));
+            caller.expires_at().map_or(Duration::MAX, |end| Duration::from_secs(end.saturating_sub(now())));
         let total = tokio::time::sleep(app.streams.timeout().min(lifetime));
-        let revoked = Arc::clone(&app.keys).ended(principal.key_id(), since);
+        let revoked = Arc::clone(&app.keys).ended(caller.key_id(), since);
         Ok(Self {
             write_timeout: app.bounds.write_timeout,
             over: Box::pin(async {

@@ -10,17 +10,30 @@ use shared::json::Value;
 use shared::operation::RecordId;
 use shared::operation::filter::{Comparison, Condition, Test, TextPosition};
 
-/// Returns the condition that the table's key equals an `{id}`.
-pub(super) fn by_id(id: &RecordId, table: &Table) -> Result<Predicate, Problem> {
+/// What a record is addressed for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum IdPurpose {
+    Read,
+    Write,
+}
+
+/// Returns the condition that the table's key equals an `{id}`. A key that the caller may not read addresses no
+/// record to read, and a message would name the parts of a composite one.
+pub(super) fn by_id(id: &RecordId, table: &Table, purpose: IdPurpose) -> Result<Predicate, Problem> {
+    let key = match table.key() {
+        [_, _, ..] if !table.key_is_readable() => &[],
+        [_] if !table.key_is_readable() && purpose == IdPurpose::Read => &[],
+        key => key,
+    };
     // A value that the key can't hold addresses no record: the condition is false.
     let equals = |column: usize, text: &str| {
         let column_ref = ColumnRef { source: 0, column };
-        match bind::value(&table.columns()[column], &Value::Text(text.into()), Purpose::Key) {
+        match bind::value(table.column(column), &Value::Text(text.into()), Purpose::Key) {
             Ok(operand) => Predicate::Compare(column_ref, Comparison::Equal, operand),
             Err(_) => Predicate::Any(Vec::new()),
         }
     };
-    match table.key() {
+    match key {
         [] => Err(Problem::new(
             ErrorCode::InvalidBody,
             format!("The table {} has no key, so its records have no id.", shown(table.name().as_str())),
@@ -38,7 +51,7 @@ pub(super) fn by_id(id: &RecordId, table: &Table) -> Result<Predicate, Problem> 
 }
 
 fn wrong_parts(id: &RecordId, key: &[usize], table: &Table) -> Problem {
-    let names: Vec<_> = key.iter().map(|at| table.columns()[*at].name.as_str()).collect();
+    let names: Vec<_> = key.iter().map(|at| table.column(*at).name.as_str()).collect();
     Problem::new(
         ErrorCode::InvalidValue,
         format!("The id {} has not the {} parts of the key.", shown(id.whole()), key.len()),

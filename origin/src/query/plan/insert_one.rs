@@ -80,7 +80,7 @@ impl InsertOne {
 /// Returns whether the key has the same form in both statements: an unshared one may report the last insert id, a
 /// shared one returns the key's columns.
 fn has_same_key_alone(returning: &[usize], table: &Table) -> bool {
-    let is_integer = |at: &usize| table.columns()[*at].kind == Kind::Integer;
+    let is_integer = |at: &usize| table.column(*at).kind == Kind::Integer;
     match returning.is_empty() {
         true => !table.key().is_empty() && table.key().iter().all(is_integer),
         false => true,

@@ -1,7 +1,8 @@
 //! Resolves read operations to SELECT plans.
 
 use super::bind::{self, Purpose};
-use super::filter::{by_id, predicate, searchable};
+use super::access::{self, and};
+use super::filter::{IdPurpose, by_id, predicate, searchable};
 use super::join::joins;
 use super::keyset::Keyset;
 use super::output::{self, Cells};
@@ -18,7 +19,8 @@ use std::sync::Arc;
 const CODE: ErrorCode = ErrorCode::InvalidQueryOption;
 
 pub(super) fn records(read: &Read, scope: &Scope<'_>) -> Result<Select, Problem> {
-    let joins = joins(&read.joins, scope)?;
+    let mut joins = joins(&read.joins, scope)?;
+    let rule = access::restrict(&mut joins, scope)?;
     let group = column_refs(&read.group, scope)?;
     let search = read.search.as_ref().map(|search| searched(search, scope)).transpose()?;
     let cells = cells(read, &group, search.as_ref(), scope)?;
@@ -29,7 +31,7 @@ pub(super) fn records(read: &Read, scope: &Scope<'_>) -> Result<Select, Problem>
         output,
         layout,
         joins,
-        filter: filter(read, search, scope)?,
+        filter: and(filter(read, search, scope)?, rule),
         group,
         rows: read.rows,
         order,
@@ -42,6 +44,7 @@ pub(super) fn records(read: &Read, scope: &Scope<'_>) -> Result<Select, Problem>
 }
 
 pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, Problem> {
+    let rule = scope.access(0).reading()?;
     if output::aggregates(&read.select, &read.joins, &[]) {
         return Err(Problem::new(CODE, "The option selectFields takes no aggregate for a single record."));
     }
@@ -53,16 +56,18 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
         // With one table and no aggregates, every cell is a column.
         let columns = cells.as_ref().map(|cells| cells.columns().map(|column_ref| column_ref.column).collect());
         let (_, layout) = finish(cells, scope);
-        let read = SelectByKey::new(scope.root(), key, columns, layout, read.format);
+        let read = SelectByKey::new(scope.access(0), key, columns, rule, layout, read.format);
         return Ok(Plan::SelectByKey(read));
     }
     let (output, layout) = finish(cells, scope);
     let unique = scope.is_single() && scope.root().key_is_unique();
+    let mut joins = joins(&read.joins, scope)?;
+    let rule = access::restrict(&mut joins, scope)?;
     let select = Select {
         output,
         layout,
-        joins: joins(&read.joins, scope)?,
-        filter: Some(by_id(&read.id, scope.root())?),
+        joins,
+        filter: and(Some(by_id(&read.id, scope.root(), IdPurpose::Read)?), rule),
         group: Vec::new(),
         rows: Rows::All,
         order: Vec::new(),
@@ -84,7 +89,7 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
 fn integer_key(read: &ReadOne, scope: &Scope<'_>) -> Option<(usize, i64)> {
     let rows_only = scope.is_single() && read.answer == Answer::Records;
     let at = scope.root().number().filter(|_| rows_only)?;
-    let column = &scope.root().columns()[at];
+    let column = scope.root().column(at);
     let id = Value::Text(read.id.whole().into());
     match bind::value(column, &id, Purpose::Key) {
         Ok(Operand { param: Param::Int(key @ 0..), form: Form::Plain }) => Some((at, key)),

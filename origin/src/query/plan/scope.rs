@@ -1,6 +1,7 @@
 //! The tables of a statement, and the resolution of field names among them.
 
 use super::ColumnRef;
+use super::access::TableAccess;
 use crate::query::catalog::{Column, Table};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, TableName, shown};
@@ -11,21 +12,21 @@ use std::sync::Arc;
 /// The root table of a statement, and the joined tables in order.
 #[derive(Clone, Debug)]
 pub struct Scope<'a> {
-    root: &'a Arc<Table>,
+    root: &'a TableAccess,
     joined: Vec<Joined<'a>>,
 }
 
 /// A joined table and its name in the statement.
 #[derive(Clone, Copy, Debug)]
 struct Joined<'a> {
-    table: &'a Arc<Table>,
+    access: &'a TableAccess,
     name: &'a TableName,
 }
 
 impl<'a> Scope<'a> {
     /// Returns the scope of a statement without joins.
     #[must_use]
-    pub const fn of(root: &'a Arc<Table>) -> Self {
+    pub const fn of(root: &'a TableAccess) -> Self {
         Self { root, joined: Vec::new() }
     }
 
@@ -33,9 +34,9 @@ impl<'a> Scope<'a> {
     ///
     /// # Errors
     /// `invalid_query_option` if two tables have the same name or alias.
-    pub fn joined(root: &'a Arc<Table>, joins: &'a [Join], tables: &'a [Arc<Table>]) -> Result<Self, Problem> {
+    pub fn joined(root: &'a TableAccess, joins: &'a [Join], tables: &'a [TableAccess]) -> Result<Self, Problem> {
         let mut scope = Self::of(root);
-        for (join, table) in joins.iter().zip(tables) {
+        for (join, access) in joins.iter().zip(tables) {
             let name = join.alias.as_ref().unwrap_or(&join.table);
             if scope.source(name).is_some() {
                 return Err(Problem::new(
@@ -44,14 +45,14 @@ impl<'a> Scope<'a> {
                 )
                 .with_hint("Give one of them an alias."));
             }
-            scope.joined.push(Joined { table, name });
+            scope.joined.push(Joined { access, name });
         }
         Ok(scope)
     }
 
     #[must_use]
     pub fn root(&self) -> &'a Arc<Table> {
-        self.root
+        self.root.table()
     }
 
     /// Returns the number of tables, including the root.
@@ -70,7 +71,15 @@ impl<'a> Scope<'a> {
     #[must_use]
     pub fn table(&self, source: usize) -> &'a Arc<Table> {
         match source.checked_sub(1).and_then(|at| self.joined.get(at)) {
-            Some(joined) => joined.table,
+            Some(joined) => joined.access.table(),
+            None => self.root.table(),
+        }
+    }
+
+    /// Returns the caller's access to a table, by the table's index.
+    pub(super) fn access(&self, source: usize) -> &'a TableAccess {
+        match source.checked_sub(1).and_then(|at| self.joined.get(at)) {
+            Some(joined) => joined.access,
             None => self.root,
         }
     }
@@ -80,13 +89,13 @@ impl<'a> Scope<'a> {
     pub fn name(&self, source: usize) -> &'a TableName {
         match source.checked_sub(1).and_then(|at| self.joined.get(at)) {
             Some(joined) => joined.name,
-            None => self.root.name(),
+            None => self.root.table().name(),
         }
     }
 
     #[must_use]
     pub fn column(&self, column_ref: ColumnRef) -> &'a Column {
-        &self.table(column_ref.source).columns()[column_ref.column]
+        self.table(column_ref.source).column(column_ref.column)
     }
 
     /// Returns the scope of the tables up to and including `source`, whose fields its join condition may name.

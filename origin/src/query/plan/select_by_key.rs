@@ -1,6 +1,9 @@
 //! A read of one record by a unique integer key. Reads that differ only in the key can share a statement;
 //! `database::coalesce` decides whether they do.
 
+use super::Predicate;
+use super::access::TableAccess;
+use super::scope::Scope;
 use crate::query::catalog::{Layout, Table};
 use shared::format::Format;
 use std::hash::{Hash, Hasher};
@@ -17,16 +20,26 @@ pub struct SelectByKey {
 /// The table and columns of a read by key. Reads of equal shape can share a statement.
 #[derive(Debug)]
 pub struct KeyShape {
-    /// The table's description. Shapes compare it by address, so that a reloaded description makes another shape.
-    table: Arc<Table>,
+    /// Its table is compared by address: a reloaded description of the same table is another shape.
+    access: TableAccess,
     key_column: usize,
     /// The indexes of the columns to read; `None` for all columns.
     columns: Option<Box<[usize]>>,
+    /// The condition of the caller's role, compared by address: it is the same only for the same caller.
+    rule: Option<Arc<Predicate>>,
+}
+
+impl KeyShape {
+    fn rule_address(&self) -> Option<*const Predicate> {
+        self.rule.as_ref().map(Arc::as_ptr)
+    }
 }
 
 impl PartialEq for KeyShape {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.table, &other.table) && self.columns == other.columns
+        Arc::ptr_eq(self.access.table(), other.access.table())
+            && self.columns == other.columns
+            && self.rule_address() == other.rule_address()
     }
 }
 
@@ -34,20 +47,22 @@ impl Eq for KeyShape {}
 
 impl Hash for KeyShape {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.table).hash(state);
+        Arc::as_ptr(self.access.table()).hash(state);
         self.columns.hash(state);
+        self.rule_address().hash(state);
     }
 }
 
 impl SelectByKey {
     pub(super) fn new(
-        table: &Arc<Table>,
+        access: &TableAccess,
         (key_column, key): (usize, i64),
         columns: Option<Box<[usize]>>,
+        rule: Option<Arc<Predicate>>,
         layout: Arc<Layout>,
         format: Format,
     ) -> Self {
-        let shape = KeyShape { table: Arc::clone(table), key_column, columns };
+        let shape = KeyShape { access: access.clone(), key_column, columns, rule };
         Self { shape: Arc::new(shape), key, layout, format }
     }
 
@@ -76,7 +91,13 @@ impl SelectByKey {
 impl KeyShape {
     #[must_use]
     pub fn table(&self) -> &Table {
-        &self.table
+        self.access.table()
+    }
+
+    /// Returns the scope of the rule.
+    #[must_use]
+    pub fn scope(&self) -> Scope<'_> {
+        Scope::of(&self.access)
     }
 
     #[must_use]
@@ -88,6 +109,12 @@ impl KeyShape {
     #[must_use]
     pub fn columns(&self) -> Option<&[usize]> {
         self.columns.as_deref()
+    }
+
+    /// Returns the condition of the caller's role; `None` without one.
+    #[must_use]
+    pub fn rule(&self) -> Option<&Predicate> {
+        self.rule.as_deref()
     }
 
     /// Returns the index of the key in a row of a shared statement: after the columns to read, if it is not among them.

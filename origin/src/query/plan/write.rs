@@ -1,8 +1,12 @@
 //! Resolves inserts, updates and deletes.
 
+use super::access::{self, TableAccess, Writing, and};
 use super::bind::{self, Purpose};
 use super::scope::Scope;
-use super::{Delete, Insert, InsertAnswer, InsertOne, OnConflict, Operand, Plan, Predicate, Update, filter};
+use super::filter::IdPurpose;
+use super::{
+    Delete, Insert, InsertAnswer, InsertCheck, InsertOne, OnConflict, Operand, Plan, Predicate, Update, filter,
+};
 use crate::query::catalog::Table;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, shown};
@@ -12,9 +16,10 @@ use std::sync::Arc;
 
 pub(super) fn insert<'a>(
     insert: &'a write::Insert,
-    table: &Arc<Table>,
+    access: &TableAccess,
     batch_max_rows: usize,
 ) -> Result<Plan<'a>, Problem> {
+    let (table, rules) = (access.table(), access.inserting()?);
     let count = insert.rows.as_slice().len();
     if count > batch_max_rows {
         return Err(Problem::new(
@@ -23,31 +28,82 @@ pub(super) fn insert<'a>(
         ));
     }
     writable(table)?;
-    let columns = writable_columns(&insert.fields, table)?;
+    let mut columns = writable_columns(&insert.fields, table, &rules)?;
     let mut rows =
         insert.rows.as_slice().iter().map(|row| cells(&columns, row, table)).collect::<Result<Vec<_>, _>>()?;
-    let answer = match insert.rows {
-        write::Rows::One(_) => InsertAnswer::Id,
-        write::Rows::Batch(_) => InsertAnswer::Ids,
+    for (at, value) in rules.set() {
+        columns.push(*at);
+        rows.iter_mut().for_each(|row| row.push(Some(value.clone())));
+    }
+    let answer = match (&insert.rows, table.key_is_readable()) {
+        (write::Rows::One(_), true) => InsertAnswer::Id,
+        (write::Rows::Batch(_), true) => InsertAnswer::Ids,
+        (write::Rows::One(_), false) => InsertAnswer::Hidden,
+        (write::Rows::Batch(rows), false) => InsertAnswer::HiddenList(rows.len()),
     };
     if insert.idempotent.is_some() && !table.traits().inserts.transactional {
         return Err(no_transactions(table));
     }
     let on_conflict = on_conflict(insert.on_conflict, table)?;
+    let check = insert_check(on_conflict, &columns, access)?;
     let returning = match (table.traits().view, answer) {
-        (true, _) => Vec::new(),
-        (false, InsertAnswer::Id) if on_conflict == OnConflict::Refuse && is_counted(table, &columns) => Vec::new(),
+        (true, _) | (_, InsertAnswer::Hidden | InsertAnswer::HiddenList(_)) => Vec::new(),
+        (false, InsertAnswer::Id)
+            if on_conflict == OnConflict::Refuse && check.is_none() && is_counted(table, &columns) =>
+        {
+            Vec::new()
+        }
         (false, _) => table.key().to_vec(),
     };
     // An insert with an Idempotency-Key runs in a transaction of its own.
-    let may_share = answer == InsertAnswer::Id && on_conflict == OnConflict::Refuse && insert.idempotent.is_none();
+    let may_share = answer == InsertAnswer::Id
+        && on_conflict == OnConflict::Refuse
+        && check.is_none()
+        && insert.idempotent.is_none();
     if may_share
         && let [row] = rows.as_mut_slice()
         && let Some(one) = InsertOne::new(table, &columns, row, &returning)
     {
         return Ok(Plan::InsertOne(one));
     }
-    Ok(Plan::Insert(Insert { on_conflict, columns, rows, returning, answer }, insert.idempotent.as_ref()))
+    Ok(Plan::Insert(Insert { on_conflict, columns, rows, returning, answer, check }, insert.idempotent.as_ref()))
+}
+
+/// Returns the conditions of the caller's role on the new records, and on those that a conflict would change.
+///
+/// # Errors
+/// `role_forbids` if the caller may not update the given fields, or if a condition can't be checked.
+fn insert_check(
+    on_conflict: OnConflict,
+    columns: &[usize],
+    access: &TableAccess,
+) -> Result<Option<InsertCheck>, Problem> {
+    let (table, inserts) = (access.table(), access.inserting()?);
+    let inserted = inserts.rows().map(|rule| Predicate::clone(rule));
+    let updated = match on_conflict {
+        OnConflict::Update { .. } => {
+            let updates = access.updating()?;
+            let is_set = |at: usize| inserts.set().iter().any(|(set, _)| *set == at);
+            for at in columns.iter().filter(|at| !is_key(**at, table) && !is_set(**at)) {
+                updates.column(&table.column(*at).name)?;
+            }
+            updates.rows().map(|rule| Predicate::clone(rule))
+        }
+        OnConflict::Refuse | OnConflict::Ignore { .. } | OnConflict::Skip => None,
+    };
+    if inserted.is_none() && updated.is_none() {
+        return Ok(None);
+    }
+    match table.traits() {
+        traits if traits.view => Err(inserts.unchecked("this is a view")),
+        traits if !traits.inserts.transactional => Err(inserts.unchecked("the table's engine has no transactions")),
+        _ => Ok(Some(InsertCheck { inserted, updated })),
+    }
+}
+
+/// Returns whether a column is part of a key, which a conflict does not change.
+pub(in crate::query) fn is_key(at: usize, table: &Table) -> bool {
+    table.column(at).primary || table.key().contains(&at)
 }
 
 /// Fails with `method_not_allowed` if the table is a read-only view. The methods for the `Allow` header are those that
@@ -109,7 +165,7 @@ fn on_conflict(wanted: write::OnConflict, table: &Table) -> Result<OnConflict, P
 fn anchor(table: &Table) -> Option<usize> {
     let all = 0..table.columns().len();
     let mut candidates = table.key().iter().copied().chain(all);
-    candidates.find(|at| !table.columns()[*at].generated)
+    candidates.find(|at| !table.column(*at).generated)
 }
 
 /// Returns whether MariaDB reports a new record's key as the last insert id: the key is one AUTO_INCREMENT column that
@@ -117,7 +173,7 @@ fn anchor(table: &Table) -> Option<usize> {
 fn is_counted(table: &Table, columns: &[usize]) -> bool {
     match table.key() {
         [at] => {
-            let counts = table.columns()[*at].auto_increment;
+            let counts = table.column(*at).auto_increment;
             counts && !columns.contains(at) && !table.traits().stored_code
         }
         _ => false,
@@ -128,41 +184,58 @@ fn cells(columns: &[usize], row: &[Option<Value>], table: &Table) -> Result<Vec<
     // Not `collect`: collecting into a `Result` does not reserve the vector's capacity.
     let mut cells = Vec::with_capacity(columns.len());
     for (at, cell) in columns.iter().zip(row) {
-        let bind = |value| bind::value(&table.columns()[*at], value, Purpose::Store);
+        let bind = |value| bind::value(table.column(*at), value, Purpose::Store);
         cells.push(cell.as_ref().map(bind).transpose()?);
     }
     Ok(cells)
 }
 
 pub(super) fn update(update: &write::Update, scope: &Scope<'_>) -> Result<Update, Problem> {
-    let table = scope.root();
+    let (table, rules) = (scope.root(), scope.access(0).updating()?);
     writable(table)?;
-    let changes = writable_columns(&update.fields, table)?
+    let mut changes = writable_columns(&update.fields, table, &rules)?
         .into_iter()
         .zip(&update.values)
-        .map(|(at, value)| Ok((at, bind::value(&table.columns()[at], value, Purpose::Store)?)))
-        .collect::<Result<_, Problem>>()?;
-    Ok(Update { changes, filter: target(&update.target, scope)? })
+        .map(|(at, value)| Ok((at, bind::value(table.column(at), value, Purpose::Store)?)))
+        .collect::<Result<Vec<_>, Problem>>()?;
+    changes.extend(rules.set().iter().cloned());
+    let rule = rules.rows().map(|rule| Predicate::clone(rule));
+    let check = rule.clone().filter(|rule| {
+        let changed: Vec<_> = changes.iter().map(|(at, _)| *at).collect();
+        access::depends_on(rule, &changed, table)
+    });
+    if let Some(check) = &check {
+        if !table.traits().inserts.transactional {
+            return Err(rules.unchecked("the table's engine has no transactions"));
+        }
+        if access::columns(check).into_iter().any(|at| table.column(at).generated) {
+            return Err(rules.unchecked("it reads a generated field, whose new value MariaDB does not tell"));
+        }
+    }
+    let filter = and(Some(target(&update.target, scope)?), rule).unwrap_or(Predicate::Any(Vec::new()));
+    Ok(Update { changes, filter, check })
 }
 
 pub(super) fn delete(delete: &write::Delete, scope: &Scope<'_>) -> Result<Delete, Problem> {
+    let rule = scope.access(0).deleting()?.map(|rule| Predicate::clone(&rule));
     writable(scope.root())?;
-    Ok(Delete { filter: target(&delete.target, scope)? })
+    let filter = and(Some(target(&delete.target, scope)?), rule).unwrap_or(Predicate::Any(Vec::new()));
+    Ok(Delete { filter })
 }
 
 fn target(target: &write::Target, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     match target {
-        write::Target::Record(id) => filter::by_id(id, scope.root()),
+        write::Target::Record(id) => filter::by_id(id, scope.root(), IdPurpose::Write),
         write::Target::Matching(condition) => filter::predicate(condition, scope),
     }
 }
 
-fn writable_columns(fields: &[FieldName], table: &Table) -> Result<Vec<usize>, Problem> {
+fn writable_columns(fields: &[FieldName], table: &Table, rules: &Writing<'_>) -> Result<Vec<usize>, Problem> {
     fields
         .iter()
         .map(|name| {
-            let at = table.field(name)?;
-            match table.columns()[at].generated {
+            let at = rules.column(name)?;
+            match table.column(at).generated {
                 false => Ok(at),
                 true => Err(Problem::new(
                     ErrorCode::InvalidValue,

@@ -2,7 +2,7 @@
 //! values, [`Builder::verbatim`] users' own statements.
 
 use super::tokens::{Token, Tokens};
-use super::{DuplicateReport, Statement};
+use super::{DuplicateReport, Statement, Verdict};
 use crate::query::catalog::Table;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{ColumnRef, Form, Operand, Param};
@@ -13,11 +13,12 @@ pub(super) struct Builder {
     text: String,
     params: Vec<Param>,
     duplicates: DuplicateReport,
+    verdict: Verdict,
 }
 
 impl Builder {
     pub(super) fn new() -> Self {
-        Self { text: String::with_capacity(256), params: Vec::new(), duplicates: DuplicateReport::NotReported }
+        Self { text: String::with_capacity(256), params: Vec::new(), duplicates: DuplicateReport::NotReported, verdict: Verdict::None }
     }
 
     /// Appends constant SQL text; `'static` keeps out text from a caller.
@@ -44,7 +45,7 @@ impl Builder {
     }
 
     pub(super) fn column(&mut self, table: &Table, at: usize) -> &mut Self {
-        self.ident(table.columns()[at].name.as_str())
+        self.ident(table.column(at).name.as_str())
     }
 
     /// Appends a column, with its table's name if the statement has several tables.
@@ -160,8 +161,13 @@ impl Builder {
         self.duplicates = duplicates;
     }
 
+    /// Sets how the statement reports records that break a rule of the caller's role.
+    pub(super) fn verdict(&mut self, verdict: Verdict) {
+        self.verdict = verdict;
+    }
+
     pub(super) fn finish(self) -> Statement {
-        Statement { text: self.text, params: self.params, duplicates: self.duplicates }
+        Statement { text: self.text, params: self.params, duplicates: self.duplicates, verdict: self.verdict }
     }
 }
 

@@ -4,9 +4,10 @@
 //! foreign keys.
 
 use super::builder::Builder;
-use super::{DuplicateReport, Statement};
+use super::{DuplicateReport, Statement, Verdict, predicate};
 use crate::query::catalog::Table;
-use crate::query::plan::{CELL_MAX_BYTES, Insert, OnConflict, Operand};
+use crate::query::plan::scope::Scope;
+use crate::query::plan::{CELL_MAX_BYTES, Insert, InsertCheck, OnConflict, Operand, Predicate, is_key};
 
 /// The maximum number of placeholders of a statement: MariaDB counts them in 16 bits.
 const PLACEHOLDERS_MAX: usize = 65_000;
@@ -21,14 +22,19 @@ type Row = Vec<Option<Operand>>;
 
 /// Renders an insert as one or more statements of one transaction. `packet_max_bytes` is `max_allowed_packet`.
 #[must_use]
-pub fn insert(insert: Insert, table: &Table, packet_max_bytes: usize) -> Vec<Statement> {
+pub fn insert(insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) -> Vec<Statement> {
     let most_rows = match insert.on_conflict {
         OnConflict::Skip => 1,
         _ => (PLACEHOLDERS_MAX / insert.columns.len().max(1)).clamp(1, STATEMENT_MAX_ROWS),
     };
     // Leaves room for the statement's own text.
     let most_bytes = STATEMENT_MAX_BYTES.min(packet_max_bytes / 2);
-    let shape = Shape { columns: insert.columns, returning: insert.returning, on_conflict: insert.on_conflict };
+    let shape = Shape {
+        columns: insert.columns,
+        returning: insert.returning,
+        on_conflict: insert.on_conflict,
+        check: insert.check,
+    };
     let mut statements = Vec::new();
     let mut chunk: Vec<Row> = Vec::new();
     let mut bytes = 0;
@@ -39,13 +45,13 @@ pub fn insert(insert: Insert, table: &Table, packet_max_bytes: usize) -> Vec<Sta
             chunk.len() < most_rows && bytes + row_bytes <= most_bytes && shape.may_share(last, &row)
         });
         if !fits {
-            statements.push(shape.statement(std::mem::take(&mut chunk), table));
+            statements.push(shape.statement(std::mem::take(&mut chunk), scope));
             bytes = 0;
         }
         bytes += row_bytes;
         chunk.push(row);
     }
-    statements.push(shape.statement(chunk, table));
+    statements.push(shape.statement(chunk, scope));
     statements
 }
 
@@ -54,6 +60,7 @@ struct Shape {
     columns: Vec<usize>,
     returning: Vec<usize>,
     on_conflict: OnConflict,
+    check: Option<InsertCheck>,
 }
 
 impl Shape {
@@ -68,7 +75,8 @@ impl Shape {
         }
     }
 
-    fn statement(&self, mut rows: Vec<Row>, table: &Table) -> Statement {
+    fn statement(&self, mut rows: Vec<Row>, scope: &Scope<'_>) -> Statement {
+        let table = scope.root();
         let given = self.given(&mut rows);
         let columns = given.as_deref().unwrap_or(&self.columns);
         let mut sql = Builder::new();
@@ -84,24 +92,49 @@ impl Shape {
         });
         match self.on_conflict {
             OnConflict::Refuse | OnConflict::Skip => {}
-            OnConflict::Update { anchor } => update(&mut sql, columns, anchor, table),
+            OnConflict::Update { anchor } => {
+                sql.syntax(" ON DUPLICATE KEY UPDATE ");
+                if let Some(check) = &self.check {
+                    mark(&mut sql, check, anchor, scope);
+                }
+                update(&mut sql, columns, anchor, table);
+            }
             OnConflict::Ignore { anchor } => self.ignore(&mut sql, anchor, table),
         }
         let marked = matches!(self.on_conflict, OnConflict::Ignore { .. });
-        match (self.returning.is_empty(), marked) {
-            (true, _) => {}
-            (false, false) => {
-                sql.syntax(" RETURNING ").columns(table, &self.returning);
-            }
-            (false, true) => {
-                sql.syntax(" RETURNING @selkie_taken, @selkie_taken := NULL, ").columns(table, &self.returning);
-                sql.duplicates(DuplicateReport::Marked);
-            }
+        let has_key = !self.returning.is_empty();
+        if has_key || self.check.is_some() {
+            sql.syntax(" RETURNING ");
+        }
+        if marked && (has_key || self.check.is_some()) {
+            sql.syntax("@selkie_taken, @selkie_taken := NULL");
+            sql.syntax(if has_key { ", " } else { "" });
+            sql.duplicates(DuplicateReport::Marked);
+        }
+        sql.columns(table, &self.returning);
+        if let Some(check) = &self.check {
+            sql.syntax(if has_key || marked { ", " } else { "" });
+            self.verdict(&mut sql, check, scope);
         }
         if self.on_conflict == OnConflict::Skip {
             sql.duplicates(DuplicateReport::Fails);
         }
         sql.finish()
+    }
+
+    /// Writes whether a row keeps to the role's rules. Rows that a conflict left unchanged are not looked at.
+    fn verdict(&self, sql: &mut Builder, check: &InsertCheck, scope: &Scope<'_>) {
+        sql.verdict(Verdict::Last);
+        let OnConflict::Update { .. } = self.on_conflict else {
+            rule(sql, check.inserted(), scope);
+            return;
+        };
+        sql.syntax("CAST(CASE @selkie_taken WHEN 1 THEN ");
+        rule(sql, check.updated(), scope);
+        sql.syntax(" WHEN 2 THEN FALSE ELSE ");
+        rule(sql, check.inserted(), scope);
+        // The next row begins without a mark.
+        sql.syntax(" END + COALESCE(@selkie_taken := NULL, 0) AS SIGNED)");
     }
 
     /// Returns the columns that the rows of an upsert give, and removes the empty cells of other columns. All rows must
@@ -124,7 +157,7 @@ impl Shape {
     /// returned.
     fn ignore(&self, sql: &mut Builder, anchor: usize, table: &Table) {
         sql.syntax(" ON DUPLICATE KEY UPDATE ").column(table, anchor).syntax(" = ");
-        if self.returning.is_empty() {
+        if self.returning.is_empty() && self.check.is_none() {
             sql.column(table, anchor);
         } else {
             sql.syntax("IF(@selkie_taken := 1, ").column(table, anchor).syntax(", ").column(table, anchor).syntax(")");
@@ -132,11 +165,30 @@ impl Shape {
     }
 }
 
+/// Marks whether the record that is about to change keeps to the role's rule: 1, or 2 if it does not.
+fn mark(sql: &mut Builder, check: &InsertCheck, anchor: usize, scope: &Scope<'_>) {
+    let table = scope.root();
+    sql.column(table, anchor).syntax(" = IF(@selkie_taken := IF(");
+    rule(sql, check.updated(), scope);
+    sql.syntax(", 1, 2), ").column(table, anchor).syntax(", ").column(table, anchor).syntax("), ");
+}
+
+fn rule(sql: &mut Builder, rule: Option<&Predicate>, scope: &Scope<'_>) {
+    match rule {
+        None => {
+            sql.syntax("TRUE");
+        }
+        Some(rule) => {
+            sql.syntax("COALESCE(");
+            predicate::write(sql, scope, rule.clone());
+            sql.syntax(", FALSE)");
+        }
+    }
+}
+
 /// Appends ON DUPLICATE KEY UPDATE that sets the given columns, except those of a key, to the row's values.
 fn update(sql: &mut Builder, given: &[usize], anchor: usize, table: &Table) {
-    let is_key = |at: usize| table.columns()[at].primary || table.key().contains(&at);
-    let set: Vec<usize> = given.iter().copied().filter(|at| !is_key(*at)).collect();
-    sql.syntax(" ON DUPLICATE KEY UPDATE ");
+    let set: Vec<usize> = given.iter().copied().filter(|at| !is_key(*at, table)).collect();
     if set.is_empty() {
         sql.column(table, anchor).syntax(" = ").column(table, anchor);
         return;

@@ -2,6 +2,7 @@
 
 use super::Statement;
 use super::builder::Builder;
+use super::predicate;
 use crate::query::plan::{KeyShape, Param};
 
 #[must_use]
@@ -10,6 +11,7 @@ pub fn select_by_key(shape: &KeyShape, key: i64) -> Statement {
     select(&mut sql, shape);
     from(&mut sql, shape);
     sql.syntax(" = ").param(Param::Int(key));
+    rule(&mut sql, shape);
     sql.finish()
 }
 
@@ -30,6 +32,7 @@ pub fn select_by_keys(shape: &KeyShape, keys: &[i64]) -> Statement {
             sql.param(Param::Int(*key));
         })
         .syntax(")");
+    rule(&mut sql, shape);
     sql.finish()
 }
 
@@ -39,6 +42,14 @@ fn select(sql: &mut Builder, shape: &KeyShape) {
         None => sql.all_columns(shape.table()),
         Some(columns) => sql.columns(shape.table(), columns),
     };
+}
+
+/// Writes the condition of the caller's role.
+fn rule(sql: &mut Builder, shape: &KeyShape) {
+    if let Some(rule) = shape.rule() {
+        sql.syntax(" AND ");
+        predicate::write(sql, &shape.scope(), rule.clone());
+    }
 }
 
 fn from(sql: &mut Builder, shape: &KeyShape) {

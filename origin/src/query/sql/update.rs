@@ -1,18 +1,36 @@
 //! Renders UPDATE statements.
+//!
+//! If the caller's role has a condition that the changes could break, the statement marks the session variable
+//! `@selkie_denied` for a record that breaks it: MariaDB assigns from left to right, so that an expression after the
+//! changes sees the new values. A second statement reads the variable, before the transaction ends.
 
-use super::Statement;
 use super::builder::Builder;
-use super::predicate::filter;
+use super::predicate::{self, filter};
+use super::{Statement, Verdict};
 use crate::query::plan::Update;
 use crate::query::plan::scope::Scope;
 
+/// Renders an update. Several statements must run in one transaction.
 #[must_use]
-pub fn update(update: Update, scope: &Scope<'_>) -> Statement {
+pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
     let mut sql = Builder::new();
-    let (changes, condition) = update.into_parts();
+    let (changes, condition, check) = update.into_parts();
+    let first = changes.first().map(|(at, _)| *at);
     sql.syntax("UPDATE ").table(scope.root()).syntax(" SET ").list(changes, |sql, (at, operand)| {
         sql.column(scope.root(), at).syntax(" = ").operand(operand);
     });
+    let (Some(check), Some(anchor)) = (check, first) else {
+        filter(&mut sql, scope, condition);
+        return vec![sql.finish()];
+    };
+    let table = scope.root();
+    // The column keeps its new value in both branches.
+    sql.syntax(", ").column(table, anchor).syntax(" = IF(COALESCE(");
+    predicate::write(&mut sql, scope, check);
+    sql.syntax(", FALSE), ").column(table, anchor).syntax(", IF(@selkie_denied := 1, ").column(table, anchor);
+    sql.syntax(", ").column(table, anchor).syntax("))");
     filter(&mut sql, scope, condition);
-    sql.finish()
+    let mut verdict = Builder::new();
+    verdict.syntax("SELECT @selkie_denied IS NULL, @selkie_denied := NULL").verdict(Verdict::First);
+    vec![sql.finish(), verdict.finish()]
 }

@@ -1,6 +1,7 @@
 //! Errors of key management, for operators. No message contains a token.
 
 use shared::key::SigningError;
+use shared::ident::{ProjectName, RoleName};
 use uuid::Uuid;
 
 use crate::database::admin::AdminError;
@@ -18,6 +19,10 @@ pub enum KeyError {
     Name,
     #[error("a key lives for at least a second and at most 100 years")]
     Lifetime,
+    #[error("the claims of a key take at most 1,024 bytes")]
+    Claims,
+    #[error("the project {0} has no role {1}")]
+    NoRole(ProjectName, RoleName),
     #[error("the key could not be signed")]
     Signing(#[from] SigningError),
     #[error("there is no signing key")]
@@ -32,7 +37,8 @@ impl KeyError {
             Self::Admin(error) => error.hint().map(str::to_owned),
             Self::Project(error) => error.hint(),
             Self::Unknown(_) => Some("`selkie key list` shows the ids".to_owned()),
-            Self::Name | Self::Signing(_) => None,
+            Self::Name | Self::Claims | Self::Signing(_) => None,
+            Self::NoRole(project, _) => Some(format!("`selkie role list --project {project}` shows the roles")),
             Self::Lifetime => Some("write it as 90d, 12h or 1y".to_owned()),
             Self::NoSigningKey => Some("start the origin once, or run `selkie init`: either makes one".to_owned()),
         }

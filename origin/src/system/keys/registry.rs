@@ -11,17 +11,25 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use quick_cache::sync::Cache;
 use shared::error::{ErrorCode, Problem};
-use shared::key::{KeySet, Principal, Token, TokenDigest};
+use shared::ident::{ProjectName, RoleName};
+use shared::key::{Grant, KeySet, Principal, Token, TokenDigest};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{KeyError, Keys};
+use super::{Caller, KeyError, Keys};
 use crate::clock::now;
 use crate::database::admin::{Admin, AdminError, KeyStatus};
+use crate::query::plan::access::{CallerRole, ProjectRole, Rights};
+use crate::query::role::{Claims as RuleClaims, Role};
 
 /// Maximum number of cached tokens, of about 200 bytes each.
 const TOKENS_MAX_COUNT: usize = 10_000;
+
+/// Cached roles, each of which may have its own view of [`ROLE_TABLES_MAX_COUNT`] tables.
+///
+/// [`ROLE_TABLES_MAX_COUNT`]: shared::limits::ROLE_TABLES_MAX_COUNT
+const ROLES_MAX_COUNT: usize = 1_000;
 
 /// Seconds for which the status of a key is cached if the generation doesn't change.
 const RECHECK_SECONDS: u64 = 60;
@@ -46,6 +54,8 @@ pub struct KeyRegistry {
     keys: Keys,
     present: ArcSwap<Present>,
     tokens: Cache<TokenDigest, Arc<Entry>>,
+    /// Roles, with the generation in which they were read.
+    roles: Cache<(ProjectName, RoleName), (u64, Arc<ProjectRole>)>,
     uses: Mutex<HashMap<Uuid, u64>>,
     /// Time at which this origin last noticed a change of keys.
     changed_at: watch::Sender<Instant>,
@@ -63,7 +73,8 @@ struct Present {
 struct Entry {
     generation: u64,
     looked_up_at: u64,
-    principal: Arc<Principal>,
+    caller: Result<Caller, Problem>,
+    id: Uuid,
     status: KeyStatus,
     noted_at: AtomicU64,
 }
@@ -77,9 +88,12 @@ impl Entry {
         self.generation == generation && now < self.looked_up_at.saturating_add(seconds)
     }
 
-    fn verdict(&self, now: u64) -> Result<Arc<Principal>, Problem> {
+    fn verdict(&self, now: u64) -> Result<Caller, Problem> {
         match self.status {
-            KeyStatus::Live => self.principal.check_lifetime(now).map(|()| Arc::clone(&self.principal)),
+            KeyStatus::Live => {
+                let caller = self.caller.clone()?;
+                caller.principal().check_lifetime(now).map(|()| caller)
+            }
             KeyStatus::Revoked => Err(Problem::new(ErrorCode::RevokedKey, "The key was revoked.")
                 .with_hint("Ask for a new key: selkie key create.")),
             KeyStatus::Unknown => {
@@ -101,6 +115,7 @@ impl KeyRegistry {
             keys,
             present: ArcSwap::from_pointee(present),
             tokens: Cache::new(TOKENS_MAX_COUNT),
+            roles: Cache::new(ROLES_MAX_COUNT),
             uses: Mutex::new(HashMap::new()),
             changed_at: watch::Sender::new(Instant::now()),
         })
@@ -111,11 +126,11 @@ impl KeyRegistry {
     /// # Errors
     /// `missing_key`, `invalid_key`, `expired_key`, `revoked_key`; `database_unavailable` if the key's status is not
     /// cached and can't be read.
-    pub async fn authenticate(&self, authorization: Option<&str>) -> Result<Arc<Principal>, Problem> {
+    pub async fn authenticate(&self, authorization: Option<&str>) -> Result<Caller, Problem> {
         self.authenticate_at(authorization, now()).await
     }
 
-    async fn authenticate_at(&self, authorization: Option<&str>, now: u64) -> Result<Arc<Principal>, Problem> {
+    async fn authenticate_at(&self, authorization: Option<&str>, now: u64) -> Result<Caller, Problem> {
         let token = Token::from_header(authorization)?;
         let digest = token.digest();
         if let Some(entry) = self.tokens.get(&digest)
@@ -136,13 +151,56 @@ impl KeyRegistry {
         let present = self.present.load_full();
         let principal = token.verify(&present.keys, now)?;
         let status = self.admin.key_status(principal.key_id()).await.map_err(|error| unavailable(&error))?;
+        let id = principal.key_id();
+        let caller = match self.rights(&principal, present.generation).await? {
+            Some(rights) => Ok(Caller::new(Arc::new(principal), rights)),
+            None => Err(Problem::new(ErrorCode::RoleForbids, "The key's role does not exist any more.")
+                .with_hint("Ask for a new key: selkie key create.")),
+        };
         Ok(Arc::new(Entry {
             generation: present.generation,
             looked_up_at: now,
-            principal: Arc::new(principal),
+            caller,
+            id,
             status,
             noted_at: AtomicU64::new(0),
         }))
+    }
+
+    /// Returns what a principal may do; `None` if its role does not exist.
+    async fn rights(&self, principal: &Principal, generation: u64) -> Result<Option<Rights>, Problem> {
+        let grant = match principal.grant() {
+            Grant::Full => return Ok(Some(Rights::Full)),
+            Grant::Read => return Ok(Some(Rights::Read)),
+            Grant::Role(grant) => grant,
+        };
+        let role = self.role(principal.project(), &grant.role, generation).await?;
+        Ok(role.map(|role| Rights::Role(Arc::new(CallerRole::new(role, RuleClaims::new(&grant.claims))))))
+    }
+
+    /// Returns a role as it was in a generation or later; `None` if it does not exist.
+    async fn role(
+        &self,
+        project: &ProjectName,
+        name: &RoleName,
+        generation: u64,
+    ) -> Result<Option<Arc<ProjectRole>>, Problem> {
+        let key = (project.clone(), name.clone());
+        if let Some((read_in, role)) = self.roles.get(&key)
+            && read_in == generation
+        {
+            return Ok(Some(role));
+        }
+        let row = self.admin.role(project, name).await.map_err(|error| unavailable(&error))?;
+        let Some(row) = row else {
+            return Ok(None);
+        };
+        let role = Role::parse(&row.definition).map_err(|fault| {
+            Problem::internal("The key's role can't be read.", format!("role {name} of project {project}: {fault}"))
+        })?;
+        let role = Arc::new(ProjectRole::new(name.clone(), role));
+        self.roles.insert(key, (generation, Arc::clone(&role)));
+        Ok(Some(role))
     }
 
     fn note_use(&self, entry: &Entry, now: u64) {
@@ -153,7 +211,7 @@ impl KeyRegistry {
         entry.noted_at.store(now, Ordering::Relaxed);
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
         if uses.len() < USES_MAX_COUNT {
-            uses.insert(entry.principal.key_id(), now);
+            uses.insert(entry.id, now);
         }
     }
 

@@ -40,7 +40,10 @@ struct Reader {
 
 impl Condition {
     /// Parses the option `query`; `None` if it contains no condition.
-    pub(in crate::operation) fn from_query(query: &Value, joiner: Joiner) -> Result<Option<Self>, Problem> {
+    ///
+    /// # Errors
+    /// `invalid_filter`, `invalid_identifier`.
+    pub fn from_query(query: &Value, joiner: Joiner) -> Result<Option<Self>, Problem> {
         let Value::Object(text) = query else {
             return Err(invalid(format!("The option query must be an object of conditions, not {}.", query.kind())));
         };

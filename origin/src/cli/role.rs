@@ -1,0 +1,304 @@
+//! `selkie role`: sets, lists, shows, checks and removes the roles of a project.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use shared::ident::{DatabaseName, ProjectName, RoleName, TableName};
+use shared::key::RoleClaims;
+use shared::operation::TablePath;
+use shared::policy::Action;
+
+use super::system::{Opened, project, time};
+use super::{CliError, Context, Table};
+use crate::database::Pools;
+use crate::database::PoolSettings;
+use crate::database::schema_cache::SchemaCache;
+use crate::query::plan::Param;
+use crate::query::plan::access::TableAccess;
+use crate::query::role::Claims;
+use crate::query::sql;
+use crate::system::System;
+use crate::system::roles::{RoleError, Roles};
+
+#[derive(Debug, Args)]
+pub struct RoleArgs {
+    #[command(subcommand)]
+    command: RoleCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum RoleCommand {
+    /// Create a role from a file, or replace it; origins follow within a second
+    Set(SetArgs),
+    /// List roles
+    List(ListArgs),
+    /// Print a role's file
+    Show(NamedArgs),
+    /// Remove a role; its keys are refused from then on
+    Remove(NamedArgs),
+    /// Print what a caller may do with a table, and the SQL conditions
+    Check(CheckArgs),
+}
+
+#[derive(Debug, Args)]
+struct NamedArgs {
+    /// The role
+    #[arg(value_name = "NAME", value_parser = role)]
+    name: RoleName,
+    /// The project of the role
+    #[arg(long, value_name = "PROJECT", default_value = "default", value_parser = project)]
+    project: ProjectName,
+}
+
+#[derive(Debug, Args)]
+struct SetArgs {
+    #[command(flatten)]
+    named: NamedArgs,
+    /// The role file, or - for standard input
+    #[arg(long, value_name = "FILE")]
+    file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct ListArgs {
+    /// Only roles of this project
+    #[arg(long, value_name = "PROJECT", value_parser = project)]
+    project: Option<ProjectName>,
+}
+
+#[derive(Debug, Args)]
+struct CheckArgs {
+    #[command(flatten)]
+    named: NamedArgs,
+    /// The table, with its database: shop.orders
+    #[arg(long, value_name = "TABLE", value_parser = table_path)]
+    table: TablePath,
+    /// The caller's claims, as JSON
+    #[arg(long = "as", value_name = "CLAIMS", default_value = "{}", value_parser = claims)]
+    claims: RoleClaims,
+}
+
+/// Parses the name of a role.
+pub(super) fn role(text: &str) -> Result<RoleName, String> {
+    RoleName::parse(text).map_err(|problem| match problem.hint() {
+        Some(hint) => format!("{} {hint}", problem.message()),
+        None => problem.message().to_owned(),
+    })
+}
+
+fn claims(text: &str) -> Result<RoleClaims, String> {
+    serde_json::from_str(text).map_err(|error| format!("it must be a JSON object such as {{\"sub\": 7}}: {error}"))
+}
+
+fn table_path(text: &str) -> Result<TablePath, String> {
+    let (database, table) = text.split_once('.').ok_or("it must be a table with its database, such as shop.orders")?;
+    let said = |problem: shared::error::Problem| problem.message().to_owned();
+    Ok(TablePath {
+        database: DatabaseName::parse(database).map_err(said)?,
+        table: TableName::parse(table).map_err(said)?,
+    })
+}
+
+impl From<RoleError> for CliError {
+    fn from(error: RoleError) -> Self {
+        CliError::Failed { message: error.to_string(), hint: error.hint() }
+    }
+}
+
+impl RoleArgs {
+    pub async fn run(self, context: &Context) -> Result<(), CliError> {
+        let opened = Opened::migrated(context).await?;
+        let roles = Roles::new(opened.system.admin.clone(), opened.system.projects.clone());
+        let outcome = match self.command {
+            RoleCommand::Set(args) => args.run(context, &roles, &opened.system).await,
+            RoleCommand::List(args) => args.run(context, &roles).await,
+            RoleCommand::Show(args) => args.show(context, &roles).await,
+            RoleCommand::Remove(args) => args.remove(context, &roles).await,
+            RoleCommand::Check(args) => args.run(context, &roles, &opened.system).await,
+        };
+        opened.close(outcome).await
+    }
+}
+
+/// Returns the schema of the project's tables, read when it is asked for.
+fn tables(context: &Context, system: &System) -> Arc<SchemaCache> {
+    let config = &context.config;
+    let settings = PoolSettings {
+        size: 1,
+        total: 1,
+        queue: 1,
+        wait_timeout: config.pool_wait_timeout,
+        connect_timeout: config.connect_timeout,
+        query_timeout: config.query_timeout,
+    };
+    let pools = Pools::new(settings, system.address.clone(), system.projects.account_source());
+    Arc::new(SchemaCache::new(Arc::new(pools)))
+}
+
+fn read(path: &Path) -> Result<String, CliError> {
+    let mut text = String::new();
+    let outcome = match path.as_os_str() == "-" {
+        true => std::io::stdin().lock().read_to_string(&mut text).map(drop),
+        false => std::fs::read_to_string(path).map(|read| text = read),
+    };
+    outcome.map_err(|error| CliError::Failed {
+        message: format!("the role file {} can't be read: {error}", path.display()),
+        hint: None,
+    })?;
+    Ok(text)
+}
+
+#[derive(Serialize)]
+struct NamedAnswer<'a> {
+    project: &'a str,
+    role: &'a str,
+}
+
+impl NamedArgs {
+    fn answer(&self) -> NamedAnswer<'_> {
+        NamedAnswer { project: self.project.as_str(), role: self.name.as_str() }
+    }
+
+    async fn show(self, context: &Context, roles: &Roles) -> Result<(), CliError> {
+        let row = roles.get(&self.project, &self.name).await?;
+        let value = serde_json::from_str::<serde_json::Value>(&row.definition)
+            .map_err(|error| CliError::Output(error.into()))?;
+        context.output.answer(&value, |_| row.definition.trim_end().to_owned())
+    }
+
+    async fn remove(self, context: &Context, roles: &Roles) -> Result<(), CliError> {
+        roles.remove(&self.project, &self.name).await?;
+        context.output.answer(&self.answer(), |answer| {
+            format!("role {} of project {} is removed; its keys are refused within a second", answer.role, answer.project)
+        })
+    }
+}
+
+impl SetArgs {
+    async fn run(self, context: &Context, roles: &Roles, system: &System) -> Result<(), CliError> {
+        let definition = read(&self.file)?;
+        let (named, tables) = (&self.named, tables(context, system));
+        roles.set(&named.project, &named.name, &definition, &tables).await?;
+        context.output.answer(&named.answer(), |answer| {
+            format!("role {} of project {} is set; it acts within a second", answer.role, answer.project)
+        })
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RoleLine {
+    project: String,
+    role: String,
+    created_at: String,
+    updated_at: String,
+}
+
+impl ListArgs {
+    async fn run(self, context: &Context, roles: &Roles) -> Result<(), CliError> {
+        let rows = roles.list(self.project.as_ref()).await?;
+        let lines: Vec<_> = rows
+            .iter()
+            .map(|row| RoleLine {
+                project: row.project.to_string(),
+                role: row.name.to_string(),
+                created_at: time(row.created_at),
+                updated_at: time(row.updated_at),
+            })
+            .collect();
+        context.output.answer(&lines, |lines| {
+            let mut table = Table::new(["project", "role", "created", "updated"]);
+            for line in lines {
+                let RoleLine { project, role, created_at, updated_at } = line;
+                table.row([project.clone(), role.clone(), created_at.clone(), updated_at.clone()]);
+            }
+            table.to_string()
+        })
+    }
+}
+
+/// What a caller may do with a table.
+#[derive(Serialize)]
+struct Allowed {
+    action: &'static str,
+    allowed: bool,
+    /// The fields that the caller may read or give.
+    fields: Vec<String>,
+    /// The fields that the role sets.
+    set: Vec<String>,
+    /// The SQL condition on the records; `None` for all records.
+    condition: Option<String>,
+    params: Vec<String>,
+}
+
+impl CheckArgs {
+    async fn run(self, context: &Context, roles: &Roles, system: &System) -> Result<(), CliError> {
+        let (named, tables) = (&self.named, tables(context, system));
+        let claims = Claims::new(&self.claims);
+        let access = roles.access(&named.project, &named.name, claims, &self.table, &tables).await?;
+        let actions = [
+            ("read", Action::Read),
+            ("insert", Action::Insert),
+            ("update", Action::Update),
+            ("delete", Action::Delete),
+        ];
+        let allowed: Vec<_> = actions.into_iter().map(|(name, action)| allowed(name, action, &access)).collect();
+        context.output.answer(&allowed, |allowed| allowed.iter().map(Allowed::text).collect::<Vec<_>>().join("\n"))
+    }
+}
+
+fn allowed(name: &'static str, action: Action, access: &TableAccess) -> Allowed {
+    let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let (fields, set) = match action {
+        Action::Read => (access.table().columns().iter().map(|column| column.name.as_str()).collect(), Vec::new()),
+        Action::Insert | Action::Update => access.fields(action),
+        _ => (Vec::new(), Vec::new()),
+    };
+    let is_allowed = access.may(action);
+    let statement = access.condition(action).map(|rule| sql::condition(rule.clone(), &access.scope()));
+    Allowed {
+        action: name,
+        allowed: is_allowed,
+        fields: if is_allowed { owned(fields) } else { Vec::new() },
+        set: if is_allowed { owned(set) } else { Vec::new() },
+        condition: statement.as_ref().map(|statement| statement.text().to_owned()),
+        params: statement.iter().flat_map(|statement| statement.params()).map(shown).collect(),
+    }
+}
+
+fn shown(param: &Param) -> String {
+    match param {
+        Param::Null => "NULL".to_owned(),
+        Param::Int(number) => number.to_string(),
+        Param::UInt(number) => number.to_string(),
+        Param::Float(number) => number.to_string(),
+        Param::Double(number) => number.to_string(),
+        Param::Text(text) => shared::ident::shown(text),
+        Param::Bytes(bytes) => format!("{} bytes", bytes.len()),
+    }
+}
+
+impl Allowed {
+    fn text(&self) -> String {
+        if !self.allowed {
+            return format!("{}: no", self.action);
+        }
+        let mut text = format!("{}: yes", self.action);
+        for (label, names) in [("fields", &self.fields), ("set by the role", &self.set)] {
+            if !names.is_empty() {
+                text.push_str(&format!("\n  {label}: {}", names.join(", ")));
+            }
+        }
+        match &self.condition {
+            Some(condition) if self.params.is_empty() => text.push_str(&format!("\n  records: {condition}")),
+            Some(condition) => {
+                text.push_str(&format!("\n  records: {condition}, with {}", self.params.join(", ")));
+            }
+            None => text.push_str("\n  records: all"),
+        }
+        text
+    }
+}

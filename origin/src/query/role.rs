@@ -1,0 +1,190 @@
+//! Roles: what a key that is neither full nor read may do, table by table. Parses role files, and answers which rule
+//! holds for a table. `plan::access` applies the rules to a table's columns. Does no I/O.
+
+mod claims;
+mod parse;
+
+pub use claims::{Claims, Template};
+pub use parse::RoleFault;
+use shared::ident::{DatabaseName, FieldName, TableName};
+use shared::rate::RateLimit;
+use std::time::Duration;
+
+/// A parsed role file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Role {
+    /// The rules by pattern; no pattern occurs twice.
+    tables: Vec<(Pattern, TableRule)>,
+    media: MediaRule,
+    max_rows: Option<u64>,
+    timeout: Option<Duration>,
+    rate_limit: Option<RateLimit>,
+}
+
+/// The tables that a rule is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// `"*"`: all tables of all databases.
+    All,
+    /// `"shop.*"`: all tables of a database.
+    Database(DatabaseName),
+    /// `"shop.orders"`
+    Table(DatabaseName, TableName),
+}
+
+/// What a role may do with a table. `None`: nothing of the kind.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TableRule {
+    pub read: Option<ReadRule>,
+    pub insert: Option<WriteRule>,
+    pub update: Option<WriteRule>,
+    pub delete: Option<DeleteRule>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReadRule {
+    pub fields: Fields,
+    /// The condition on records that the role may read; `None` for all.
+    pub rows: Option<Template>,
+}
+
+/// The rule for inserts or updates.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WriteRule {
+    /// The fields that the caller may give.
+    pub fields: Fields,
+    /// Fields that get these values, which the caller may not give.
+    pub set: Vec<(FieldName, Template)>,
+    /// The condition on the new record, and for updates also on the old one; `None` for all.
+    pub rows: Option<Template>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeleteRule {
+    /// The condition on records that the role may delete; `None` for all.
+    pub rows: Option<Template>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Fields {
+    #[default]
+    All,
+    Only(Vec<FieldName>),
+    Except(Vec<FieldName>),
+}
+
+impl Fields {
+    #[must_use]
+    pub fn has(&self, name: &FieldName) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(names) => names.contains(name),
+            Self::Except(names) => !names.contains(name),
+        }
+    }
+
+    /// Returns the names in the list.
+    #[must_use]
+    pub fn names(&self) -> &[FieldName] {
+        match self {
+            Self::All => &[],
+            Self::Only(names) | Self::Except(names) => names,
+        }
+    }
+}
+
+/// What a role may do with media files.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MediaRule {
+    /// List files, and read their metadata and their bytes, also of private files.
+    pub read: bool,
+    pub upload: Option<UploadRule>,
+    pub delete: MediaDeletion,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UploadRule {
+    /// The only folder for uploads, in which `{name}` stands for a claim; `None` for any folder.
+    pub folder: Option<Box<str>>,
+    /// Media types such as `image/*` or `application/pdf`; empty for all that the service accepts.
+    pub types: Vec<Box<str>>,
+    /// The maximum size of a file; `None` for the service's own.
+    pub max_bytes: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MediaDeletion {
+    #[default]
+    None,
+    /// Files that the same caller uploaded.
+    Own,
+    All,
+}
+
+impl Role {
+    /// Returns the most specific rule for a table; `None` if the role may do nothing with the table.
+    #[must_use]
+    pub fn rule(&self, database: &DatabaseName, table: &TableName) -> Option<&TableRule> {
+        let precision = |pattern: &Pattern| match pattern {
+            Pattern::All => Some(1),
+            Pattern::Database(of) => (of == database).then_some(2),
+            Pattern::Table(of, name) => (of == database && name == table).then_some(3),
+        };
+        let fitting = self.tables.iter().filter_map(|(pattern, rule)| Some((precision(pattern)?, rule)));
+        let (_, rule) = fitting.max_by_key(|(precision, _)| *precision)?;
+        (!rule.is_empty()).then_some(rule)
+    }
+
+    /// Returns whether the role may do something with a table of the database, if the database has such a table.
+    #[must_use]
+    pub fn knows_database(&self, database: &DatabaseName) -> bool {
+        self.tables.iter().any(|(pattern, rule)| {
+            !rule.is_empty()
+                && match pattern {
+                    Pattern::All => true,
+                    Pattern::Database(of) | Pattern::Table(of, _) => of == database,
+                }
+        })
+    }
+
+    /// Returns the rules by pattern.
+    #[must_use]
+    pub fn tables(&self) -> &[(Pattern, TableRule)] {
+        &self.tables
+    }
+
+    /// Returns whether the role only reads, so that MariaDB's read-only account is enough for its statements.
+    #[must_use]
+    pub fn only_reads(&self) -> bool {
+        let writes = |rule: &TableRule| rule.insert.is_some() || rule.update.is_some() || rule.delete.is_some();
+        !self.tables.iter().any(|(_, rule)| writes(rule))
+    }
+
+    #[must_use]
+    pub fn media(&self) -> &MediaRule {
+        &self.media
+    }
+
+    /// Returns the maximum number of records that a read returns; `None` if the role sets none.
+    #[must_use]
+    pub fn max_rows(&self) -> Option<u64> {
+        self.max_rows
+    }
+
+    /// Returns the maximum time of a statement; `None` if the role sets none.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    #[must_use]
+    pub fn rate_limit(&self) -> Option<RateLimit> {
+        self.rate_limit
+    }
+}
+
+impl TableRule {
+    fn is_empty(&self) -> bool {
+        self.read.is_none() && self.insert.is_none() && self.update.is_none() && self.delete.is_none()
+    }
+}

@@ -1,0 +1,180 @@
+//! JSON texts of roles in which `{"claim": "name"}` stands for a claim of the caller's token.
+
+use serde_json::Value as Json;
+use shared::json::{self, Value};
+use shared::limits::LIST_MAX_VALUES;
+use std::collections::BTreeMap;
+
+/// The claims of a token that rules may refer to, as JSON texts. A claim that is null, an object, or a list with such an
+/// item counts as missing: null would be compared with IS NULL.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claims(BTreeMap<String, String>);
+
+impl Claims {
+    #[must_use]
+    pub fn new(claims: &BTreeMap<String, Json>) -> Self {
+        let is_scalar = |value: &Json| !matches!(value, Json::Null | Json::Object(_) | Json::Array(_));
+        let usable = claims.iter().filter(|(_, value)| match value {
+            Json::Array(items) => items.iter().all(is_scalar),
+            value => is_scalar(value),
+        });
+        Self(usable.map(|(name, value)| (name.clone(), value.to_string())).collect())
+    }
+
+    /// Returns the claim as JSON; `None` if it is missing.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Returns a text in which each `{name}` is replaced by the claim, a string or a number; `None` if a claim is missing
+    /// or could leave its place in a path: it is empty, `.` or `..`, or has a `/`.
+    #[must_use]
+    pub fn fill_path(&self, path: &str) -> Option<String> {
+        let mut filled = String::with_capacity(path.len());
+        let mut rest = path;
+        while let Some((before, after)) = rest.split_once('{') {
+            let (name, after) = after.split_once('}')?;
+            let value = match serde_json::from_str(self.get(name)?).ok()? {
+                Json::String(text) => text,
+                Json::Number(number) => number.to_string(),
+                _ => return None,
+            };
+            if matches!(&*value, "" | "." | "..") || value.contains('/') {
+                return None;
+            }
+            filled.push_str(before);
+            filled.push_str(&value);
+            rest = after;
+        }
+        filled.push_str(rest);
+        Some(filled)
+    }
+}
+
+/// A JSON text with claims in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    text: Box<str>,
+    /// The claims that the text refers to.
+    claims: Vec<String>,
+}
+
+impl Template {
+    /// Finds the claims in a JSON value.
+    ///
+    /// # Errors
+    /// A message, if the text can't be parsed or a `{"claim": …}` has no name.
+    pub fn new(value: &Value) -> Result<Self, String> {
+        let mut claims = Vec::new();
+        let mut found = |name: &str| {
+            claims.push(name.to_owned());
+            Some("null".to_owned())
+        };
+        fill(value, &mut found).map_err(Option::unwrap_or_default)?;
+        claims.sort_unstable();
+        claims.dedup();
+        Ok(Self { text: value.to_json().into(), claims })
+    }
+
+    /// Returns the names of the claims that the text refers to.
+    #[must_use]
+    pub fn claims(&self) -> &[String] {
+        &self.claims
+    }
+
+    /// Returns the JSON text as written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the value with the caller's claims; `None` if one is missing.
+    #[must_use]
+    pub fn fill(&self, claims: &Claims) -> Option<Value> {
+        self.fill_with(|name| claims.get(name).map(str::to_owned))
+    }
+
+    /// Returns the value with the JSON texts that `claim` returns; `None` if it returns `None` for a claim.
+    pub fn fill_with(&self, mut claim: impl FnMut(&str) -> Option<String>) -> Option<Value> {
+        let value = json::value(&self.text).ok()?;
+        let text = fill(&value, &mut claim).ok()?;
+        json::value(&text).ok()
+    }
+}
+
+/// Returns the JSON text of a value with its claims filled in. The error is a message, or `None` for a missing claim.
+fn fill(value: &Value, claim: &mut dyn FnMut(&str) -> Option<String>) -> Result<String, Option<String>> {
+    let unreadable = |error: serde_json::Error| Some(format!("it can't be read: {error}"));
+    match value {
+        Value::Object(text) => {
+            let members = json::members(text).map_err(unreadable)?;
+            if let [(key, of)] = members.as_slice()
+                && key == "claim"
+            {
+                return match of {
+                    Value::Text(name) if !name.is_empty() => claim(name).ok_or(None),
+                    _ => Err(Some("{\"claim\": …} takes the claim's name, a string".to_owned())),
+                };
+            }
+            let mut parts = Vec::with_capacity(members.len());
+            for (key, value) in &members {
+                parts.push(format!("{}:{}", Json::from(&**key), fill(value, claim)?));
+            }
+            Ok(format!("{{{}}}", parts.join(",")))
+        }
+        Value::List(text) => {
+            let items = json::items(text, LIST_MAX_VALUES).map_err(unreadable)?;
+            let parts = items.iter().map(|item| fill(item, claim)).collect::<Result<Vec<_>, _>>()?;
+            Ok(format!("[{}]", parts.join(",")))
+        }
+        scalar => Ok(scalar.to_json().into_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn claims(value: Json) -> Claims {
+        Claims::new(&serde_json::from_value(value).unwrap())
+    }
+
+    fn filled(template: &str, with: Json) -> Option<String> {
+        let template = Template::new(&json::value(template).unwrap()).unwrap();
+        Some(template.fill(&claims(with))?.to_json().into_owned())
+    }
+
+    #[test]
+    fn a_claim_is_filled_in_as_the_value_that_it_is() {
+        let rule = r#"{"owner":{"value":{"claim":"sub"}},"price":{"value":1.10}}"#;
+        for (sub, text) in [(json!("a\"}"), r#""a\"}""#), (json!(7), "7"), (json!(["x", 2]), r#"["x",2]"#)] {
+            let expected = format!(r#"{{"owner":{{"value":{text}}},"price":{{"value":1.10}}}}"#);
+            assert_eq!(filled(rule, json!({"sub": sub})), Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_claim_that_would_be_compared_with_null_is_missing() {
+        for sub in [json!(null), json!({}), json!([null]), json!([["a"]])] {
+            assert_eq!(filled(r#"{"claim":"sub"}"#, json!({"sub": sub})), None);
+        }
+        assert_eq!(filled(r#"{"claim":"sub"}"#, json!({})), None);
+    }
+
+    #[test]
+    fn a_claim_in_a_folder_stays_one_name() {
+        for (sub, folder) in [
+            (json!("ann"), Some("avatars/ann/x")),
+            (json!(7), Some("avatars/7/x")),
+            (json!("../bob"), None),
+            (json!(".."), None),
+            (json!(""), None),
+            (json!(["a"]), None),
+        ] {
+            assert_eq!(claims(json!({"sub": sub})).fill_path("avatars/{sub}/x").as_deref(), folder);
+        }
+        assert_eq!(claims(json!({})).fill_path("avatars/{sub}"), None);
+    }
+}

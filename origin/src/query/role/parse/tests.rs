@@ -1,0 +1,80 @@
+use super::*;
+
+/// The role of the interface's page.
+const CUSTOMER: &str = r#"{"tables": {
+    "shop.products": {"read": {"fields": {"omit": ["cost"]}}},
+    "shop.orders": {
+        "read":   {"rows": {"customer_id": {"value": {"claim": "sub"}}}},
+        "insert": {"fields": ["product_id", "amount"], "set": {"customer_id": {"claim": "sub"}}},
+        "update": {"fields": ["amount"], "rows": {"customer_id": {"value": {"claim": "sub"}}, "status": "open"}},
+        "delete": {"rows": {"customer_id": {"value": {"claim": "sub"}}, "status": "open"}}},
+    "shop.*": {"read": {}}},
+  "media": {"read": true, "upload": {"folder": "avatars/{sub}", "types": ["image/*"], "maxBytes": 5000000}, "delete": "own"},
+  "maxRows": 500, "timeout": "5s", "rateLimit": "100/1s"}"#;
+
+fn names(database: &str, table: &str) -> (DatabaseName, TableName) {
+    (DatabaseName::parse(database).unwrap(), TableName::parse(table).unwrap())
+}
+
+fn field_name(name: &str) -> FieldName {
+    FieldName::parse(name).unwrap()
+}
+
+#[test]
+fn the_most_specific_rule_holds() {
+    let role = Role::parse(CUSTOMER).unwrap();
+    let rule = |database, table| {
+        let (database, table) = names(database, table);
+        role.rule(&database, &table).cloned()
+    };
+    let orders = rule("shop", "orders").unwrap();
+    assert_eq!(orders.insert.unwrap().fields, Fields::Only(vec![field_name("product_id"), field_name("amount")]));
+    assert_eq!(orders.update.unwrap().rows.unwrap().claims(), ["sub"]);
+    let products = rule("shop", "products").unwrap();
+    assert!(!products.read.as_ref().unwrap().fields.has(&field_name("cost")));
+    assert!(products.read.unwrap().fields.has(&field_name("name")) && products.insert.is_none());
+    assert!(rule("shop", "other").unwrap().read.is_some());
+    assert_eq!(rule("bank", "accounts"), None);
+    assert!(!role.only_reads());
+    assert_eq!((role.max_rows(), role.timeout()), (Some(500), Some(Duration::from_secs(5))));
+    assert_eq!(role.media().delete, MediaDeletion::Own);
+}
+
+#[test]
+fn an_empty_rule_hides_a_table_of_a_pattern() {
+    let role = Role::parse(r#"{"tables": {"*": {"read": true}, "shop.secrets": {}, "bank.*": {"read": false}}}"#).unwrap();
+    for (database, table, may) in [("shop", "orders", true), ("shop", "secrets", false), ("bank", "a", false)] {
+        let (database, table) = names(database, table);
+        assert_eq!(role.rule(&database, &table).is_some(), may, "{table}");
+    }
+    assert!(role.only_reads());
+}
+
+#[test]
+fn a_fault_is_named_with_its_place() {
+    for (text, said) in [
+        ("[]", "the role: it must be an object, not a list"),
+        ("{", "the role: it is no JSON"),
+        (r#"{"table": {}}"#, "the role: it has no part \"table\""),
+        (r#"{"tables": {"orders": {}}}"#, "tables.\"orders\": it must be a table with its database"),
+        (r#"{"tables": {"mysql.user": {}}}"#, "tables.\"mysql.user\": no key reaches"),
+        (r#"{"tables": {"*": {}, "*.*": {}}}"#, "another entry stands for the same tables"),
+        (r#"{"tables": {"a.b": {"write": {}}}}"#, "tables.\"a.b\": it has no part \"write\""),
+        (r#"{"tables": {"a.b": {"read": 1}}}"#, "tables.\"a.b\".read: it must be an object, not a number"),
+        (r#"{"tables": {"a.b": {"read": {"set": {}}}}}"#, "tables.\"a.b\".read: it has no part \"set\""),
+        (r#"{"tables": {"a.b": {"read": {"fields": "x"}}}}"#, "tables.\"a.b\".read.fields: it must be an object"),
+        (r#"{"tables": {"a.b": {"read": {"fields": {"without": []}}}}}"#, "it must be a list of fields, or"),
+        (r#"{"tables": {"a.b": {"read": {"rows": {"x": {"value": 1, "equality": "~"}}}}}}"#, "tables.\"a.b\".read.rows: "),
+        (r#"{"tables": {"a.b": {"read": {"rows": {"x": {"claim": 1}}}}}}"#, "takes the claim's name"),
+        (r#"{"tables": {"a.b": {"insert": {"fields": ["x"], "set": {"x": 1}}}}}"#, "\"x\" is both in fields and in set"),
+        (r#"{"tables": {"a.b": {}, "a.b": {}}}"#, "the key \"a.b\" is repeated"),
+        (r#"{"media": {"delete": true}}"#, "media.delete: "),
+        (r#"{"media": {"upload": {"types": ["image"]}}}"#, "media.upload.types: \"image\" is no media type"),
+        (r#"{"maxRows": 0}"#, "maxRows: "),
+        (r#"{"timeout": "soon"}"#, "timeout: "),
+        (r#"{"rateLimit": "fast"}"#, "rateLimit: "),
+    ] {
+        let message = Role::parse(text).unwrap_err().to_string();
+        assert!(message.contains(said), "{text}: {message}");
+    }
+}

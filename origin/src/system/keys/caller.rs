@@ -1,0 +1,117 @@
+//! A caller: a verified key or token, and what it may do.
+
+use crate::query::catalog::Reference;
+use crate::query::plan::access::{CallerRole, Rights};
+use shared::ident::{DatabaseName, FieldName, ProjectName, TableName};
+use shared::key::{Access, Grant, Principal};
+use shared::operation::TablePath;
+use shared::rate::RateLimit;
+use std::borrow::Borrow;
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Caller(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    principal: Arc<Principal>,
+    rights: Rights,
+}
+
+impl Caller {
+    pub(super) fn new(principal: Arc<Principal>, rights: Rights) -> Self {
+        Self(Arc::new(Parts { principal, rights }))
+    }
+
+    #[must_use]
+    pub fn principal(&self) -> &Arc<Principal> {
+        &self.0.principal
+    }
+
+    #[must_use]
+    pub fn rights(&self) -> &Rights {
+        &self.0.rights
+    }
+
+    #[must_use]
+    pub fn project(&self) -> &ProjectName {
+        self.principal().project()
+    }
+
+    #[must_use]
+    pub fn grant(&self) -> &Grant {
+        self.principal().grant()
+    }
+
+    /// Returns the id of the key, or of the token's subject.
+    #[must_use]
+    pub fn key_id(&self) -> Uuid {
+        self.principal().key_id()
+    }
+
+    /// Returns the first second since 1970 at which the key is invalid; `None` if it never expires.
+    #[must_use]
+    pub fn expires_at(&self) -> Option<u64> {
+        self.principal().expires_at()
+    }
+
+    /// Returns which of the project's MariaDB accounts runs the caller's statements.
+    #[must_use]
+    pub fn account(&self) -> Access {
+        match self.rights() {
+            Rights::Full => Access::Full,
+            Rights::Read => Access::Read,
+            Rights::Role(role) if role.role().only_reads() => Access::Read,
+            Rights::Role(_) => Access::Full,
+        }
+    }
+
+    /// Returns the rate limit of the caller's role.
+    #[must_use]
+    pub fn rate_limit(&self) -> Option<RateLimit> {
+        self.role().and_then(|role| role.role().rate_limit())
+    }
+
+    /// Returns the time limit of a statement: the service's, or that of the caller's role if it is shorter.
+    #[must_use]
+    pub fn statement_timeout(&self, of_service: Duration) -> Duration {
+        self.role().and_then(|role| role.role().timeout()).map_or(of_service, |of_role| of_role.min(of_service))
+    }
+
+    #[must_use]
+    pub fn may_read_media(&self) -> bool {
+        self.role().is_none_or(|role| role.role().media().read)
+    }
+
+    /// Returns whether the caller may read the target of a foreign key, a field of a table of `database`.
+    #[must_use]
+    pub fn sees(&self, database: &DatabaseName, target: &Reference) -> bool {
+        let Some(role) = self.role() else {
+            return true;
+        };
+        let (database_name, table) = match target.table.split_once('.') {
+            Some((database, table)) => (DatabaseName::parse(database).ok(), table),
+            None => (Some(database.clone()), target.table.as_str()),
+        };
+        let path = database_name.zip(TableName::parse(table).ok());
+        let Some((path, field)) = path.zip(FieldName::parse(&target.field).ok()) else {
+            return false;
+        };
+        let path = TablePath { database: path.0, table: path.1 };
+        let rule = role.role().rule(&path.database, &path.table);
+        rule.and_then(|rule| rule.read.as_ref()).is_some_and(|read| read.fields.has(&field))
+    }
+
+    fn role(&self) -> Option<&Arc<CallerRole>> {
+        self.rights().role()
+    }
+}
+
+impl Borrow<Principal> for Caller {
+    fn borrow(&self) -> &Principal {
+        self.principal()
+    }
+}

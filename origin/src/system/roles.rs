@@ -1,0 +1,142 @@
+//! Sets, lists, checks and removes the roles of projects.
+
+use std::sync::Arc;
+
+use shared::error::Problem;
+use shared::ident::{ProjectName, RoleName};
+use shared::operation::TablePath;
+
+use crate::clock::now;
+use crate::database::admin::{Admin, AdminError, RoleRow};
+use crate::database::schema_cache::SchemaCache;
+use crate::query::plan::access::{CallerRole, ProjectRole, Rights, TableAccess, check_rule};
+use crate::query::role::{Claims, Pattern, Role, RoleFault};
+use crate::system::projects::{ProjectError, Projects};
+
+#[derive(Clone, Debug)]
+pub struct Roles {
+    admin: Admin,
+    projects: Projects,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum RoleError {
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    #[error(transparent)]
+    Project(#[from] ProjectError),
+    #[error("the project {0} has no role {1}")]
+    Unknown(ProjectName, RoleName),
+    #[error("the role is wrong at {0}")]
+    Fault(#[from] RoleFault),
+    /// The schema of a table can't be read.
+    #[error("{}", .0.message())]
+    Schema(Problem),
+}
+
+impl RoleError {
+    /// Returns how to fix the error; `None` if unknown.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Admin(error) => error.hint().map(str::to_owned),
+            Self::Project(error) => error.hint(),
+            Self::Unknown(project, _) => Some(format!("`selkie role list --project {project}` shows the roles")),
+            Self::Fault(_) => Some("nothing was changed; docs/roles.md describes the file".to_owned()),
+            Self::Schema(problem) => problem.hint().map(str::to_owned),
+        }
+    }
+}
+
+impl Roles {
+    #[must_use]
+    pub fn new(admin: Admin, projects: Projects) -> Self {
+        Self { admin, projects }
+    }
+
+    /// Checks a role file against the project's tables and stores it, in place of a role with the same name.
+    ///
+    /// # Errors
+    /// The project does not exist; the file is wrong, or names a table or field that does not exist; MariaDB failed.
+    pub async fn set(
+        &self,
+        project: &ProjectName,
+        name: &RoleName,
+        definition: &str,
+        tables: &Arc<SchemaCache>,
+    ) -> Result<(), RoleError> {
+        self.projects.require(project).await?;
+        let role = Role::parse(definition)?;
+        for (pattern, rule) in role.tables() {
+            let Pattern::Table(database, table) = pattern else {
+                continue;
+            };
+            let place = format!("tables.\"{database}.{table}\"");
+            let path = TablePath { database: database.clone(), table: table.clone() };
+            let table = tables.table(project, &path).await.map_err(|problem| missing(problem, &place))?;
+            check_rule(rule, &table).map_err(|(part, fault)| RoleFault { place: format!("{place}.{part}"), fault })?;
+        }
+        Ok(self.admin.set_role(project, name, definition, now()).await?)
+    }
+
+    /// Returns the roles of a project, or all.
+    ///
+    /// # Errors
+    /// The project does not exist; MariaDB failed.
+    pub async fn list(&self, of: Option<&ProjectName>) -> Result<Vec<RoleRow>, RoleError> {
+        if let Some(project) = of {
+            self.projects.require(project).await?;
+        }
+        Ok(self.admin.roles(of).await?)
+    }
+
+    /// Returns a role.
+    ///
+    /// # Errors
+    /// There is no such role; MariaDB failed.
+    pub async fn get(&self, project: &ProjectName, name: &RoleName) -> Result<RoleRow, RoleError> {
+        self.projects.require(project).await?;
+        let found = self.admin.role(project, name).await?;
+        found.ok_or_else(|| RoleError::Unknown(project.clone(), name.clone()))
+    }
+
+    /// Removes a role. Its keys are refused from then on.
+    ///
+    /// # Errors
+    /// There is no such role; MariaDB failed.
+    pub async fn remove(&self, project: &ProjectName, name: &RoleName) -> Result<(), RoleError> {
+        self.get(project, name).await?;
+        Ok(self.admin.remove_role(project, name).await?)
+    }
+
+    /// Returns what a caller with these claims may do with a table.
+    ///
+    /// # Errors
+    /// There is no such role or table, or the role may do nothing with the table; MariaDB failed.
+    pub async fn access(
+        &self,
+        project: &ProjectName,
+        name: &RoleName,
+        claims: Claims,
+        path: &TablePath,
+        tables: &Arc<SchemaCache>,
+    ) -> Result<TableAccess, RoleError> {
+        let row = self.get(project, name).await?;
+        let role = ProjectRole::new(name.clone(), Role::parse(&row.definition)?);
+        let rights = Rights::Role(Arc::new(CallerRole::new(Arc::new(role), claims)));
+        let table = tables.table(project, path).await.map_err(RoleError::Schema)?;
+        rights.of(&table).map_err(RoleError::Schema)
+    }
+}
+
+/// Returns a missing table as a fault of the role file; other problems stay.
+fn missing(problem: Problem, place: &str) -> RoleError {
+    match problem.status() {
+        404 => {
+            let hint = problem.hint().map(|hint| format!(" {hint}")).unwrap_or_default();
+            let fault = format!("{}{hint}", problem.message());
+            RoleFault { place: place.to_owned(), fault }.into()
+        }
+        _ => RoleError::Schema(problem),
+    }
+}
