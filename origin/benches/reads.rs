@@ -7,7 +7,7 @@
 mod requests;
 
 use divan::{AllocProfiler, Bencher, black_box};
-use origin::query::catalog::Table;
+use origin::query::plan::access::TableAccess;
 use origin::query::plan::scope::Scope;
 use origin::query::sql::Statement;
 use requests::{REQUESTS, joined, parse, plan, render, request, tables};
@@ -23,7 +23,7 @@ fn main() {
     divan::main();
 }
 
-fn statements(operation: &RecordOperation, tables: &[Arc<Table>]) -> Vec<Statement> {
+fn statements(operation: &RecordOperation, tables: &[TableAccess]) -> Vec<Statement> {
     let joined = joined(operation, tables);
     let scope = Scope::joined(&tables[0], operation.joins(), &joined).expect("sound joins");
     render(plan(operation, &scope), &scope)

@@ -14,6 +14,7 @@ pub mod key;
 pub mod media;
 mod output;
 pub mod project;
+pub mod role;
 pub mod serve;
 mod system;
 
@@ -62,6 +63,8 @@ enum Command {
     Key(key::KeyArgs),
     /// Print what the edge must be configured with
     Edge(edge::EdgeArgs),
+    /// Set, list, show, check and remove roles: what keys may do that are neither full nor read
+    Role(role::RoleArgs),
     /// Create, list and remove projects
     Project(project::ProjectArgs),
     /// Create, adopt, release, list and drop a project's databases
@@ -131,6 +134,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
         Command::Init(args) => args.run(&context).await,
         Command::Key(args) => args.run(&context).await,
         Command::Edge(args) => args.run(&context),
+        Command::Role(args) => args.run(&context).await,
         Command::Project(args) => args.run(&context).await,
         Command::Database(args) => args.run(&context).await,
         Command::Media(args) => args.run(&context).await,

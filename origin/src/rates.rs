@@ -49,7 +49,8 @@ impl Rates {
     /// `rate_limited`: the caller's bucket is empty.
     pub fn count(&self, caller: Uuid, of_role: Option<RateLimit>) -> Result<Option<Allowance>, Problem> {
         let limits = self.limit.into_iter().chain(of_role);
-        let Some(limit) = limits.min_by_key(|limit| u128::from(limit.requests()) * DAY.as_nanos() / limit.period().as_nanos())
+        let Some(limit) =
+            limits.min_by_key(|limit| u128::from(limit.requests()) * DAY.as_nanos() / limit.period().as_nanos())
         else {
             return Ok(None);
         };

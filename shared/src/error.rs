@@ -225,8 +225,9 @@ impl Problem {
         }
         self.inner.message = Cow::Borrowed(match self.code() {
             ErrorCode::DuplicateKey => "Another record has the same value of a unique key.",
-            ErrorCode::ForeignKeyViolation => "A record refers to another one that is missing, or is still referred to.",
-            ErrorCode::ConstraintViolation => "A value breaks a constraint of the table.",
+            ErrorCode::ForeignKeyViolation => {
+                "A record refers to another one that is missing, or is still referred to."
+            }
             ErrorCode::PermissionDenied => "The database denies this to the project's account.",
             ErrorCode::FulltextIndexMissing => "No FULLTEXT index covers exactly the searched fields.",
             _ => "The database refused this.",

@@ -1,6 +1,7 @@
 //! Typical requests and the tables that they query, with which parsing, planning and rendering are measured.
 
 use origin::query::catalog::{Case, Charset, Column, Kind, Table, Traits};
+use origin::query::plan::access::{Rights, TableAccess};
 use origin::query::plan::scope::Scope;
 use origin::query::plan::{self, Plan};
 use origin::query::sql::{self, Statement};
@@ -68,7 +69,7 @@ pub(crate) const REQUESTS: [(&str, &str, &str); 8] = [
     ("an update", "PUT /api/v1/crud/demo/posts/4711", r#"{"title":"Another title","views":12}"#),
 ];
 
-pub(crate) fn tables() -> [Arc<Table>; 3] {
+pub(crate) fn tables() -> [TableAccess; 3] {
     [
         table(
             "posts",
@@ -90,7 +91,7 @@ pub(crate) fn tables() -> [Arc<Table>; 3] {
     ]
 }
 
-fn table(name: &str, fields: &[(&str, Kind)]) -> Arc<Table> {
+fn table(name: &str, fields: &[(&str, Kind)]) -> TableAccess {
     let column = |(name, kind): &(&str, Kind)| Column {
         name: FieldName::parse(name).expect("a name"),
         kind: *kind,
@@ -108,13 +109,14 @@ fn table(name: &str, fields: &[(&str, Kind)]) -> Arc<Table> {
         comment: String::new(),
         sorted_chars: None,
     };
-    Arc::new(Table::new(
+    let table = Arc::new(Table::new(
         DatabaseName::parse("demo").expect("a name"),
         TableName::parse(name).expect("a name"),
         fields.iter().map(column).collect(),
         vec![0],
         Traits::default(),
-    ))
+    ));
+    Rights::Full.of(&table).expect("a full key sees all tables")
 }
 
 pub(crate) fn parse(target: &str, body: &str) -> RecordOperation {
@@ -132,9 +134,9 @@ pub(crate) fn parse(target: &str, body: &str) -> RecordOperation {
 }
 
 /// Returns the tables that an operation joins.
-pub(crate) fn joined(operation: &RecordOperation, tables: &[Arc<Table>]) -> Vec<Arc<Table>> {
+pub(crate) fn joined(operation: &RecordOperation, tables: &[TableAccess]) -> Vec<TableAccess> {
     let named = operation.joins().iter();
-    named.filter_map(|join| tables.iter().find(|table| *table.name() == join.table)).cloned().collect()
+    named.filter_map(|join| tables.iter().find(|access| *access.table().name() == join.table)).cloned().collect()
 }
 
 pub(crate) fn plan<'a>(operation: &'a RecordOperation, scope: &Scope<'_>) -> Plan<'a> {
@@ -145,12 +147,12 @@ pub(crate) fn render(plan: Plan<'_>, scope: &Scope<'_>) -> Vec<Statement> {
     match plan {
         Plan::Select(plan, _) | Plan::SelectOne(plan, _) => vec![sql::select(plan, scope)],
         Plan::SelectByKey(plan) => vec![sql::select_by_key(plan.shape(), plan.key())],
-        Plan::Insert(plan, _) => sql::insert(plan, scope.root(), 16 * 1024 * 1024),
+        Plan::Insert(plan, _) => sql::insert(plan, scope, 16 * 1024 * 1024),
         Plan::InsertOne(plan) => {
             let (shape, row) = plan.into_parts();
             vec![sql::insert_one(&shape, row)]
         }
-        Plan::Update(plan) => vec![sql::update(plan, scope)],
+        Plan::Update(plan) => sql::update(plan, scope),
         Plan::Delete(plan) => vec![sql::delete(plan, scope)],
     }
 }

@@ -1,14 +1,16 @@
 //! `selkie key`: issues, lists and revokes keys; rotates the signing key; prints the public keys for the edge.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use shared::ident::{ProjectName, shown};
-use shared::key::Access;
+use shared::ident::{ProjectName, RoleName, shown};
+use shared::key::{Access, Grant, RoleGrant};
 use uuid::Uuid;
 
+use super::role::role;
 use super::system::{Consent, Opened, confirm, note, project, time, time_or_dash};
 use super::{CliError, Context, Table};
 use crate::clock::now;
@@ -39,7 +41,14 @@ enum KeyCommand {
 struct CreateArgs {
     /// What the key may do: everything, or only read
     #[arg(long, value_parser = PossibleValuesParser::new(["full", "read"]).try_map(|text| text.parse::<Access>()))]
-    access: Access,
+    #[arg(required_unless_present = "role")]
+    access: Option<Access>,
+    /// The role of the project that says what the key may do
+    #[arg(long, value_name = "ROLE", conflicts_with = "access", value_parser = role)]
+    role: Option<RoleName>,
+    /// A claim for the role's rules, a JSON value or a text; may be repeated
+    #[arg(long = "claim", value_name = "NAME=VALUE", requires = "role", value_parser = claim)]
+    claims: Vec<(String, serde_json::Value)>,
     /// The project of the key
     #[arg(long, value_name = "PROJECT", default_value = "default", value_parser = project)]
     project: ProjectName,
@@ -93,28 +102,45 @@ struct IssuedAnswer<'a> {
     id: Uuid,
     key: &'a str,
     project: &'a str,
-    access: Access,
+    access: &'a str,
     name: &'a str,
     expires_at: Option<String>,
 }
 
+/// Parses `NAME=VALUE`. A value that is no JSON is a text.
+fn claim(text: &str) -> Result<(String, serde_json::Value), String> {
+    let (name, value) = text.split_once('=').ok_or("it must be a name and a value, such as sub=7")?;
+    let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+    Ok((name.to_owned(), value))
+}
+
 impl CreateArgs {
+    fn grant(&self) -> Grant {
+        match (&self.role, self.access) {
+            (Some(role), _) => {
+                let claims = self.claims.iter().cloned().collect();
+                Grant::Role(Arc::new(RoleGrant { role: role.clone(), claims }))
+            }
+            (None, Some(Access::Full)) => Grant::Full,
+            (None, _) => Grant::Read,
+        }
+    }
+
     async fn run(self, context: &Context, keys: &Keys) -> Result<(), CliError> {
-        let issued = keys.issue(&self.project, self.access, &self.name, self.expires).await?;
+        let grant = self.grant();
+        let access = grant.as_str().to_owned();
+        let issued = keys.issue(&self.project, grant, &self.name, self.expires).await?;
         let answer = IssuedAnswer {
             id: issued.id,
             key: &issued.token,
             project: self.project.as_str(),
-            access: self.access,
+            access: &access,
             name: &self.name,
             expires_at: issued.expires_at.map(time),
         };
         let end =
             answer.expires_at.as_deref().map_or_else(|| "never expires".to_owned(), |end| format!("expires at {end}"));
-        note(&format!(
-            "key {} of project {}, access {}, {end}; it is shown only now",
-            issued.id, self.project, self.access
-        ));
+        note(&format!("key {} of project {}, access {}, {end}; it is shown only now", issued.id, self.project, access));
         // Only the key goes to standard output, so that it can be piped.
         context.output.answer(&answer, |answer| answer.key.to_owned())
     }
@@ -126,7 +152,7 @@ struct KeyLine {
     id: Uuid,
     name: String,
     project: String,
-    access: Access,
+    access: String,
     state: &'static str,
     created_at: String,
     last_used_at: Option<String>,
@@ -159,7 +185,7 @@ fn line(row: &KeyRow, live: &[String], now: u64) -> KeyLine {
         id: row.id,
         name: row.name.clone(),
         project: row.project.to_string(),
-        access: row.access,
+        access: row.grant.as_str().to_owned(),
         state,
         created_at: time(row.created_at),
         last_used_at: row.last_used_at.map(time),
@@ -176,7 +202,7 @@ fn table(lines: &[KeyLine]) -> String {
             line.id.to_string(),
             line.name.clone(),
             line.project.clone(),
-            line.access.to_string(),
+            line.access.clone(),
             line.state.to_owned(),
             line.created_at.clone(),
             dash(&line.last_used_at),

@@ -13,8 +13,8 @@ use shared::policy::Action;
 
 use super::system::{Opened, project, time};
 use super::{CliError, Context, Table};
-use crate::database::Pools;
 use crate::database::PoolSettings;
+use crate::database::Pools;
 use crate::database::schema_cache::SchemaCache;
 use crate::query::plan::Param;
 use crate::query::plan::access::TableAccess;
@@ -172,7 +172,10 @@ impl NamedArgs {
     async fn remove(self, context: &Context, roles: &Roles) -> Result<(), CliError> {
         roles.remove(&self.project, &self.name).await?;
         context.output.answer(&self.answer(), |answer| {
-            format!("role {} of project {} is removed; its keys are refused within a second", answer.role, answer.project)
+            format!(
+                "role {} of project {} is removed; its keys are refused within a second",
+                answer.role, answer.project
+            )
         })
     }
 }

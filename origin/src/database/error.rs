@@ -4,6 +4,7 @@ use mysql_async::DriverError;
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, shown};
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
+use shared::policy::role_forbids;
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum DbError {

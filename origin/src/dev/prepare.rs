@@ -1,7 +1,7 @@
 //! Creates the demo database and two keys at the first start of `selkie dev`; later starts reuse them.
 
 use shared::ident::{DatabaseName, ProjectName};
-use shared::key::{Access, KeySet, verify};
+use shared::key::{Access, Grant, KeySet, verify};
 
 use super::environment::Environment;
 use crate::clock::now;
@@ -107,7 +107,7 @@ impl Keys<'_> {
         let now = now();
         verify(Some(token), &self.verifying, now).is_ok_and(|principal| {
             let row = self.issued.iter().find(|row| row.id == principal.key_id());
-            principal.access() == access && row.is_some_and(|row| is_live(row, now))
+            *principal.grant() == Grant::from(access) && row.is_some_and(|row| is_live(row, now))
         })
     }
 }

@@ -11,11 +11,11 @@ use crate::database::transaction::{AnswerBudget, Transaction};
 use crate::query::catalog::Table;
 use crate::query::plan::{self, InsertAnswer, Plan};
 use crate::query::sql;
+use crate::system::keys::Caller;
 use axum::response::Response;
 use ids::Ids;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
-use crate::system::keys::Caller;
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
 use shared::operation::RecordOperation;
 use shared::operation::batch::Batch;
@@ -115,9 +115,7 @@ impl Attempt<'_> {
 
     async fn tables_of(&self, at: usize, schema: Schema) -> Result<Tables, Problem> {
         let operation = self.batch.steps()[at].operation();
-        Tables::load(self.app, self.caller, operation, schema)
-            .await
-            .map_err(|problem| problem.in_operation(at))
+        Tables::load(self.app, self.caller, operation, schema).await.map_err(|problem| problem.in_operation(at))
     }
 
     async fn once(&self) -> Result<Vec<u8>, Fault> {

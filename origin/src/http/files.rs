@@ -135,7 +135,7 @@ impl Call<'_> {
         match (file, admitted) {
             (Some(file), Some((access, caller))) => {
                 if let Some(caller) = caller {
-                    record.log().caller(caller);
+                    record.log().caller(Arc::clone(caller.principal()));
                 }
                 Ok((file, access))
             }

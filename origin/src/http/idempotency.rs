@@ -11,11 +11,11 @@ use crate::database::run::{Progress, SessionEffect};
 use crate::database::transaction::Transaction;
 use crate::query::plan::InsertAnswer;
 use crate::query::sql::Statement;
+use crate::system::keys::Caller;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::DatabaseName;
-use crate::system::keys::Caller;
 use shared::operation::write::IdempotentRequest;
 use std::time::Duration;
 

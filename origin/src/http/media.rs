@@ -12,6 +12,7 @@ use crate::database::media::MediaRow;
 use crate::media::intake::Claim;
 use crate::media::library::Publication;
 use crate::media::url::{Links, signed};
+use crate::system::keys::Caller;
 use axum::body::Body;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
@@ -20,7 +21,6 @@ use payload::{Brief, Signed, Urls, Whole};
 use receive::ReceiveLimits;
 use shared::envelope::{self, Trailer};
 use shared::error::Problem;
-use crate::system::keys::Caller;
 use shared::operation::media::{MediaCall, MediaId, MediaList, SignedFor};
 use shared::upload::{Existing, Shape};
 use std::sync::Arc;
@@ -101,13 +101,7 @@ async fn describe(app: &App, caller: &Caller, links: &Links, id: MediaId) -> Res
     Ok(respond::payload(&payload))
 }
 
-async fn sign(
-    app: &App,
-    caller: &Caller,
-    links: &Links,
-    id: MediaId,
-    valid: SignedFor,
-) -> Result<Response, Problem> {
+async fn sign(app: &App, caller: &Caller, links: &Links, id: MediaId, valid: SignedFor) -> Result<Response, Problem> {
     let row = find(app, caller, id).await?;
     let signature = app.signer.sign(&row.path(), now(), valid);
     let payload = payload::text(&Signed {

@@ -10,12 +10,12 @@ use crate::database::user_sql::{self, UserSql};
 use crate::query::sql;
 use crate::query::sql::session::{Results, Schema, Session, effects, names_any};
 use crate::query::sql::xa::holds_xa;
+use crate::system::keys::Caller;
 use crate::system::projects::ProjectError;
 use axum::response::Response;
 use shared::error::{ErrorCode, Problem};
 use shared::format::Format;
 use shared::ident::shown;
-use crate::system::keys::Caller;
 use shared::operation::sql::SqlCall;
 use std::sync::Arc;
 

@@ -20,7 +20,6 @@ pub use insert_one::{InsertOne, RowShape};
 use keyset::Keyset;
 use scope::Scope;
 pub use select_by_key::{KeyShape, SelectByKey};
-pub(in crate::query) use write::is_key;
 use shared::error::Problem;
 use shared::operation::RecordOperation;
 use shared::operation::filter::{Comparison, MatchMode};
@@ -29,6 +28,7 @@ use shared::operation::read::select::Aggregate;
 use shared::operation::read::{Direction, Read, ReadOne, Rows};
 use shared::operation::write::IdempotentRequest;
 use std::sync::Arc;
+pub(in crate::query) use write::is_key;
 
 /// An API operation whose names are resolved to columns and whose values are converted to the columns' types.
 #[derive(Debug)]

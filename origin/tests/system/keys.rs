@@ -10,7 +10,7 @@ use origin::system::keys::{KeyError, KeyRegistry};
 use origin::system::projects::ProjectError;
 use shared::error::ErrorCode;
 use shared::ident::ProjectName;
-use shared::key::{Access, KeySet, verify};
+use shared::key::{Access, Grant, KeySet, verify};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -33,12 +33,12 @@ async fn a_new_key_opens_its_project_at_once_and_at_the_edge_too() {
     let (_, _, system) = shared().await;
     let registry = registry(&system).await;
     let issued = system.keys.issue(&default(), Access::Read, "reader", None).await.unwrap();
-    let principal = registry.authenticate(Some(&format!("Bearer {}", issued.token))).await.unwrap();
-    assert_eq!(principal.key_id(), issued.id);
-    assert_eq!(principal.project(), &default());
-    assert_eq!(principal.access(), Access::Read);
+    let caller = registry.authenticate(Some(&format!("Bearer {}", issued.token))).await.unwrap();
+    assert_eq!(caller.key_id(), issued.id);
+    assert_eq!(caller.project(), &default());
+    assert_eq!((caller.grant(), caller.account()), (&Grant::Read, Access::Read));
     let edge = KeySet::from_jwks(&system.keys.public_keys().await.unwrap().to_jwks()).unwrap();
-    assert_eq!(verify(Some(&issued.token), &edge, origin::clock::now()).unwrap(), (*principal).clone());
+    assert_eq!(verify(Some(&issued.token), &edge, origin::clock::now()).unwrap(), caller.principal().as_ref().clone());
     assert_eq!(registry.authenticate(None).await.unwrap_err().code(), ErrorCode::MissingKey);
     assert_eq!(code(&registry, "a.b.c").await, ErrorCode::InvalidKey);
 }

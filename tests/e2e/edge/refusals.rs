@@ -73,6 +73,7 @@ fn source(code: ErrorCode) -> Source {
         | ErrorCode::UriTooLong
         | ErrorCode::UnsupportedMediaType => Edge,
         ErrorCode::RevokedKey => Beyond("the origin keeps the list"),
+        ErrorCode::RoleForbids => Beyond("the origin keeps the roles"),
         ErrorCode::SqlError
         | ErrorCode::FulltextIndexMissing
         | ErrorCode::PermissionDenied

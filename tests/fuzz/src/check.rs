@@ -5,7 +5,7 @@ use crate::outcome::{self, Outcome, Verb};
 use crate::request::Request;
 use crate::statement::{is_ours, is_verbatim};
 use shared::error::{ErrorCode, Problem};
-use shared::key::Access;
+use shared::key::Grant;
 use shared::operation::parse_head;
 use shared::policy::permit;
 
@@ -100,8 +100,8 @@ pub(crate) fn is_clear(problem: &Problem) {
 /// Checks that the head alone decides which keys may send the request.
 fn is_judged_by_its_head(request: &Request<'_>) {
     if let Ok(pending) = parse_head(&request.head()) {
-        assert!(permit(pending.action(), Access::Full).is_ok());
-        if let Err(problem) = permit(pending.action(), Access::Read) {
+        assert!(permit(pending.action(), &Grant::Full).is_ok());
+        if let Err(problem) = permit(pending.action(), &Grant::Read) {
             assert_eq!(problem.code(), ErrorCode::FullAccessRequired);
         }
     }

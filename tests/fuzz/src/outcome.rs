@@ -3,6 +3,7 @@
 use crate::catalogue;
 use crate::request::Request;
 use origin::query::catalog::Table;
+use origin::query::plan::access::Rights;
 use origin::query::plan::scope::Scope;
 use origin::query::plan::{self, Param, Plan, Select};
 use origin::query::sql::{self, Statement};
@@ -84,19 +85,20 @@ fn on_records(operation: &RecordOperation) -> Result<Outcome, Problem> {
     let (Some(root), Some(joined)) = (table(path), joined.collect::<Option<Vec<_>>>()) else {
         return Ok(Outcome::Nowhere);
     };
-    let joined: Vec<_> = joined.into_iter().cloned().collect();
-    let scope = Scope::joined(root, operation.joins(), &joined)?;
+    let joined = joined.into_iter().map(|table| Rights::Full.of(table)).collect::<Result<Vec<_>, _>>()?;
+    let root = Rights::Full.of(root)?;
+    let scope = Scope::joined(&root, operation.joins(), &joined)?;
     let verb = verb(operation);
     let statements = match plan::build(operation, &scope, BATCH_MAX_ROWS)? {
         Plan::Select(plan, read) => reads(plan, read, &scope)?,
         Plan::SelectOne(plan, read) => vec![select(plan, read.answer, &scope)],
         Plan::SelectByKey(plan) => vec![sql::select_by_key(plan.shape(), plan.key())],
-        Plan::Insert(plan, _) => sql::insert(plan, root, PACKET_MAX_BYTES),
+        Plan::Insert(plan, _) => sql::insert(plan, &scope, PACKET_MAX_BYTES),
         Plan::InsertOne(plan) => {
             let (shape, row) = plan.into_parts();
             vec![sql::insert_one(&shape, row)]
         }
-        Plan::Update(plan) => vec![sql::update(plan, &scope)],
+        Plan::Update(plan) => sql::update(plan, &scope),
         Plan::Delete(plan) => vec![sql::delete(plan, &scope)],
     };
     Ok(Outcome::Ours(verb, statements))

@@ -101,17 +101,9 @@ impl Admin {
             Grant::Read => (Access::Read.as_str(), None),
             Grant::Role(grant) => (Access::Read.as_str(), Some(grant.role.as_str())),
         };
-        let values: Params = (
-            key.id.to_string(),
-            key.project.as_str(),
-            key.name,
-            access,
-            role,
-            key.kid,
-            key.created_at,
-            key.expires_at,
-        )
-            .into();
+        let values: Params =
+            (key.id.to_string(), key.project.as_str(), key.name, access, role, key.kid, key.created_at, key.expires_at)
+                .into();
         self.within(conn.exec_drop(
             "INSERT INTO selkie.`keys` (id, project, name, access, role, kid, created_at, expires_at)
              VALUES (?, ?, ?, ?, ?, ?, ?, ?)",

@@ -58,7 +58,7 @@ impl CoalescedStatement for Inserts {
     ) -> mysql_async::Result<Vec<Written>> {
         let written = execute(connection, sql::insert_several(shape, rows)).await?;
         let keys = written.keys.into_iter();
-        Ok(keys.map(|key| Written { affected: 1, keys: vec![key], last_insert_id: 0 }).collect())
+        Ok(keys.map(|key| Written { affected: 1, keys: vec![key], ..Written::default() }).collect())
     }
 }
 

@@ -4,10 +4,9 @@ use super::query::Query;
 use crate::app::App;
 use crate::clock::now;
 use crate::http::request_log::RequestRecord;
-use shared::error::Problem;
 use crate::system::keys::Caller;
+use shared::error::Problem;
 use shared::media::FilePath;
-use std::sync::Arc;
 
 /// The reason why a request may read a media file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +50,9 @@ pub(super) async fn to_private(
         record.set_caller(caller)?;
     }
     match verified {
-        Ok(caller) if *caller.project() == path.project && caller.may_read_media() => Ok(Some((Access::Key, Some(caller)))),
+        Ok(caller) if *caller.project() == path.project && caller.may_read_media() => {
+            Ok(Some((Access::Key, Some(caller))))
+        }
         Ok(_) => Ok(None),
         Err(problem) if problem.status() == 401 => Ok(None),
         Err(problem) => Err(problem),

@@ -1,24 +1,20 @@
 //! Describes a table: the methods that an API key may use, and the fields.
 
+use super::Tables;
 use crate::app::App;
 use crate::http::respond;
-use super::Tables;
 use crate::query::catalog::{Column, Kind};
 use crate::query::plan::access::TableAccess;
+use crate::system::keys::Caller;
 use axum::response::Response;
 use serde::Serialize;
 use shared::error::Problem;
-use crate::system::keys::Caller;
 use shared::operation::TablePath;
 use shared::policy::{self, Action};
 use std::sync::Arc;
 
 /// Handles `OPTIONS …/{table}` and `GET …/{table}/_schema`.
-pub(in crate::http) async fn describe(
-    app: &Arc<App>,
-    caller: &Caller,
-    path: &TablePath,
-) -> Result<Response, Problem> {
+pub(in crate::http) async fn describe(app: &Arc<App>, caller: &Caller, path: &TablePath) -> Result<Response, Problem> {
     let access = Tables::one(app, caller, path).await?;
     let table = access.table();
     if !access.may(Action::Read) {
@@ -89,7 +85,11 @@ impl<'a> Field<'a> {
             writable: !column.generated && !table.traits().read_only && access.may_write(at),
             unique: column.unique,
             values: &column.values,
-            references: column.references.as_ref().filter(|target| caller.sees(table.database(), target)).map(|target| Target { table: &target.table, field: &target.field }),
+            references: column
+                .references
+                .as_ref()
+                .filter(|target| caller.sees(table.database(), target))
+                .map(|target| Target { table: &target.table, field: &target.field }),
             comment: &column.comment,
         }
     }

@@ -49,7 +49,7 @@ impl Attempt<'_> {
             return Ok((select, None));
         };
         let cells = keyset.cells().to_vec();
-        let project = self.principal.project();
+        let project = self.caller.project();
         let fingerprint = cursor::fingerprint(project, &select, scope);
         let seal = self.app.pages.seal(&fingerprint);
         if let Some(token) = &read.window.after {
@@ -79,7 +79,7 @@ impl Attempt<'_> {
     }
 
     pub(super) async fn by_key(&self, read: &SelectByKey) -> Result<Response, Failure> {
-        let account = (self.principal.project(), self.principal.access());
+        let account = (self.caller.project(), self.caller.account());
         let progress = self.record.progress();
         let coalescer = &self.app.coalescer;
         let found = coalescer.select_by_key(account, read, progress).await?;
@@ -94,7 +94,7 @@ impl Attempt<'_> {
         let answer = match self.extent {
             Extent::Head => respond::chunks_head(chunks, content_type).await?,
             Extent::Whole => {
-                let begin = || self.record.stream(self.principal);
+                let begin = || self.record.stream(self.caller);
                 respond::chunks(chunks, content_type, begin).await?
             }
         };

@@ -5,8 +5,8 @@ use crate::database::run::SessionEffect;
 use crate::query::catalog::Table;
 use crate::query::plan::access::TableAccess;
 use crate::query::plan::scope::Scope;
-use shared::error::Problem;
 use crate::system::keys::Caller;
+use shared::error::Problem;
 use shared::operation::{RecordOperation, TablePath};
 use std::sync::Arc;
 
@@ -44,7 +44,11 @@ impl Tables {
     }
 
     /// Returns the access to one table.
-    pub(in crate::http) async fn one(app: &Arc<App>, caller: &Caller, path: &TablePath) -> Result<TableAccess, Problem> {
+    pub(in crate::http) async fn one(
+        app: &Arc<App>,
+        caller: &Caller,
+        path: &TablePath,
+    ) -> Result<TableAccess, Problem> {
         access(app, caller, path, Schema::Cached).await
     }
 

@@ -3,8 +3,8 @@
 use crate::app::App;
 use crate::clock::now;
 use crate::shares::Guard;
-use shared::error::Problem;
 use crate::system::keys::Caller;
+use shared::error::Problem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,8 +32,7 @@ impl StreamLimits {
         let shares = app.streams.of(caller.account());
         let slot = shares.try_take(caller.project(), 1);
         let slot = slot.map_err(|refused| refused.into_problem("streamed answers"))?;
-        let lifetime =
-            caller.expires_at().map_or(Duration::MAX, |end| Duration::from_secs(end.saturating_sub(now())));
+        let lifetime = caller.expires_at().map_or(Duration::MAX, |end| Duration::from_secs(end.saturating_sub(now())));
         let total = tokio::time::sleep(app.streams.timeout().min(lifetime));
         let revoked = Arc::clone(&app.keys).ended(caller.key_id(), since);
         Ok(Self {

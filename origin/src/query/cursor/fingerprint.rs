@@ -170,6 +170,7 @@ impl Writer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::query::plan::access::Rights;
     use crate::query::plan::{self, Plan};
     use crate::query::sql::golden;
     use shared::operation::{Operation, parse_head};
@@ -184,8 +185,8 @@ mod tests {
             ..RequestHead::default()
         };
         let operation = parse_head(&head).unwrap().finish(b"").unwrap();
-        let table = golden::posts();
-        let scope = Scope::of(&table);
+        let access = Rights::Full.of(&golden::posts()).unwrap();
+        let scope = Scope::of(&access);
         let Operation::Records(operation) = operation else { panic!("a list is read from records") };
         let Plan::Select(select, _) = plan::build(&operation, &scope, 1).unwrap() else {
             panic!("a list is read by a Select");

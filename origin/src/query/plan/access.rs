@@ -38,8 +38,15 @@ pub enum Rights {
 pub struct ProjectRole {
     name: RoleName,
     role: Role,
-    /// The role's view of tables, with the table that it was made of.
-    views: Mutex<HashMap<TablePath, (Arc<Table>, Arc<Table>)>>,
+    views: Mutex<HashMap<TablePath, View>>,
+}
+
+/// A role's view of a table.
+#[derive(Debug)]
+struct View {
+    /// The table that the view was made of.
+    of: Arc<Table>,
+    table: Arc<Table>,
 }
 
 /// A role with the claims of one caller.
@@ -101,10 +108,10 @@ impl ProjectRole {
     fn view(&self, table: &Arc<Table>, rule: &TableRule) -> Arc<Table> {
         let path = TablePath { database: table.database().clone(), table: table.name().clone() };
         let mut views = lock(&self.views);
-        if let Some((of, view)) = views.get(&path)
-            && Arc::ptr_eq(of, table)
+        if let Some(view) = views.get(&path)
+            && Arc::ptr_eq(&view.of, table)
         {
-            return Arc::clone(view);
+            return Arc::clone(&view.table);
         }
         let fields = rule.read.as_ref().map(|read| &read.fields);
         let view = match fields {
@@ -114,7 +121,7 @@ impl ProjectRole {
         if views.len() >= VIEWS_MAX_COUNT {
             views.clear();
         }
-        views.insert(path, (Arc::clone(table), Arc::clone(&view)));
+        views.insert(path, View { of: Arc::clone(table), table: Arc::clone(&view) });
         view
     }
 }
@@ -166,10 +173,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn no_table(database: &str, table: &str) -> Problem {
-    Problem::new(
-        ErrorCode::TableNotFound,
-        format!("The database {} has no table {}.", shown(database), shown(table)),
-    )
+    Problem::new(ErrorCode::TableNotFound, format!("The database {} has no table {}.", shown(database), shown(table)))
 }
 
 impl Rights {
@@ -589,9 +593,7 @@ fn check_rows(rows: &Template, table: &Arc<Table>) -> Result<(), String> {
 
 fn check_condition(condition: &Condition, scope: &Scope<'_>) -> Result<(), String> {
     match condition {
-        Condition::All(parts) | Condition::Any(parts) => {
-            parts.iter().try_for_each(|part| check_condition(part, scope))
-        }
+        Condition::All(parts) | Condition::Any(parts) => parts.iter().try_for_each(|part| check_condition(part, scope)),
         Condition::Not(part) => check_condition(part, scope),
         Condition::Test(field, test) if test.mentions(CLAIM) => {
             scope.resolve(field, ErrorCode::InvalidFilter).map(drop).map_err(|problem| said(&problem))

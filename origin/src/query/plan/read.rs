@@ -1,7 +1,7 @@
 //! Resolves read operations to SELECT plans.
 
-use super::bind::{self, Purpose};
 use super::access::{self, and};
+use super::bind::{self, Purpose};
 use super::filter::{IdPurpose, by_id, predicate, searchable};
 use super::join::joins;
 use super::keyset::Keyset;

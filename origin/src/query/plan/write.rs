@@ -2,8 +2,8 @@
 
 use super::access::{self, TableAccess, Writing, and};
 use super::bind::{self, Purpose};
-use super::scope::Scope;
 use super::filter::IdPurpose;
+use super::scope::Scope;
 use super::{
     Delete, Insert, InsertAnswer, InsertCheck, InsertOne, OnConflict, Operand, Plan, Predicate, Update, filter,
 };
@@ -12,7 +12,6 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, shown};
 use shared::json::Value;
 use shared::operation::write;
-use std::sync::Arc;
 
 pub(super) fn insert<'a>(
     insert: &'a write::Insert,

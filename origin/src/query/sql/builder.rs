@@ -18,7 +18,12 @@ pub(super) struct Builder {
 
 impl Builder {
     pub(super) fn new() -> Self {
-        Self { text: String::with_capacity(256), params: Vec::new(), duplicates: DuplicateReport::NotReported, verdict: Verdict::None }
+        Self {
+            text: String::with_capacity(256),
+            params: Vec::new(),
+            duplicates: DuplicateReport::NotReported,
+            verdict: Verdict::None,
+        }
     }
 
     /// Appends constant SQL text; `'static` keeps out text from a caller.

@@ -3,6 +3,7 @@
 
 use super::Statement;
 use crate::query::catalog::{Case, Charset, CharsetCoverage, Column, InsertTraits, Kind, Table, Traits};
+use crate::query::plan::access::Rights;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{self, Param, Plan, Select};
 use shared::error::Problem;
@@ -124,8 +125,9 @@ pub(super) fn rendered(request: &str) -> String {
 
 fn statements(operation: &Operation) -> Result<Vec<Statement>, Problem> {
     let Operation::Records(operation) = operation else { panic!("the golden file is about records") };
-    let root = named(&operation.table().table);
-    let joined: Vec<_> = operation.joins().iter().map(|join| named(&join.table)).collect();
+    let access = |name| Rights::Full.of(&named(name));
+    let root = access(&operation.table().table)?;
+    let joined = operation.joins().iter().map(|join| access(&join.table)).collect::<Result<Vec<_>, _>>()?;
     let scope = Scope::joined(&root, operation.joins(), &joined)?;
     Ok(match plan::build(operation, &scope, BATCH_MAX_ROWS)? {
         Plan::Select(plan, read) => selects(plan, read, &scope)?,
@@ -135,12 +137,12 @@ fn statements(operation: &Operation) -> Result<Vec<Statement>, Problem> {
             super::select_by_key(plan.shape(), plan.key()),
             super::select_by_keys(plan.shape(), &[plan.key(), 8, 9]),
         ],
-        Plan::Insert(plan, _) => super::insert(plan, &root, PACKET_MAX_BYTES),
+        Plan::Insert(plan, _) => super::insert(plan, &scope, PACKET_MAX_BYTES),
         Plan::InsertOne(plan) => {
             let (shape, row) = plan.into_parts();
             vec![super::insert_one(&shape, row)]
         }
-        Plan::Update(plan) => vec![super::update(plan, &scope)],
+        Plan::Update(plan) => super::update(plan, &scope),
         Plan::Delete(plan) => vec![super::delete(plan, &scope)],
     })
 }

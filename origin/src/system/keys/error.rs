@@ -1,7 +1,7 @@
 //! Errors of key management, for operators. No message contains a token.
 
-use shared::key::SigningError;
 use shared::ident::{ProjectName, RoleName};
+use shared::key::SigningError;
 use uuid::Uuid;
 
 use crate::database::admin::AdminError;

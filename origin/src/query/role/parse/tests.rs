@@ -42,7 +42,8 @@ fn the_most_specific_rule_holds() {
 
 #[test]
 fn an_empty_rule_hides_a_table_of_a_pattern() {
-    let role = Role::parse(r#"{"tables": {"*": {"read": true}, "shop.secrets": {}, "bank.*": {"read": false}}}"#).unwrap();
+    let role =
+        Role::parse(r#"{"tables": {"*": {"read": true}, "shop.secrets": {}, "bank.*": {"read": false}}}"#).unwrap();
     for (database, table, may) in [("shop", "orders", true), ("shop", "secrets", false), ("bank", "a", false)] {
         let (database, table) = names(database, table);
         assert_eq!(role.rule(&database, &table).is_some(), may, "{table}");
@@ -64,9 +65,15 @@ fn a_fault_is_named_with_its_place() {
         (r#"{"tables": {"a.b": {"read": {"set": {}}}}}"#, "tables.\"a.b\".read: it has no part \"set\""),
         (r#"{"tables": {"a.b": {"read": {"fields": "x"}}}}"#, "tables.\"a.b\".read.fields: it must be an object"),
         (r#"{"tables": {"a.b": {"read": {"fields": {"without": []}}}}}"#, "it must be a list of fields, or"),
-        (r#"{"tables": {"a.b": {"read": {"rows": {"x": {"value": 1, "equality": "~"}}}}}}"#, "tables.\"a.b\".read.rows: "),
+        (
+            r#"{"tables": {"a.b": {"read": {"rows": {"x": {"value": 1, "equality": "~"}}}}}}"#,
+            "tables.\"a.b\".read.rows: ",
+        ),
         (r#"{"tables": {"a.b": {"read": {"rows": {"x": {"claim": 1}}}}}}"#, "takes the claim's name"),
-        (r#"{"tables": {"a.b": {"insert": {"fields": ["x"], "set": {"x": 1}}}}}"#, "\"x\" is both in fields and in set"),
+        (
+            r#"{"tables": {"a.b": {"insert": {"fields": ["x"], "set": {"x": 1}}}}}"#,
+            "\"x\" is both in fields and in set",
+        ),
         (r#"{"tables": {"a.b": {}, "a.b": {}}}"#, "the key \"a.b\" is repeated"),
         (r#"{"media": {"delete": true}}"#, "media.delete: "),
         (r#"{"media": {"upload": {"types": ["image"]}}}"#, "media.upload.types: \"image\" is no media type"),
