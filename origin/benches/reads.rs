@@ -14,7 +14,6 @@ use requests::{REQUESTS, joined, parse, plan, render, request, tables};
 use shared::limits::URL_MAX_BYTES;
 use shared::operation::{RecordOperation, parse_head};
 use shared::request::RequestHead;
-use std::sync::Arc;
 
 #[global_allocator]
 static ALLOCATIONS: AllocProfiler = AllocProfiler::system();
