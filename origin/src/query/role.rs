@@ -122,13 +122,18 @@ pub enum MediaDeletion {
 }
 
 impl Role {
-    /// Returns the most specific rule for a table; `None` if the role may do nothing with the table.
+    /// Returns the most specific rule for a table; `None` if the role may do nothing with the table. Names that differ
+    /// only in case may be the same table, as on a server with `lower_case_table_names`, so that such a rule comes before
+    /// that of a pattern.
     #[must_use]
     pub fn rule(&self, database: &DatabaseName, table: &TableName) -> Option<&TableRule> {
+        let same = |one: &str, other: &str| one == other || one.to_lowercase() == other.to_lowercase();
+        let in_database = |of: &DatabaseName| same(of.as_str(), database.as_str());
         let precision = |pattern: &Pattern| match pattern {
             Pattern::All => Some(1),
-            Pattern::Database(of) => (of == database).then_some(2),
-            Pattern::Table(of, name) => (of == database && name == table).then_some(3),
+            Pattern::Database(of) => in_database(of).then_some(2),
+            Pattern::Table(of, name) if of == database && name == table => Some(4),
+            Pattern::Table(of, name) => (in_database(of) && same(name.as_str(), table.as_str())).then_some(3),
         };
         let fitting = self.tables.iter().filter_map(|(pattern, rule)| Some((precision(pattern)?, rule)));
         let (_, rule) = fitting.max_by_key(|(precision, _)| *precision)?;

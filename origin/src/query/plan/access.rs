@@ -148,12 +148,12 @@ impl CallerRole {
     }
 
     fn access(&self, table: &Arc<Table>) -> Result<TableAccess, Problem> {
-        let rule = self.role().rule(table.database(), table.name());
-        let rule = rule.ok_or_else(|| no_table(table.database().as_str(), table.name().as_str()))?;
         let mut bound = lock(&self.bound);
         if let Some((_, access)) = bound.iter().find(|(of, _)| Arc::ptr_eq(of, table)) {
             return Ok(access.clone());
         }
+        let rule = self.role().rule(table.database(), table.name());
+        let rule = rule.ok_or_else(|| no_table(table.database().as_str(), table.name().as_str()))?;
         let view = self.role.view(table, rule);
         let limits = Limits::bind(rule, table, &view, &self.claims);
         let access = TableAccess { table: view, limits: Some(Arc::new(limits)) };

@@ -7,6 +7,7 @@
 use super::builder::Builder;
 use super::predicate::{self, filter};
 use super::{Statement, Verdict};
+use crate::query::catalog::Kind;
 use crate::query::plan::Update;
 use crate::query::plan::scope::Scope;
 
@@ -15,15 +16,18 @@ use crate::query::plan::scope::Scope;
 pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
     let mut sql = Builder::new();
     let (changes, condition, check) = update.into_parts();
-    let first = changes.first().map(|(at, _)| *at);
+    // IF() would turn a geometry into bytes.
+    let is_plain = |at: &usize| scope.root().column(*at).kind != Kind::Geometry;
+    let first = changes.iter().map(|(at, _)| *at).find(is_plain).or_else(|| scope.root().key().first().copied());
     sql.syntax("UPDATE ").table(scope.root()).syntax(" SET ").list(changes, |sql, (at, operand)| {
         sql.column(scope.root(), at).syntax(" = ").operand(operand);
     });
-    let (Some(check), Some(anchor)) = (check, first) else {
+    let Some(check) = check else {
         filter(&mut sql, scope, condition);
         return vec![sql.finish()];
     };
     let table = scope.root();
+    let anchor = first.unwrap_or_default();
     // The column keeps its new value in both branches.
     sql.syntax(", ").column(table, anchor).syntax(" = IF(COALESCE(");
     predicate::write(&mut sql, scope, check);

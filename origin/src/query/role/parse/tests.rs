@@ -34,6 +34,7 @@ fn the_most_specific_rule_holds() {
     assert!(!products.read.as_ref().unwrap().fields.has(&field_name("cost")));
     assert!(products.read.unwrap().fields.has(&field_name("name")) && products.insert.is_none());
     assert!(rule("shop", "other").unwrap().read.is_some());
+    assert_eq!(rule("Shop", "ORDERS"), rule("shop", "orders"), "may be the same table");
     assert_eq!(rule("bank", "accounts"), None);
     assert!(!role.only_reads());
     assert_eq!((role.max_rows(), role.timeout()), (Some(500), Some(Duration::from_secs(5))));
