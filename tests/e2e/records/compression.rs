@@ -134,8 +134,10 @@ async fn the_tag_of_a_compressed_record_is_weak(host: Host) {
             let response = send(call, accepted).await;
             assert_eq!(response.status(), 304, "{accepted} {known}");
             assert_eq!(header(&response, "etag"), Some(expected.as_str()), "{accepted} {known}");
-            let coding = header(&response, "content-encoding");
-            assert!(coding.is_none() || host == Host::Edge, "{coding:?}: Miniflare names one");
+            if host == Host::Origin {
+                // Miniflare adds one to the edge's answer.
+                assert_eq!(header(&response, "content-encoding"), None);
+            }
             assert_eq!(header(&response, "vary"), Some("Accept, Accept-Encoding"));
             assert!(response.bytes().await.expect("no body").is_empty());
         }
