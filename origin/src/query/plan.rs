@@ -154,6 +154,10 @@ pub struct Insert {
     pub(super) returning: Vec<usize>,
     answer: InsertAnswer,
     pub(super) on_conflict: OnConflict,
+    /// The columns that the caller's role sets, the last of `columns`: a conflict does not change them.
+    pub(super) set_count: usize,
+    /// The columns that the caller's role sets in a record that a conflict changes.
+    pub(super) set_on_conflict: Vec<(usize, Operand)>,
     /// The conditions of the caller's role on the new record, and on a record that a conflict changes, before and after.
     pub(super) check: Option<InsertCheck>,
 }

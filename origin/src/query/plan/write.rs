@@ -44,7 +44,13 @@ pub(super) fn insert<'a>(
         return Err(no_transactions(table));
     }
     let on_conflict = on_conflict(insert.on_conflict, table)?;
-    let check = insert_check(on_conflict, &columns, access)?;
+    let set_count = rules.set().len();
+    let given = &columns[..columns.len() - set_count];
+    let check = insert_check(on_conflict, given, access)?;
+    let set_on_conflict = match on_conflict {
+        OnConflict::Update { .. } => access.updating()?.set().to_vec(),
+        OnConflict::Refuse | OnConflict::Ignore { .. } | OnConflict::Skip => Vec::new(),
+    };
     let returning = match (table.traits().view, answer) {
         (true, _) | (_, InsertAnswer::Hidden | InsertAnswer::HiddenList(_)) => Vec::new(),
         (false, InsertAnswer::Id)
@@ -65,7 +71,10 @@ pub(super) fn insert<'a>(
     {
         return Ok(Plan::InsertOne(one));
     }
-    Ok(Plan::Insert(Insert { on_conflict, columns, rows, returning, answer, check }, insert.idempotent.as_ref()))
+    Ok(Plan::Insert(
+        Insert { on_conflict, columns, rows, returning, answer, set_count, set_on_conflict, check },
+        insert.idempotent.as_ref(),
+    ))
 }
 
 /// Returns the conditions of the caller's role on the new records, and on those that a conflict would change.
@@ -74,7 +83,7 @@ pub(super) fn insert<'a>(
 /// `role_forbids` if the caller may not update the given fields, or if a condition can't be checked.
 fn insert_check(
     on_conflict: OnConflict,
-    columns: &[usize],
+    given: &[usize],
     access: &TableAccess,
 ) -> Result<Option<InsertCheck>, Problem> {
     let (table, inserts) = (access.table(), access.inserting()?);
@@ -82,8 +91,7 @@ fn insert_check(
     let updated = match on_conflict {
         OnConflict::Update { .. } => {
             let updates = access.updating()?;
-            let is_set = |at: usize| inserts.set().iter().any(|(set, _)| *set == at);
-            for at in columns.iter().filter(|at| !is_key(**at, table) && !is_set(**at)) {
+            for at in given.iter().filter(|at| !is_key(**at, table)) {
                 updates.column(&table.column(*at).name)?;
             }
             updates.rows().map(|rule| Predicate::clone(rule))

@@ -3,11 +3,12 @@
 
 use super::Statement;
 use crate::query::catalog::{Case, Charset, CharsetCoverage, Column, InsertTraits, Kind, Table, Traits};
-use crate::query::plan::access::Rights;
+use crate::query::plan::access::{CallerRole, ProjectRole, Rights};
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{self, Param, Plan, Select};
+use crate::query::role::{Claims, Role};
 use shared::error::Problem;
-use shared::ident::{DatabaseName, FieldName, TableName};
+use shared::ident::{DatabaseName, FieldName, RoleName, TableName};
 use shared::operation::read::{Count, Read};
 use shared::operation::{Operation, parse_head};
 use shared::request::RequestHead;
@@ -52,7 +53,7 @@ fn table(name: &str, columns: Vec<Column>, key: Vec<usize>) -> Arc<Table> {
     let database = DatabaseName::parse("demo").unwrap();
     let name = TableName::parse(name).unwrap();
     let traits = Traits {
-        inserts: InsertTraits { unique_key: !key.is_empty(), ..InsertTraits::default() },
+        inserts: InsertTraits { unique_key: !key.is_empty(), transactional: true, ..InsertTraits::default() },
         ..Traits::default()
     };
     Arc::new(Table::new(database, name, columns, key, traits))
@@ -107,8 +108,30 @@ fn named(name: &TableName) -> Arc<Table> {
         .unwrap_or_else(|| panic!("{name} is none of the golden file's tables"))
 }
 
-/// Renders `METHOD [@table]/path?query body` as SQL and its parameters, or as the problem.
+/// The role of requests that begin with `as`.
+const ROLE: &str = r#"{"tables": {
+    "demo.posts": {
+        "read": {"fields": {"omit": ["price", "ratio", "raw", "place", "at", "old", "a`b", "computed"]},
+                 "rows": {"views": {"value": {"claim": "level"}, "equality": "<="}}},
+        "insert": {"fields": ["title", "views"], "set": {"price": 1}, "rows": {"views": {"claim": "level"}}},
+        "update": {"fields": ["title", "views"], "rows": {"views": {"claim": "level"}, "old": "x"}},
+        "delete": {"rows": {"views": {"claim": "level"}}}},
+    "demo.users": {"read": {"fields": ["name"], "rows": {"boss_id": {"claim": "sub"}}}},
+    "demo.log": {"insert": {"fields": ["line"]}}}}"#;
+
+/// Returns the rights of a caller with the role, who has these claims.
+fn rights(claims: &str) -> Rights {
+    let role = ProjectRole::new(RoleName::parse("golden").unwrap(), Role::parse(ROLE).unwrap());
+    let claims = Claims::new(&serde_json::from_str(claims).unwrap());
+    Rights::Role(Arc::new(CallerRole::new(Arc::new(role), claims)))
+}
+
+/// Renders `[as CLAIMS] METHOD [@table]/path?query body` as SQL and its parameters, or as the problem.
 pub(super) fn rendered(request: &str) -> String {
+    let (rights, request) = match request.strip_prefix("as ").and_then(|request| request.split_once(' ')) {
+        Some((claims, request)) => (rights(claims), request),
+        None => (Rights::Full, request),
+    };
     let mut parts = request.splitn(3, ' ');
     let (method, target, body) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap_or_default());
     let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
@@ -119,13 +142,13 @@ pub(super) fn rendered(request: &str) -> String {
     let head = RequestHead { method, path: &path, query, ..RequestHead::default() };
     parse_head(&head)
         .and_then(|pending| pending.finish(body.as_bytes()))
-        .and_then(|operation| statements(&operation))
+        .and_then(|operation| statements(&operation, &rights))
         .map_or_else(|problem| shown_problem(&problem), |statements| statements.iter().map(shown_statement).collect())
 }
 
-fn statements(operation: &Operation) -> Result<Vec<Statement>, Problem> {
+fn statements(operation: &Operation, rights: &Rights) -> Result<Vec<Statement>, Problem> {
     let Operation::Records(operation) = operation else { panic!("the golden file is about records") };
-    let access = |name| Rights::Full.of(&named(name));
+    let access = |name| rights.of(&named(name));
     let root = access(&operation.table().table)?;
     let joined = operation.joins().iter().map(|join| access(&join.table)).collect::<Result<Vec<_>, _>>()?;
     let scope = Scope::joined(&root, operation.joins(), &joined)?;

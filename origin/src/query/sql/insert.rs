@@ -29,7 +29,10 @@ pub fn insert(insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) -> Vec
     };
     // Leaves room for the statement's own text.
     let most_bytes = STATEMENT_MAX_BYTES.min(packet_max_bytes / 2);
+    let kept = insert.columns[insert.columns.len() - insert.set_count..].to_vec();
     let shape = Shape {
+        kept,
+        set: insert.set_on_conflict,
         columns: insert.columns,
         returning: insert.returning,
         on_conflict: insert.on_conflict,
@@ -58,6 +61,10 @@ pub fn insert(insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) -> Vec
 /// The columns and the conflict handling that all statements of one insert have in common.
 struct Shape {
     columns: Vec<usize>,
+    /// The columns that a conflict does not change.
+    kept: Vec<usize>,
+    /// The values that a conflict sets.
+    set: Vec<(usize, Operand)>,
     returning: Vec<usize>,
     on_conflict: OnConflict,
     check: Option<InsertCheck>,
@@ -97,7 +104,7 @@ impl Shape {
                 if let Some(check) = &self.check {
                     mark(&mut sql, check, anchor, scope);
                 }
-                update(&mut sql, columns, anchor, table);
+                self.update(&mut sql, columns, anchor, table);
             }
             OnConflict::Ignore { anchor } => self.ignore(&mut sql, anchor, table),
         }
@@ -155,6 +162,23 @@ impl Shape {
 
     /// Appends ON DUPLICATE KEY UPDATE that sets column `anchor` to itself, and marks skipped rows if rows are
     /// returned.
+    /// Writes the assignments of ON DUPLICATE KEY UPDATE: the given columns, except those of a key, take the row's values.
+    fn update(&self, sql: &mut Builder, given: &[usize], anchor: usize, table: &Table) {
+        let changes = |at: &usize| !is_key(*at, table) && !self.kept.contains(at);
+        let changed: Vec<usize> = given.iter().copied().filter(changes).collect();
+        if changed.is_empty() && self.set.is_empty() {
+            sql.column(table, anchor).syntax(" = ").column(table, anchor);
+            return;
+        }
+        sql.list(&changed, |sql, at| {
+            sql.column(table, *at).syntax(" = VALUE(").column(table, *at).syntax(")");
+        });
+        sql.syntax(if changed.is_empty() || self.set.is_empty() { "" } else { ", " });
+        sql.list(&self.set, |sql, (at, operand)| {
+            sql.column(table, *at).syntax(" = ").operand(operand.clone());
+        });
+    }
+
     fn ignore(&self, sql: &mut Builder, anchor: usize, table: &Table) {
         sql.syntax(" ON DUPLICATE KEY UPDATE ").column(table, anchor).syntax(" = ");
         if self.returning.is_empty() && self.check.is_none() {
@@ -184,16 +208,4 @@ fn rule(sql: &mut Builder, rule: Option<&Predicate>, scope: &Scope<'_>) {
             sql.syntax(", FALSE)");
         }
     }
-}
-
-/// Appends ON DUPLICATE KEY UPDATE that sets the given columns, except those of a key, to the row's values.
-fn update(sql: &mut Builder, given: &[usize], anchor: usize, table: &Table) {
-    let set: Vec<usize> = given.iter().copied().filter(|at| !is_key(*at, table)).collect();
-    if set.is_empty() {
-        sql.column(table, anchor).syntax(" = ").column(table, anchor);
-        return;
-    }
-    sql.list(set, |sql, at| {
-        sql.column(table, at).syntax(" = VALUE(").column(table, at).syntax(")");
-    });
 }
