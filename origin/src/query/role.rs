@@ -127,13 +127,12 @@ impl Role {
     /// that of a pattern.
     #[must_use]
     pub fn rule(&self, database: &DatabaseName, table: &TableName) -> Option<&TableRule> {
-        let same = |one: &str, other: &str| one == other || one.to_lowercase() == other.to_lowercase();
-        let in_database = |of: &DatabaseName| same(of.as_str(), database.as_str());
+        let in_database = |of: &DatabaseName| same_but_case(of.as_str(), database.as_str());
         let precision = |pattern: &Pattern| match pattern {
             Pattern::All => Some(1),
             Pattern::Database(of) => in_database(of).then_some(2),
             Pattern::Table(of, name) if of == database && name == table => Some(4),
-            Pattern::Table(of, name) => (in_database(of) && same(name.as_str(), table.as_str())).then_some(3),
+            Pattern::Table(of, name) => (in_database(of) && same_but_case(name.as_str(), table.as_str())).then_some(3),
         };
         let fitting = self.tables.iter().filter_map(|(pattern, rule)| Some((precision(pattern)?, rule)));
         let (_, rule) = fitting.max_by_key(|(precision, _)| *precision)?;
@@ -186,6 +185,12 @@ impl Role {
     pub fn rate_limit(&self) -> Option<RateLimit> {
         self.rate_limit
     }
+}
+
+/// Returns whether two names differ at most in case.
+fn same_but_case(one: &str, other: &str) -> bool {
+    let is_ascii = one.is_ascii() || other.is_ascii();
+    one.eq_ignore_ascii_case(other) || (!is_ascii && one.to_lowercase() == other.to_lowercase())
 }
 
 impl TableRule {

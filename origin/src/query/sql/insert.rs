@@ -160,8 +160,6 @@ impl Shape {
         Some(given)
     }
 
-    /// Appends ON DUPLICATE KEY UPDATE that sets column `anchor` to itself, and marks skipped rows if rows are
-    /// returned.
     /// Writes the assignments of ON DUPLICATE KEY UPDATE: the given columns, except those of a key, take the row's values.
     fn update(&self, sql: &mut Builder, given: &[usize], anchor: usize, table: &Table) {
         let changes = |at: &usize| !is_key(*at, table) && !self.kept.contains(at);
@@ -179,6 +177,8 @@ impl Shape {
         });
     }
 
+    /// Appends ON DUPLICATE KEY UPDATE that sets column `anchor` to itself, and marks skipped rows if rows are
+    /// returned.
     fn ignore(&self, sql: &mut Builder, anchor: usize, table: &Table) {
         sql.syntax(" ON DUPLICATE KEY UPDATE ").column(table, anchor).syntax(" = ");
         if self.returning.is_empty() && self.check.is_none() {
