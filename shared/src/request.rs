@@ -238,8 +238,10 @@ mod tests {
             let expected = Some(ErrorCode::InvalidRequest);
             assert_eq!(url_code(path, query), expected, "{path} {query:?}");
         }
-        let long = "a".repeat(URL_MAX_BYTES);
-        assert_eq!(url_code("/", Some(&long)), Some(ErrorCode::UriTooLong));
+        let longest = "a".repeat(URL_MAX_BYTES - "/?".len());
+        for (path, expected) in [("/", None), ("/a", Some(ErrorCode::UriTooLong))] {
+            assert_eq!(url_code(path, Some(&longest)), expected, "{path}");
+        }
     }
 
     #[test]
@@ -295,6 +297,9 @@ mod tests {
         assert_eq!(headers_code(&repeated), None);
         let fitting = vec![b'a'; HEADERS_MAX_BYTES - "x-a".len()];
         assert_eq!(headers_code(&[("host", b"x"), ("x-a", &fitting)]), None);
-        assert_eq!(headers_code(&[("x-a", &fitting), ("x-a", b"")]), too_large);
+        for (shorter, expected) in [(", 1".len(), None), (", ".len(), too_large)] {
+            let value = &fitting[shorter..];
+            assert_eq!(headers_code(&[("x-a", value), ("x-a", b"1")]), expected, "{shorter}");
+        }
     }
 }

@@ -1,7 +1,11 @@
 //! Tests of parsing requests to operations.
 
 use super::*;
-use crate::limits::QUERY_MAX_PAIRS;
+use crate::limits::{
+    BATCH_MAX_CELLS, BATCH_MAX_ROWS, CONDITION_COMMAS_MAX_COUNT, CONDITION_MAX_COUNT, FIELDS_MAX_COUNT,
+    JOIN_MATCH_MAX_COUNT, JOIN_MAX_ITEMS, JSON_MEMBERS_MAX_COUNT, LIST_MAX_VALUES, ORDER_MAX_STEPS,
+    PAGE_TOKEN_MAX_BYTES, QUERY_MAX_PAIRS, SQL_PARAMS_MAX_COUNT,
+};
 use filter::{Comparison, Condition, Test};
 use read::Selection;
 
@@ -28,6 +32,7 @@ fn code(method: &str, path: &str, query: &str, body: &str) -> ErrorCode {
 }
 
 const POSTS: &str = "/api/v1/crud/demo/posts";
+const QUERY: &str = "/api/v1/crud/demo/posts/query";
 
 #[test]
 fn every_spelling_of_a_read_means_the_same() {
@@ -245,29 +250,133 @@ fn another_content_type_is_refused() {
 }
 
 #[test]
-fn lists_that_would_take_memory_or_time_beyond_their_text_are_refused() {
-    let query = |body: String| parse("POST", &format!("{POSTS}/query"), "", &body).unwrap_err().code();
-    let names: Vec<_> = (0..5_000).map(|at| format!("\"f{at}\"")).collect();
-    assert_eq!(query(format!("{{\"selectFields\":[{}]}}", names.join(","))), ErrorCode::InvalidQueryOption);
-    let steps = vec!["{\"field\":\"id\"}"; 65].join(",");
-    assert_eq!(query(format!("{{\"order\":[{steps}]}}")), ErrorCode::InvalidQueryOption);
-    // Each list by itself is within the limit.
-    let ones = vec!["1"; 10_000].join(",");
-    let conditions: Vec<_> = (0..11).map(|at| format!("\"f{at}\":[{ones}]")).collect();
-    assert_eq!(query(format!("{{\"query\":{{{}}}}}", conditions.join(","))), ErrorCode::InvalidFilter);
-    let pair = |at: usize| format!("query[id][value][]={at}");
-    let pairs = |count: usize| (0..count).map(pair).collect::<Vec<_>>().join("&");
-    assert!(parse("GET", POSTS, &pairs(QUERY_MAX_PAIRS / 2), "").is_ok());
-    let bare = vec!["a[]"; QUERY_MAX_PAIRS + 1].join("&");
-    assert_eq!(code("GET", POSTS, &bare, ""), ErrorCode::InvalidQueryOption);
+fn each_limit_admits_its_number_and_refuses_one_more() {
+    use ErrorCode::{InvalidBody, InvalidFilter, InvalidQueryOption};
+    const VALUES: usize = LIST_MAX_VALUES - 500;
+    let lists: Vec<_> = (0..10).map(|at| format!("\"g{at}\":[{}]", vec!["1"; VALUES].join(","))).collect();
+    let many_lists = format!("{{\"query\":{{{},\"h\":[*1*]}}}}", lists.join(","));
+    let many_rows = format!("{{\"batchData\":[{{*\"f%\":1*}}{}]}}", ",{}".repeat(BATCH_MAX_ROWS - 1));
+    // What stands between the two * is repeated, with its index in place of %.
+    for (method, path, limit, code, body) in [
+        ("POST", QUERY, FIELDS_MAX_COUNT, InvalidQueryOption, r#"{"selectFields":[*"f%"*]}"#),
+        ("POST", QUERY, FIELDS_MAX_COUNT, InvalidQueryOption, r#"{"selectFields":"*f%*"}"#),
+        ("POST", QUERY, ORDER_MAX_STEPS, InvalidQueryOption, r#"{"order":[*{"field":"id"}*]}"#),
+        (
+            "POST",
+            QUERY,
+            JOIN_MAX_ITEMS,
+            InvalidQueryOption,
+            r#"{"join":[*{"tableName":"a","match":{"source":"x","target":"y"}}*]}"#,
+        ),
+        (
+            "POST",
+            QUERY,
+            JOIN_MATCH_MAX_COUNT,
+            InvalidQueryOption,
+            r#"{"join":{"tableName":"a","match":[*{"source":"x","target":"y"}*]}}"#,
+        ),
+        ("POST", QUERY, CONDITION_MAX_COUNT, InvalidFilter, r#"{"query":{*"f%":1*}}"#),
+        ("DELETE", POSTS, CONDITION_MAX_COUNT, InvalidFilter, r#"{"deleteKeyValues":[*{"key":"a","value":1}*]}"#),
+        ("POST", QUERY, LIST_MAX_VALUES, InvalidFilter, r#"{"query":{"a":[*1*]}}"#),
+        // The lists have one value more than commas.
+        ("POST", QUERY, CONDITION_COMMAS_MAX_COUNT + 1 - 10 * VALUES, InvalidFilter, &many_lists),
+        ("POST", POSTS, BATCH_MAX_ROWS, InvalidBody, r#"{"batchData":[*{"a":1}*]}"#),
+        ("POST", POSTS, JSON_MEMBERS_MAX_COUNT, InvalidBody, r#"{"batchData":[{*"f%":1*}]}"#),
+        ("POST", POSTS, BATCH_MAX_CELLS / BATCH_MAX_ROWS, InvalidBody, &many_rows),
+        ("POST", "/api/v1/sql", SQL_PARAMS_MAX_COUNT, InvalidBody, r#"{"query":"SELECT 1","params":[*1*]}"#),
+    ] {
+        let [before, item, behind] = body.split('*').collect::<Vec<_>>()[..] else { panic!("{body}") };
+        for (count, expected) in [(limit, None), (limit + 1, Some(code))] {
+            let items: Vec<_> = (0..count).map(|at| item.replace('%', &at.to_string())).collect();
+            let parsed = parse(method, path, "", &[before, &items.join(","), behind].concat());
+            assert_eq!(parsed.err().map(|problem| problem.code()), expected, "{count} {:.80}", body);
+        }
+    }
+    for (more, expected) in [(0, None), (1, Some(InvalidQueryOption))] {
+        let pairs = vec!["query[a][]"; QUERY_MAX_PAIRS + more].join("&");
+        assert_eq!(parse("GET", POSTS, &pairs, "").err().map(|problem| problem.code()), expected);
+        let after = format!("{{\"limit\":1,\"after\":\"{}\"}}", "x".repeat(PAGE_TOKEN_MAX_BYTES + more));
+        assert_eq!(parse("POST", QUERY, "", &after).err().map(|problem| problem.code()), expected);
+    }
+}
+
+#[test]
+fn a_flag_is_a_boolean_in_json_or_in_words() {
+    let distinct = |flag: &str| match parse("POST", QUERY, "", &format!("{{\"distinct\":{flag}}}")) {
+        Ok(Operation::Records(RecordOperation::Read(read))) => Some(read.rows == read::Rows::Distinct),
+        _ => None,
+    };
+    let not = |flag: &str| {
+        let body = format!("{{\"query\":{{\"a\":{{\"value\":1,\"not\":{flag}}}}}}}");
+        match parse("POST", QUERY, "", &body) {
+            Ok(Operation::Records(RecordOperation::Read(read))) => Some(matches!(read.filter, Some(Condition::Not(_)))),
+            _ => None,
+        }
+    };
+    for (flag, as_option, as_not) in [
+        ("true", Some(true), Some(true)),
+        ("false", Some(false), Some(false)),
+        ("\"true\"", Some(true), Some(true)),
+        ("\"false\"", Some(false), Some(false)),
+        ("\"1\"", Some(true), Some(true)),
+        ("\"0\"", Some(false), Some(false)),
+        ("1", Some(true), None),
+        ("0", Some(false), None),
+        ("2", None, None),
+        ("\"yes\"", None, None),
+        ("null", None, None),
+    ] {
+        assert_eq!((distinct(flag), not(flag)), (as_option, as_not), "{flag}");
+    }
+}
+
+#[test]
+fn an_unknown_part_and_a_part_of_the_wrong_kind_are_told_apart() {
+    for (body, expected) in [
+        (r#"{"selectFields":[{"fieldName":5}]}"#, "The option selectFields.fieldName must be a string, not 5."),
+        (r#"{"selectFields":[{"x":5}]}"#, r#"The option selectFields has no part "x"."#),
+        (r#"{"omitFields":[{"fieldName":5}]}"#, "The option omitFields.fieldName must be a name, not 5."),
+        (r#"{"omitFields":[{"x":5}]}"#, r#"The option omitFields has no part "x"."#),
+        (r#"{"join":{"alias":5}}"#, "The option join.alias must be a string, not 5."),
+        (r#"{"join":{"x":5}}"#, r#"The option join has no part "x"."#),
+        (r#"{"join":{"match":{"x":5}}}"#, r#"The option join.match has no part "x"."#),
+        (r#"{"fullTextSearch":{"mode":5}}"#, "The option fullTextSearch.mode must be a string, not 5."),
+        (r#"{"fullTextSearch":{"x":5}}"#, r#"The option fullTextSearch has no part "x"."#),
+        (r#"{"order":{"strategy":5}}"#, "The option order.strategy must be ASC or DESC, not 5."),
+        (r#"{"order":{"x":5}}"#, r#"The option order has no part "x"."#),
+        (r#"{"query":{"a":{"fieldName":5}}}"#, r#"fieldName of the condition "a" must be a string, not a number."#),
+        (r#"{"query":{"a":{"x":5}}}"#, r#"The condition "a" has no part "x"."#),
+        (r#"{"query":{"g":{"__query":5}}}"#, r#"__query of "g" must be an object, not a number."#),
+        (r#"{"query":{"g":{"__query":{"a":1},"x":5}}}"#, r#"The condition "g" has no part "x"."#),
+    ] {
+        let problem = parse("POST", QUERY, "", body).unwrap_err();
+        assert_eq!(problem.message(), expected);
+    }
+}
+
+#[test]
+fn a_row_that_exists_is_updated_or_ignored_or_refuses_the_insert() {
+    use write::OnConflict;
+    for (query, expected) in [
+        ("", Ok(OnConflict::Refuse)),
+        ("onConflict=update", Ok(OnConflict::Update)),
+        ("onConflict=ignore", Ok(OnConflict::Ignore)),
+        ("onConflict=replace", Err(ErrorCode::InvalidQueryOption)),
+        ("onconflict=update", Err(ErrorCode::InvalidQueryOption)),
+    ] {
+        let on_conflict = parse("POST", POSTS, query, "{}").map(|operation| match operation {
+            Operation::Records(RecordOperation::Insert(insert)) => insert.on_conflict,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(on_conflict.map_err(|problem| problem.code()), expected, "{query}");
+    }
+}
+
+#[test]
+fn a_long_name_of_an_operator_is_refused() {
     let operator = "A".repeat(1 << 20);
-    assert_eq!(
-        query(format!("{{\"query\":{{\"a\":{{\"value\":1,\"equality\":\"{operator}\"}}}}}}")),
-        ErrorCode::InvalidFilter
-    );
-    let rows: Vec<_> = (0..2_000).map(|at| format!("{{\"f{at}\":1}}")).collect();
-    let batch = format!("{{\"batchData\":[{}]}}", rows.join(","));
-    assert_eq!(parse("POST", POSTS, "", &batch).unwrap_err().code(), ErrorCode::InvalidBody);
+    let body = format!("{{\"query\":{{\"a\":{{\"value\":1,\"equality\":\"{operator}\"}}}}}}");
+    assert_eq!(code("POST", QUERY, "", &body), ErrorCode::InvalidFilter);
 }
 
 #[test]

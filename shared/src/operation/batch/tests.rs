@@ -3,6 +3,7 @@
 mod references;
 
 use super::*;
+use crate::limits::BATCH_MAX_ROWS;
 
 fn parse(body: &str) -> Result<Batch, Problem> {
     let head = RequestHead { method: "POST", path: "/api/v1/batch", ..RequestHead::default() };
@@ -133,15 +134,23 @@ fn a_batch_holds_a_thousand_operations_and_no_more() {
 }
 
 #[test]
-fn small_operations_that_would_take_gigabytes_together_are_refused() {
-    // Rows that each name a new field: 900 of them have 810,000 cells, in 12 KB.
-    let rows: Vec<String> = (0..900).map(|at| format!(r#"{{"f{at}": 1}}"#)).collect();
-    let wide = format!(r#"{{"method": "POST", "path": "a/b", "body": {{"batchData": [{}]}}}}"#, rows.join(","));
-    assert!(of(&[&wide, &wide]).is_ok());
-    assert_eq!(of(&[&wide, &wide, &wide]).unwrap_err().code(), ErrorCode::InvalidBody);
-    let many = format!(
-        r#"{{"method": "POST", "path": "a/b", "body": {{"j": [{}]}}}}"#,
-        vec!["1"; BATCH_COMMAS_MAX_COUNT + 2].join(",")
-    );
+fn inserts_hold_the_cells_of_one_together_and_no_more() {
+    // Each row but the first is empty, and has a cell for each field.
+    let insert = |fields: usize| {
+        let first: Vec<_> = (0..fields).map(|at| format!(r#""f{at}": 1"#)).collect();
+        let others = vec!["{}"; BATCH_MAX_ROWS - 1].join(",");
+        let rows = format!("{{{}}},{others}", first.join(","));
+        format!(r#"{{"method": "POST", "path": "a/b", "body": {{"batchData": [{rows}]}}}}"#)
+    };
+    let half = insert(BATCH_MAX_CELLS / BATCH_MAX_ROWS / 2);
+    assert!(of(&[&half, &half, r#"{"method": "GET", "path": "a/b"}"#]).is_ok());
+    assert_eq!(of(&[&half, &half, &insert(1)]).unwrap_err().code(), ErrorCode::InvalidBody);
+}
+
+#[test]
+fn a_batch_of_many_values_is_refused_before_it_is_parsed() {
+    // Two more commas stand outside of the list.
+    let list = vec!["1"; BATCH_COMMAS_MAX_COUNT].join(",");
+    let many = format!(r#"{{"method": "POST", "path": "a/b", "body": {{"j": [{list}]}}}}"#);
     assert_eq!(of(&[&many]).unwrap_err().code(), ErrorCode::InvalidBody);
 }

@@ -158,6 +158,7 @@ fn is_list(members: &[(String, Node)]) -> bool {
 mod tests {
     use super::super::pairs;
     use crate::json::Value;
+    use crate::limits::JSON_NESTING_MAX_LEVELS;
 
     /// Returns the options of a query string as text, or the message of the problem.
     fn read(query: &str) -> String {
@@ -208,6 +209,16 @@ mod tests {
         ] {
             assert!(read(query).contains(part), "{query}: {}", read(query));
         }
+    }
+
+    #[test]
+    fn brackets_nest_as_deep_as_json() {
+        let nested = |levels: usize| format!("a{}=c", "[b]".repeat(levels));
+        let most = JSON_NESTING_MAX_LEVELS - 1;
+        let object = format!("{}\"c\"{}", "{\"b\":".repeat(most), "}".repeat(most));
+        assert_eq!(read(&nested(most)), format!("a={object}"));
+        let name = "[b]".repeat(most + 1);
+        assert_eq!(read(&nested(most + 1)), format!("a{name}=\"c\""));
     }
 
     #[test]
