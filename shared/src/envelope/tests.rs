@@ -117,8 +117,11 @@ fn what_an_envelope_tells_beside_its_payload_comes_after_it() {
     ] {
         let mut encoder = Encoder::begin(Shape::Rows, 0);
         row(&mut encoder, &ColumnLabels::new(["id"]), &["1"]);
-        assert_eq!(text(encoder.finish_with(&trailer)), format!(r#"{{"success":true,"payload":[{{"id":1}}]{end}"#));
+        let expected = format!(r#"{{"success":true,"payload":[{{"id":1}}]{end}"#);
+        assert_eq!(text(success_with(br#"[{"id":1}]"#, &trailer)), expected);
+        assert_eq!(text(encoder.finish_with(&trailer)), expected);
     }
+    assert_eq!(text(success(b"5")), r#"{"success":true,"payload":5}"#);
 }
 
 #[test]

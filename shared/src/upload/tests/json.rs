@@ -105,6 +105,7 @@ fn what_is_no_base64_is_refused_with_its_place() {
         ("YW\\u00e9", "a character that base64 does not have"),
         ("YW\\\\", "it holds \\"),
         ("YW\\b", "it holds 0x08"),
+        ("YW\\f", "it holds 0x0c"),
         ("", "is empty"),
         (" ", "is empty"),
     ] {
