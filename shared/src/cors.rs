@@ -142,6 +142,13 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_is_written_as_it_is_read() {
+        for setting in ["*", "https://a.example,http://[::1]:3000"] {
+            assert_eq!(CorsOrigins::parse(setting).unwrap().to_string(), setting);
+        }
+    }
+
+    #[test]
     fn only_options_with_both_headers_is_a_preflight() {
         assert!(is_preflight("OPTIONS", Some("https://a"), Some("PUT")));
         assert!(!is_preflight("GET", Some("https://a"), Some("PUT")));

@@ -449,6 +449,42 @@ mod tests {
     fn the_nearest_name_forgives_a_typo_but_not_another_word() {
         assert_eq!(nearest("titel", ["id", "title", "body"]), Some("title"));
         assert_eq!(nearest("zzzzzz", ["id", "title", "body"]), None);
+        let longest = "x".repeat(IDENTIFIER_MAX_CHARS);
+        let longer = longest.clone() + "x";
+        for (wanted, name, is_near) in [
+            ("tiXXe", "title", true),
+            ("tXXXe", "title", false),
+            ("ix", "id", true),
+            ("xx", "id", false),
+            (&longest, &longest, true),
+            (&longer, &longest, false),
+        ] {
+            assert_eq!(nearest(wanted, [name]).is_some(), is_near, "{wanted} {name}");
+        }
+    }
+
+    #[test]
+    fn a_problem_has_the_headers_of_its_code() {
+        let problem = |code| Problem::new(code, "It failed.");
+        for (problem, expected) in [
+            (problem(ErrorCode::InvalidBody).with_retry_after(7), &[][..]),
+            (problem(ErrorCode::MethodNotAllowed).with_allow("GET"), &[("allow", "GET")]),
+            (problem(ErrorCode::InvalidKey), &[("www-authenticate", "Bearer")]),
+            (problem(ErrorCode::MediaNotFound), &[("cache-control", "no-store")]),
+            (problem(ErrorCode::Overloaded), &[("retry-after", "1")]),
+            (problem(ErrorCode::Overloaded).with_retry_after(7), &[("retry-after", "7")]),
+            (problem(ErrorCode::DatabaseUnavailable), &[("retry-after", "2"), (UNAVAILABLE_HEADER, "database")]),
+        ] {
+            let headers: Vec<_> = problem.headers().collect();
+            let expected: Vec<_> = expected.iter().map(|(name, value)| (*name, Cow::Borrowed(*value))).collect();
+            assert_eq!(headers, expected, "{problem}");
+        }
+    }
+
+    #[test]
+    fn a_rejection_of_the_database_in_a_batch_keeps_its_message() {
+        let rejected = Problem::new(ErrorCode::RejectedByDatabase, "No.").in_operation(2);
+        assert_eq!(rejected.to_string(), "rejected_by_database: No.");
     }
 
     #[test]

@@ -123,8 +123,10 @@ mod tests {
         for (text, requests, seconds) in
             [("100/1s", 100, 1), ("6000/1m", 6_000, 60), ("1/1h", 1, 3_600), ("10000/10s", 10_000, 10)]
         {
-            assert_eq!(RateLimit::parse(text), Some(RateLimit { requests, seconds }), "{text}");
+            let limit = RateLimit::parse(text).unwrap();
+            assert_eq!((limit.requests(), limit.period()), (requests, Duration::from_secs(seconds)), "{text}");
         }
+        assert_eq!(RateLimit::parse("1/1s").unwrap().to_string(), "1 request in 1 second");
     }
 
     #[test]

@@ -73,3 +73,30 @@ impl RequestLog {
         self.code.get().map(|code| code.as_str())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ident::ProjectName;
+    use crate::key::{Access, Claims, KeySet, SigningKey, verify};
+
+    fn told(log: &RequestLog) -> (&str, &str, Option<&str>, Option<Uuid>, Option<&str>) {
+        (log.method(), log.route_name(), log.project(), log.key(), log.code())
+    }
+
+    #[test]
+    fn a_log_tells_what_was_recorded_first() {
+        let log = RequestLog::begin("BREW");
+        log.action(None);
+        assert_eq!(told(&log), ("OTHER", "none", None, None, None));
+        let (signing, id) = (SigningKey::from_seed("k1", &[7; 32]), Uuid::from_u128(0x7000_8000_0000_0000_0001));
+        let claims = Claims::new(id, &ProjectName::parse("shop").unwrap(), Access::Read, 1, None);
+        let keys = KeySet::new(vec![signing.public()]).unwrap();
+        log.caller(verify(Some(&signing.sign(&claims).unwrap()), &keys, 1).unwrap());
+        log.action(Some(Action::Sql));
+        log.route("/later");
+        log.refused(&Problem::new(ErrorCode::SqlError, "first"));
+        log.refused(&Problem::new(ErrorCode::Internal, "later"));
+        assert_eq!(told(&log), ("OTHER", "/api/v1/sql", Some("shop"), Some(id), Some("sql_error")));
+    }
+}

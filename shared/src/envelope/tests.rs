@@ -34,6 +34,7 @@ fn rows_are_separated_also_across_chunks() {
     for cells in [["0", "1"], ["10", "11"], ["20", ""]] {
         row(&mut encoder, &keys, &cells);
         chunks.extend(encoder.take());
+        assert_eq!((encoder.len(), encoder.is_empty()), (0, true));
     }
     chunks.extend(encoder.finish());
     assert_eq!(
@@ -50,6 +51,8 @@ fn result_sets_are_lists_in_a_list() {
     row(&mut encoder, &keys, &["1"]);
     row(&mut encoder, &keys, &["2"]);
     encoder.next_set();
+    let written = r#"{"success":true,"payload":[[{"a":1},{"a":2}],["#;
+    assert_eq!((encoder.len(), encoder.is_empty(), encoder.rows(), encoder.sets()), (written.len(), false, 2, 2));
     assert_eq!(text(encoder.finish()), r#"{"success":true,"payload":[[{"a":1},{"a":2}],[]]}"#);
 }
 

@@ -65,6 +65,7 @@ fn every_spelling_of_a_read_means_the_same() {
 fn paging_counts_from_one_and_excludes_offset() {
     assert_eq!((read("limit=10&page=3").window.limit, read("limit=10&page=3").window.offset), (Some(10), 20));
     assert_eq!((read("limit=0").window.limit, read("offset=5").window.offset), (Some(0), 5));
+    assert_eq!(read("limit=9223372036854775807").window.limit, Some(i64::MAX as u64));
     for query in [
         "page=1",
         "limit=5&page=0",
@@ -73,6 +74,8 @@ fn paging_counts_from_one_and_excludes_offset() {
         "limit=1.5",
         "limit=",
         "limit=x",
+        "limit=%2B1",
+        "limit=9223372036854775808",
         "limit=99999999999999999999",
     ] {
         assert_eq!(code("GET", POSTS, query, ""), ErrorCode::InvalidQueryOption, "{query}");

@@ -2,7 +2,7 @@
 
 use super::{json, read_pieces, refused};
 use crate::error::ErrorCode::{InvalidBody, InvalidJson, InvalidMedia};
-use crate::limits::{UPLOAD_CHUNK_BYTES, UPLOAD_MAX_ITEMS, UPLOAD_TEXT_MAX_BYTES};
+use crate::limits::{UPLOAD_CHUNK_BYTES, UPLOAD_LABEL_MAX_BYTES, UPLOAD_MAX_ITEMS, UPLOAD_TEXT_MAX_BYTES};
 use crate::media::MediaKind;
 use crate::upload::{Existing, Given, Label, Shape, UploadLimits, Visibility};
 use base64::Engine;
@@ -138,8 +138,10 @@ fn heads_of_data_urls_are_checked() {
     ] {
         assert_eq!(refused(&item(written)).0, InvalidMedia, "{written}");
     }
-    let long = format!("data:a/b;name={};base64,YQ", "x".repeat(2_000));
-    assert!(refused(&item(&long)).1.contains("without a comma"));
+    let padding = UPLOAD_LABEL_MAX_BYTES - "data:a/b;name=;base64".len();
+    let longest = format!("data:a/b;name={};base64", "x".repeat(padding));
+    assert!(json(&item(&format!("{longest},YQ"))).is_ok());
+    assert!(refused(&item(&format!("{longest} ,YQ"))).1.contains("without a comma in its first 1024"));
     for written in ["data:a/b;base64,YQ", "DATA:a/b; charset=utf-8; BASE64,YQ", "d\\u0061ta:a\\/b;base64\\u002cYQ"] {
         assert!(json(&item(written)).is_ok(), "{written}");
     }
@@ -160,6 +162,8 @@ fn malformed_json_is_refused_with_its_place() {
     for (body, said) in [
         ("{x", "x stands at byte 1"),
         ("\u{feff}{x", "x stands at byte 4"),
+        ("{\n\n  x", "x stands at byte 5 (line 3, column 3)"),
+        ("{\"folder\":\n \"a\\\"b\",]", "] stands at byte 19 (line 2, column 9), where a key is expected"),
         ("{\"type\" \"file\"}", "a text stands at byte 8, where a colon is expected"),
         ("{,", ", stands at byte 1, where a key or } is expected"),
         ("{\"update\":tru}", "an unknown word stands at byte 10"),
@@ -242,9 +246,13 @@ fn items_and_texts_are_bounded() {
     };
     assert!(json(&items(UPLOAD_MAX_ITEMS)).is_ok());
     assert_eq!(refused(&items(UPLOAD_MAX_ITEMS + 1)).0, InvalidBody);
-    let long = "x".repeat(UPLOAD_TEXT_MAX_BYTES + 1);
-    assert!(refused(&format!(r#"{{"folder":"{long}"#)).1.contains("folder is longer"));
-    assert!(refused(&format!(r#"{{"{long}"#)).1.contains("A key is longer"));
+    // The quotes count.
+    let longest = "x".repeat(UPLOAD_TEXT_MAX_BYTES - 1);
+    for (more, key, folder) in [("", "is no key of", "is longer than 255 bytes of"), ("x", "A key is", "folder is")] {
+        let (in_key, in_folder) = (format!(r#"{{"{longest}{more}""#), format!(r#"{{"folder":"{longest}{more}""#));
+        assert!(refused(&in_key).1.contains(key));
+        assert!(refused(&in_folder).1.contains(folder));
+    }
     let escaped = "\\u0061".repeat(255);
     let body = one("YQ").replace("\"a\"", &format!("\"{escaped}\""));
     assert_eq!(json(&body).unwrap().0.items()[0].name().as_str(), "a".repeat(255));

@@ -2,6 +2,7 @@
 
 use super::{Read, read};
 use crate::error::ErrorCode::{self, InvalidBody, InvalidMedia};
+use crate::limits::{UPLOAD_PART_HEAD_MAX_BYTES, UPLOAD_TEXT_MAX_BYTES};
 use crate::upload::{Existing, Label, Shape, Visibility};
 
 const TYPE: &str = "multipart/form-data; boundary=xyz";
@@ -153,6 +154,21 @@ fn faults_of_forms_are_named() {
     ] {
         let (code, message) = refused(&(body + end));
         assert_eq!(code, InvalidBody, "{message}");
+        assert!(message.contains(said), "{message}");
+    }
+    let line = "--xyz\nContent-Disposition: form-data; name=x; x=";
+    let longest = |more: usize| {
+        let value = UPLOAD_PART_HEAD_MAX_BYTES + "--xyz\r\n".len() - line.len() - 1 - "\r\n\r\n".len();
+        format!("{line}{}\n\n", "x".repeat(value + more))
+    };
+    let field = |more: usize| part("name=folder", &"x".repeat(UPLOAD_TEXT_MAX_BYTES + more));
+    for (body, said) in [
+        (longest(0), "\"x\" is no field"),
+        (longest(1), "more than 8192 bytes of header lines"),
+        (field(0), "is longer than 255 bytes of"),
+        (field(1), "folder is longer than 2048 bytes"),
+    ] {
+        let (_, message) = refused(&(body + end));
         assert!(message.contains(said), "{message}");
     }
     for empty in [part("filename=a", ""), "--xyz\nContent-Disposition: form-data; filename=a\n\n--xyz".to_owned()] {
