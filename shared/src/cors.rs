@@ -156,5 +156,8 @@ mod tests {
         assert!(!is_preflight("OPTIONS", Some(""), Some("PUT")));
         assert!(is_preflight("OPTIONS", Some("\u{fffd}"), Some("\u{fffd}")));
         assert!(!is_preflight("OPTIONS", Some("https://a"), None));
+        let told: Vec<_> = CorsOrigins::any().preflight_headers().collect();
+        assert_eq!(told[0], ("access-control-allow-methods", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
+        assert_eq!(told[2], ("access-control-max-age", "86400"));
     }
 }

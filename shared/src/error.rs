@@ -478,6 +478,8 @@ mod tests {
             let headers: Vec<_> = problem.headers().collect();
             let expected: Vec<_> = expected.iter().map(|(name, value)| (*name, Cow::Borrowed(*value))).collect();
             assert_eq!(headers, expected, "{problem}");
+            let is_retryable = headers.iter().any(|(name, _)| *name == "retry-after");
+            assert_eq!(problem.code().retryable(), is_retryable, "{problem}");
         }
     }
 

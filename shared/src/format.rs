@@ -175,5 +175,7 @@ mod tests {
             assert_eq!(Format::from_accept(Some(accept)), expected, "{accept}");
         }
         assert_eq!(Format::from_accept(None), Envelope);
+        let types = ["application/json", "text/csv; charset=utf-8; header=present", "application/x-ndjson"];
+        assert_eq!([Envelope, Csv, NdJson].map(Format::content_type), types);
     }
 }

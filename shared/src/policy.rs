@@ -201,5 +201,9 @@ mod tests {
                 Action::DescribeUploads
             ]
         );
+        let refused = permit(Action::Sql, Access::Read).unwrap_err();
+        assert_eq!(refused.message(), "A read-only key may not run SQL.");
+        let methods = [Access::Full, Access::Read].map(|access| table_methods(access).join(" "));
+        assert_eq!(methods, ["GET HEAD OPTIONS POST PUT PATCH DELETE", "GET HEAD OPTIONS"]);
     }
 }

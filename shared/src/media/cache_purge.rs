@@ -87,6 +87,7 @@ mod tests {
     #[test]
     fn a_path_has_one_name_however_it_is_encoded() {
         let name = FilePathHash::of(&path("/media/default/a%20b/%C3%BC.png"));
+        assert_eq!(name.to_string(), name.as_str());
         assert_eq!(name.as_str().len(), 32);
         assert_eq!(name, FilePathHash::of(&path("/media/default/%61 b/ü.png")));
         for other in ["/media/default/b/ü.png", "/media/other/a b/ü.png"] {

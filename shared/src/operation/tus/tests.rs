@@ -61,6 +61,7 @@ fn each_request_of_the_protocol_is_known() {
     assert_eq!((new.length, &*new.metadata), (9, metadata.as_str()));
     assert_eq!(new.first_bytes, FirstBytes::Later);
     assert_eq!(id.to_url_path(), format!("/api/v1/media/tus/{ID}"));
+    assert_eq!(TusId::from(id.get()), id);
 }
 
 #[test]
