@@ -338,8 +338,9 @@ mod tests {
 
     #[test]
     fn a_url_is_signed_for_a_second_to_a_week() {
-        let signed = call("POST", "/7/sign", "", r#"{"expiresIn": 60}"#).unwrap();
-        assert_eq!(signed, MediaCall::Sign(MediaId(7), SignedFor { seconds: 60 }));
+        let signed = call("POST", "/7/sign", "", r#"{"expiresIn": 604800}"#).unwrap();
+        let week = SignedFor { seconds: 604_800 };
+        assert_eq!((signed, week.seconds()), (MediaCall::Sign(MediaId(7), week), 604_800));
         for body in [
             "{}",
             r#"{"expiresIn":0}"#,
