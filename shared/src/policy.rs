@@ -201,9 +201,10 @@ mod tests {
                 Action::DescribeUploads
             ]
         );
-        let refused = permit(Action::Sql, Access::Read).unwrap_err();
+        let refused = permit(Action::Sql, &Grant::Read).unwrap_err();
         assert_eq!(refused.message(), "A read-only key may not run SQL.");
-        let methods = [Access::Full, Access::Read].map(|access| table_methods(access).join(" "));
+        let methods =
+            [Grant::Full, Grant::Read].map(|grant| table_methods(|action| permit(action, &grant).is_ok()).join(" "));
         assert_eq!(methods, ["GET HEAD OPTIONS POST PUT PATCH DELETE", "GET HEAD OPTIONS"]);
     }
 }
