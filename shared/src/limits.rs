@@ -149,8 +149,8 @@ pub const SQL_PARAMS_MAX_COUNT: usize = 65_535;
 /// Maximum size of a media file's name, and of its folder's path: the limit of common file systems.
 pub const MEDIA_NAME_MAX_BYTES: usize = 255;
 
-/// Maximum size of `Upload-Metadata`: a name and a folder of 255 bytes each in base64, and as much for what clients
-/// add. The header is stored with the upload and repeated in responses to `HEAD`.
+/// Maximum size of `Upload-Metadata`: a name and a folder of 255 bytes each take 680 in base64; the rest is for
+/// what clients add. The header is stored with the upload and repeated in responses to `HEAD`.
 pub const TUS_METADATA_MAX_BYTES: usize = 4_096;
 
 /// Maximum unfinished resumable uploads of one project: each may hold disk space until it expires.

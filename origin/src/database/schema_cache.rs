@@ -345,7 +345,7 @@ enum SchemaEffect {
 }
 
 impl SchemaChange {
-    /// Records that the statement was refused before it ran: nothing expires.
+    /// Records that MariaDB refused the statement before it ran, so that the cached schema stays valid.
     pub(super) fn did_not_run(mut self) {
         self.effect = SchemaEffect::None;
     }

@@ -301,7 +301,8 @@ impl Table {
         self.find_hidden(name).filter(|at| *at < self.readable)
     }
 
-    /// Returns the index of the column with this name, also of one that a role hides; `None` if there is none.
+    /// Returns the index of the column with this name, even if a role hides the column; `None` if the table has no such
+    /// column.
     #[must_use]
     pub fn find_hidden(&self, name: &FieldName) -> Option<usize> {
         self.by_name.get(name.as_str()).copied()

@@ -146,7 +146,7 @@ impl Request {
         Ok(Self { method: method.ok_or_else(|| missing("method"))?, path: path.ok_or_else(|| missing("path"))?, body })
     }
 
-    /// Parses the operation, with its references replaced by the results of `fill`.
+    /// Parses the operation, with each reference (`$ref:0`) replaced by the id that `fill` returns for it.
     fn operation(&self, fill: &mut Fill<'_>) -> Result<RecordOperation, Problem> {
         let (path, query) = match self.path.split_once('?') {
             Some((path, query)) => (path, Some(query)),

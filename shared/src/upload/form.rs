@@ -36,7 +36,7 @@ pub enum Existing {
 pub enum Visibility {
     /// Everybody who has the file's URL. A file that replaces a private one stays private.
     Public,
-    /// Everybody who has the file's URL, even if the file replaces a private one (`private: false`).
+    /// `private: false`: everybody who has the URL may read the file, even if the file that it replaces was private.
     MadePublic,
     /// API keys of the file's project, and everybody who has a signed URL.
     Private,

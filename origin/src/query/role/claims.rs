@@ -27,8 +27,8 @@ impl Claims {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Returns a text in which each `{name}` is replaced by the claim, a string or a number; `None` if a claim is missing
-    /// or could leave its place in a path: it is empty, `.` or `..`, or has a `/`.
+    /// Returns a path in which each `{name}` is replaced by that claim. `None` if a claim is missing, is neither a string
+    /// nor a number, or would change the path's folders: an empty text, `.`, `..`, or one with a `/`.
     #[must_use]
     pub fn fill_path(&self, path: &str) -> Option<String> {
         let mut filled = String::with_capacity(path.len());

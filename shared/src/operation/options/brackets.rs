@@ -59,7 +59,7 @@ fn split(name: &str) -> Option<(&str, Vec<&str>)> {
     sound.then_some((root, path))
 }
 
-/// A node of the tree of parameters. A map whose keys are empty or 0, 1, 2, … is a list.
+/// A node of the tree of parameters. A map from `a[]=…` or from `a[0]=…&a[1]=…` is read as a list.
 enum Node {
     Leaf(Option<String>),
     Map(Vec<(String, Node)>),

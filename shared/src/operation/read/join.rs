@@ -42,7 +42,7 @@ pub enum JoinKind {
 pub enum JoinForm {
     /// As fields of the record, beside the main table's fields.
     Flat,
-    /// In an object named after the table or its alias.
+    /// The joined record is an object, under the name or alias of its table.
     Nested,
 }
 
