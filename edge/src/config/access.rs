@@ -90,7 +90,7 @@ impl AccessConfig {
             "A full key does not belong in a web page: everybody who opens the page has it.",
         )
         .with_hint(
-            "Use a read key, or call from a server. Where all who open the page may do everything, set \
+            "Use a key with a role, or call from a server. Where all who open the page may do everything, set \
              ALLOW_FULL_KEYS_FROM_BROWSERS to on.",
         ))
     }
