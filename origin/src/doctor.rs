@@ -4,6 +4,8 @@
 mod accounts;
 mod machine;
 mod media;
+mod roles;
+mod secrets;
 
 use std::path::Path;
 
@@ -66,7 +68,7 @@ pub async fn examine(system: &System, config: &Config) -> Vec<Finding> {
         Ok(facts) => {
             findings.extend(server(&facts, config));
             findings.push(prepared_xa(system).await);
-            findings.extend(inside(system).await);
+            findings.extend(inside(system, config).await);
         }
         Err(error) => findings.push(Finding::fault("database", &error)),
     }
@@ -150,13 +152,14 @@ async fn prepared_xa(system: &System) -> Finding {
     }
 }
 
-async fn inside(system: &System) -> Vec<Finding> {
+async fn inside(system: &System, config: &Config) -> Vec<Finding> {
     let schema = schema(system).await;
     let is_readable = schema.verdict != Verdict::Wrong;
     let mut findings = vec![schema];
     if is_readable {
         findings.extend(accounts::check(system).await);
         findings.extend(keys(system).await);
+        findings.extend(roles::check(system, config).await);
     }
     findings.extend(accounts::unexpected_grants(system).await);
     findings

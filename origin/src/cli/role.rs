@@ -2,7 +2,6 @@
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -13,15 +12,12 @@ use shared::policy::Action;
 
 use super::system::{Opened, project, time};
 use super::{CliError, Context, Table};
-use crate::database::PoolSettings;
-use crate::database::Pools;
-use crate::database::schema_cache::SchemaCache;
 use crate::query::plan::Param;
 use crate::query::plan::access::TableAccess;
 use crate::query::role::Claims;
 use crate::query::sql;
 use crate::system::System;
-use crate::system::roles::{RoleError, Roles};
+use crate::system::roles::{RoleError, Roles, schema};
 
 #[derive(Debug, Args)]
 pub struct RoleArgs {
@@ -123,21 +119,6 @@ impl RoleArgs {
     }
 }
 
-/// Returns the schema of the project's tables, read when it is asked for.
-fn tables(context: &Context, system: &System) -> Arc<SchemaCache> {
-    let config = &context.config;
-    let settings = PoolSettings {
-        size: 1,
-        total: 1,
-        queue: 1,
-        wait_timeout: config.pool_wait_timeout,
-        connect_timeout: config.connect_timeout,
-        query_timeout: config.query_timeout,
-    };
-    let pools = Pools::new(settings, system.address.clone(), system.projects.account_source());
-    Arc::new(SchemaCache::new(Arc::new(pools)))
-}
-
 fn read(path: &Path) -> Result<String, CliError> {
     let mut text = String::new();
     let outcome = match path.as_os_str() == "-" {
@@ -183,7 +164,8 @@ impl NamedArgs {
 impl SetArgs {
     async fn run(self, context: &Context, roles: &Roles, system: &System) -> Result<(), CliError> {
         let definition = read(&self.file)?;
-        let (named, tables) = (&self.named, tables(context, system));
+        let source = system.projects.account_source();
+        let (named, tables) = (&self.named, schema(&context.config, system, source));
         roles.set(&named.project, &named.name, &definition, &tables).await?;
         context.output.answer(&named.answer(), |answer| {
             format!("role {} of project {} is set; it acts within a second", answer.role, answer.project)
@@ -239,7 +221,8 @@ struct Allowed {
 
 impl CheckArgs {
     async fn run(self, context: &Context, roles: &Roles, system: &System) -> Result<(), CliError> {
-        let (named, tables) = (&self.named, tables(context, system));
+        let source = system.projects.account_source();
+        let (named, tables) = (&self.named, schema(&context.config, system, source));
         let claims = Claims::new(&self.claims);
         let access = roles.access(&named.project, &named.name, claims, &self.table, &tables).await?;
         let actions = [

@@ -99,6 +99,13 @@ impl Projects {
         AccountSource::new(move |project, access| finding.account(project, access), repair)
     }
 
+    /// Returns the same as [`Projects::account_source`], but leaves an account whose log-in is refused as it is.
+    #[must_use]
+    pub fn unrepaired_accounts(&self) -> AccountSource {
+        let finding = self.clone();
+        AccountSource::new(move |project, access| finding.account(project, access), |_| async { Repaired::No }.boxed())
+    }
+
     /// Returns whether a project's accounts are in the configuration.
     #[must_use]
     pub fn is_ready_made(&self, project: &ProjectName) -> bool {

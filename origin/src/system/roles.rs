@@ -7,10 +7,13 @@ use shared::ident::{ProjectName, RoleName};
 use shared::operation::TablePath;
 
 use crate::clock::now;
+use crate::config::Config;
 use crate::database::admin::{Admin, AdminError, RoleRow};
 use crate::database::schema_cache::SchemaCache;
+use crate::database::{AccountSource, PoolSettings, Pools};
 use crate::query::plan::access::{CallerRole, ProjectRole, Rights, TableAccess, check_rule};
-use crate::query::role::{Claims, Pattern, Role, RoleFault};
+use crate::query::role::{Claims, Pattern, Role, RoleFault, TableRule};
+use crate::system::System;
 use crate::system::projects::{ProjectError, Projects};
 
 #[derive(Clone, Debug)]
@@ -68,13 +71,7 @@ impl Roles {
         self.projects.require(project).await?;
         let role = Role::parse(definition)?;
         for (pattern, rule) in role.tables() {
-            let Pattern::Table(database, table) = pattern else {
-                continue;
-            };
-            let place = format!("tables.\"{database}.{table}\"");
-            let path = TablePath { database: database.clone(), table: table.clone() };
-            let table = tables.table(project, &path).await.map_err(|problem| missing(problem, &place))?;
-            check_rule(rule, &table).map_err(|(part, fault)| RoleFault { place: format!("{place}.{part}"), fault })?;
+            check_table(project, pattern, rule, tables).await?;
         }
         Ok(self.admin.set_role(project, name, definition, now()).await?)
     }
@@ -127,6 +124,40 @@ impl Roles {
         let table = tables.table(project, path).await.map_err(RoleError::Schema)?;
         rights.of(&table).map_err(RoleError::Schema)
     }
+}
+
+/// Returns the schema of the projects' tables for a command, which reads it under the accounts of `source`.
+#[must_use]
+pub fn schema(config: &Config, system: &System, source: AccountSource) -> Arc<SchemaCache> {
+    let settings = PoolSettings {
+        size: 1,
+        total: 1,
+        queue: 1,
+        wait_timeout: config.pool_wait_timeout,
+        connect_timeout: config.connect_timeout,
+        query_timeout: config.query_timeout,
+    };
+    let pools = Pools::new(settings, system.address.clone(), source);
+    Arc::new(SchemaCache::new(Arc::new(pools)))
+}
+
+/// Checks one entry of a role against the project's tables. A pattern for several tables fits every schema.
+///
+/// # Errors
+/// The table or a field does not exist, or a value does not fit its field; the table's schema can't be read.
+pub async fn check_table(
+    project: &ProjectName,
+    pattern: &Pattern,
+    rule: &TableRule,
+    tables: &Arc<SchemaCache>,
+) -> Result<(), RoleError> {
+    let Pattern::Table(database, table) = pattern else {
+        return Ok(());
+    };
+    let place = format!("tables.\"{database}.{table}\"");
+    let path = TablePath { database: database.clone(), table: table.clone() };
+    let table = tables.table(project, &path).await.map_err(|problem| missing(problem, &place))?;
+    check_rule(rule, &table).map_err(|(part, fault)| RoleFault { place: format!("{place}.{part}"), fault }.into())
 }
 
 /// Returns a missing table as a fault of the role file; other problems stay.

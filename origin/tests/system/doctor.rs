@@ -1,7 +1,10 @@
 //! `doctor` reports nothing on a fresh installation, and each fault when there is one.
 
 use origin::doctor::{Finding, Verdict, examine};
-use shared::ident::{DatabaseName, ProjectName};
+use origin::system::roles::{Roles, schema};
+use shared::ident::{DatabaseName, ProjectName, RoleName};
+use shared::key::{Access, Grant, RoleClaims, RoleGrant};
+use std::sync::Arc;
 
 use crate::server::{Installation, Server};
 
@@ -85,4 +88,53 @@ async fn an_account_without_a_name_that_shadows_others_is_told_first() {
     assert!(first.hint.as_ref().unwrap().contains("DROP USER ''@'"), "{first:?}");
     let refusals = grants.iter().filter(|finding| finding.message.contains("Access denied"));
     assert_eq!(refusals.count(), 0, "{grants:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_roles_and_read_keys_show_too_much_of_is_told() {
+    let server = Server::start(None);
+    let installation = Installation::new("");
+    let system = installation.system(&server.address());
+    let config = &installation.config;
+    system.prepare().await.unwrap();
+    let default = ProjectName::parse("default").unwrap();
+    system.projects.create_database(&default, &DatabaseName::parse("shop").unwrap()).await.unwrap();
+    server
+        .sql(&[
+            "CREATE TABLE shop.users (id INT PRIMARY KEY, owner INT, password_hash TEXT, api_token TEXT)",
+            "CREATE TABLE shop.orders (id INT PRIMARY KEY, owner INT, note TEXT)",
+            "CREATE TABLE shop.news (id INT PRIMARY KEY)",
+        ])
+        .await;
+    let roles = Roles::new(system.admin.clone(), system.projects.clone());
+    let tables = schema(config, &system, system.projects.unrepaired_accounts());
+    let (clerk, gone) = (RoleName::parse("clerk").unwrap(), RoleName::parse("gone").unwrap());
+    let file = r#"{"tables": {"shop.users": {"read": {"fields": {"omit": ["password_hash"]}}}, "shop.*": {"read": true},
+        "shop.orders": {"read": {"fields": ["id", "note"], "rows": {"owner": {"claim": "sub"}}}}}}"#;
+    roles.set(&default, &clerk, file, &tables).await.unwrap();
+    roles.set(&default, &gone, "{}", &tables).await.unwrap();
+    let grant = Grant::Role(Arc::new(RoleGrant { role: gone.clone(), claims: RoleClaims::new() }));
+    let orphan = system.keys.issue(&default, grant, "", None).await.unwrap().id;
+    roles.remove(&default, &gone).await.unwrap();
+    let read = system.keys.issue(&default, Access::Read, "", None).await.unwrap().id;
+    let revoked = system.keys.issue(&default, Access::Read, "", None).await.unwrap().id;
+    system.keys.revoke(revoked).await.unwrap();
+    system.keys.issue(&default, Access::Full, "", None).await.unwrap();
+    server.sql(&["ALTER TABLE shop.orders DROP COLUMN note"]).await;
+
+    let findings = examine(&system, config).await;
+    let found: Vec<_> = wrong(&findings).iter().map(|finding| (finding.verdict, finding.message.clone())).collect();
+    let expected = [
+        format!("project default has no role gone, so these keys are refused: {orphan}"),
+        "the role clerk of project default is wrong at tables.\"shop.orders\".read.fields: The table \"orders\" has no \
+         field \"note\""
+            .to_owned(),
+        format!("named like secrets in shop.users: password_hash; seen by the read key {read}"),
+        format!(
+            "named like secrets in shop.users: api_token; seen by the role clerk of project default and the read key {read}"
+        ),
+        "the role clerk of project default has row rules, but reaches all records of shop.news through a pattern"
+            .to_owned(),
+    ];
+    assert_eq!(found, expected.map(|message| (Verdict::Warning, message)));
 }

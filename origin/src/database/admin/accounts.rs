@@ -7,10 +7,11 @@ use crate::database::ask;
 use std::collections::BTreeSet;
 use std::fmt;
 
+use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use secrecy::{ExposeSecret, SecretString};
 use sha1::{Digest, Sha1};
-use shared::ident::{DatabaseName, ProjectName};
+use shared::ident::{DatabaseName, FieldName, ProjectName, TableName};
 use shared::key::Access;
 
 pub use self::state::{AccountState, Accounts, DatabaseRights};
@@ -280,10 +281,7 @@ impl Admin {
 
     /// Logs in as an account and reads its rights. A refused login is [`LoginCheck::Refused`], not an error.
     pub async fn check_login(&self, account: &Account) -> Result<LoginCheck, AdminError> {
-        let opts = options(&self.address, &account.user, &account.password);
-        let opened = connect(opts, self.connect_timeout).await.ok_or(AdminError::TimedOut)?;
-        let fault = |error| AdminError::of(error, &account.user);
-        let mut conn = match opened.map_err(fault) {
+        let mut conn = match self.log_in(account).await {
             Ok(conn) => conn,
             Err(AdminError::Login { message, .. }) => return Ok(LoginCheck::Refused(message)),
             Err(error) => return Err(error),
@@ -299,6 +297,38 @@ impl Admin {
         // The connection is dropped anyway.
         let _ = self.within(conn.disconnect()).await;
         Ok(LoginCheck::Welcome(state))
+    }
+
+    /// Logs in as an account and returns the columns of the tables and views that the account sees, in their order.
+    /// Leaves out names that the API can't serve.
+    ///
+    /// # Errors
+    /// MariaDB refused the log-in, or failed.
+    pub async fn visible_columns(
+        &self,
+        account: &Account,
+    ) -> Result<Vec<(DatabaseName, TableName, FieldName)>, AdminError> {
+        let mut conn = self.log_in(account).await?;
+        let rows: Vec<(String, String, String)> = self
+            .within(ask::all(conn.query_iter(
+                "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS
+                 ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION",
+            )))
+            .await?;
+        // The connection is dropped anyway.
+        let _ = self.within(conn.disconnect()).await;
+        let parsed = rows.iter().filter_map(|(database, table, column)| {
+            let database = DatabaseName::parse(database).ok().filter(|name| !name.is_system())?;
+            let table = TableName::parse(table).ok().filter(|name| !name.is_system())?;
+            Some((database, table, FieldName::parse(column).ok()?))
+        });
+        Ok(parsed.collect())
+    }
+
+    async fn log_in(&self, account: &Account) -> Result<Conn, AdminError> {
+        let opts = options(&self.address, &account.user, &account.password);
+        let opened = connect(opts, self.connect_timeout).await.ok_or(AdminError::TimedOut)?;
+        opened.map_err(|error| AdminError::of(error, &account.user))
     }
 }
 
