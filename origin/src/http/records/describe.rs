@@ -76,7 +76,8 @@ impl<'a> Field<'a> {
             type_text: &column.type_text,
             // MariaDB reports the type of a JSON column as longtext.
             json_type: (column.kind == Kind::Json).then_some("json"),
-            required: column.required(),
+            // A field that the role sets need not be given.
+            required: column.required() && !access.sets(at),
             nullable: column.nullable,
             default: column.default.as_deref(),
             primary_key: column.primary,

@@ -1,17 +1,22 @@
 //! What a caller may do with a table: everything, or what its role allows. A [`Scope`] holds [`TableAccess`]es, which
 //! only [`Rights::of`] makes, so that no plan can be built without the caller's rights.
 
+mod check;
+mod rules;
+
 use super::bind::{self, Purpose};
 use super::filter::predicate;
 use super::scope::Scope;
-use super::{ColumnRef, Expression, Join, Operand, Predicate, Search};
-use crate::query::catalog::{Kind, Table};
+use super::{ColumnRef, Operand, Predicate};
+use crate::query::catalog::Table;
 use crate::query::role::{Claims, Fields, Role, TableRule, Template, WriteRule};
+pub use check::check_rule;
+use rules::moved;
+pub(super) use rules::{and, columns, depends_on, restrict};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, RoleName, shown};
 use shared::operation::TablePath;
 use shared::operation::filter::{Condition, Joiner};
-use shared::operation::read::join::JoinKind;
 use shared::policy::{Action, role_forbids};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -296,6 +301,13 @@ impl TableAccess {
         })
     }
 
+    /// Returns whether the caller's role sets the column in an insert.
+    #[must_use]
+    pub fn sets(&self, column: usize) -> bool {
+        let insert = self.limits.as_ref().and_then(|limits| limits.insert.as_ref()?.set.as_ref());
+        insert.is_some_and(|set| set.iter().any(|(at, _)| *at == column))
+    }
+
     /// Returns the condition on records for an action, which the caller may do; `None` without one.
     #[must_use]
     pub fn condition(&self, action: Action) -> Option<&Predicate> {
@@ -434,176 +446,4 @@ impl<'a> Writing<'a> {
     pub(super) fn unchecked(&self, why: &str) -> Problem {
         self.access.forbids(self.what).with_hint(format!("The role's rule can't be checked: {why}."))
     }
-}
-
-/// Adds to a condition that of a rule.
-pub(super) fn and(condition: Option<Predicate>, rule: Option<Predicate>) -> Option<Predicate> {
-    match (condition, rule) {
-        // The rule comes first, which MariaDB's optimiser ignores, but a reader sees.
-        (Some(Predicate::All(mut parts)), Some(rule)) if !parts.is_empty() => {
-            parts.push(rule);
-            Some(Predicate::All(parts))
-        }
-        (Some(condition), Some(rule)) => Some(Predicate::All(vec![condition, rule])),
-        (one, other) => one.or(other),
-    }
-}
-
-/// Adds the rules of all tables to the joins, and returns the rest: the condition on the rows of the whole join. A rule is
-/// added to the join that first uses its table, so that the other tables' rows stay; only a RIGHT JOIN keeps the rows of
-/// its own table, whatever its condition says.
-///
-/// # Errors
-/// `role_forbids`
-pub(super) fn restrict(joins: &mut [Join], scope: &Scope<'_>) -> Result<Option<Predicate>, Problem> {
-    let mut kept = rule_of(0, scope)?;
-    for (at, join) in joins.iter_mut().enumerate() {
-        let own = rule_of(at + 1, scope)?;
-        let rule = match join.kind {
-            JoinKind::Inner | JoinKind::Left => own,
-            JoinKind::Right => std::mem::replace(&mut kept, own),
-        };
-        let on = std::mem::replace(&mut join.on, Predicate::All(Vec::new()));
-        if let Some(on) = and(Some(on), rule) {
-            join.on = on;
-        }
-    }
-    Ok(kept)
-}
-
-fn rule_of(source: usize, scope: &Scope<'_>) -> Result<Option<Predicate>, Problem> {
-    let rule = scope.access(source).reading()?;
-    let at_source = |column_ref: ColumnRef| ColumnRef { source, ..column_ref };
-    Ok(rule.map(|rule| moved(Predicate::clone(&rule), &at_source)))
-}
-
-/// Replaces the columns of a condition.
-fn moved(predicate: Predicate, to: &impl Fn(ColumnRef) -> ColumnRef) -> Predicate {
-    let all = |parts: Vec<Predicate>| parts.into_iter().map(|part| moved(part, to)).collect();
-    match predicate {
-        Predicate::Compare(at, comparison, operand) => Predicate::Compare(to(at), comparison, operand),
-        Predicate::Same(one, other) => Predicate::Same(to(one), to(other)),
-        Predicate::In(at, operands) => Predicate::In(to(at), operands),
-        Predicate::Between(at, low, high) => Predicate::Between(to(at), low, high),
-        Predicate::IsNull(at) => Predicate::IsNull(to(at)),
-        Predicate::Like(at, pattern, operand) => Predicate::Like(to(at), pattern, operand),
-        Predicate::Regexp(at, operand) => Predicate::Regexp(to(at), operand),
-        Predicate::Match(search) => {
-            let columns = search.columns.into_iter().map(to).collect();
-            Predicate::Match(Search { columns, ..search })
-        }
-        Predicate::Ordered(by, comparison, operand) => Predicate::Ordered(moved_step(by, to), comparison, operand),
-        Predicate::OrderedNull(by) => Predicate::OrderedNull(moved_step(by, to)),
-        Predicate::All(parts) => Predicate::All(all(parts)),
-        Predicate::Any(parts) => Predicate::Any(all(parts)),
-        Predicate::Not(part) => Predicate::Not(Box::new(moved(*part, to))),
-    }
-}
-
-/// Replaces the column of a sort step. Rules have no sort steps.
-fn moved_step(by: Expression, to: &impl Fn(ColumnRef) -> ColumnRef) -> Expression {
-    match by {
-        Expression::Column(at) => Expression::Column(to(at)),
-        other => other,
-    }
-}
-
-/// Returns whether a condition reads one of these columns, or a column whose value may change by itself when the record
-/// is written: a generated one, or one with a time.
-pub(super) fn depends_on(predicate: &Predicate, changed: &[usize], table: &Table) -> bool {
-    columns(predicate).into_iter().any(|at| {
-        let column = table.column(at);
-        changed.contains(&at) || column.generated || column.kind == Kind::DateTime
-    })
-}
-
-/// Returns the indexes of the columns that a condition on one table reads.
-pub(super) fn columns(predicate: &Predicate) -> Vec<usize> {
-    let found = std::cell::RefCell::new(Vec::new());
-    moved(predicate.clone(), &|column_ref| {
-        found.borrow_mut().push(column_ref.column);
-        column_ref
-    });
-    found.into_inner()
-}
-
-/// Checks a rule against its table: each field that it names exists, and each value fits its field. Values that are
-/// claims are not known yet.
-///
-/// # Errors
-/// The part of the rule, such as `read.fields`, and what is wrong there.
-pub fn check_rule(rule: &TableRule, table: &Arc<Table>) -> Result<(), (String, String)> {
-    let known = |part: &str, name: &FieldName| match table.field(name) {
-        Ok(at) => Ok(at),
-        Err(problem) => Err((part.to_owned(), said(&problem))),
-    };
-    let fields = |part: &str, fields: &Fields| {
-        let part = format!("{part}.fields");
-        fields.names().iter().try_for_each(|name| known(&part, name).map(drop))
-    };
-    let rows = |part: &str, rows: &Option<Template>| match rows {
-        Some(rows) => check_rows(rows, table).map_err(|fault| (format!("{part}.rows"), fault)),
-        None => Ok(()),
-    };
-    if let Some(read) = &rule.read {
-        fields("read", &read.fields)?;
-        rows("read", &read.rows)?;
-    }
-    for (part, write) in [("insert", &rule.insert), ("update", &rule.update)] {
-        let Some(write) = write else {
-            continue;
-        };
-        fields(part, &write.fields)?;
-        rows(part, &write.rows)?;
-        for (name, value) in &write.set {
-            let part = format!("{part}.set.{name}");
-            let column = table.column(known(&part, name)?);
-            if column.generated {
-                return Err((part, "MariaDB computes this field".to_owned()));
-            }
-            if value.claims().is_empty()
-                && let Some(value) = value.fill(&Claims::default())
-                && let Err(problem) = bind::value(column, &value, Purpose::Store)
-            {
-                return Err((part, said(&problem)));
-            }
-        }
-        if write.rows.is_some() && (table.traits().view || !table.traits().inserts.transactional) {
-            return Err((
-                format!("{part}.rows"),
-                "records of a view or of an engine without transactions can't be checked".to_owned(),
-            ));
-        }
-    }
-    rule.delete.as_ref().map_or(Ok(()), |delete| rows("delete", &delete.rows))
-}
-
-/// Stands for a claim while a rule is checked.
-const CLAIM: &str = "\u{E000}claim";
-
-fn check_rows(rows: &Template, table: &Arc<Table>) -> Result<(), String> {
-    let example = rows.fill_with(|_| Some(format!("\"{CLAIM}\"")));
-    let condition = example.and_then(|query| Condition::from_query(&query, Joiner::And).ok().flatten());
-    let whole = TableAccess { table: Arc::clone(table), limits: None };
-    match condition {
-        Some(condition) => check_condition(&condition, &Scope::of(&whole)),
-        None => Err("it can't be read".to_owned()),
-    }
-}
-
-fn check_condition(condition: &Condition, scope: &Scope<'_>) -> Result<(), String> {
-    match condition {
-        Condition::All(parts) | Condition::Any(parts) => parts.iter().try_for_each(|part| check_condition(part, scope)),
-        Condition::Not(part) => check_condition(part, scope),
-        Condition::Test(field, test) if test.mentions(CLAIM) => {
-            scope.resolve(field, ErrorCode::InvalidFilter).map(drop).map_err(|problem| said(&problem))
-        }
-        test => predicate(test, scope).map(drop).map_err(|problem| said(&problem)),
-    }
-}
-
-/// Returns a problem's message and hint, without the full stop.
-fn said(problem: &Problem) -> String {
-    let hint = problem.hint().map(|hint| format!(" {hint}")).unwrap_or_default();
-    format!("{}{hint}", problem.message()).trim_end_matches('.').to_owned()
 }

@@ -1,0 +1,98 @@
+//! Conditions of roles in statements: adds them to filters and joins, and tells which columns they read.
+
+use crate::query::catalog::{Kind, Table};
+use crate::query::plan::scope::Scope;
+use crate::query::plan::{ColumnRef, Expression, Join, Predicate, Search};
+use shared::error::Problem;
+use shared::operation::read::join::JoinKind;
+
+/// Adds to a condition that of a rule.
+pub(in crate::query::plan) fn and(condition: Option<Predicate>, rule: Option<Predicate>) -> Option<Predicate> {
+    match (condition, rule) {
+        // The rule comes first, which MariaDB's optimiser ignores, but a reader sees.
+        (Some(Predicate::All(mut parts)), Some(rule)) if !parts.is_empty() => {
+            parts.push(rule);
+            Some(Predicate::All(parts))
+        }
+        (Some(condition), Some(rule)) => Some(Predicate::All(vec![condition, rule])),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Adds the rules of all tables to the joins, and returns the rest: the condition on the rows of the whole join. A rule is
+/// added to the join that first uses its table, so that the other tables' rows stay; only a RIGHT JOIN keeps the rows of
+/// its own table, whatever its condition says.
+///
+/// # Errors
+/// `role_forbids`
+pub(in crate::query::plan) fn restrict(joins: &mut [Join], scope: &Scope<'_>) -> Result<Option<Predicate>, Problem> {
+    let mut kept = rule_of(0, scope)?;
+    for (at, join) in joins.iter_mut().enumerate() {
+        let own = rule_of(at + 1, scope)?;
+        let rule = match join.kind {
+            JoinKind::Inner | JoinKind::Left => own,
+            JoinKind::Right => std::mem::replace(&mut kept, own),
+        };
+        let on = std::mem::replace(&mut join.on, Predicate::All(Vec::new()));
+        if let Some(on) = and(Some(on), rule) {
+            join.on = on;
+        }
+    }
+    Ok(kept)
+}
+
+fn rule_of(source: usize, scope: &Scope<'_>) -> Result<Option<Predicate>, Problem> {
+    let rule = scope.access(source).reading()?;
+    let at_source = |column_ref: ColumnRef| ColumnRef { source, ..column_ref };
+    Ok(rule.map(|rule| moved(Predicate::clone(&rule), &at_source)))
+}
+
+/// Replaces the columns of a condition.
+pub(super) fn moved(predicate: Predicate, to: &impl Fn(ColumnRef) -> ColumnRef) -> Predicate {
+    let all = |parts: Vec<Predicate>| parts.into_iter().map(|part| moved(part, to)).collect();
+    match predicate {
+        Predicate::Compare(at, comparison, operand) => Predicate::Compare(to(at), comparison, operand),
+        Predicate::Same(one, other) => Predicate::Same(to(one), to(other)),
+        Predicate::In(at, operands) => Predicate::In(to(at), operands),
+        Predicate::Between(at, low, high) => Predicate::Between(to(at), low, high),
+        Predicate::IsNull(at) => Predicate::IsNull(to(at)),
+        Predicate::Like(at, pattern, operand) => Predicate::Like(to(at), pattern, operand),
+        Predicate::Regexp(at, operand) => Predicate::Regexp(to(at), operand),
+        Predicate::Match(search) => {
+            let columns = search.columns.into_iter().map(to).collect();
+            Predicate::Match(Search { columns, ..search })
+        }
+        Predicate::Ordered(by, comparison, operand) => Predicate::Ordered(moved_step(by, to), comparison, operand),
+        Predicate::OrderedNull(by) => Predicate::OrderedNull(moved_step(by, to)),
+        Predicate::All(parts) => Predicate::All(all(parts)),
+        Predicate::Any(parts) => Predicate::Any(all(parts)),
+        Predicate::Not(part) => Predicate::Not(Box::new(moved(*part, to))),
+    }
+}
+
+/// Replaces the column of a sort step. Rules have no sort steps.
+fn moved_step(by: Expression, to: &impl Fn(ColumnRef) -> ColumnRef) -> Expression {
+    match by {
+        Expression::Column(at) => Expression::Column(to(at)),
+        other => other,
+    }
+}
+
+/// Returns whether a condition reads one of these columns, or a column whose value may change by itself when the record
+/// is written: a generated one, or one with a time.
+pub(in crate::query::plan) fn depends_on(predicate: &Predicate, changed: &[usize], table: &Table) -> bool {
+    columns(predicate).into_iter().any(|at| {
+        let column = table.column(at);
+        changed.contains(&at) || column.generated || column.kind == Kind::DateTime
+    })
+}
+
+/// Returns the indexes of the columns that a condition on one table reads.
+pub(in crate::query::plan) fn columns(predicate: &Predicate) -> Vec<usize> {
+    let found = std::cell::RefCell::new(Vec::new());
+    moved(predicate.clone(), &|column_ref| {
+        found.borrow_mut().push(column_ref.column);
+        column_ref
+    });
+    found.into_inner()
+}
