@@ -32,6 +32,7 @@ pub(super) struct IdempotentInsert<'a> {
     pub(super) caller: &'a Caller,
     /// The database of the table that is inserted into; it also holds the stored responses (receipts).
     pub(super) database: &'a DatabaseName,
+    /// The request as one of its caller, if the caller has a role.
     pub(super) idempotent: &'a IdempotentRequest,
     pub(super) statements: Vec<Statement>,
     pub(super) answer: InsertAnswer,

@@ -125,11 +125,13 @@ impl<'a> Attempt<'a> {
             }
             Prepared::Insert(statements, answer, once) => match once {
                 Some(idempotent) => {
+                    let role = self.caller.rights().role();
+                    let of_caller = role.map(|role| idempotent.for_caller(&role.identity()));
                     let insert = IdempotentInsert {
                         app: self.app,
                         caller: self.caller,
                         database: tables.root().database(),
-                        idempotent,
+                        idempotent: of_caller.as_ref().unwrap_or(idempotent),
                         statements,
                         answer,
                         effect,

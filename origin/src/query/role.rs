@@ -8,6 +8,7 @@ pub use claims::{Claims, Template};
 pub use parse::RoleFault;
 use shared::ident::{DatabaseName, FieldName, TableName};
 use shared::rate::RateLimit;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A parsed role file.
@@ -157,6 +158,13 @@ impl Role {
         &self.tables
     }
 
+    /// Returns the names of the claims that the rules for tables refer to.
+    #[must_use]
+    pub fn claims(&self) -> BTreeSet<&str> {
+        let templates = self.tables.iter().flat_map(|(_, rule)| rule.templates());
+        templates.flat_map(Template::claims).map(String::as_str).collect()
+    }
+
     /// Returns whether the role only reads, so that MariaDB's read-only account is enough for its statements.
     #[must_use]
     pub fn only_reads(&self) -> bool {
@@ -194,6 +202,13 @@ fn same_but_case(one: &str, other: &str) -> bool {
 }
 
 impl TableRule {
+    fn templates(&self) -> impl Iterator<Item = &Template> {
+        let writes = [&self.insert, &self.update].into_iter().flatten();
+        let written = writes.flat_map(|rule| rule.set.iter().map(|(_, value)| value).chain(&rule.rows));
+        let read = self.read.iter().flat_map(|rule| &rule.rows);
+        written.chain(read).chain(self.delete.iter().flat_map(|rule| &rule.rows))
+    }
+
     fn is_empty(&self) -> bool {
         self.read.is_none() && self.insert.is_none() && self.update.is_none() && self.delete.is_none()
     }

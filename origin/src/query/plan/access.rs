@@ -152,6 +152,21 @@ impl CallerRole {
         &self.claims
     }
 
+    /// Returns bytes that tell the caller from others of the project: the role, the subject (`sub`), and the claims that
+    /// the rules refer to. Other claims, such as the time of issue, may differ between two tokens of one caller.
+    #[must_use]
+    pub fn identity(&self) -> Vec<u8> {
+        let mut names = self.role().claims();
+        names.insert("sub");
+        let claims = names.into_iter().filter_map(|name| Some([name, self.claims.get(name)?]));
+        let mut bytes = Vec::new();
+        for part in [self.name().as_str()].into_iter().chain(claims.flatten()) {
+            bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
+            bytes.extend_from_slice(part.as_bytes());
+        }
+        bytes
+    }
+
     fn access(&self, table: &Arc<Table>) -> Result<TableAccess, Problem> {
         let mut bound = lock(&self.bound);
         if let Some((_, access)) = bound.iter().find(|(of, _)| Arc::ptr_eq(of, table)) {

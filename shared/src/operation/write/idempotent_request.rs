@@ -94,7 +94,16 @@ impl IdempotentRequest {
         }
     }
 
-    /// Returns the SHA-256 of the `Idempotency-Key`.
+    /// Returns the request as one of a caller among several whose keys must not meet: the same `Idempotency-Key` of
+    /// another caller is another key. `caller` are bytes that identify the caller.
+    #[must_use]
+    pub fn for_caller(&self, caller: &[u8]) -> Self {
+        let key = Sha256::new().chain_update(self.key).chain_update(caller).finalize().into();
+        // Earlier versions knew no such callers.
+        Self { key, former_key: None, fingerprint: self.fingerprint }
+    }
+
+    /// Returns the SHA-256 of the `Idempotency-Key`, mixed with the caller by [`IdempotentRequest::for_caller`].
     #[must_use]
     pub fn key(&self) -> &Hash {
         &self.key
@@ -123,6 +132,20 @@ impl fmt::Debug for IdempotentRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_key_of_another_caller_is_another_key() {
+        let table = TablePath {
+            database: crate::ident::DatabaseName::parse("shop").unwrap(),
+            table: crate::ident::TableName::parse("orders").unwrap(),
+        };
+        let key = IdempotencyKey::parse("\"k\"").unwrap();
+        let request = IdempotentRequest::new(&key, &table, OnConflict::Refuse, b"{}");
+        let [one, again, other] = ["ann", "ann", "bob"].map(|caller| request.for_caller(caller.as_bytes()));
+        assert!(one == again);
+        assert!(one.key() != other.key() && one.key() != request.key());
+        assert_eq!((one.former_key(), one.fingerprint()), (None, request.fingerprint()));
+    }
 
     fn key(text: &str) -> Option<String> {
         IdempotencyKey::parse(text).ok().map(|parsed| parsed.key)
