@@ -47,6 +47,8 @@ pub enum Verdict {
     /// Nowhere: there are no rules to check.
     #[default]
     None,
+    /// The next statement returns it.
+    Next,
     /// In the first cell of its only row, which belongs to the statement before.
     First,
     /// In the last cell of each row, behind the key.

@@ -34,6 +34,7 @@ pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
     sql.syntax(", FALSE), ").column(table, anchor).syntax(", IF(@selkie_denied := 1, ").column(table, anchor);
     sql.syntax(", ").column(table, anchor).syntax("))");
     filter(&mut sql, scope, condition);
+    sql.verdict(Verdict::Next);
     let mut verdict = Builder::new();
     verdict.syntax("SELECT @selkie_denied IS NULL, @selkie_denied := NULL").verdict(Verdict::First);
     vec![sql.finish(), verdict.finish()]
