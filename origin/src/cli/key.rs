@@ -47,7 +47,7 @@ struct CreateArgs {
     #[arg(long, value_name = "ROLE", conflicts_with = "access", value_parser = role)]
     role: Option<RoleName>,
     /// A claim for the role's rules, a JSON value or a text; may be repeated
-    #[arg(long = "claim", value_name = "NAME=VALUE", requires = "role", value_parser = claim)]
+    #[arg(long = "claim", value_name = "NAME=VALUE", requires = "role", conflicts_with = "access", value_parser = claim)]
     claims: Vec<(String, serde_json::Value)>,
     /// The project of the key
     #[arg(long, value_name = "PROJECT", default_value = "default", value_parser = project)]
