@@ -12,15 +12,20 @@ mod generate;
 mod json;
 mod paging;
 mod read;
+mod roles;
 mod shrink;
 mod spell;
 mod verdict;
 mod world;
 
 use crate::host::Host;
+use crate::service::shared;
 use crate::test_db::TestDb;
 use dice::Dice;
 use read::Read;
+use roles::{
+    reads_of_a_role_answer_what_a_plain_evaluation_of_its_records_answers, writes_of_a_role_change_what_its_rules_allow,
+};
 use spell::{STYLES, Style};
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -30,6 +35,8 @@ cases! {
     Both: [
         reads_answer_what_a_plain_evaluation_answers,
         pages_by_next_make_up_the_whole_answer,
+        reads_of_a_role_answer_what_a_plain_evaluation_of_its_records_answers,
+        writes_of_a_role_change_what_its_rules_allow,
     ],
 }
 
@@ -61,6 +68,8 @@ fn seeds(host: Host) -> impl Iterator<Item = u64> {
 struct Stage {
     db: TestDb,
     world: World,
+    /// The key that reads.
+    key: String,
     seed: u64,
 }
 
@@ -70,7 +79,7 @@ impl Stage {
         let statements: Vec<String> = world.tables.iter().flat_map(world::Table::sql).collect();
         let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
         let db = TestDb::new(host, &statements).await;
-        Self { db, world, seed }
+        Self { db, world, key: shared().full_key.clone(), seed }
     }
 
     /// Replaces a table's records in the database by those of the world.
@@ -91,7 +100,7 @@ impl Stage {
     async fn disagreement(&self, read: &Read, style: Style, dice: &mut Dice) -> Option<String> {
         let options = spell::options(read, &self.world);
         let table = read.table(&self.world, 0);
-        let answer = spell::request(&self.db, table, &options, style, dice).send().await;
+        let answer = spell::request(&self.db, table, &options, style, dice).key(&self.key).send().await;
         verdict::fault(read, &self.world, &answer).map(|fault| format!("{fault}\n{answer}"))
     }
 

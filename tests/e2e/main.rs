@@ -54,6 +54,7 @@ mod properties;
 mod protocol;
 mod records;
 mod reflected_input;
+mod roles;
 mod shares;
 mod smuggling;
 mod sql;
@@ -133,6 +134,7 @@ fn main() -> ExitCode {
         properties::cases(),
         protocol::cases(),
         records::cases(),
+        roles::cases(),
         sql::cases(),
         streaming::cases(),
         streams::cases(),

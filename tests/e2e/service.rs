@@ -202,7 +202,17 @@ impl Service {
 
     /// Issues a key; `more` are further arguments of the CLI.
     pub(crate) fn create_key(&self, project: &str, access: &str, more: &[&str]) -> IssuedKey {
-        let mut arguments = vec!["key", "create", "--access", access, "--project", project, "--json"];
+        self.issue_key(project, &[&["--access", access], more].concat())
+    }
+
+    /// Issues a key with a role; `claims` are `name=value`.
+    pub(crate) fn create_role_key(&self, project: &str, role: &str, claims: &[String]) -> IssuedKey {
+        let claims = claims.iter().flat_map(|claim| ["--claim", claim]);
+        self.issue_key(project, &["--role", role].into_iter().chain(claims).collect::<Vec<_>>())
+    }
+
+    fn issue_key(&self, project: &str, more: &[&str]) -> IssuedKey {
+        let mut arguments = vec!["key", "create", "--project", project, "--json"];
         arguments.extend(more);
         let printed = self.cli_ok(&arguments);
         let token = printed

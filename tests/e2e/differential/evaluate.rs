@@ -41,6 +41,15 @@ impl Sight<'_> {
     }
 }
 
+/// Returns for each record of the root table whether the read's conditions hold.
+pub(super) fn allowed(read: &Read, world: &World) -> Vec<bool> {
+    let sight = Sight { read, world };
+    let either = read.either.unwrap_or(false);
+    let rows = 0..world.tables[read.root].rows.len();
+    rows.map(|row| read.filter.is_empty() || sight.holds(&read.filter, either, &vec![Some(row)]) == Some(true))
+        .collect()
+}
+
 /// Evaluates `read` without `limit` and `offset`.
 pub(super) fn evaluate(read: &Read, world: &World) -> Expected {
     let sight = Sight { read, world };

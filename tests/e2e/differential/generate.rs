@@ -36,9 +36,9 @@ pub(super) fn pageable(dice: &mut Dice, world: &World) -> Read {
     }
 }
 
-fn drawn(dice: &mut Dice, world: &World) -> Read {
-    let root = dice.below(world.tables.len());
-    let mut read = Read {
+/// Returns a read of all records of a table.
+pub(super) fn whole(root: usize) -> Read {
+    Read {
         root,
         joins: Vec::new(),
         fields: Fields::All,
@@ -47,9 +47,23 @@ fn drawn(dice: &mut Dice, world: &World) -> Read {
         order: Vec::new(),
         group: Vec::new(),
         distinct: false,
-        count: dice.chance(20),
-        window: window(dice),
-    };
+        count: false,
+        window: Window::default(),
+    }
+}
+
+/// Returns a read of those records of a table for which random conditions hold.
+pub(super) fn filtered(dice: &mut Dice, world: &World, root: usize) -> Read {
+    let mut read = whole(root);
+    let members = *dice.pick(&[1, 1, 2, 3]);
+    read.filter = conditions::draw(dice, world, &read, members, 0);
+    read.either = dice.maybe();
+    read
+}
+
+fn drawn(dice: &mut Dice, world: &World) -> Read {
+    let root = dice.below(world.tables.len());
+    let mut read = Read { count: dice.chance(20), window: window(dice), ..whole(root) };
     if dice.chance(50) {
         joins::draw(dice, world, &mut read);
     }

@@ -23,7 +23,7 @@ pub(super) async fn fault(stage: &Stage, read: &Read, dice: &mut Dice) -> Option
             options.push(("after", json!(after)));
         }
         let style = *dice.pick(&STYLES);
-        let answer = spell::request(&stage.db, table, &options, style, dice).send().await;
+        let answer = spell::request(&stage.db, table, &options, style, dice).key(&stage.key).send().await;
         answers.push_str(&format!("{answer}\n"));
         let body = match envelope(&answer) {
             Ok(body) => body,

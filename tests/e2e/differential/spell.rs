@@ -186,6 +186,15 @@ fn order(read: &Read, world: &World, order: &super::read::Order) -> Value {
     Value::Object(object)
 }
 
+/// Writes the conditions of a read, as the option `query` takes them.
+pub(super) fn query(read: &Read, world: &World) -> Value {
+    let written = conditions(read, world, &read.filter);
+    match read.either {
+        Some(true) if read.filter.len() > 1 => json!({"g": {"__query": written, "operator": "OR"}}),
+        _ => written,
+    }
+}
+
 fn conditions(read: &Read, world: &World, conditions: &[Condition]) -> Value {
     let mut object = Map::new();
     for (position, condition) in conditions.iter().enumerate() {

@@ -3,10 +3,12 @@
 use super::cell::{Cell, Kind, pool};
 use super::dice::Dice;
 
+#[derive(Clone)]
 pub(super) struct World {
     pub(super) tables: Vec<Table>,
 }
 
+#[derive(Clone)]
 pub(super) struct Table {
     pub(super) name: &'static str,
     pub(super) columns: Vec<Column>,
@@ -53,7 +55,7 @@ const COLUMNS: [(&str, Kind); 21] = [
 const LINKS: [&str; 2] = ["parent", "owner"];
 
 /// Ids are in `1..=ID_MAX`: enough for every table, and few enough that references match.
-const ID_MAX: usize = 60;
+pub(super) const ID_MAX: usize = 60;
 
 const ROWS_MAX: usize = 40;
 
@@ -106,7 +108,8 @@ impl Table {
         table
     }
 
-    fn row(&self, dice: &mut Dice) -> Vec<Cell> {
+    /// Returns a random record.
+    pub(super) fn row(&self, dice: &mut Dice) -> Vec<Cell> {
         let id = |dice: &mut Dice, most| Cell::Integer(dice.between(1, most) as i128);
         self.columns
             .iter()

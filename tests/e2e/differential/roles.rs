@@ -1,0 +1,260 @@
+//! Roles with random rules on random tables. What a role's caller reads must be what anyone reads of the tables without
+//! the denied records and fields, and what it writes must change exactly the allowed records.
+
+use super::cell::{Cell, pool};
+use super::dice::Dice;
+use super::evaluate::allowed;
+use super::generate::{self, whole};
+use super::read::{Condition, Leaf, Operand, Read};
+use super::spell::{self, STYLES};
+use super::world::{self, World};
+use super::{PAGED, READS, Stage, paging, seeds, verdict};
+use crate::host::{Answer, Host};
+use crate::roles::{Caller, create_role, role_of};
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+
+/// Number of writes to the tables of each schema.
+const WRITES: usize = 30;
+
+/// Maximum number of claims of a caller, which must fit a key.
+const CLAIMS_MAX: usize = 12;
+
+/// The claims of the caller, by name.
+#[derive(Default)]
+struct Claims(Map<String, Value>);
+
+impl Claims {
+    /// Replaces some of a condition's values by claims with these values.
+    fn take(&mut self, dice: &mut Dice, condition: &mut Condition) {
+        match condition {
+            Condition::Group { members, .. } => members.iter_mut().for_each(|member| self.take(dice, member)),
+            Condition::Leaf(Leaf { operand, .. }) => {
+                let values = match operand {
+                    Operand::None => &mut [][..],
+                    Operand::One(asked) => std::slice::from_mut(asked),
+                    Operand::List(list) => list,
+                };
+                for asked in values {
+                    // A claim that is null denies.
+                    if !asked.json.is_null() && self.0.len() < CLAIMS_MAX && dice.chance(50) {
+                        let name = format!("c{}", self.0.len());
+                        self.0.insert(name.clone(), std::mem::replace(&mut asked.json, json!({"claim": name})));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns a random rule for a table's records: its conditions, and how a role file writes them.
+fn rule(dice: &mut Dice, world: &World, table: usize, claims: &mut Claims) -> (Read, Value) {
+    let read = generate::filtered(dice, world, table);
+    let mut written = read.clone();
+    written.filter.iter_mut().for_each(|condition| claims.take(dice, condition));
+    let rows = spell::query(&written, world);
+    (read, rows)
+}
+
+/// Returns the table without the records that a rule denies, and without these columns.
+fn visible(world: &World, rule: &Read, hidden: &[usize]) -> world::Table {
+    let mut table = world.tables[rule.root].clone();
+    let mut may = allowed(rule, world).into_iter();
+    table.rows.retain(|_| may.next() == Some(true));
+    let keep = |at: &usize| !hidden.contains(at);
+    let kept: Vec<usize> = (0..table.columns.len()).filter(keep).collect();
+    table.columns = kept.iter().map(|at| table.columns[*at].clone()).collect();
+    table.rows.iter_mut().for_each(|row| *row = kept.iter().map(|at| row[*at].clone()).collect());
+    let place = |at: &usize| kept.iter().position(|kept| kept == at).expect("a key's column stays");
+    table.key = table.key.iter().map(place).collect();
+    table
+}
+
+/// Returns some columns that are no part of a key, none of them `id`.
+fn some_hidden(dice: &mut Dice, table: &world::Table) -> Vec<usize> {
+    let columns = (1..table.columns.len()).filter(|at| !table.key.contains(at));
+    columns.filter(|_| dice.chance(20)).collect()
+}
+
+pub(super) async fn reads_of_a_role_answer_what_a_plain_evaluation_of_its_records_answers(host: Host) {
+    for seed in seeds(host) {
+        let mut dice = Dice::new(seed);
+        let mut stage = Stage::set(host, seed, &mut dice).await;
+        let (mut claims, mut rules, mut seen) = (Claims::default(), Vec::new(), Vec::new());
+        for (at, table) in stage.world.tables.iter().enumerate() {
+            let hidden = some_hidden(&mut dice, table);
+            let names: Vec<&str> = hidden.iter().map(|at| table.columns[*at].name).collect();
+            let (rule, rows) = match dice.chance(80) {
+                true => rule(&mut dice, &stage.world, at, &mut claims),
+                false => (whole(at), json!({})),
+            };
+            rules.push((table.name, json!({"read": {"rows": rows, "fields": {"omit": names}}})));
+            seen.push(visible(&stage.world, &rule, &hidden));
+        }
+        let role = role_of(&stage.db, rules);
+        let key = Caller::with_role(&stage.db, &create_role(&role), Value::Object(claims.0.clone())).key;
+        stage.key = key;
+        let tables: Vec<String> = stage.world.tables.iter().flat_map(world::Table::sql).collect();
+        stage.world = World { tables: seen };
+        let report = |fault: &str, read: &Read, stage: &Stage| {
+            let mut report = format!("SELKIE_DIFFERENTIAL_SEED={seed} SELKIE_DIFFERENTIAL_ROUNDS=1: {fault}\n");
+            write!(report, "  role {role}\n  claims {:?}\n  {}\n", claims.0, tables.join(";\n  ")).expect("a text");
+            for (name, value) in spell::options(read, &stage.world) {
+                writeln!(report, "  {name} = {value}").expect("a text");
+            }
+            report
+        };
+        for _ in 0..READS {
+            let read = generate::read(&mut dice, &stage.world);
+            let style = *dice.pick(&STYLES);
+            if let Some(fault) = stage.disagreement(&read, style, &mut dice).await {
+                panic!("{}", report(&fault, &read, &stage));
+            }
+        }
+        if stage.world.tables.iter().any(|table| !table.key.is_empty()) {
+            for _ in 0..PAGED {
+                let read = generate::pageable(&mut dice, &stage.world);
+                if let Some(fault) = paging::fault(&stage, &read, &mut dice).await {
+                    panic!("{}", report(&fault, &read, &stage));
+                }
+            }
+        }
+        stage.strike().await;
+    }
+}
+
+/// The rules of a role for the writes to one table.
+struct WriteRules {
+    insert: Read,
+    update: Read,
+    delete: Read,
+}
+
+/// Returns whether a record is allowed by a rule.
+fn allows(rule: &Read, world: &World, row: &[Cell]) -> bool {
+    let mut one = world.clone();
+    one.tables[rule.root].rows = vec![row.to_vec()];
+    allowed(rule, &one) == [true]
+}
+
+fn value(cell: &Cell) -> Value {
+    serde_json::from_str(&cell.json().to_string()).expect("JSON")
+}
+
+/// A random write to a table: what is sent, and what must come of it.
+struct Write {
+    what: String,
+    answer: Answer,
+    /// The expected payload; `None` for a refusal by the role.
+    expected: Option<Value>,
+}
+
+async fn random_write(dice: &mut Dice, caller: &Caller<'_>, world: &mut World, rules: &WriteRules) -> Write {
+    use reqwest::Method;
+    let at = rules.insert.root;
+    let name = world.tables[at].name;
+    let send = |method: Method, body: &Value| {
+        let what = format!("{method} {name} {body}");
+        let sent = caller.call(method, name).json(body).send();
+        async move { (what, sent.await) }
+    };
+    let ids: Vec<i128> = (0..dice.between(1, 6)).map(|_| dice.between(1, world::ID_MAX) as i128).collect();
+    let is_meant = |row: &[Cell]| matches!(&row[0], Cell::Integer(id) if ids.contains(id));
+    let listed: Vec<i64> = ids.iter().map(|id| i64::try_from(*id).expect("a small number")).collect();
+    match dice.below(3) {
+        0 => {
+            let may = allowed(&rules.delete, world);
+            let mut may = may.into_iter();
+            let rows = &mut world.tables[at].rows;
+            let before = rows.len();
+            rows.retain(|row| !(may.next() == Some(true) && is_meant(row)));
+            let count = before - rows.len();
+            let keys = json!({"deleteKeyValues": [{"key": "id", "value": listed}]});
+            let (what, answer) = send(Method::DELETE, &keys).await;
+            Write { what, answer, expected: Some(json!(count)) }
+        }
+        1 => {
+            let column = dice.between(1, world.tables[at].columns.len() - 1);
+            let changed = &world.tables[at].columns[column];
+            let cell = match changed.nullable && dice.chance(20) {
+                true => Cell::Null,
+                false => dice.pick(&pool(changed.kind)).clone(),
+            };
+            let data = json!({changed.name: value(&cell)});
+            let may = allowed(&rules.update, world);
+            let mut rows = world.tables[at].rows.clone();
+            let mut count = 0;
+            for (row, _) in rows.iter_mut().zip(may).filter(|(row, may)| *may && is_meant(row)) {
+                row[column] = cell.clone();
+                count += 1;
+            }
+            let changes = rows.iter().zip(&world.tables[at].rows).filter(|(new, old)| new != old);
+            let mut kept = changes.map(|(new, _)| new).all(|new| allows(&rules.update, world, new));
+            kept |= count == 0;
+            if kept {
+                world.tables[at].rows = rows;
+            }
+            let body = json!({"updateKeyValues": [{"key": "id", "value": listed}], "data": data});
+            let (what, answer) = send(Method::PUT, &body).await;
+            Write { what, answer, expected: kept.then(|| json!(count)) }
+        }
+        _ => {
+            let rows = &world.tables[at].rows;
+            let mut new = world.tables[at].row(dice);
+            let free = (1..).find(|id| rows.iter().all(|row| row[0] != Cell::Integer(*id)));
+            new[0] = Cell::Integer(free.expect("a number"));
+            let fields = world.tables[at].columns.iter().zip(&new);
+            let body: Map<String, Value> = fields.map(|(column, cell)| (column.name.to_owned(), value(cell))).collect();
+            let kept = allows(&rules.insert, world, &new);
+            let id = value(&new[0]);
+            if kept {
+                world.tables[at].rows.push(new);
+            }
+            let (what, answer) = send(Method::POST, &Value::Object(body)).await;
+            Write { what, answer, expected: kept.then_some(id) }
+        }
+    }
+}
+
+pub(super) async fn writes_of_a_role_change_what_its_rules_allow(host: Host) {
+    for seed in seeds(host) {
+        let mut dice = Dice::new(seed);
+        let stage = Stage::set(host, seed, &mut dice).await;
+        let mut world = stage.world.clone();
+        let Some(at) = world.tables.iter().position(|table| table.key == [0]) else {
+            stage.strike().await;
+            continue;
+        };
+        let mut claims = Claims::default();
+        let [(insert, inserts), (update, updates), (delete, deletes)] =
+            [(); 3].map(|()| rule(&mut dice, &world, at, &mut claims));
+        let rules = WriteRules { insert, update, delete };
+        let written = json!({
+            "read": {"fields": ["id"]}, "insert": {"rows": inserts}, "update": {"rows": updates}, "delete": {"rows": deletes},
+        });
+        let role = role_of(&stage.db, [(world.tables[at].name, written)]);
+        let claims = Value::Object(claims.0);
+        let caller = Caller::with_role(&stage.db, &create_role(&role), claims.clone());
+        for _ in 0..WRITES {
+            let before = world.tables[at].sql();
+            let write = random_write(&mut dice, &caller, &mut world, &rules).await;
+            let right = match &write.expected {
+                Some(payload) => write.answer.status == 200 && write.answer.payload() == *payload,
+                None => write.answer.code() == "role_forbids",
+            };
+            let records = stage.db.get(world.tables[at].name).await;
+            let fault = verdict::fault(&whole(at), &world, &records);
+            assert!(
+                right && fault.is_none(),
+                "SELKIE_DIFFERENTIAL_SEED={seed} SELKIE_DIFFERENTIAL_ROUNDS=1: {}\n  expected {:?}\n  {}\n  role {role}\n  \
+                 claims {claims}\n  {}\n  {}",
+                write.what,
+                write.expected,
+                write.answer,
+                before.join(";\n  "),
+                fault.unwrap_or_default(),
+            );
+        }
+        stage.strike().await;
+    }
+}

@@ -1,0 +1,221 @@
+//! Nothing that a role's caller gets holds the name of a hidden field, or a value of a hidden field or record.
+
+use super::{Caller, is_claim};
+use crate::host::{Answer, Host};
+use crate::test_db::TestDb;
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use reqwest::Method;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+
+cases! {
+    Both: [
+        no_answer_holds_a_hidden_name_or_value,
+        no_refusal_of_mariadb_holds_a_hidden_name_or_value,
+        pages_hold_no_value_of_a_hidden_key,
+        a_page_token_of_one_caller_is_none_of_another,
+    ],
+}
+
+/// The beginning of every name and value that the caller must not see.
+const MARK: &str = "zqhushed_";
+
+const TABLES: &[&str] = &[
+    "CREATE TABLE zqhushed_parents (id INT PRIMARY KEY)",
+    "INSERT INTO zqhushed_parents VALUES (1), (2)",
+    "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, zqhushed_hidden VARCHAR(40) NOT NULL DEFAULT 'zqhushed_value', \
+     owner INT NOT NULL, name VARCHAR(40), zqhushed_parent INT DEFAULT 1, age INT, \
+     UNIQUE KEY zqhushed_key (name, zqhushed_hidden), FULLTEXT KEY zqhushed_text (name, zqhushed_hidden), \
+     CONSTRAINT zqhushed_check CHECK (age < 100), \
+     CONSTRAINT zqhushed_link FOREIGN KEY (zqhushed_parent) REFERENCES zqhushed_parents (id)) COMMENT 'zqhushed_comment'",
+    "INSERT INTO t (owner, name, age) VALUES (1, 'a', 1), (1, 'b', 2), (2, 'zqhushed_name', 3), (1, 'c', 4)",
+    "CREATE TABLE u (id INT PRIMARY KEY AUTO_INCREMENT, t_id INT, zqhushed_hidden VARCHAR(40) DEFAULT 'zqhushed_value', \
+     CONSTRAINT zqhushed_fk FOREIGN KEY (t_id) REFERENCES t (id))",
+    "INSERT INTO u (t_id) VALUES (1), (2), (3)",
+];
+
+const HIDDEN: [&str; 2] = ["zqhushed_hidden", "zqhushed_parent"];
+
+fn caller(db: &TestDb) -> Caller<'_> {
+    let visible = json!({"omit": HIDDEN});
+    let all = json!({
+        "read": {"fields": visible, "rows": is_claim("owner", "sub")},
+        "insert": {"fields": visible},
+        "update": {"fields": visible, "rows": is_claim("owner", "sub")},
+        "delete": {"rows": is_claim("owner", "sub")},
+    });
+    let of_u = json!({"read": {"fields": {"omit": ["zqhushed_hidden"]}}, "insert": {"fields": ["t_id"]}});
+    Caller::new(db, [("t", all), ("u", of_u)], json!({"sub": 1}))
+}
+
+/// Asserts that neither headers nor body nor the page token in the body holds the mark.
+fn holds_no_mark(answer: &Answer) {
+    for (name, value) in &answer.headers {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        assert!(!value.contains(MARK), "{name}: {value} of {answer}");
+    }
+    let text = String::from_utf8_lossy(&answer.body);
+    assert!(!text.contains(MARK), "{answer}");
+    let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let Some(token) = body["next"].as_str() else {
+        return;
+    };
+    for part in token.split('.') {
+        let part = part.trim_end_matches('=');
+        let decoded = URL_SAFE_NO_PAD.decode(part).or_else(|_| STANDARD_NO_PAD.decode(part));
+        let decoded = decoded.unwrap_or_else(|_| panic!("no base64: {token}"));
+        assert!(!String::from_utf8_lossy(&decoded).contains(MARK), "{answer}");
+    }
+}
+
+async fn no_answer_holds_a_hidden_name_or_value(host: Host) {
+    let db = TestDb::new(host, TABLES).await;
+    let caller = caller(&db);
+    let join = |kind: &str, nest: bool| {
+        let on = json!({"source": "id", "target": "t_id"});
+        json!([{"tableName": "u", "joinType": kind, "match": on, "nest": nest}])
+    };
+    for (rest, body) in [
+        ("t", Value::Null),
+        ("t?limit=1", Value::Null),
+        ("t?limit=1&order[field]=name", Value::Null),
+        ("t?limit=1&order[field]=age&count=true", Value::Null),
+        ("t/1", Value::Null),
+        ("t?distinct=true", Value::Null),
+        ("t?omitFields=age", Value::Null),
+        ("t/_schema", Value::Null),
+        ("u/_schema", Value::Null),
+        ("t/query", json!({"join": join("INNER JOIN", false)})),
+        ("t/query", json!({"join": join("LEFT JOIN", true)})),
+        ("t/query", json!({"join": join("RIGHT JOIN", false), "limit": 2})),
+        (
+            "u/query",
+            json!({"join": [{"tableName": "t", "joinType": "RIGHT JOIN", "match": {"source": "t_id", "target": "id"}}]}),
+        ),
+        ("t/query", json!({"group": "owner"})),
+        ("t/query", json!({"selectFields": [{"fieldName": "name", "aggregate": "MAX", "alias": "most"}]})),
+        ("t", json!({"owner": 1, "age": 5})),
+        ("t?onConflict=update", json!({"id": 1, "owner": 1, "age": 9})),
+        ("t?onConflict=ignore", json!({"id": 1, "owner": 1, "age": 9})),
+    ] {
+        for accept in ["application/json", "text/csv", "application/x-ndjson"] {
+            let call = match &body {
+                Value::Null => caller.call(Method::GET, rest),
+                body => caller.call(Method::POST, rest).json(body),
+            };
+            let answer = call.header("accept", accept).send().await;
+            // Only JSON has a place for a count.
+            let counted = rest.contains("count") && accept != "application/json";
+            assert_eq!(answer.status, if counted { 400 } else { 200 }, "{answer}");
+            holds_no_mark(&answer);
+        }
+    }
+    holds_no_mark(&caller.call(Method::OPTIONS, "t").send().await);
+    let path = db.path("t");
+    let batch = caller
+        .batch(&[
+            json!({"method": "GET", "path": path}),
+            json!({"method": "GET", "path": format!("{path}/1")}),
+            json!({"method": "POST", "path": path, "body": {"owner": 1, "name": "e"}}),
+        ])
+        .await;
+    batch.payload();
+    holds_no_mark(&batch);
+}
+
+async fn no_refusal_of_mariadb_holds_a_hidden_name_or_value(host: Host) {
+    let db = TestDb::new(host, TABLES).await;
+    db.exec("ALTER TABLE t ADD COLUMN zqhushed_needed INT NOT NULL").await;
+    let all = json!({"omit": ["zqhushed_hidden", "zqhushed_parent", "zqhushed_needed"]});
+    let deletes =
+        json!({"read": {"fields": all}, "update": {"fields": all}, "insert": {"fields": all}, "delete": true});
+    let role = [("t", deletes), ("u", json!({"read": {"fields": ["id", "t_id"]}, "insert": {"fields": ["t_id"]}}))];
+    let caller = Caller::new(&db, role, json!({}));
+    let many = |name: &str| json!({"updateKeyValues": [{"key": "id", "value": [1, 2, 4]}], "data": {"name": name}});
+    for (method, rest, body, code) in [
+        // The message of MariaDB shows the hidden part of the key: Duplicate entry 'a-zqhushed_value' for key 'zqhushed_key'.
+        (Method::PUT, "t/2", json!({"name": "a"}), ErrorCode::DuplicateKey),
+        (Method::PUT, "t", many("a"), ErrorCode::DuplicateKey),
+        (Method::PUT, "t/1", json!({"age": 100}), ErrorCode::InvalidValue),
+        (Method::POST, "t", json!({"owner": 1, "name": "new"}), ErrorCode::InvalidValue),
+        (Method::DELETE, "t/1", Value::Null, ErrorCode::ForeignKeyViolation),
+        (Method::POST, "u", json!({"t_id": 77}), ErrorCode::ForeignKeyViolation),
+        (
+            Method::POST,
+            "t/query",
+            json!({"fullTextSearch": {"fields": ["name"], "searchTerm": "a"}}),
+            ErrorCode::FulltextIndexMissing,
+        ),
+    ] {
+        let call = caller.call(method.clone(), rest);
+        let alone = if body.is_null() { call } else { call.json(&body) };
+        let mut operation = json!({"method": method.as_str(), "path": format!("/api/v1/crud/{}/{rest}", db.name)});
+        if !body.is_null() {
+            operation["body"] = body.clone();
+        }
+        for answer in [alone.send().await, caller.batch(&[operation]).await] {
+            let error = answer.refused(code);
+            holds_no_mark(&answer);
+            assert!(error["details"]["errno"].is_u64(), "MariaDB's number stays: {answer}");
+        }
+    }
+    let state = db.exec("SELECT name, age FROM t ORDER BY id").await;
+    let rows = json!([{"name": "a", "age": 1}, {"name": "b", "age": 2}, {"name": "zqhushed_name", "age": 3}, {"name": "c", "age": 4}]);
+    assert_eq!(state, rows);
+}
+
+async fn pages_hold_no_value_of_a_hidden_key(host: Host) {
+    let db = TestDb::new(
+        host,
+        &[
+            "CREATE TABLE k (zqhushed_code VARCHAR(20) PRIMARY KEY, name VARCHAR(20))",
+            "INSERT INTO k VALUES ('zqhushed_1', 'a'), ('zqhushed_2', 'a'), ('zqhushed_3', 'b')",
+            "CREATE TABLE i (id VARCHAR(20) PRIMARY KEY, name VARCHAR(20))",
+            "INSERT INTO i VALUES ('zqhushed_1', 'a'), ('zqhushed_2', 'a'), ('zqhushed_3', 'b')",
+        ],
+    )
+    .await;
+    let hides = |field: &str| json!({"read": {"fields": {"omit": [field]}}, "insert": true});
+    let caller = Caller::new(&db, [("k", hides("zqhushed_code")), ("i", hides("id"))], json!({}));
+    for table in ["k", "i"] {
+        for options in [
+            "limit=1",
+            "limit=1&order[field]=name",
+            "limit=2&order[field]=name&order[strategy]=DESC&count=true",
+            "limit=1&distinct=true",
+        ] {
+            let answer = caller.get(&format!("{table}?{options}")).await;
+            answer.payload();
+            holds_no_mark(&answer);
+        }
+        for id in ["zqhushed_1", "zqhushed_9"] {
+            let answer = caller.get(&format!("{table}/{id}")).await;
+            answer.refused(ErrorCode::InvalidBody);
+            holds_no_mark(&answer);
+        }
+    }
+    // An insert does not tell the key that it got.
+    assert_eq!(caller.post("i", &json!({"id": "zqhushed_5", "name": "c"})).await.payload(), Value::Null);
+    let batch = json!({"batchData": [{"id": "zqhushed_6"}, {"id": "zqhushed_7"}]});
+    assert_eq!(caller.post("i", &batch).await.payload(), json!([null, null]));
+    let duplicate = caller.post("i", &json!({"id": "zqhushed_5"})).await;
+    duplicate.refused(ErrorCode::DuplicateKey);
+    holds_no_mark(&duplicate);
+}
+
+async fn a_page_token_of_one_caller_is_none_of_another(host: Host) {
+    let db = TestDb::new(host, TABLES).await;
+    let rule = json!({"read": {"fields": {"omit": HIDDEN}, "rows": is_claim("owner", "sub")}});
+    let role = super::create_role(&super::role_of(&db, [("t", rule)]));
+    let [one, other] = [1, 2].map(|sub| Caller::with_role(&db, &role, json!({"sub": sub})));
+    let first = one.get("t?limit=1&order[field]=name").await.json();
+    let token = first["next"].as_str().expect("a token").to_owned();
+    let next = |caller: &Caller<'_>| caller.call(Method::GET, &format!("t?limit=1&order[field]=name&after={token}"));
+    assert_eq!(next(&one).send().await.payload()[0]["name"], "b");
+    next(&other).send().await.refused(ErrorCode::InvalidQueryOption);
+    let full = db.call(Method::GET, "t?limit=1&order[field]=name").send().await.json();
+    let full = full["next"].as_str().expect("a token");
+    let foreign = one.get(&format!("t?limit=1&order[field]=name&after={full}")).await;
+    foreign.refused(ErrorCode::InvalidQueryOption);
+}
