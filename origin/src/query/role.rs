@@ -71,6 +71,8 @@ pub enum Fields {
     #[default]
     All,
     Only(Vec<FieldName>),
+    /// All but these. As in MariaDB, upper and lower case are the same: a file's `Password` also hides `password` of a
+    /// table that a pattern stands for.
     Except(Vec<FieldName>),
 }
 
@@ -80,7 +82,10 @@ impl Fields {
         match self {
             Self::All => true,
             Self::Only(names) => names.contains(name),
-            Self::Except(names) => !names.contains(name),
+            Self::Except(names) => {
+                let folded = |name: &FieldName| name.as_str().to_lowercase();
+                names.is_empty() || !names.iter().map(folded).any(|omitted| omitted == folded(name))
+            }
         }
     }
 

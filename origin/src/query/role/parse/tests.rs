@@ -42,6 +42,16 @@ fn the_most_specific_rule_holds() {
 }
 
 #[test]
+fn an_omitted_field_is_omitted_in_any_case() {
+    let role = Role::parse(r#"{"tables": {"*": {"read": {"fields": {"omit": ["Password", "ÄRGER"]}}}}}"#).unwrap();
+    let (database, table) = names("shop", "users");
+    let read = role.rule(&database, &table).unwrap().read.clone().unwrap();
+    for (name, has) in [("password", false), ("PASSWORD", false), ("ärger", false), ("pass", true), ("name", true)] {
+        assert_eq!(read.fields.has(&field_name(name)), has, "{name}");
+    }
+}
+
+#[test]
 fn an_empty_rule_hides_a_table_of_a_pattern() {
     let role =
         Role::parse(r#"{"tables": {"*": {"read": true}, "shop.secrets": {}, "bank.*": {"read": false}}}"#).unwrap();
