@@ -175,8 +175,9 @@ fn fields(place: &str, value: &Value) -> Result<Fields, RoleFault> {
 
 fn set(place: &str, value: &Value) -> Result<Vec<(FieldName, Template)>, RoleFault> {
     let members = members(place, value)?.into_iter().map(|(name, value)| {
-        let place = format!("{place}.{name}");
-        Ok((field(&place, &name)?, template(&place, &value)?))
+        let name = field(place, &name)?;
+        let value = template(&format!("{place}.{}", shown(name.as_str())), &value)?;
+        Ok((name, value))
     });
     members.collect()
 }

@@ -7,7 +7,7 @@ use crate::query::plan::filter::predicate;
 use crate::query::plan::scope::Scope;
 use crate::query::role::{Claims, Fields, TableRule, Template};
 use shared::error::{ErrorCode, Problem};
-use shared::ident::FieldName;
+use shared::ident::{FieldName, shown};
 use shared::operation::filter::{Condition, Joiner};
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub fn check_rule(rule: &TableRule, table: &Arc<Table>) -> Result<(), (String, S
         fields(part, &write.fields)?;
         rows(part, &write.rows)?;
         for (name, value) in &write.set {
-            let part = format!("{part}.set.{name}");
+            let part = format!("{part}.set.{}", shown(name.as_str()));
             let column = table.column(known(&part, name)?);
             if column.generated {
                 return Err((part, "MariaDB computes this field".to_owned()));
