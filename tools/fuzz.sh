@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes requests, first any bytes, then structures in all their spellings, and the bodies of uploads (tests/fuzz).
+# Fuzzes requests, first any bytes, then structures in all their spellings, the bodies of uploads, and role files (tests/fuzz).
 #
 # Usage: tools/fuzz.sh [TARGET…]      FUZZ_SECONDS (60) are shared out among the targets, all by default
 #
@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 FOLDER=tests/fuzz
-ALL=(requests spellings uploads)
+ALL=(requests spellings uploads roles)
 # Bytes of an input: more than a URL may have.
 INPUT_MAX_BYTES=20000
 # Seconds and megabytes for one input; the targets themselves bound memory more tightly.

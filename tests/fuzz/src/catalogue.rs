@@ -52,6 +52,12 @@ static TABLES: LazyLock<Vec<Arc<Table>>> = LazyLock::new(|| {
     ]
 });
 
+/// Returns all tables.
+#[must_use]
+pub fn all() -> &'static [Arc<Table>] {
+    &TABLES
+}
+
 /// Returns the table with this name; `None` if there is none.
 #[must_use]
 pub fn find(database: &DatabaseName, name: &TableName) -> Option<&'static Arc<Table>> {

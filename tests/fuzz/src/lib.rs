@@ -4,6 +4,7 @@
 //! bytes → Request → parse_head → finish → plan::build → sql::… → Outcome       requests
 //! structure → its three spellings → three Outcomes that must be equal          spellings
 //! bytes → a body of an upload → Parser, in any pieces → what serde_json says   uploads
+//! bytes → Role::parse → what the role allows                                    roles
 //! ```
 //!
 //! The programs in `targets/` hand it the fuzzer's inputs, `tests/replay.rs` those that are known. It knows
@@ -14,6 +15,7 @@ pub mod catalogue;
 pub mod check;
 pub mod outcome;
 pub mod request;
+pub mod role;
 pub mod seeds;
 pub mod spelling;
 pub mod statement;

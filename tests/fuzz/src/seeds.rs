@@ -1,5 +1,5 @@
 //! The fuzzer's initial inputs. Requests: those of the golden file, and those of `seeds.txt` (a line `METHOD target
-//! body` each). Uploads: one of each shape.
+//! body` each). Uploads: one of each shape. Roles: each part of a role file at least once.
 
 use std::path::Path;
 
@@ -54,6 +54,30 @@ const UPLOADS: [(u8, &str); 7] = [
         "preamble\n--xyz \nContent-Disposition: form-data; filename*=UTF-8''%c3%a9\n\nx\n--xyz\nContent-Disposition: form-data; name=folder\n\na/b\n--xyz--",
     ),
     (2, "0123456789 0123456789 0123456789 0123456789 0123456789"),
+];
+
+/// Returns role files.
+#[must_use]
+pub fn roles() -> &'static [&'static str] {
+    &ROLES
+}
+
+const ROLES: [&str; 6] = [
+    r#"{"tables": {
+        "demo.users": {"read": {"fields": {"omit": ["note"]}}},
+        "demo.posts": {
+            "read":   {"rows": {"views": {"value": {"claim": "sub"}}}},
+            "insert": {"fields": ["title", "price"], "set": {"views": {"claim": "sub"}}},
+            "update": {"fields": ["price"], "rows": {"views": {"value": {"claim": "sub"}}, "title": "open"}},
+            "delete": {"rows": {"views": {"value": {"claim": "sub"}}, "title": "open"}}},
+        "demo.*": {"read": {}}},
+      "media": {"read": true, "upload": {"folder": "avatars/{sub}", "types": ["image/*"], "maxBytes": 5000000}, "delete": "own"},
+      "maxRows": 500, "timeout": "5s", "rateLimit": "100/1s"}"#,
+    r#"{"tables":{"*":{"read":true,"insert":false},"demo.a`b?":{"read":{"rows":{"?":{"value":[1,{"claim":"c"}]}}}}}}"#,
+    r#"{"tables":{"demo.posts":{"read":{"rows":{"g":{"__query":{"title":{"value":{"claim":"t"},"equality":"LIKE"},"at":{"value":["2026-01-01",{"claim":"t"}],"equality":"BETWEEN"}},"operator":"OR","not":true}}}}}}"#,
+    r#"{"tables":{"demo.links":{"insert":{"set":{"state":"new","user_id":{"claim":"sub"}},"rows":{"user_id":{"claim":"sub"}}},"update":{"fields":{"omit":["user_id"]},"set":{"state":null}},"delete":true},"demo.log":{}}}"#,
+    r#"{"tables":{"*.*":{"read":{"fields":[]}}},"media":{"upload":true,"delete":"all"}}"#,
+    r#"{"tables":{"demo.posts":{"read":{"rows":{"x":{"fieldName":"views","tableName":"posts","value":{"claim":"a"},"equality":"NOT IN"},"title":{"equality":"IS NULL"}}}}}}"#,
 ];
 
 /// Environment variable that names the directory for the seeds.
