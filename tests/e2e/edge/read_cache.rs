@@ -6,6 +6,7 @@
 use super::recording_proxy::RecordingProxy;
 use crate::case::eventually;
 use crate::host::{Answer, Call, Host};
+use crate::roles::{Caller, create_role, role_of};
 use crate::service::shared;
 use crate::test_db::{TestDb, unique};
 use crate::worker::Worker;
@@ -178,6 +179,21 @@ async fn what_is_kept_is_for_those_who_may_read_it(_: Host) {
     let read = kept.old("t?limit=2").send().await;
     assert_eq!(age(&read), Some(0));
     assert_eq!(kept.asked(), 2);
+    let again = kept.old("t?limit=2").send().await;
+    assert!(age(&again).is_some());
+    assert_eq!(kept.asked(), 0);
+
+    // Neither a read key's answer nor that of another caller is for a role's caller.
+    let rule = json!({"read": {"fields": ["id"], "rows": {"id": {"value": {"claim": "sub"}}}}});
+    let role = create_role(&role_of(&kept.db, [("t", rule)]));
+    for _ in 0..2 {
+        for sub in [1, 2] {
+            let caller = Caller::with_role(&kept.db, &role, json!({"sub": sub}));
+            let own = kept.old("t?limit=2").key(&caller.key).send().await;
+            assert_eq!((own.payload(), age(&own)), (json!([{"id": sub}]), None));
+        }
+    }
+    assert_eq!(kept.asked(), 4);
 }
 
 async fn only_whole_and_short_successes_are_kept(_: Host) {

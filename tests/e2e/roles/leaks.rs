@@ -15,6 +15,7 @@ cases! {
         no_refusal_of_mariadb_holds_a_hidden_name_or_value,
         pages_hold_no_value_of_a_hidden_key,
         a_page_token_of_one_caller_is_none_of_another,
+        a_schema_names_no_table_that_the_role_denies,
     ],
 }
 
@@ -218,4 +219,26 @@ async fn a_page_token_of_one_caller_is_none_of_another(host: Host) {
     let full = full["next"].as_str().expect("a token");
     let foreign = one.get(&format!("t?limit=1&order[field]=name&after={full}")).await;
     foreign.refused(ErrorCode::InvalidQueryOption);
+}
+
+async fn a_schema_names_no_table_that_the_role_denies(host: Host) {
+    let db = TestDb::new(host, TABLES).await;
+    let target = async |rules: Vec<(&str, Value)>| {
+        let caller = Caller::new(&db, rules, json!({}));
+        let schema = caller.get("u/_schema").await.payload();
+        let fields = schema["schema"].as_array().unwrap();
+        fields.iter().find(|field| field["name"] == "t_id").expect("a field")["references"].clone()
+    };
+    let u = || ("u", json!({"read": true}));
+    let shown = json!({"table": "t", "field": "id"});
+    for (rule, references) in [
+        (None, Value::Null),
+        (Some(json!({})), Value::Null),
+        (Some(json!({"insert": true})), Value::Null),
+        (Some(json!({"read": {"fields": ["name"]}})), Value::Null),
+        (Some(json!({"read": {"fields": ["id"]}})), shown),
+    ] {
+        let of_t = rule.clone().map(|rule| ("t", rule));
+        assert_eq!(target([u()].into_iter().chain(of_t).collect()).await, references, "{rule:?}");
+    }
 }
