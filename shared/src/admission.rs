@@ -21,14 +21,28 @@ pub async fn admit<P: Borrow<Principal>>(
     head: &RequestHead<'_>,
     authenticate: impl AsyncFnOnce(Option<Action>) -> Result<P, Problem>,
 ) -> Result<(P, Pending), Problem> {
-    let parsed = match parse_head(head) {
-        Err(problem) if is_public(problem.code()) => return Err(problem),
-        parsed => parsed,
-    };
+    let parsed = parse(head)?;
     let action = parsed.as_ref().ok().map(Pending::action);
     let principal = authenticate(action).await?;
     let pending = parsed?.permit(principal.borrow().grant())?;
     Ok((principal, pending))
+}
+
+/// Returns the action of a request whose caller this server can't authenticate, so that another server admits it;
+/// `None` if the rest of the head is invalid.
+///
+/// # Errors
+/// `route_not_found`, `method_not_allowed` or `uri_too_long`, as [`admit`] without a caller.
+pub fn unadmitted_action(head: &RequestHead<'_>) -> Result<Option<Action>, Problem> {
+    Ok(parse(head)?.ok().map(|pending| pending.action()))
+}
+
+/// Parses the head. The outer error is reported to any caller, the inner one only to an authenticated caller.
+fn parse(head: &RequestHead<'_>) -> Result<Result<Pending, Problem>, Problem> {
+    match parse_head(head) {
+        Err(problem) if is_public(problem.code()) => Err(problem),
+        parsed => Ok(parsed),
+    }
 }
 
 /// Checks the `Content-Length` of a JSON body before the body is read.

@@ -110,6 +110,8 @@ codes! {
     /// All origins failed, just now or shortly before.
     OriginUnavailable = "origin_unavailable", 503, Some(1);
     DatabaseUnavailable = "database_unavailable", 503, Some(2);
+    /// The keys of a token's issuer can't be fetched.
+    IssuerUnavailable = "issuer_unavailable", 503, Some(5);
     /// A queue is full, or a limit of concurrent work is reached.
     Overloaded = "overloaded", 503, Some(1);
     /// A statement waited too long for a lock in MariaDB.

@@ -1,14 +1,17 @@
 //! API keys: JWTs that the installation signed with Ed25519, and the [`Principal`] that a verified key proves. Doesn't
-//! check whether a key is revoked: only the origin knows that.
+//! check whether a key is revoked: only the origin knows that. [`UserToken`] is a JWT of another issuer, which only the
+//! origin verifies.
 
 mod cache;
 mod crypto;
 mod set;
 #[cfg(test)]
 mod tests;
+mod user_token;
 
 pub use cache::TokenCache;
 pub use set::{KeySet, KeySetError, PublicKey, SigningError, SigningKey};
+pub use user_token::{UserToken, UserTokenHeader, subject_id};
 
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{ProjectName, RoleName};
@@ -184,7 +187,8 @@ impl Claims {
     }
 }
 
-/// The caller of a request, proven by the signature of an API key, which may have been revoked since. Cheap to clone.
+/// The caller of a request, proven by the signature of an API key or of a user's token, which may have been revoked
+/// since. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     key_id: Uuid,
@@ -194,7 +198,14 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Returns the id of the API key, a UUIDv7.
+    /// Creates the principal of a user whose token was verified. `subject` is the user's [`subject_id`]; `expires_at` is
+    /// in seconds since 1970.
+    #[must_use]
+    pub fn of_user(project: ProjectName, subject: Uuid, grant: Grant, expires_at: u64) -> Self {
+        Self { key_id: subject, project: Arc::new(project), grant, expires_at: Some(expires_at) }
+    }
+
+    /// Returns the id of the API key, a UUIDv7, or of the user, a UUIDv8.
     #[must_use]
     pub fn key_id(&self) -> Uuid {
         self.key_id
@@ -294,6 +305,19 @@ fn blank(text: &str) -> Option<usize> {
 /// SHA-256 of a token: a cache key that does not reveal the token.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TokenDigest([u8; 32]);
+
+impl fmt::Debug for TokenDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TokenDigest({self})")
+    }
+}
+
+/// Writes the digest in hex.
+impl fmt::Display for TokenDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
 
 fn invalid(message: &'static str) -> Problem {
     Problem::new(ErrorCode::InvalidKey, message)

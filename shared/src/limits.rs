@@ -114,6 +114,38 @@ pub const KEY_CLAIMS_MAX_BYTES: usize = 1_024;
 /// Bytes of an `Authorization` header. Selkie's own tokens take about 350, those of other issuers some thousand.
 pub const AUTHORIZATION_MAX_BYTES: usize = 8 * 1_024;
 
+/// Maximum issuers of users' tokens of one project. All issuers are read at each change of keys.
+pub const ISSUERS_PER_PROJECT_MAX_COUNT: usize = 16;
+
+/// Maximum bytes of an issuer's URL, and characters of its audience and of the name of its claim for roles: the width
+/// of their columns.
+pub const ISSUER_MAX_BYTES: usize = 255;
+
+/// Maximum values of an issuer's claim that are mapped to roles.
+pub const ISSUER_ROLES_MAX_COUNT: usize = 256;
+
+/// Maximum size of an issuer's JWK set.
+pub const JWKS_MAX_BYTES: usize = 256 * 1024;
+
+/// Maximum keys of an issuer's JWK set. Issuers publish two to ten.
+pub const JWKS_KEYS_MAX_COUNT: usize = 64;
+
+/// Maximum seconds that fetching an issuer's JWK set takes.
+pub const JWKS_FETCH_MAX_SECONDS: u64 = 5;
+
+/// Seconds after which an issuer's JWK set that is in use is fetched again.
+pub const JWKS_REFRESH_SECONDS: u64 = 10 * 60;
+
+/// Minimum seconds between two fetches of an issuer's JWK set: anybody can send a token with an unknown `kid`.
+pub const JWKS_FETCH_MIN_SECONDS: u64 = 60;
+
+/// Minimum seconds between two fetches of a JWK set that was never fetched with success, without which no token of the
+/// issuer can be verified.
+pub const JWKS_FIRST_FETCH_MIN_SECONDS: u64 = 5;
+
+/// Seconds by which the clock of an issuer may differ from the origin's: for `exp` and `nbf` of users' tokens.
+pub const USER_TOKEN_LEEWAY_SECONDS: u64 = 60;
+
 /// Maximum public signing keys that are valid at once. Rotation needs two.
 pub const SIGNING_KEYS_MAX_COUNT: usize = 4;
 

@@ -1,7 +1,7 @@
 //! What edge and origin log of a request: never values, names that callers chose, or API keys (only their ids).
 
 use crate::error::{ErrorCode, Problem};
-use crate::key::Principal;
+use crate::key::{Principal, TokenDigest};
 use crate::policy::{Action, method_label};
 use std::sync::{Arc, OnceLock};
 use uuid::Uuid;
@@ -12,18 +12,38 @@ pub struct RequestLog {
     method: &'static str,
     route: OnceLock<&'static str>,
     caller: OnceLock<Arc<Principal>>,
+    unverified: OnceLock<TokenDigest>,
     code: OnceLock<ErrorCode>,
 }
 
 impl RequestLog {
     #[must_use]
     pub fn begin(method: &str) -> Self {
-        Self { method: method_label(method), route: OnceLock::new(), caller: OnceLock::new(), code: OnceLock::new() }
+        Self {
+            method: method_label(method),
+            route: OnceLock::new(),
+            caller: OnceLock::new(),
+            unverified: OnceLock::new(),
+            code: OnceLock::new(),
+        }
     }
 
     /// Records the owner of the verified API key that the request carries.
     pub fn caller(&self, principal: impl Into<Arc<Principal>>) -> &Principal {
         self.caller.get_or_init(|| principal.into())
+    }
+
+    /// Records the token of a caller whom only the origin can verify.
+    pub fn unverified(&self, token: TokenDigest) {
+        self.unverified.get_or_init(|| token);
+    }
+
+    /// Returns the name under which a rate limit counts the caller: the key's id, or the digest of a token that is not
+    /// verified; `None` without a caller.
+    #[must_use]
+    pub fn rate_limited_as(&self) -> Option<String> {
+        let token = || self.unverified.get().map(ToString::to_string);
+        self.key().map(|id| id.to_string()).or_else(token)
     }
 
     /// Records the route of the request's action; does nothing for `None`.

@@ -7,11 +7,11 @@ use super::incoming_request::{BodyLength, IncomingRequest};
 use super::origin_health::Origins;
 use crate::config::Config;
 use futures_util::FutureExt as _;
-use shared::admission::{admit, check_body_length};
+use shared::admission::{admit, check_body_length, unadmitted_action};
 use shared::cors::is_preflight;
 use shared::envelope;
 use shared::error::{ErrorCode, Problem};
-use shared::key::{Principal, TokenCache};
+use shared::key::{Principal, Token, TokenCache, TokenDigest};
 use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
 use shared::media::FilePath;
 use shared::operation::{BodyUse, Pending, route};
@@ -40,17 +40,34 @@ pub enum BodyPlan {
     Stream,
     /// Forward the body after it was read whole and the shared parser accepted it.
     Check(Pending),
+    /// Forward the body after it was read whole, unchecked, since the caller is not verified: the origin verifies the
+    /// caller before it judges the body. The action is `None` if the origin will refuse the request's head.
+    Whole(Option<Action>),
+}
+
+/// What the edge knows of a request's caller.
+#[derive(Debug)]
+enum Authenticated {
+    /// The caller has a key of this installation.
+    Verified(Principal),
+    /// The caller has a token of another issuer, which only the origin can verify.
+    Foreign(TokenDigest),
 }
 
 impl BodyPlan {
     /// Returns when the request may be sent to another origin. A request with an `Idempotency-Key` is safe to repeat:
-    /// `admit` has refused the header on operations that don't support it.
+    /// `admit`, here or at the origin, refuses the header on operations that don't support it.
     #[must_use]
     pub fn repeat(&self, request: &IncomingRequest) -> Repeat {
+        let action = match self {
+            Self::Drop => None,
+            Self::Check(pending) => Some(pending.action()),
+            Self::Whole(action) => *action,
+            Self::Stream => return Repeat::Never,
+        };
         let is_harmless = match self {
             Self::Drop => matches!(request.method.as_str(), "GET" | "HEAD" | "OPTIONS"),
-            Self::Check(pending) => pending.action() == Action::Query || request.idempotency_key.is_some(),
-            Self::Stream => return Repeat::Never,
+            _ => action == Some(Action::Query) || request.idempotency_key.is_some(),
         };
         if is_harmless { Repeat::Always } else { Repeat::IfUnsent }
     }
@@ -115,10 +132,12 @@ impl Gateway {
             path if path.starts_with(FilePath::PREFIX) => {
                 log.route("/media/{path}");
                 let path = route::file(&request.method, &request.path)?;
-                if request.authorization.is_some()
-                    && let Ok(principal) = self.verify(request, now)
-                {
-                    self.check_page(request, log.caller(principal))?;
+                if request.authorization.is_some() {
+                    match self.authenticate(request, now) {
+                        Ok(Authenticated::Verified(principal)) => self.check_page(request, log.caller(principal))?,
+                        Ok(Authenticated::Foreign(token)) => log.unverified(token),
+                        Err(_) => {}
+                    }
                 }
                 // Only the origin knows whether the file exists and who may read it.
                 let file = self.cache.file(&path, request.query.as_deref()).map(Cacheable::File);
@@ -128,9 +147,13 @@ impl Gateway {
         }
     }
 
-    fn verify(&self, request: &IncomingRequest, now: u64) -> Result<Principal, Problem> {
+    fn authenticate(&self, request: &IncomingRequest, now: u64) -> Result<Authenticated, Problem> {
         let authorization = request.authorization.as_deref();
-        self.tokens.borrow_mut().verify(authorization, now)
+        let verified = self.tokens.borrow_mut().verify(authorization, now);
+        verified.map(Authenticated::Verified).or_else(|problem| {
+            let token = Token::from_header(authorization)?;
+            token.of_user().map(|_| Authenticated::Foreign(token.digest())).ok_or(problem)
+        })
     }
 
     /// Checks that web pages may use the API key, if a web page sent the request.
@@ -141,9 +164,19 @@ impl Gateway {
 
     fn admit(&self, request: &IncomingRequest, now: u64, log: &RequestLog) -> Result<Decision, Problem> {
         let head = request.head();
+        let verified = match self.authenticate(request, now) {
+            Ok(Authenticated::Verified(principal)) => Ok(principal),
+            Ok(Authenticated::Foreign(token)) => {
+                let action = unadmitted_action(&head)?;
+                log.action(action);
+                log.unverified(token);
+                return Ok(Decision::Forward(unverified_plan(request, action)));
+            }
+            Err(problem) => Err(problem),
+        };
         let admitted = admit(&head, async |action| {
             log.action(action);
-            let principal = log.caller(self.verify(request, now)?);
+            let principal = log.caller(verified?);
             self.check_page(request, principal)?;
             Ok(principal.clone())
         });
@@ -172,6 +205,16 @@ impl Gateway {
             }
             (BodyUse::Upload | BodyUse::Bytes, _) | (BodyUse::Json, BodyLength::Unknown) => Ok(BodyPlan::Stream),
         }
+    }
+}
+
+/// Returns how the body of a caller who is not verified is forwarded. A short one is read whole, so that the request can
+/// be sent to another origin if the first can't be reached.
+fn unverified_plan(request: &IncomingRequest, action: Option<Action>) -> BodyPlan {
+    match request.body {
+        BodyLength::Known(0) => BodyPlan::Drop,
+        BodyLength::Known(bytes) if bytes <= EDGE_CHECKED_BODY_MAX_BYTES as u64 => BodyPlan::Whole(action),
+        BodyLength::Known(_) | BodyLength::Unknown => BodyPlan::Stream,
     }
 }
 

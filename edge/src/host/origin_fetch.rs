@@ -116,6 +116,10 @@ impl<'a> Forwarding<'a> {
                 let body = self.checked(pending).await?;
                 self.send_whole(gateway, body, repeat).await
             }
+            BodyPlan::Whole(_) => {
+                let (body, _) = body::whole(self.request).await?;
+                self.send_whole(gateway, body, repeat).await
+            }
             BodyPlan::Stream => self.stream(gateway).await,
         }
     }

@@ -1,4 +1,4 @@
-//! The platform's rate limiter, called once per request with a verified key if a limit is configured. Each location of
+//! The platform's rate limiter, called once per request with a key or token if a limit is configured. Each location of
 //! the platform counts separately.
 
 use super::log;
@@ -19,7 +19,7 @@ const BINDING: &str = "RATE_LIMITER";
 /// Timeout of the rate limiter, which usually answers within a millisecond.
 const TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Refuses a request if its API key is over the rate limit. Allows the request if the rate limiter is missing or fails.
+/// Refuses a request if its API key, or its user's token, is over the rate limit. Allows the request if the rate limiter is missing or fails.
 ///
 /// # Errors
 /// `rate_limited` if the key is over its limit.
@@ -29,10 +29,10 @@ pub(crate) async fn check(
     request_log: &RequestLog,
     id: &RequestId,
 ) -> Result<(), Problem> {
-    let (Some(key), Some(limiter)) = (request_log.key(), limiter(env)) else {
+    let (Some(key), Some(limiter)) = (request_log.rate_limited_as(), limiter(env)) else {
         return Ok(());
     };
-    let asking = pin!(limiter.limit(key.to_string()));
+    let asking = pin!(limiter.limit(key));
     match select(asking, Delay::from(TIMEOUT)).await {
         Either::Left((Ok(outcome), _)) if outcome.success => Ok(()),
         // The platform does not say when the period began; after a whole period the next request passes.
