@@ -141,8 +141,10 @@ const INSTALLATION: Migration = Migration {
     ],
 };
 
+/// Creates roles and issuers. Issuers and their audiences are compared byte by byte. An issuer has either `jwks_url` or
+/// `jwks`.
 const ROLES: Migration = Migration {
-    name: "roles",
+    name: "roles and issuers",
     statements: &[
         "CREATE TABLE IF NOT EXISTS selkie.roles (
             project VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -155,6 +157,19 @@ const ROLES: Migration = Migration {
         ) ENGINE = InnoDB",
         "ALTER TABLE selkie.`keys` ADD COLUMN IF NOT EXISTS
             role VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL AFTER access",
+        "CREATE TABLE IF NOT EXISTS selkie.issuers (
+            project VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+            issuer VARCHAR(255) CHARACTER SET ascii COLLATE ascii_nopad_bin NOT NULL,
+            audience VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin NOT NULL,
+            jwks_url TEXT CHARACTER SET ascii COLLATE ascii_bin NULL,
+            jwks MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+            role_claim VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin NULL,
+            role VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL,
+            role_map MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+            created_at BIGINT UNSIGNED NOT NULL,
+            PRIMARY KEY (project, issuer),
+            CONSTRAINT issuers_project FOREIGN KEY (project) REFERENCES selkie.projects (name)
+        ) ENGINE = InnoDB",
     ],
 };
 

@@ -101,7 +101,7 @@ impl Admin {
         .await
     }
 
-    /// Deletes a project without databases and files, together with its keys, media folders and uploads.
+    /// Deletes a project without databases and files, together with its keys, roles, issuers, media folders and uploads.
     ///
     /// # Errors
     /// An error of MariaDB, for example because the project still owns a database or a file. Nothing is changed then.
@@ -112,6 +112,7 @@ impl Admin {
             for statement in [
                 "DELETE FROM selkie.`keys` WHERE project = ?",
                 "DELETE FROM selkie.roles WHERE project = ?",
+                "DELETE FROM selkie.issuers WHERE project = ?",
                 "DELETE FROM selkie.media_uploads WHERE project = ?",
                 "DELETE FROM selkie.media_folders WHERE project = ?",
                 "DELETE FROM selkie.projects WHERE name = ?",

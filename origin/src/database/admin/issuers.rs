@@ -1,0 +1,128 @@
+//! Rows of `selkie.issuers`: whose tokens are accepted for a project. A change of an issuer counts as a change of keys,
+//! so that origins notice it within a second.
+
+use std::collections::BTreeMap;
+
+use crate::database::ask;
+use mysql_async::Params;
+use mysql_async::prelude::Queryable;
+use shared::ident::{ProjectName, RoleName};
+
+use super::keys::KeyGrant;
+use super::projects::project;
+use super::{Admin, AdminError};
+
+/// An issuer of users' tokens. Times are seconds since 1970.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IssuerRow {
+    pub project: ProjectName,
+    /// The claim `iss` of the issuer's tokens.
+    pub issuer: String,
+    /// What the claim `aud` of the project's tokens contains.
+    pub audience: String,
+    pub keys: IssuerKeys,
+    /// The claim that names the role; `None` if all tokens have the same role.
+    pub role_claim: Option<String>,
+    /// The role of tokens without `role_claim`; `None` if such tokens are refused.
+    pub role: Option<RoleName>,
+    /// What the values of `role_claim` stand for; a value that is not here names a role itself.
+    pub role_map: BTreeMap<String, KeyGrant>,
+    pub created_at: u64,
+}
+
+/// Where the keys are with which an issuer signs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IssuerKeys {
+    /// The URL of a JWK set.
+    Url(String),
+    /// The text of a JWK set.
+    Set(String),
+}
+
+impl IssuerKeys {
+    /// Returns the values of the columns `jwks_url` and `jwks`.
+    fn columns(&self) -> (Option<&str>, Option<&str>) {
+        match self {
+            Self::Url(url) => (Some(url), None),
+            Self::Set(text) => (None, Some(text)),
+        }
+    }
+}
+
+type RawIssuer = (String, String, String, Option<String>, Option<String>, Option<String>, Option<String>, String, u64);
+
+impl Admin {
+    /// Stores an issuer, in place of the project's issuer with the same URL.
+    ///
+    /// # Errors
+    /// MariaDB failed, or the project does not exist.
+    pub async fn set_issuer(&self, row: &IssuerRow) -> Result<(), AdminError> {
+        let set = "INSERT INTO selkie.issuers
+            (project, issuer, audience, jwks_url, jwks, role_claim, role, role_map, created_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE
+            audience = VALUE(audience), jwks_url = VALUE(jwks_url), jwks = VALUE(jwks), role_claim = VALUE(role_claim),
+            role = VALUE(role), role_map = VALUE(role_map)";
+        let (url, jwks) = row.keys.columns();
+        let map: serde_json::Map<_, _> =
+            row.role_map.iter().map(|(value, grant)| (value.clone(), grant.as_str().into())).collect();
+        let values = (
+            row.project.as_str(),
+            &row.issuer,
+            &row.audience,
+            url,
+            jwks,
+            row.role_claim.as_deref(),
+            row.role.as_ref().map(RoleName::as_str),
+            serde_json::Value::Object(map).to_string(),
+            row.created_at,
+        );
+        self.change_keys(vec![(set, values.into())]).await
+    }
+
+    /// Deletes an issuer, if it exists.
+    pub async fn remove_issuer(&self, of: &ProjectName, issuer: &str) -> Result<(), AdminError> {
+        let remove = "DELETE FROM selkie.issuers WHERE project = ? AND issuer = ?";
+        self.change_keys(vec![(remove, (of.as_str(), issuer).into())]).await
+    }
+
+    /// Returns issuers, by project and URL: those of project `of`, or all if it is `None`.
+    pub async fn issuers(&self, of: Option<&ProjectName>) -> Result<Vec<IssuerRow>, AdminError> {
+        let mut conn = self.conn().await?;
+        let of = of.map(ProjectName::as_str);
+        let values: Params = (of, of).into();
+        let rows: Vec<RawIssuer> = self
+            .within(ask::all(conn.exec_iter(
+                "SELECT project, issuer, audience, jwks_url, jwks, role_claim, role, role_map, created_at
+                 FROM selkie.issuers WHERE ? IS NULL OR project = ? ORDER BY project, issuer",
+                values,
+            )))
+            .await?;
+        rows.into_iter().map(issuer_row).collect()
+    }
+}
+
+fn issuer_row(raw: RawIssuer) -> Result<IssuerRow, AdminError> {
+    let (of, issuer, audience, url, jwks, role_claim, role, map, created_at) = raw;
+    let role_name = |name: &str| RoleName::parse(name).map_err(|_| AdminError::Corrupt("issuer's role"));
+    let keys = match (url, jwks) {
+        (Some(url), None) => IssuerKeys::Url(url),
+        (None, Some(text)) => IssuerKeys::Set(text),
+        _ => return Err(AdminError::Corrupt("issuer's keys")),
+    };
+    let map: BTreeMap<String, String> =
+        serde_json::from_str(&map).map_err(|_| AdminError::Corrupt("issuer's map of roles"))?;
+    let grant = |name: &str| match name.parse() {
+        Ok(access) => Ok(KeyGrant::Access(access)),
+        Err(_) => role_name(name).map(KeyGrant::Role),
+    };
+    Ok(IssuerRow {
+        project: project(&of)?,
+        issuer,
+        audience,
+        keys,
+        role_claim,
+        role: role.as_deref().map(role_name).transpose()?,
+        role_map: map.into_iter().map(|(value, name)| Ok((value, grant(&name)?))).collect::<Result<_, AdminError>>()?,
+        created_at,
+    })
+}
