@@ -1,9 +1,11 @@
-//! Issues, lists and revokes keys, and rotates the signing key. [`registry`] checks the keys of requests. Stores no
-//! token and no private key: a signing key's seed is derived from the installation's secret and the signing key's id.
+//! Issues, lists and revokes keys, and rotates the signing key. [`registry`] checks the keys of requests, with
+//! [`tokens`] for the tokens of other issuers. Stores no token and no private key: a signing key's seed is derived from
+//! the installation's secret and the signing key's id.
 
 mod caller;
 mod error;
 pub mod registry;
+pub mod tokens;
 
 use std::sync::Arc;
 use std::time::Duration;

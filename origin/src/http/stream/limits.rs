@@ -24,7 +24,7 @@ impl StreamLimits {
     }
 
     /// Returns the limits of a stream of records for an API key, and takes a stream slot. `since` is a time before the
-    /// key was verified; the stream ends if the key was revoked after that time.
+    /// key was verified; the stream ends if the key or token became invalid after that time.
     ///
     /// # Errors
     /// `rate_limited` if the project has no stream slot left, `overloaded` if all projects together have none left.
@@ -34,7 +34,7 @@ impl StreamLimits {
         let slot = slot.map_err(|refused| refused.into_problem("streamed answers"))?;
         let lifetime = caller.expires_at().map_or(Duration::MAX, |end| Duration::from_secs(end.saturating_sub(now())));
         let total = tokio::time::sleep(app.streams.timeout().min(lifetime));
-        let revoked = Arc::clone(&app.keys).ended(caller.key_id(), since);
+        let revoked = Arc::clone(&app.keys).ended(caller.clone(), since);
         Ok(Self {
             write_timeout: app.bounds.write_timeout,
             over: Box::pin(async {

@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
+use super::tokens::Issuer;
+
 /// Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Caller(Arc<Parts>);
@@ -19,11 +21,18 @@ pub struct Caller(Arc<Parts>);
 struct Parts {
     principal: Arc<Principal>,
     rights: Rights,
+    /// The issuer of a user's token; `None` for a key.
+    issuer: Option<Arc<Issuer>>,
 }
 
 impl Caller {
-    pub(super) fn new(principal: Arc<Principal>, rights: Rights) -> Self {
-        Self(Arc::new(Parts { principal, rights }))
+    /// Creates the caller of a request with a key, or with the token of an issuer.
+    pub(super) fn new(principal: Principal, rights: Rights, issuer: Option<Arc<Issuer>>) -> Self {
+        Self(Arc::new(Parts { principal: Arc::new(principal), rights, issuer }))
+    }
+
+    pub(super) fn issuer(&self) -> Option<&Arc<Issuer>> {
+        self.0.issuer.as_ref()
     }
 
     #[must_use]

@@ -1,7 +1,7 @@
-//! Authenticates requests: verifies keys, and checks that they are recorded and not revoked. Outcomes are cached for
-//! the current *generation* of keys, without a lock across an await. Every change of keys, by any process, increments
-//! the generation in MariaDB; [`KeyRegistry::watch`] polls it each second, and after a change each token is looked up
-//! again. A row deleted by hand takes effect within a minute.
+//! Authenticates requests: verifies keys, and checks that they are recorded and not revoked; verifies users' tokens by
+//! their issuers. Outcomes are cached for the current *generation* of keys, without a lock across an await. Every change
+//! of keys, roles or issuers, by any process, increments the generation in MariaDB; [`KeyRegistry::watch`] polls it each
+//! second, and after a change each token is looked up again. A row deleted by hand takes effect within a minute.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,22 +9,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{ProjectName, RoleName};
-use shared::key::{Grant, KeySet, Principal, Token, TokenDigest};
+use shared::key::{Grant, KeySet, Principal, Token, TokenDigest, UserToken};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::tokens::Issuers;
 use super::{Caller, KeyError, Keys};
 use crate::clock::now;
 use crate::database::admin::{Admin, AdminError, KeyStatus};
 use crate::query::plan::access::{CallerRole, ProjectRole, Rights};
 use crate::query::role::{Claims as RuleClaims, Role};
 
-/// Maximum number of cached tokens, of about 200 bytes each.
+/// Maximum number of cached tokens of the usual size.
 const TOKENS_MAX_COUNT: usize = 10_000;
+
+/// Maximum memory of all cached tokens: users' tokens may have some kilobytes of claims.
+const TOKENS_MAX_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Memory of a cached token without its claims.
+const TOKEN_BYTES: u64 = 512;
+
+/// Memory of a token's claims, parsed and as the values of rules, per byte of the token.
+const CLAIMS_FACTOR: u64 = 4;
 
 /// Cached roles, each of which may have its own view of [`ROLE_TABLES_MAX_COUNT`] tables.
 ///
@@ -53,7 +64,7 @@ pub struct KeyRegistry {
     admin: Admin,
     keys: Keys,
     present: ArcSwap<Present>,
-    tokens: Cache<TokenDigest, Arc<Entry>>,
+    tokens: Cache<TokenDigest, Arc<Entry>, EntryBytes>,
     /// Roles, with the generation in which they were read.
     roles: Cache<(ProjectName, RoleName), (u64, Arc<ProjectRole>)>,
     uses: Mutex<HashMap<Uuid, u64>>,
@@ -61,27 +72,49 @@ pub struct KeyRegistry {
     changed_at: watch::Sender<Instant>,
 }
 
-/// The public signing keys, and the generation in which they were read.
+/// The public signing keys and the issuers, and the generation in which they were read.
 #[derive(Debug)]
 struct Present {
     generation: u64,
     keys: KeySet,
+    issuers: Issuers,
 }
 
-/// A cached token with its key's status. Only tokens with a valid signature are cached.
+/// A cached token. Only tokens with a valid signature are cached.
 #[derive(Debug)]
 struct Entry {
     generation: u64,
     looked_up_at: u64,
     caller: Result<Caller, Problem>,
+    /// The key's row; `None` for a user's token, which has none.
+    key: Option<KeyUse>,
+    bytes: u64,
+}
+
+/// A recorded key and its last use.
+#[derive(Debug)]
+struct KeyUse {
     id: Uuid,
     status: KeyStatus,
     noted_at: AtomicU64,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct EntryBytes;
+
+impl Weighter<TokenDigest, Arc<Entry>> for EntryBytes {
+    fn weight(&self, _: &TokenDigest, entry: &Arc<Entry>) -> u64 {
+        entry.bytes
+    }
+}
+
 impl Entry {
+    fn status(&self) -> KeyStatus {
+        self.key.as_ref().map_or(KeyStatus::Live, |key| key.status)
+    }
+
     fn holds(&self, generation: u64, now: u64) -> bool {
-        let seconds = match self.status {
+        let seconds = match self.status() {
             KeyStatus::Unknown => RECHECK_UNKNOWN_SECONDS,
             KeyStatus::Live | KeyStatus::Revoked => RECHECK_SECONDS,
         };
@@ -89,7 +122,7 @@ impl Entry {
     }
 
     fn verdict(&self, now: u64) -> Result<Caller, Problem> {
-        match self.status {
+        match self.status() {
             KeyStatus::Live => {
                 let caller = self.caller.clone()?;
                 caller.principal().check_lifetime(now).map(|()| caller)
@@ -109,23 +142,25 @@ impl KeyRegistry {
     /// # Errors
     /// There is no signing key; MariaDB failed.
     pub async fn open(admin: Admin, keys: Keys) -> Result<Self, KeyError> {
-        let present = read(&admin, &keys).await?;
+        let present = read(&admin, &keys, &Issuers::default()).await?;
         Ok(Self {
             admin,
             keys,
             present: ArcSwap::from_pointee(present),
-            tokens: Cache::new(TOKENS_MAX_COUNT),
+            tokens: Cache::with_weighter(TOKENS_MAX_COUNT, TOKENS_MAX_BYTES, EntryBytes),
             roles: Cache::new(ROLES_MAX_COUNT),
             uses: Mutex::new(HashMap::new()),
             changed_at: watch::Sender::new(Instant::now()),
         })
     }
 
-    /// Verifies the token in an `Authorization` header, and that its key is recorded and not revoked.
+    /// Verifies the token in an `Authorization` header: a key, which must be recorded and not revoked, or a token of a
+    /// project's issuer.
     ///
     /// # Errors
-    /// `missing_key`, `invalid_key`, `expired_key`, `revoked_key`; `database_unavailable` if the key's status is not
-    /// cached and can't be read.
+    /// `missing_key`, `invalid_key`, `expired_key`, `revoked_key`; `role_forbids` if its role does not exist or its
+    /// claims give it none; `database_unavailable` or `issuer_unavailable` if what is needed is not cached and can't be
+    /// read.
     pub async fn authenticate(&self, authorization: Option<&str>) -> Result<Caller, Problem> {
         self.authenticate_at(authorization, now()).await
     }
@@ -149,22 +184,45 @@ impl KeyRegistry {
     async fn look_up(&self, token: Token<'_>, now: u64) -> Result<Arc<Entry>, Problem> {
         // Read before the key's row: if keys change in between, the entry is stale.
         let present = self.present.load_full();
+        let entry = |caller, key, bytes| {
+            Arc::new(Entry { generation: present.generation, looked_up_at: now, caller, key, bytes })
+        };
+        if let Some(token) = token.of_user() {
+            let bytes = TOKEN_BYTES + CLAIMS_FACTOR * token.signed_bytes().len() as u64;
+            return Ok(entry(self.verify_user(token, &present, now).await?, None, bytes));
+        }
         let principal = token.verify(&present.keys, now)?;
-        let status = self.admin.key_status(principal.key_id()).await.map_err(|error| unavailable(&error))?;
         let id = principal.key_id();
+        let status = self.admin.key_status(id).await.map_err(|error| unavailable(&error))?;
         let caller = match self.rights(&principal, present.generation).await? {
-            Some(rights) => Ok(Caller::new(Arc::new(principal), rights)),
+            Some(rights) => Ok(Caller::new(principal, rights, None)),
             None => Err(Problem::new(ErrorCode::RoleForbids, "The key's role does not exist any more.")
                 .with_hint("Ask for a new key: selkie key create.")),
         };
-        Ok(Arc::new(Entry {
-            generation: present.generation,
-            looked_up_at: now,
-            caller,
-            id,
-            status,
-            noted_at: AtomicU64::new(0),
-        }))
+        Ok(entry(caller, Some(KeyUse { id, status, noted_at: AtomicU64::new(0) }), TOKEN_BYTES))
+    }
+
+    /// Verifies a user's token. The inner error is that of a verified token without a role, which may be cached.
+    async fn verify_user(
+        &self,
+        token: UserToken<'_>,
+        present: &Present,
+        now: u64,
+    ) -> Result<Result<Caller, Problem>, Problem> {
+        let issuer = Arc::clone(present.issuers.of(&token)?);
+        issuer.check_signature(&token, now).await?;
+        let identity = issuer.identify(token.claims(), now)?;
+        let grant = match issuer.grant(token.into_claims()) {
+            Ok(grant) => grant,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        let project = issuer.row().project.clone();
+        let principal = Principal::of_user(project, identity.subject, grant, identity.expires_at);
+        Ok(match self.rights(&principal, present.generation).await? {
+            Some(rights) => Ok(Caller::new(principal, rights, Some(issuer))),
+            None => Err(Problem::new(ErrorCode::RoleForbids, "The token's role does not exist.")
+                .with_hint("selkie issuer list shows how roles are named, selkie role list which exist.")),
+        })
     }
 
     /// Returns what a principal may do; `None` if its role does not exist.
@@ -204,14 +262,17 @@ impl KeyRegistry {
     }
 
     fn note_use(&self, entry: &Entry, now: u64) {
-        let noted_at = entry.noted_at.load(Ordering::Relaxed);
-        if entry.status != KeyStatus::Live || now < noted_at.saturating_add(USE_GRANULARITY_SECONDS) {
+        let Some(key) = &entry.key else {
+            return;
+        };
+        let noted_at = key.noted_at.load(Ordering::Relaxed);
+        if key.status != KeyStatus::Live || now < noted_at.saturating_add(USE_GRANULARITY_SECONDS) {
             return;
         }
-        entry.noted_at.store(now, Ordering::Relaxed);
+        key.noted_at.store(now, Ordering::Relaxed);
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
         if uses.len() < USES_MAX_COUNT {
-            uses.insert(entry.id, now);
+            uses.insert(key.id, now);
         }
     }
 
@@ -240,20 +301,22 @@ impl KeyRegistry {
         let _ = self.flush().await;
     }
 
-    /// Reads the signing keys again if the generation of keys in MariaDB has changed.
+    /// Reads the signing keys and issuers again if the generation of keys in MariaDB has changed.
     ///
     /// # Errors
     /// MariaDB failed; the known keys stay in use.
     pub async fn refresh(&self) -> Result<(), KeyError> {
-        if self.admin.key_changes().await? != self.present.load().generation {
-            self.present.store(Arc::new(read(&self.admin, &self.keys).await?));
+        let present = self.present.load_full();
+        if self.admin.key_changes().await? != present.generation {
+            self.present.store(Arc::new(read(&self.admin, &self.keys, &present.issuers).await?));
             self.changed_at.send_replace(Instant::now());
         }
         Ok(())
     }
 
-    /// Waits until a key that was valid at `since` is revoked or deleted. Reads its status only after a change of keys.
-    pub async fn ended(self: Arc<Self>, id: Uuid, since: Instant) {
+    /// Waits until a caller that was valid at `since` is so no longer: its key is revoked or deleted, its issuer removed or
+    /// changed, or its role removed. Checks that only after a change of keys.
+    pub async fn ended(self: Arc<Self>, caller: Caller, since: Instant) {
         let mut changes = self.changed_at.subscribe();
         let mut has_changed = *changes.borrow_and_update() >= since;
         loop {
@@ -261,16 +324,28 @@ impl KeyRegistry {
             if !has_changed && changes.changed().await.is_err() {
                 return;
             }
-            has_changed = match self.admin.key_status(id).await {
-                Ok(KeyStatus::Live) => false,
-                Ok(KeyStatus::Revoked | KeyStatus::Unknown) => return,
+            has_changed = match self.is_live(&caller).await {
+                Ok(true) => false,
+                Ok(false) => return,
                 Err(_) => {
-                    // The key counts as valid until its status can be read.
+                    // The caller counts as valid until that can be read.
                     tokio::time::sleep(POLL_INTERVAL).await;
                     true
                 }
             };
         }
+    }
+
+    async fn is_live(&self, caller: &Caller) -> Result<bool, Problem> {
+        let present = self.present.load_full();
+        let is_trusted = match caller.issuer() {
+            Some(issuer) => present.issuers.has(issuer),
+            None => {
+                let status = self.admin.key_status(caller.key_id()).await;
+                status.map_err(|error| unavailable(&error))? == KeyStatus::Live
+            }
+        };
+        Ok(is_trusted && self.rights(caller.principal(), present.generation).await?.is_some())
     }
 
     /// Writes the uses of keys noted since the last call to MariaDB.
@@ -287,10 +362,19 @@ impl KeyRegistry {
     }
 }
 
-async fn read(admin: &Admin, keys: &Keys) -> Result<Present, KeyError> {
-    // The generation is read first: the next poll notices a change between the two reads.
+/// Reads what [`Present`] holds. Issuers keep the keys that were fetched for `before`.
+async fn read(admin: &Admin, keys: &Keys, before: &Issuers) -> Result<Present, KeyError> {
+    // The generation is read first: the next poll notices a change between the reads.
     let generation = admin.key_changes().await?;
-    Ok(Present { generation, keys: keys.public_keys().await? })
+    let rows = match admin.issuers(None).await {
+        // Revocations must take effect even if somebody has changed an issuer's row by hand.
+        Err(error @ AdminError::Corrupt(_)) => {
+            tracing::warn!(%error, "the issuers can't be read; all users' tokens are refused");
+            Vec::new()
+        }
+        rows => rows?,
+    };
+    Ok(Present { generation, keys: keys.public_keys().await?, issuers: Issuers::new(rows, before) })
 }
 
 fn unavailable(error: &AdminError) -> Problem {

@@ -1,0 +1,251 @@
+//! Sets, lists and removes the issuers whose tokens sign in the users of projects.
+
+use std::collections::BTreeMap;
+
+use shared::ident::{ProjectName, RoleName};
+use shared::limits::{ISSUER_MAX_BYTES, ISSUER_ROLES_MAX_COUNT, ISSUERS_PER_PROJECT_MAX_COUNT};
+
+use crate::clock::now;
+use crate::database::admin::{Admin, AdminError, IssuerKeys, IssuerRow, KeyGrant};
+use crate::system::keys::tokens::jwks::{JwkSetFault, KeyFault, UnusableKey, VerificationKeys};
+use crate::system::keys::tokens::remote::{FetchFault, UrlFault, fetch, parse_url};
+use crate::system::projects::{ProjectError, Projects};
+
+#[derive(Clone, Debug)]
+pub struct Issuers {
+    admin: Admin,
+    projects: Projects,
+}
+
+/// The settings of an issuer, not checked yet.
+#[derive(Clone, Debug)]
+pub struct NewIssuer {
+    pub project: ProjectName,
+    pub issuer: String,
+    pub audience: String,
+    pub keys: IssuerKeys,
+    pub role_claim: Option<String>,
+    pub role: Option<RoleName>,
+    pub role_map: BTreeMap<String, KeyGrant>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum IssuerError {
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    #[error(transparent)]
+    Project(#[from] ProjectError),
+    #[error("the project {0} has no issuer {1}")]
+    Unknown(ProjectName, String),
+    #[error("{0} is wrong: {1}")]
+    Url(&'static str, UrlFault),
+    /// An argument is empty, too long, or has characters that are not allowed.
+    #[error("{0} must have 1 to {ISSUER_MAX_BYTES} {1}")]
+    Text(&'static str, &'static str),
+    #[error("no token would have a role")]
+    NoRoles,
+    #[error("more than {ISSUER_ROLES_MAX_COUNT} values are mapped to roles")]
+    TooManyRoles,
+    #[error("a project has at most {ISSUERS_PER_PROJECT_MAX_COUNT} issuers")]
+    TooMany,
+    #[error("the project {0} has no role {1}")]
+    NoRole(ProjectName, RoleName),
+    #[error("the project {0} has the same issuer with the same audience")]
+    Taken(ProjectName),
+    #[error("the JWK set is wrong: {0}")]
+    Set(#[from] JwkSetFault),
+    #[error("the key {} of the JWK set is wrong: {}", .0.name, .0.fault)]
+    Key(UnusableKey),
+    #[error("the JWK set has no key")]
+    NoKey,
+}
+
+impl IssuerError {
+    /// Returns how to fix the error; `None` if unknown.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Admin(error) => error.hint().map(str::to_owned),
+            Self::Project(error) => error.hint(),
+            Self::Unknown(project, _) => Some(format!("`selkie issuer list --project {project}` shows the issuers")),
+            Self::NoRoles => Some(
+                "name the claim that holds the role with --role-claim, or a role for all tokens with --role".to_owned(),
+            ),
+            Self::NoRole(project, _) => Some(format!("`selkie role list --project {project}` shows the roles")),
+            Self::Taken(_) => Some("a token could be meant for either project: give each its own audience".to_owned()),
+            Self::Key(UnusableKey { fault: KeyFault::Secret, .. }) => {
+                Some("only public keys belong here; replace a private key that others could read".to_owned())
+            }
+            Self::Key(_) | Self::NoKey | Self::Set(_) => {
+                Some("nothing was changed; a JWK set is {\"keys\": [{\"kty\": \"RSA\", \"kid\": …, …}]}".to_owned())
+            }
+            Self::Url(..) | Self::Text(..) | Self::TooManyRoles | Self::TooMany => None,
+        }
+    }
+}
+
+impl Issuers {
+    #[must_use]
+    pub fn new(admin: Admin, projects: Projects) -> Self {
+        Self { admin, projects }
+    }
+
+    /// Stores an issuer, in place of the project's issuer with the same URL. Returns the keys of its JWK set that can't
+    /// verify tokens; that of a URL is not fetched.
+    ///
+    /// # Errors
+    /// A setting is wrong, the project or a role does not exist, or MariaDB failed. Nothing is changed then.
+    pub async fn set(&self, new: NewIssuer) -> Result<Vec<UnusableKey>, IssuerError> {
+        let unusable = check(&new)?;
+        self.projects.require(&new.project).await?;
+        let mapped = new.role_map.values().filter_map(|grant| match grant {
+            KeyGrant::Role(role) => Some(role),
+            KeyGrant::Access(_) => None,
+        });
+        for role in mapped.chain(&new.role) {
+            if self.admin.role(&new.project, role).await?.is_none() {
+                return Err(IssuerError::NoRole(new.project, role.clone()));
+            }
+        }
+        let is_same = |row: &IssuerRow| row.project == new.project && row.issuer == new.issuer;
+        let rows = self.admin.issuers(None).await?;
+        let others = rows.iter().filter(|row| !is_same(row));
+        if let Some(taken) = others.clone().find(|row| row.issuer == new.issuer && row.audience == new.audience) {
+            return Err(IssuerError::Taken(taken.project.clone()));
+        }
+        if others.filter(|row| row.project == new.project).count() >= ISSUERS_PER_PROJECT_MAX_COUNT {
+            return Err(IssuerError::TooMany);
+        }
+        let NewIssuer { project, issuer, audience, keys, role_claim, role, role_map } = new;
+        let row = IssuerRow { project, issuer, audience, keys, role_claim, role, role_map, created_at: now() };
+        self.admin.set_issuer(&row).await?;
+        Ok(unusable)
+    }
+
+    /// Returns the issuers of a project, or all.
+    ///
+    /// # Errors
+    /// The project does not exist; MariaDB failed.
+    pub async fn list(&self, of: Option<&ProjectName>) -> Result<Vec<IssuerRow>, IssuerError> {
+        if let Some(project) = of {
+            self.projects.require(project).await?;
+        }
+        Ok(self.admin.issuers(of).await?)
+    }
+
+    /// Removes an issuer. Its tokens are refused from then on.
+    ///
+    /// # Errors
+    /// There is no such issuer; MariaDB failed.
+    pub async fn remove(&self, project: &ProjectName, issuer: &str) -> Result<(), IssuerError> {
+        let rows = self.list(Some(project)).await?;
+        if !rows.iter().any(|row| row.issuer == issuer) {
+            return Err(IssuerError::Unknown(project.clone(), issuer.to_owned()));
+        }
+        Ok(self.admin.remove_issuer(project, issuer).await?)
+    }
+}
+
+/// Fetches the keys of a URL, and returns how many of them can verify tokens.
+///
+/// # Errors
+/// The URL can't be fetched, or has no JWK set.
+pub async fn try_url(url: &str) -> Result<usize, FetchFault> {
+    let url = parse_url(url).map_err(|fault| FetchFault::Unreachable(fault.to_string()))?;
+    Ok(fetch(&url).await?.0.len())
+}
+
+/// Checks what needs no database, and returns the unusable keys of a JWK set that has others.
+fn check(new: &NewIssuer) -> Result<Vec<UnusableKey>, IssuerError> {
+    parse_url(&new.issuer).map_err(|fault| IssuerError::Url("the issuer's URL", fault))?;
+    if new.issuer.len() > ISSUER_MAX_BYTES || !new.issuer.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(IssuerError::Text("the issuer's URL", "ASCII characters"));
+    }
+    let texts = [("the audience", Some(&new.audience)), ("the role's claim", new.role_claim.as_ref())];
+    for (name, text) in texts.into_iter().filter_map(|(name, text)| Some((name, text?))) {
+        let is_well_formed = (1..=ISSUER_MAX_BYTES).contains(&text.len()) && !text.chars().any(char::is_control);
+        if !is_well_formed {
+            return Err(IssuerError::Text(name, "bytes and no control character"));
+        }
+    }
+    if new.role.is_none() && new.role_claim.is_none() {
+        return Err(IssuerError::NoRoles);
+    }
+    if new.role_map.len() > ISSUER_ROLES_MAX_COUNT {
+        return Err(IssuerError::TooManyRoles);
+    }
+    match &new.keys {
+        IssuerKeys::Url(url) => {
+            parse_url(url).map_err(|fault| IssuerError::Url("the URL of the keys", fault))?;
+            Ok(Vec::new())
+        }
+        IssuerKeys::Set(text) => {
+            let (keys, unusable) = VerificationKeys::parse(text)?;
+            let wrong = unusable.iter().find(|key| keys.is_empty() || key.fault == KeyFault::Secret);
+            match wrong {
+                Some(wrong) => Err(IssuerError::Key(wrong.clone())),
+                None if keys.is_empty() => Err(IssuerError::NoKey),
+                None => Ok(unusable),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ED25519: &str = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"a",
+        "x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
+
+    fn new() -> NewIssuer {
+        NewIssuer {
+            project: ProjectName::parse("shop").unwrap(),
+            issuer: "https://id.example".to_owned(),
+            audience: "shop".to_owned(),
+            keys: IssuerKeys::Set(ED25519.to_owned()),
+            role_claim: Some("role".to_owned()),
+            role: None,
+            role_map: BTreeMap::new(),
+        }
+    }
+
+    fn fault(change: impl FnOnce(&mut NewIssuer)) -> String {
+        let mut changed = new();
+        change(&mut changed);
+        check(&changed).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_wrong_setting_is_named() {
+        assert!(check(&new()).unwrap().is_empty());
+        let set = |text: &str| IssuerKeys::Set(text.to_owned());
+        for (message, expected) in [
+            (fault(|new| new.issuer = "selkie".to_owned()), "the issuer's URL is wrong: it is no URL"),
+            (fault(|new| new.issuer = "http://id.example".to_owned()), "does not begin with https://"),
+            (fault(|new| new.issuer = format!("https://id.example/{}", "x".repeat(255))), "must have 1 to 255 ASCII"),
+            (fault(|new| new.audience = String::new()), "the audience must have 1 to 255"),
+            (fault(|new| new.role_claim = Some("\n".to_owned())), "the role's claim must have"),
+            (fault(|new| new.role_claim = None), "no token would have a role"),
+            (fault(|new| new.keys = IssuerKeys::Url("http://id.example".to_owned())), "the URL of the keys is wrong"),
+            (fault(|new| new.keys = set("[]")), "it is no JWK set"),
+            (fault(|new| new.keys = set(r#"{"keys":[]}"#)), "has no key"),
+            (fault(|new| new.keys = set(&ED25519.replace("\"x\"", "\"d\":\"A\",\"x\""))), "it is private or symmetric"),
+            (
+                fault(|new| new.keys = set(&ED25519.replace("Ed25519", "X25519"))),
+                "the key \"a\" of the JWK set is wrong",
+            ),
+        ] {
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_of_no_use_is_told_unless_it_is_secret() {
+        let with =
+            |other: &str| NewIssuer { keys: IssuerKeys::Set(ED25519.replace("]}", &format!(",{other}]}}"))), ..new() };
+        let unusable = check(&with(r#"{"kty":"EC","crv":"P-384","kid":"b"}"#)).unwrap();
+        assert_eq!(unusable, [UnusableKey { name: "\"b\"".to_owned(), fault: KeyFault::Type }]);
+        assert!(check(&with(r#"{"kty":"oct","k":"AAAA"}"#)).is_err());
+    }
+}

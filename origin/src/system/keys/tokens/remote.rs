@@ -1,0 +1,233 @@
+//! The JWK set of an issuer that publishes it under a URL. A set that was fetched once stays in use while the issuer is
+//! down. All times are seconds since 1970.
+
+use std::error::Error as _;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use reqwest::redirect::{Attempt, Policy};
+use reqwest::{Client, Response};
+use shared::limits::{
+    JWKS_FETCH_MAX_SECONDS, JWKS_FETCH_MIN_SECONDS, JWKS_FIRST_FETCH_MIN_SECONDS, JWKS_MAX_BYTES, JWKS_REFRESH_SECONDS,
+};
+use tokio::sync::watch;
+use url::{Host, Url};
+
+use super::jwks::{JwkSetFault, UnusableKey, VerificationKeys};
+
+/// Maximum redirects that a fetch follows.
+const REDIRECTS_MAX_COUNT: usize = 5;
+
+/// Why a URL can't be that of an issuer or of its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UrlFault {
+    #[error("it is no URL, such as https://id.example.com")]
+    Syntax,
+    #[error("it does not begin with https://, which only addresses of this machine need not")]
+    Scheme,
+    #[error("it holds a user name or password")]
+    Credentials,
+}
+
+/// Parses the URL of an issuer or of its keys: HTTPS, or HTTP to this machine.
+///
+/// # Errors
+/// The text is no such URL.
+pub fn parse_url(text: &str) -> Result<Url, UrlFault> {
+    let url = Url::parse(text).map_err(|_| UrlFault::Syntax)?;
+    if !is_secure(&url) {
+        return Err(UrlFault::Scheme);
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(UrlFault::Credentials);
+    }
+    Ok(url)
+}
+
+fn is_secure(url: &Url) -> bool {
+    url.host().is_some() && (url.scheme() == "https" || (url.scheme() == "http" && is_loopback(url)))
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
+        Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
+        None => false,
+    }
+}
+
+/// Why a JWK set can't be fetched.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FetchFault {
+    #[error("it can't be reached: {0}")]
+    Unreachable(String),
+    #[error("it answers with status {0}")]
+    Status(u16),
+    #[error("{0}")]
+    Set(#[from] JwkSetFault),
+}
+
+impl From<reqwest::Error> for FetchFault {
+    fn from(error: reqwest::Error) -> Self {
+        let error = error.without_url();
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        Self::Unreachable(text)
+    }
+}
+
+/// Fetches a JWK set.
+///
+/// # Errors
+/// The server can't be reached in time, answers with an error or a redirect to another scheme, or with no JWK set.
+pub async fn fetch(url: &Url) -> Result<(VerificationKeys, Vec<UnusableKey>), FetchFault> {
+    let is_local = is_loopback(url);
+    // Reading the system's certificates blocks.
+    let client = tokio::task::spawn_blocking(move || client(is_local)).await;
+    let client = client.map_err(|error| FetchFault::Unreachable(error.to_string()))??;
+    let response = client.get(url.clone()).header("accept", "application/json").send().await?;
+    if response.status().as_u16() != 200 {
+        return Err(FetchFault::Status(response.status().as_u16()));
+    }
+    let text = read(response).await?;
+    Ok(VerificationKeys::parse(&text)?)
+}
+
+fn client(is_local: bool) -> Result<Client, reqwest::Error> {
+    // The client needs a process-wide crypto provider. An error means that it was set before, to the same provider.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = Client::builder()
+        .timeout(Duration::from_secs(JWKS_FETCH_MAX_SECONDS))
+        .redirect(Policy::custom(follow))
+        // A set is fetched each few minutes.
+        .pool_max_idle_per_host(0);
+    if is_local { client.no_proxy().build() } else { client.build() }
+}
+
+/// Follows redirects that keep the scheme, so that nothing leads from HTTPS to HTTP.
+fn follow(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+    let keeps_scheme = attempt.previous().iter().all(|url| url.scheme() == attempt.url().scheme());
+    if attempt.previous().len() > REDIRECTS_MAX_COUNT {
+        attempt.error("too many redirects")
+    } else if !keeps_scheme || !is_secure(attempt.url()) {
+        attempt.error("it redirects to another scheme than HTTPS")
+    } else {
+        attempt.follow()
+    }
+}
+
+async fn read(mut response: Response) -> Result<String, FetchFault> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        if bytes.len() + chunk.len() > JWKS_MAX_BYTES {
+            return Err(JwkSetFault::TooLarge.into());
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(String::from_utf8(bytes).map_err(|_| JwkSetFault::NotAJwkSet)?)
+}
+
+/// The keys under a URL, as they were fetched last.
+#[derive(Debug)]
+pub(super) struct RemoteKeys {
+    url: Url,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    keys: Option<Arc<VerificationKeys>>,
+    /// When `keys` were fetched.
+    fetched_at: u64,
+    /// When the last fetch began.
+    asked_at: Option<u64>,
+    /// Closed when the fetch in flight ends.
+    flight: Option<watch::Receiver<()>>,
+}
+
+impl RemoteKeys {
+    pub(super) fn new(url: Url) -> Self {
+        Self { url, state: Mutex::default() }
+    }
+
+    pub(super) fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Returns the keys, which are fetched again in the background if they are old; fetches them if there are none.
+    /// `None` if that fails or has just failed.
+    pub(super) async fn keys(self: &Arc<Self>, now: u64) -> Option<Arc<VerificationKeys>> {
+        let flight = {
+            let mut state = self.state();
+            if let Some(keys) = state.keys.clone() {
+                if now.abs_diff(state.fetched_at) >= JWKS_REFRESH_SECONDS {
+                    self.begin_fetch(&mut state, now);
+                }
+                return Some(keys);
+            }
+            self.begin_fetch(&mut state, now)
+        };
+        wait(flight?).await;
+        self.state().keys.clone()
+    }
+
+    /// Fetches the keys again, for a token whose key is unknown, and returns them; `None` if they were fetched less than
+    /// [`JWKS_FETCH_MIN_SECONDS`] ago.
+    pub(super) async fn newer(self: &Arc<Self>, now: u64) -> Option<Arc<VerificationKeys>> {
+        let flight = self.begin_fetch(&mut self.state(), now);
+        wait(flight?).await;
+        self.state().keys.clone()
+    }
+
+    /// Joins the fetch in flight or begins one; `None` if the last one began too short ago. A fetch continues if its
+    /// callers are cancelled.
+    fn begin_fetch(self: &Arc<Self>, state: &mut State, now: u64) -> Option<watch::Receiver<()>> {
+        // A task that ended without removing its flight has panicked.
+        if let Some(flight) = state.flight.as_ref().filter(|flight| flight.has_changed().is_ok()) {
+            return Some(flight.clone());
+        }
+        let pause = if state.keys.is_some() { JWKS_FETCH_MIN_SECONDS } else { JWKS_FIRST_FETCH_MIN_SECONDS };
+        if state.asked_at.is_some_and(|asked_at| now.abs_diff(asked_at) < pause) {
+            return None;
+        }
+        let (sender, flight) = watch::channel(());
+        state.asked_at = Some(now);
+        state.flight = Some(flight.clone());
+        let remote = Arc::clone(self);
+        tokio::spawn(async move {
+            let fetched = fetch(&remote.url).await;
+            let mut state = remote.state();
+            match fetched {
+                Ok((keys, _)) => {
+                    state.keys = Some(Arc::new(keys));
+                    state.fetched_at = now;
+                }
+                Err(error) => {
+                    tracing::warn!(url = remote.url.as_str(), %error, "the keys of an issuer can't be fetched")
+                }
+            }
+            state.flight = None;
+            drop(state);
+            drop(sender);
+        });
+        Some(flight)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits for the end of a fetch.
+async fn wait(mut flight: watch::Receiver<()>) {
+    while flight.changed().await.is_ok() {}
+}
+
+#[cfg(test)]
+mod tests;
