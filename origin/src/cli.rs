@@ -10,6 +10,7 @@ pub mod edge;
 mod error;
 pub mod guard;
 pub mod init;
+pub mod issuer;
 pub mod key;
 pub mod media;
 mod output;
@@ -65,6 +66,8 @@ enum Command {
     Edge(edge::EdgeArgs),
     /// Set, list, show, check and remove roles: what keys may do that are neither full nor read
     Role(role::RoleArgs),
+    /// Add, list and remove issuers of tokens: who signs in the users of a project
+    Issuer(issuer::IssuerArgs),
     /// Create, list and remove projects
     Project(project::ProjectArgs),
     /// Create, adopt, release, list and drop a project's databases
@@ -135,6 +138,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
         Command::Key(args) => args.run(&context).await,
         Command::Edge(args) => args.run(&context),
         Command::Role(args) => args.run(&context).await,
+        Command::Issuer(args) => args.run(&context).await,
         Command::Project(args) => args.run(&context).await,
         Command::Database(args) => args.run(&context).await,
         Command::Media(args) => args.run(&context).await,
