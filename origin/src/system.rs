@@ -2,6 +2,7 @@
 
 pub mod edge_secret;
 pub mod installation;
+pub mod issuers;
 pub mod keys;
 pub mod projects;
 pub mod roles;

@@ -52,7 +52,17 @@ const TABLE: &[(u16, &[&str])] = &[
     (431, &["headers_too_large"]),
     (500, &["internal"]),
     (502, &["bad_origin_answer", "origin_unreachable"]),
-    (503, &["origin_unavailable", "database_unavailable", "overloaded", "lock_timeout", "storage_unavailable", "issuer_unavailable"]),
+    (
+        503,
+        &[
+            "origin_unavailable",
+            "database_unavailable",
+            "overloaded",
+            "lock_timeout",
+            "storage_unavailable",
+            "issuer_unavailable",
+        ],
+    ),
     (504, &["query_timeout", "origin_timeout"]),
     (507, &["storage_full"]),
 ];
