@@ -80,6 +80,8 @@ pub struct Bounds {
     /// Maximum wait for a client to read the next bytes of a response.
     pub write_timeout: Duration,
     pub batch_max_rows: usize,
+    /// Maximum number of records that one read returns; `None` for no limit.
+    pub read_max_rows: Option<u64>,
     pub upload: UploadLimits,
     /// MariaDB's `max_allowed_packet` in bytes, read at the start.
     pub packet_max_bytes: usize,
@@ -131,6 +133,7 @@ impl App {
                 body_timeout: config.body_read_timeout,
                 write_timeout: config.write_timeout,
                 batch_max_rows: config.rows_batch_max,
+                read_max_rows: config.max_rows,
                 upload: UploadLimits { body_bytes: config.upload_max_bytes, items: config.upload_max_items },
                 packet_max_bytes: system.admin.packet_max_bytes().await?,
             },

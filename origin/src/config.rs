@@ -75,6 +75,8 @@ pub struct Config {
     pub media_types: MediaTypes,
     /// Maximum rows of one `batchData`.
     pub rows_batch_max: usize,
+    /// Maximum number of records that one read returns; `None`: no limit.
+    pub max_rows: Option<u64>,
     pub cors_origins: CorsOrigins,
     /// Rate limit of each key; `None`: no limit.
     pub rate_limit: Option<RateLimit>,
@@ -141,6 +143,7 @@ impl Config {
             tus_expiry: required(layers, "tus_expiry", value::lifetime)?,
             media_types: required(layers, "media_types", MediaTypes::parse)?,
             rows_batch_max: whole("rows_batch_max", 1, limits::BATCH_MAX_ROWS)?,
+            max_rows: required(layers, "max_rows", value::max_rows)?,
             cors_origins: required(layers, "cors_origins", value::cors_origins)?,
             rate_limit: required(layers, "rate_limit", value::rate_limit)?,
             access: required(layers, "require_edge", access::require_edge)?,

@@ -27,6 +27,9 @@ pub enum Shape {
 pub struct Trailer {
     /// The member `count`: the number of records on all pages. Left out if `None`.
     pub count: Option<u64>,
+    /// The member `limited`: the response has fewer records than requested, because of the role's `maxRows` or the
+    /// setting `max_rows`. Left out if false.
+    pub limited: bool,
     /// The member `next`: the cursor of the next page. Left out if `None`.
     pub next: Option<String>,
 }
@@ -172,6 +175,9 @@ fn end_with(out: &mut Vec<u8>, trailer: &Trailer) {
     if let Some(count) = trailer.count {
         out.extend_from_slice(b",\"count\":");
         out.extend_from_slice(count.to_string().as_bytes());
+    }
+    if trailer.limited {
+        out.extend_from_slice(b",\"limited\":true");
     }
     if let Some(next) = &trailer.next {
         out.extend_from_slice(b",\"next\":");

@@ -118,6 +118,7 @@ pub static SETTINGS: &[Setting] = &[
     Setting::new("tus_expiry", "TIME", "A resumable upload is removed this long after its last byte").or("24h"),
     Setting::new("media_types", "LIST", "Media types that may be uploaded: a list such as `image/*,application/pdf`").or("*/*"),
     Setting::new("rows_batch_max", "N", "Rows of one `batchData`; 10,000 at most").or("10000"),
+    Setting::new("max_rows", "ROWS", "Records that one read answers at most; it says so where it has more. `off`: all").or("off"),
     Setting::new("cors_origins", "LIST", "Web origins that browsers may call from, separated by commas").or("*"),
     Setting::new("rate_limit", "LIMIT", "Requests of one key, as `100/1s` or `6000/1m`; `off`: any number").or("off"),
     Setting::new("require_edge", "ON", "`on`: only the edge and `trusted_networks` may call the origin").or("off"),

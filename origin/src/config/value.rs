@@ -55,6 +55,17 @@ pub(super) fn whole(text: &str, least: usize, most: usize) -> Parsed<usize> {
         .ok_or_else(|| format!("a whole number from {least} to {most}"))
 }
 
+/// Parses the setting `max_rows`; returns `None` for `off`.
+pub(super) fn max_rows(text: &str) -> Parsed<Option<u64>> {
+    match text {
+        "off" => Ok(None),
+        text => match whole(text, 1, usize::MAX) {
+            Ok(rows) => Ok(Some(rows as u64)),
+            Err(_) => Err("a whole number of at least 1, or off".to_owned()),
+        },
+    }
+}
+
 /// Parses `on` or `off`, and returns the value given for it.
 pub(super) fn switch<T>(text: &str, on: T, off: T) -> Parsed<T> {
     match text {

@@ -74,21 +74,23 @@ trait CoalescedStatement: Sized + Send + Sync + 'static {
 /// The requests for one kind of statement that are in flight or wait.
 type Requests<K> = Queue<Key<<K as CoalescedStatement>::Shape>, Waiter<K>>;
 
-/// The account and shape that requests must have in common to share a statement. Cheap to clone.
+/// What requests must have in common to share a statement. Cheap to clone.
 struct Key<S> {
     account: Arc<Account>,
     shape: Arc<S>,
+    /// The time limit of a statement.
+    limit: Duration,
 }
 
 impl<S> Clone for Key<S> {
     fn clone(&self) -> Self {
-        Self { account: Arc::clone(&self.account), shape: Arc::clone(&self.shape) }
+        Self { account: Arc::clone(&self.account), shape: Arc::clone(&self.shape), limit: self.limit }
     }
 }
 
 impl<S: PartialEq> PartialEq for Key<S> {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.account, &other.account) && self.shape == other.shape
+        Arc::ptr_eq(&self.account, &other.account) && self.limit == other.limit && self.shape == other.shape
     }
 }
 
@@ -97,6 +99,7 @@ impl<S: Eq> Eq for Key<S> {}
 impl<S: Hash> Hash for Key<S> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         Arc::as_ptr(&self.account).hash(state);
+        self.limit.hash(state);
         self.shape.hash(state);
     }
 }
@@ -128,22 +131,23 @@ impl Coalescer {
         Self { pools, reads: Queue::default(), inserts: Queue::default() }
     }
 
-    /// Reads one record by its key, by a statement that requests of the same shape may share.
+    /// Reads one record by its key, by a statement that requests of the same shape and time limit may share.
     pub async fn select_by_key(
         self: &Arc<Self>,
         account: (&ProjectName, Access),
         read: &SelectByKey,
+        limit: Duration,
         progress: &Progress,
     ) -> Result<Found, DbError> {
         let (shape, key) = (read.shape(), read.key());
-        let row = self.run::<Reads>(account, shape, key, progress).await?;
+        let row = self.run::<Reads>(account, shape, key, limit, progress).await?;
         Ok(match row {
             Some(row) => found(&row, read.layout(), read.format(), progress),
             None => Found::Nothing,
         })
     }
 
-    /// Inserts one record, by a statement that requests of the same shape may share.
+    /// Inserts one record, by a statement that requests of the same shape and time limit may share.
     ///
     /// # Errors
     /// The error of MariaDB or the connection; nothing is written then, unless the connection broke.
@@ -151,10 +155,11 @@ impl Coalescer {
         self: &Arc<Self>,
         account: (&ProjectName, Access),
         insert: InsertOne,
+        limit: Duration,
         progress: &Progress,
     ) -> Result<Written, DbError> {
         let (shape, row) = insert.into_parts();
-        let written = self.run::<Inserts>(account, &shape, row, progress).await;
+        let written = self.run::<Inserts>(account, &shape, row, limit, progress).await;
         written.inspect(|written| progress.add_rows(written.affected))
     }
 
@@ -164,9 +169,10 @@ impl Coalescer {
         (project, access): (&ProjectName, Access),
         shape: &Arc<K::Shape>,
         item: K::Item,
+        limit: Duration,
         progress: &Progress,
     ) -> Result<K::Output, DbError> {
-        let key = Key { account: self.pools.account(project, access)?, shape: Arc::clone(shape) };
+        let key = Key { account: self.pools.account(project, access)?, shape: Arc::clone(shape), limit };
         let waiter = || {
             let (caller, answer) = oneshot::channel();
             let waiter = Waiter { item: item.clone(), caller, _ticket: self.pools.ticket(&key.account)? };
@@ -176,8 +182,7 @@ impl Coalescer {
             Joined::Run => Some(InFlight::<K>::new(self, &key)),
             Joined::RunUncounted => None,
             Joined::Wait(answer) => {
-                let limit = self.pools.answer_timeout();
-                match tokio::time::timeout(limit, answer).await {
+                match tokio::time::timeout(self.pools.answer_timeout(limit), answer).await {
                     Ok(Ok(Ok(Share::Output(output, spent)))) => {
                         progress.add(spent);
                         return Ok(output);
@@ -196,7 +201,6 @@ impl Coalescer {
             Some(in_flight) => in_flight.connection().await?,
             None => self.pools.connection(&key.account).await?,
         };
-        let limit = self.pools.query_timeout();
         let started = Instant::now();
         let statement = run_alone::<K>(&mut lease, shape, item);
         let output = match in_flight {

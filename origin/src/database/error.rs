@@ -41,6 +41,9 @@ pub enum DbError {
     /// The rows that a transaction reads exceed the limits of a batch's response.
     #[error("the answer is too large")]
     AnswerTooLarge,
+    /// A read was to return all rows, but rows that were added meanwhile exceed the maximum of all reads.
+    #[error("rows were added while they were read")]
+    RowsAdded,
     /// A written record breaks a rule of the caller's role, and is rolled back.
     #[error("the caller's role does not allow the record")]
     RoleForbids,
@@ -199,6 +202,9 @@ impl DbError {
                 format!("A record or statement is larger than the {bytes} bytes that MariaDB takes at once."),
             )
             .with_hint("MariaDB's max_allowed_packet sets that limit."),
+            Self::RowsAdded => {
+                Problem::new(ErrorCode::LockTimeout, "Other requests added records while the records were read.")
+            }
             Self::RoleForbids => role_forbids("write a record with these values; nothing was written"),
             Self::AnswerTooLarge => Problem::new(
                 ErrorCode::InvalidBody,

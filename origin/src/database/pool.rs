@@ -169,10 +169,11 @@ impl Pools {
         Ok(Lease::new(object))
     }
 
-    /// Returns the maximum time that a request waits for a shared statement: for a connection, then for the statement.
-    pub(super) fn answer_timeout(&self) -> Duration {
-        let PoolSettings { wait_timeout, connect_timeout, query_timeout, .. } = self.settings;
-        wait_timeout + connect_timeout + query_timeout
+    /// Returns the maximum time that a request waits for a shared statement: for a connection, then for the statement,
+    /// which runs for at most `limit`.
+    pub(super) fn answer_timeout(&self, limit: Duration) -> Duration {
+        let PoolSettings { wait_timeout, connect_timeout, .. } = self.settings;
+        wait_timeout + connect_timeout + limit
     }
 
     /// Returns the account of a project's keys with this access, and opens its pool on first use.

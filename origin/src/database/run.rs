@@ -15,7 +15,7 @@ use crate::query::plan::Param;
 use crate::query::sql::{DuplicateReport, Statement, Verdict};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream};
-pub use many::{Counting, Page, Reading, many};
+pub use many::{Counting, MaxRows, Page, Reading, many};
 use mysql_async::{Column, Params, Row, Value};
 use shared::envelope::{ColumnLabels, Encoder, Shape, write_string};
 use shared::format::Format;
@@ -126,6 +126,27 @@ pub(super) fn found(row: &Row, layout: &Layout, format: Format, progress: &Progr
     write_row(&mut encoder, &layout.keys, &decoders, row);
     progress.add_rows(1);
     Found::One(encoder.finish())
+}
+
+/// Runs a query and returns whether it has a row. The lease stays in use.
+pub async fn has_row(
+    lease: &mut Lease,
+    statement: Statement,
+    effect: SessionEffect,
+    limit: Duration,
+    progress: &Progress,
+) -> Result<bool, DbError> {
+    let started = Instant::now();
+    lease.expect(effect);
+    let rows = within(limit, single(lease, statement)).await;
+    progress.add_time(started);
+    match rows {
+        Ok((first, _)) => Ok(first.is_some()),
+        Err(error) => {
+            lease.reset_if_dirty().await;
+            Err(error)
+        }
+    }
 }
 
 /// Runs a statement and returns its first two rows. Reading a second row costs no additional round trip.

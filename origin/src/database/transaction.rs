@@ -50,6 +50,8 @@ pub struct Rows {
     /// JSON objects, separated by commas.
     pub json: Vec<u8>,
     pub count: usize,
+    /// Whether the query has more rows than were to be returned.
+    pub is_limited: bool,
 }
 
 /// Runs a write: a single statement by itself, several statements in one transaction.
@@ -142,7 +144,8 @@ impl<'a> Transaction<'a> {
         self.heed(started, written)
     }
 
-    /// Runs a read, returns its rows, and subtracts them from `budget`. After an error, the caller must roll back.
+    /// Runs a read, returns its rows, at most `max_rows` of them, and subtracts them from `budget`. After an error, the
+    /// caller must roll back.
     ///
     /// # Errors
     /// [`DbError::AnswerTooLarge`] if the rows exceed `budget`; errors of MariaDB or the connection.
@@ -151,11 +154,12 @@ impl<'a> Transaction<'a> {
         statement: Statement,
         layout: &Layout,
         effect: SessionEffect,
+        max_rows: Option<u64>,
         budget: &mut AnswerBudget,
     ) -> Result<Rows, DbError> {
         self.lease.expect(effect);
         let (started, left) = (Instant::now(), self.left());
-        let rows = within(left, self.collect(statement, layout, budget)).await;
+        let rows = within(left, self.collect(statement, layout, max_rows, budget)).await;
         let rows = self.heed(started, rows)?;
         self.rows += rows.count as u64;
         Ok(rows)
@@ -174,6 +178,7 @@ impl<'a> Transaction<'a> {
         &mut self,
         statement: Statement,
         layout: &Layout,
+        max_rows: Option<u64>,
         budget: &mut AnswerBudget,
     ) -> Result<Rows, DbError> {
         let (text, params) = statement.into_parts();
@@ -183,6 +188,10 @@ impl<'a> Transaction<'a> {
         let decoders = run::decoders(Some(&layout.kinds), &columns);
         let mut rows = Rows::default();
         while let Some(row) = result.next().await? {
+            if max_rows.is_some_and(|most| rows.count as u64 >= most) {
+                rows.is_limited = true;
+                continue;
+            }
             if rows.count > 0 {
                 rows.json.push(b',');
             }

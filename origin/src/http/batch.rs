@@ -14,6 +14,7 @@ use crate::query::sql;
 use crate::system::keys::Caller;
 use axum::response::Response;
 use ids::Ids;
+use shared::envelope::{self, Trailer};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
@@ -39,8 +40,9 @@ pub(super) async fn run(
         Err(fault) if fault.is_deadlock() => attempt.once().await,
         outcome => outcome,
     };
-    let payload = answer.map_err(|fault| fault.into_problem(batch))?;
-    Ok(respond::payload(&payload))
+    let answer = answer.map_err(|fault| fault.into_problem(batch))?;
+    let trailer = Trailer { limited: answer.is_limited, ..Trailer::default() };
+    Ok(respond::json(envelope::success_with(&answer.payload, &trailer)))
 }
 
 /// The failure of an attempt to run a batch. `at` is the index of the operation that failed; `None` if no single
@@ -75,6 +77,13 @@ impl Fault {
             None => problem,
         }
     }
+}
+
+struct Answer {
+    /// The JSON array of the operations' payloads.
+    payload: Vec<u8>,
+    /// Whether a read returned fewer records than requested, because of the maximum of all reads.
+    is_limited: bool,
 }
 
 struct Attempt<'a> {
@@ -118,67 +127,70 @@ impl Attempt<'_> {
         Tables::load(self.app, self.caller, operation, schema).await.map_err(|problem| problem.in_operation(at))
     }
 
-    async fn once(&self) -> Result<Vec<u8>, Fault> {
+    async fn once(&self) -> Result<Answer, Fault> {
         let (project, access) = (self.caller.project(), self.caller.account());
         let mut lease = self.app.pools.lease(project, access).await?;
-        let limit = self.app.pools.query_timeout();
+        let limit = self.caller.statement_timeout(self.app.pools.query_timeout());
         let mut transaction = Transaction::begin(&mut lease, limit, self.record.progress()).await?;
         let outcome = self.all(&mut transaction).await;
         transaction.end(outcome).await
     }
 
-    /// Runs the operations in order and returns the JSON array of their payloads.
-    async fn all(&self, transaction: &mut Transaction<'_>) -> Result<Vec<u8>, Fault> {
+    /// Runs the operations in order.
+    async fn all(&self, transaction: &mut Transaction<'_>) -> Result<Answer, Fault> {
         let mut ids = Ids::of(self.batch);
         let mut budget = AnswerBudget { rows: BATCH_ANSWER_MAX_ROWS, bytes: BATCH_ANSWER_MAX_BYTES };
-        let mut answer = vec![b'['];
+        let mut answer = Answer { payload: vec![b'['], is_limited: false };
         for at in 0..self.batch.steps().len() {
             let done = self.step(at, transaction, &mut ids, &mut budget).await;
-            let payload = done.map_err(|failure| Fault { at: Some(at), failure })?;
+            let (payload, is_limited) = done.map_err(|failure| Fault { at: Some(at), failure })?;
             if at > 0 {
-                answer.push(b',');
+                answer.payload.push(b',');
             }
-            answer.extend_from_slice(&payload);
+            answer.payload.extend_from_slice(&payload);
+            answer.is_limited |= is_limited;
         }
-        answer.push(b']');
+        answer.payload.push(b']');
         Ok(answer)
     }
 
-    /// Runs the operation with the index `at` and returns its JSON payload.
+    /// Runs the operation with the index `at`. Returns its JSON payload, and whether that has fewer records than
+    /// requested, because of the maximum of all reads.
     async fn step(
         &self,
         at: usize,
         transaction: &mut Transaction<'_>,
         ids: &mut Ids,
         budget: &mut AnswerBudget,
-    ) -> Result<Vec<u8>, Failure> {
+    ) -> Result<(Vec<u8>, bool), Failure> {
         let operation = self.batch.steps()[at].resolve(&mut |reference| ids.get(reference))?;
         let tables = &self.tables[at];
         let scope = tables.scope(&operation)?;
         let effect = tables.leave();
-        let payload = match plan::build(&operation, &scope, self.app.bounds.batch_max_rows)? {
+        let payload = match plan::build(&operation, &scope, records::limits(self.app, self.caller))? {
             Plan::Select(mut select, _) => {
                 // Batches have no next page, so the row that would show one is not read.
                 select.end_paging();
                 let layout = Arc::clone(select.layout());
-                let rows = transaction.rows(sql::select(select, &scope), &layout, effect, budget).await?;
-                return Ok([&b"["[..], &rows.json, b"]"].concat());
+                let max_rows = select.limit().filter(|_| select.is_limited());
+                let rows = transaction.rows(sql::select(select, &scope), &layout, effect, max_rows, budget).await?;
+                return Ok(([&b"["[..], &rows.json, b"]"].concat(), rows.is_limited));
             }
             Plan::SelectOne(select, _) => {
                 let layout = Arc::clone(select.layout());
-                let rows = transaction.rows(sql::select(select, &scope), &layout, effect, budget).await?;
+                let rows = transaction.rows(sql::select(select, &scope), &layout, effect, None, budget).await?;
                 return match rows.count {
                     0 => Err(records::not_found().into()),
-                    1 => Ok(rows.json),
+                    1 => Ok((rows.json, false)),
                     _ => Err(records::several().into()),
                 };
             }
             Plan::SelectByKey(read) => {
                 let statement = sql::select_by_key(read.shape(), read.key());
-                let rows = transaction.rows(statement, read.layout(), effect, budget).await?;
+                let rows = transaction.rows(statement, read.layout(), effect, None, budget).await?;
                 return match rows.count {
                     0 => Err(records::not_found().into()),
-                    _ => Ok(rows.json),
+                    _ => Ok((rows.json, false)),
                 };
             }
             Plan::InsertOne(insert) => {
@@ -206,7 +218,7 @@ impl Attempt<'_> {
             }
         };
         budget.bytes = budget.bytes.checked_sub(payload.len()).ok_or(DbError::AnswerTooLarge)?;
-        Ok(payload)
+        Ok((payload, false))
     }
 }
 

@@ -96,7 +96,7 @@ impl<'a> IdempotentInsert<'a> {
     }
 
     async fn create_table(&self, lease: &mut Lease) -> Result<(), Failure> {
-        let limit = self.app.pools.query_timeout();
+        let limit = self.caller.statement_timeout(self.app.pools.query_timeout());
         Ok(idempotency::create_table(lease, self.database, limit, self.progress).await?)
     }
 
@@ -104,7 +104,7 @@ impl<'a> IdempotentInsert<'a> {
     where
         'a: 'l,
     {
-        let limit = self.app.pools.query_timeout();
+        let limit = self.caller.statement_timeout(self.app.pools.query_timeout());
         Ok(Transaction::begin(lease, limit, self.progress).await?)
     }
 

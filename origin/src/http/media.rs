@@ -90,7 +90,7 @@ async fn list(app: &App, caller: &Caller, links: &Links, list: &MediaList) -> Re
     let (rows, count) = app.library.list(caller.project(), list).await?;
     let shown: Vec<_> = rows.iter().map(|row| Whole::of(row, links)).collect();
     let payload = payload::text(&shown)?;
-    let trailer = Trailer { count, next: None };
+    let trailer = Trailer { count, limited: false, next: None };
     let body = envelope::success_with(&payload, &trailer);
     Ok(respond::list(respond::json(body)))
 }

@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::database::run::Reading;
 use crate::database::{DbError, Lease, run, transaction};
 use crate::query::catalog::Layout;
-use crate::query::plan::{self, InsertAnswer, InsertOne, Plan, SelectByKey};
+use crate::query::plan::{self, InsertAnswer, InsertOne, Plan, PlanLimits, SelectByKey};
 use crate::query::sql::{self, Statement};
 use crate::system::keys::Caller;
 use axum::response::Response;
@@ -21,6 +21,7 @@ use shared::format::Format;
 use shared::operation::RecordOperation;
 use shared::operation::write::IdempotentRequest;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(super) use describe::describe;
 pub(super) use read::{not_found, several};
@@ -97,7 +98,9 @@ enum Prepared<'a> {
     One(Statement, Arc<Layout>, Format),
     /// A read of one record by its key, which may be coalesced with reads of other requests into one statement.
     ByKey(SelectByKey),
-    Many(Box<Reading>),
+    /// A read of many records. The second statement, if any, reads the first row that the maximum of all reads withholds:
+    /// the response's head says whether there is one.
+    Many(Box<Reading>, Option<Statement>),
     /// The statement of a read, and the EXPLAIN statement for it.
     Explain(Statement, Statement),
     /// An insert of one record, which may be coalesced with inserts of other requests into one statement.
@@ -117,7 +120,7 @@ impl<'a> Attempt<'a> {
         match self.prepare(tables)? {
             Prepared::One(statement, layout, format) => self.one(statement, &layout, format, effect).await,
             Prepared::ByKey(read) => Box::pin(self.by_key(&read)).await,
-            Prepared::Many(reading) => self.many(reading, effect).await,
+            Prepared::Many(reading, withheld) => self.many(reading, withheld, effect).await,
             Prepared::Explain(statement, question) => Box::pin(self.explain(statement, question, effect)).await,
             Prepared::InsertOne(insert) => {
                 let written = Box::pin(self.insert_one(insert)).await?;
@@ -155,7 +158,7 @@ impl<'a> Attempt<'a> {
     fn prepare(&self, tables: &Tables) -> Result<Prepared<'a>, Problem> {
         let scope = tables.scope(self.operation)?;
         let bounds = &self.app.bounds;
-        Ok(match plan::build(self.operation, &scope, bounds.batch_max_rows)? {
+        Ok(match plan::build(self.operation, &scope, limits(self.app, self.caller))? {
             Plan::Select(select, read) => self.prepare_read(select, read, &scope)?,
             Plan::SelectOne(select, read) => read::prepare_one(select, read, &scope),
             Plan::SelectByKey(read) => Prepared::ByKey(read),
@@ -170,6 +173,11 @@ impl<'a> Attempt<'a> {
         })
     }
 
+    /// Returns the time limit of a statement.
+    fn timeout(&self) -> Duration {
+        self.caller.statement_timeout(self.app.pools.query_timeout())
+    }
+
     async fn lease(&self) -> Result<Lease, DbError> {
         let caller = self.caller;
         self.app.pools.lease(caller.project(), caller.account()).await
@@ -178,14 +186,20 @@ impl<'a> Attempt<'a> {
     async fn insert_one(&self, insert: InsertOne) -> Result<run::Written, DbError> {
         let account = (self.caller.project(), self.caller.account());
         let coalescer = &self.app.coalescer;
-        coalescer.insert_one(account, insert, self.record.progress()).await
+        coalescer.insert_one(account, insert, self.timeout(), self.record.progress()).await
     }
 
     async fn write(&self, statements: Vec<Statement>, effect: run::SessionEffect) -> Result<run::Written, Failure> {
         let mut lease = self.lease().await?;
-        let limit = self.app.pools.query_timeout();
+        let limit = self.timeout();
         Ok(transaction::write(&mut lease, statements, effect, limit, self.record.progress()).await?)
     }
+}
+
+/// Returns the limits of a caller's operations.
+pub(super) fn limits(app: &App, caller: &Caller) -> PlanLimits {
+    let bounds = &app.bounds;
+    PlanLimits { batch_max_rows: bounds.batch_max_rows, read_max_rows: caller.max_rows(bounds.read_max_rows) }
 }
 
 /// Returns the JSON payload of an insert: the new key (null if there is none), or a list of keys for a batch.

@@ -54,7 +54,7 @@ pub(super) async fn run(
     }
     let statement = sql::verbatim(&call, schema.as_ref());
     let lease = app.pools.lease(caller.project(), caller.account()).await.map_err(DbError::into_problem)?;
-    let limit = app.pools.query_timeout();
+    let limit = caller.statement_timeout(app.pools.query_timeout());
     let change = (effects.schema == Schema::Changed).then(|| app.schema_cache.change(caller.project()));
     let call = UserSql { statement, schema, effects, change, format };
     let chunks = user_sql::run(lease, call, limit, Arc::clone(record.progress()));

@@ -66,6 +66,8 @@ pub struct Select {
     pub(super) rows: Rows,
     pub(super) order: Vec<(Expression, Direction)>,
     pub(super) limit: Option<u64>,
+    /// Whether `limit` is the maximum of all reads, and the request asks for more.
+    is_limited: bool,
     pub(super) offset: u64,
     /// The total order for keyset pagination; `None` if no page can follow by keyset.
     keyset: Option<Keyset>,
@@ -94,6 +96,29 @@ impl Select {
         self.keyset.as_ref()
     }
 
+    /// Returns whether [`Select::limit`] is the maximum of all reads ([`PlanLimits::read_max_rows`]), and the request asks
+    /// for more.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.is_limited
+    }
+
+    /// Returns whether one row more than [`Select::limit`] is read, to see whether another page follows or the maximum of
+    /// all reads withholds rows.
+    #[must_use]
+    pub fn reads_one_more(&self) -> bool {
+        self.is_limited || self.keyset.is_some()
+    }
+
+    /// Returns a read of the first row that the maximum of all reads withholds; `None` if it withholds none.
+    #[must_use]
+    pub fn withheld(&self) -> Option<Self> {
+        let limit = self.limit.filter(|_| self.is_limited)?;
+        let offset = self.offset.saturating_add(limit);
+        let order = Vec::new();
+        Some(Self { limit: Some(1), is_limited: false, offset, order, keyset: None, ..self.clone() })
+    }
+
     /// Turns keyset pagination off, so that no extra row is read to see whether another page follows.
     pub fn end_paging(&mut self) {
         self.keyset = None;
@@ -101,6 +126,7 @@ impl Select {
 
     pub fn limit_to_one(&mut self) {
         self.limit = Some(self.limit.unwrap_or(1).min(1));
+        self.is_limited = false;
     }
 }
 
@@ -332,20 +358,25 @@ pub enum Form {
     Json,
 }
 
-/// Resolves an operation on the tables of `scope`. `batch_max_rows` is the maximum number of rows of one insert.
+/// Limits of a caller's operations.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanLimits {
+    /// The maximum number of rows of one insert.
+    pub batch_max_rows: usize,
+    /// The maximum number of records that one read returns; `None` for no limit.
+    pub read_max_rows: Option<u64>,
+}
+
+/// Resolves an operation on the tables of `scope`.
 ///
 /// # Errors
 /// `unknown_field`, `invalid_value`, `invalid_filter`, `invalid_body` or `invalid_query_option` for the first fault
 /// found; `method_not_allowed` for a write to a read-only view.
-pub fn build<'a>(
-    operation: &'a RecordOperation,
-    scope: &Scope<'_>,
-    batch_max_rows: usize,
-) -> Result<Plan<'a>, Problem> {
+pub fn build<'a>(operation: &'a RecordOperation, scope: &Scope<'_>, limits: PlanLimits) -> Result<Plan<'a>, Problem> {
     match operation {
-        RecordOperation::Read(read) => Ok(Plan::Select(read::records(read, scope)?, read)),
+        RecordOperation::Read(read) => Ok(Plan::Select(read::records(read, scope, limits.read_max_rows)?, read)),
         RecordOperation::ReadOne(read) => read::one(read, scope),
-        RecordOperation::Insert(insert) => write::insert(insert, scope.access(0), batch_max_rows),
+        RecordOperation::Insert(insert) => write::insert(insert, scope.access(0), limits.batch_max_rows),
         RecordOperation::Update(update) => write::update(update, scope).map(Plan::Update),
         RecordOperation::Delete(delete) => write::delete(delete, scope).map(Plan::Delete),
     }

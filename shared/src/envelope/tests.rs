@@ -111,12 +111,15 @@ fn a_flat_row_is_the_same_by_either_way() {
 
 #[test]
 fn what_an_envelope_tells_beside_its_payload_comes_after_it() {
-    let trailer = |count, next: Option<&str>| Trailer { count, next: next.map(str::to_owned) };
+    let trailer = |count, next: Option<&str>| Trailer { count, limited: false, next: next.map(str::to_owned) };
+    let limited = |next| Trailer { limited: true, ..trailer(None, next) };
     for (trailer, end) in [
         (trailer(None, None), "}"),
         (trailer(Some(12), None), r#","count":12}"#),
         (trailer(None, Some("a\"b")), r#","next":"a\"b"}"#),
         (trailer(Some(0), Some("x")), r#","count":0,"next":"x"}"#),
+        (limited(None), r#","limited":true}"#),
+        (limited(Some("x")), r#","limited":true,"next":"x"}"#),
     ] {
         let mut encoder = Encoder::begin(Shape::Rows, 0);
         row(&mut encoder, &ColumnLabels::new(["id"]), &["1"]);

@@ -5,7 +5,7 @@ use crate::request::Request;
 use origin::query::catalog::Table;
 use origin::query::plan::access::Rights;
 use origin::query::plan::scope::Scope;
-use origin::query::plan::{self, Param, Plan, Select};
+use origin::query::plan::{self, Param, Plan, PlanLimits, Select};
 use origin::query::sql::{self, Statement};
 use shared::error::Problem;
 use shared::limits::BATCH_MAX_ROWS;
@@ -77,6 +77,7 @@ fn follow(request: &Request<'_>) -> Result<Outcome, Problem> {
 /// The id that each insert of a batch is assumed to return.
 const GIVEN_ID: &str = "4711";
 /// MariaDB's default for `max_allowed_packet`.
+const LIMITS: PlanLimits = PlanLimits { batch_max_rows: BATCH_MAX_ROWS, read_max_rows: None };
 const PACKET_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 fn on_records(operation: &RecordOperation) -> Result<Outcome, Problem> {
@@ -89,7 +90,7 @@ fn on_records(operation: &RecordOperation) -> Result<Outcome, Problem> {
     let root = Rights::Full.of(root)?;
     let scope = Scope::joined(&root, operation.joins(), &joined)?;
     let verb = verb(operation);
-    let statements = match plan::build(operation, &scope, BATCH_MAX_ROWS)? {
+    let statements = match plan::build(operation, &scope, LIMITS)? {
         Plan::Select(plan, read) => reads(plan, read, &scope)?,
         Plan::SelectOne(plan, read) => vec![select(plan, read.answer, &scope)],
         Plan::SelectByKey(plan) => vec![sql::select_by_key(plan.shape(), plan.key())],

@@ -108,6 +108,7 @@ impl Lease {
             | DbError::LocalFile
             | DbError::ResultsTooLarge
             | DbError::AnswerTooLarge
+            | DbError::RowsAdded
             | DbError::RoleForbids => {}
         }
         error

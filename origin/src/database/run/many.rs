@@ -5,6 +5,7 @@ use super::{
     CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Progress, SessionEffect, bind, decoders, driver, within, within_since,
     write_row,
 };
+use crate::database::DbError;
 use crate::database::connection::Connection;
 use crate::database::pool::Lease;
 use crate::query::catalog::Layout;
@@ -28,6 +29,8 @@ pub struct Reading {
     pub format: Format,
     /// Set if another page may follow.
     pub page: Option<Page>,
+    /// Set if the maximum of all reads may withhold rows.
+    pub max_rows: Option<MaxRows>,
     /// Set if the total count is requested.
     pub counting: Option<Counting>,
 }
@@ -41,6 +44,15 @@ pub struct Page {
     pub cells: Vec<usize>,
     /// Creates the cursor of the next page.
     pub seal: Seal,
+}
+
+/// The maximum of all reads, which is less than the request asks for: the statement reads one row more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaxRows {
+    /// The maximum number of rows to return.
+    pub rows: u64,
+    /// Whether the response's head says that rows are withheld. Only formats without a trailer need it.
+    pub is_announced: bool,
 }
 
 /// How to find the total number of records, without limit and offset.
@@ -71,7 +83,7 @@ pub fn many(
     progress: Arc<Progress>,
 ) -> Chunks {
     Box::pin(async_stream::try_stream! {
-        let Reading { statement, layout, format, page, counting } = *reading;
+        let Reading { statement, layout, format, page, max_rows, counting } = *reading;
         let (text, params) = statement.into_parts();
         lease.expect(effect);
         lease.begin();
@@ -85,11 +97,20 @@ pub fn many(
         let columns = result.columns().unwrap_or_default();
         let decoders = decoders(Some(&layout.kinds), &columns);
         let mut encoder = Encoder::begin_as(format, Shape::Rows, &layout.keys, CHUNK_ROOM_BYTES);
-        let page_rows = page.as_ref().map_or(u64::MAX, |page| page.limit);
+        let page_rows = page.as_ref().map(|page| page.limit).or(max_rows.map(|most| most.rows)).unwrap_or(u64::MAX);
+        let may_be_limited = format.has_trailer() || max_rows.is_none_or(|most| most.is_announced);
         let (mut last, mut more) = (None, false);
         loop {
             match within_since(started, limit, driver(result.next())).await {
-                Ok(Some(_)) if encoder.rows() == page_rows => more = true,
+                Ok(Some(_)) if encoder.rows() == page_rows => {
+                    more = true;
+                    if !may_be_limited {
+                        // The head is sent, and would be wrong.
+                        drop(result);
+                        Err(lease.failed_and_reset(DbError::RowsAdded).await)?;
+                        return;
+                    }
+                }
                 Ok(Some(row)) => {
                     write_row(&mut encoder, &layout.keys, &decoders, &row);
                     last = Some(row);
@@ -130,7 +151,8 @@ pub fn many(
             (true, Some(page), Some(row)) => Some(page.seal.token(&values(&row, &page.cells))),
             _ => None,
         };
-        yield Bytes::from(encoder.finish_with(&Trailer { count, next }));
+        let limited = more && max_rows.is_some();
+        yield Bytes::from(encoder.finish_with(&Trailer { count, limited, next }));
     })
 }
 

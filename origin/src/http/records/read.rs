@@ -1,7 +1,7 @@
 //! Prepares, runs and answers reads.
 
 use super::{Attempt, Extent, Failure, Prepared};
-use crate::database::run::{Counting, Found, Page, Reading};
+use crate::database::run::{Counting, Found, MaxRows, Page, Reading};
 use crate::database::{self, run};
 use crate::http::respond;
 use crate::query::catalog::Layout;
@@ -9,6 +9,7 @@ use crate::query::cursor;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{Select, SelectByKey};
 use crate::query::sql::{self, Statement};
+use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -16,6 +17,9 @@ use shared::error::{ErrorCode, Problem};
 use shared::format::Format;
 use shared::operation::read::{Answer, Count, Read, ReadOne};
 use std::sync::Arc;
+
+/// The response header of a read in a format without an envelope, whose `limited` it replaces.
+const LIMITED: HeaderName = HeaderName::from_static("x-selkie-limited");
 
 impl Attempt<'_> {
     pub(super) fn prepare_read<'p>(
@@ -26,19 +30,26 @@ impl Attempt<'_> {
     ) -> Result<Prepared<'p>, Problem> {
         let counting = counting(&select, read, scope);
         let (mut select, page) = self.paged(select, read, scope)?;
+        // A format without a trailer says in the head whether rows are withheld.
+        let withheld = select.withheld().filter(|_| !read.format.has_trailer());
+        let max_rows = select.limit().filter(|_| select.is_limited()).map(|rows| MaxRows { rows, is_announced: false });
         if self.extent == Extent::Head {
             // The head of the response depends on the first row only.
             select.limit_to_one();
         }
         Ok(match read.answer {
             Answer::Explanation => explained(select, scope),
-            Answer::Records => Prepared::Many(Box::new(Reading {
-                layout: Arc::clone(select.layout()),
-                statement: sql::select(select, scope),
-                format: read.format,
-                page,
-                counting: counting.filter(|_| self.extent == Extent::Whole),
-            })),
+            Answer::Records => {
+                let reading = Reading {
+                    layout: Arc::clone(select.layout()),
+                    statement: sql::select(select, scope),
+                    format: read.format,
+                    page,
+                    max_rows,
+                    counting: counting.filter(|_| self.extent == Extent::Whole),
+                };
+                Prepared::Many(Box::new(reading), withheld.map(|select| sql::select(select, scope)))
+            }
         })
     }
 
@@ -72,7 +83,7 @@ impl Attempt<'_> {
         format: Format,
         effect: run::SessionEffect,
     ) -> Result<Response, Failure> {
-        let (limit, progress) = (self.app.pools.query_timeout(), self.record.progress());
+        let (limit, progress) = (self.timeout(), self.record.progress());
         let lease = self.lease().await?;
         let found = run::one(lease, statement, layout, format, effect, limit, progress).await?;
         answer(found, format)
@@ -82,15 +93,28 @@ impl Attempt<'_> {
         let account = (self.caller.project(), self.caller.account());
         let progress = self.record.progress();
         let coalescer = &self.app.coalescer;
-        let found = coalescer.select_by_key(account, read, progress).await?;
+        let found = coalescer.select_by_key(account, read, self.timeout(), progress).await?;
         answer(found, read.format())
     }
 
-    pub(super) async fn many(&self, reading: Box<Reading>, effect: run::SessionEffect) -> Result<Response, Failure> {
-        let limit = self.app.pools.query_timeout();
+    pub(super) async fn many(
+        &self,
+        mut reading: Box<Reading>,
+        withheld: Option<Statement>,
+        effect: run::SessionEffect,
+    ) -> Result<Response, Failure> {
+        let limit = self.timeout();
         let progress = Arc::clone(self.record.progress());
         let content_type = reading.format.content_type();
-        let chunks = run::many(self.lease().await?, reading, effect, limit, progress);
+        let mut lease = self.lease().await?;
+        let is_limited = match withheld {
+            Some(statement) => run::has_row(&mut lease, statement, effect, limit, &progress).await?,
+            None => false,
+        };
+        if let Some(most) = &mut reading.max_rows {
+            most.is_announced = is_limited;
+        }
+        let chunks = run::many(lease, reading, effect, limit, progress);
         let answer = match self.extent {
             Extent::Head => respond::chunks_head(chunks, content_type).await?,
             Extent::Whole => {
@@ -98,7 +122,11 @@ impl Attempt<'_> {
                 respond::chunks(chunks, content_type, begin).await?
             }
         };
-        Ok(respond::list(answer))
+        let mut answer = respond::list(answer);
+        if is_limited {
+            answer.headers_mut().insert(LIMITED, HeaderValue::from_static("true"));
+        }
+        Ok(answer)
     }
 
     /// Returns a response with the SQL text of `statement` and MariaDB's plan for it, which `question` reads.
@@ -108,7 +136,7 @@ impl Attempt<'_> {
         question: Statement,
         effect: run::SessionEffect,
     ) -> Result<Response, Failure> {
-        let (limit, progress) = (self.app.pools.query_timeout(), self.record.progress());
+        let (limit, progress) = (self.timeout(), self.record.progress());
         let plan = run::text(self.lease().await?, question, effect, limit, progress).await?;
         let json = database::explain::plan(&plan).and_then(|plan| {
             let sql = statement.text();

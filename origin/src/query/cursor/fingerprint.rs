@@ -171,7 +171,7 @@ impl Writer<'_> {
 mod tests {
     use super::*;
     use crate::query::plan::access::Rights;
-    use crate::query::plan::{self, Plan};
+    use crate::query::plan::{self, Plan, PlanLimits};
     use crate::query::sql::golden;
     use shared::operation::{Operation, parse_head};
     use shared::request::RequestHead;
@@ -188,7 +188,8 @@ mod tests {
         let access = Rights::Full.of(&golden::posts()).unwrap();
         let scope = Scope::of(&access);
         let Operation::Records(operation) = operation else { panic!("a list is read from records") };
-        let Plan::Select(select, _) = plan::build(&operation, &scope, 1).unwrap() else {
+        let limits = PlanLimits { batch_max_rows: 1, read_max_rows: None };
+        let Plan::Select(select, _) = plan::build(&operation, &scope, limits).unwrap() else {
             panic!("a list is read by a Select");
         };
         let project = ProjectName::parse("shop").unwrap();

@@ -18,13 +18,16 @@ use std::sync::Arc;
 
 const CODE: ErrorCode = ErrorCode::InvalidQueryOption;
 
-pub(super) fn records(read: &Read, scope: &Scope<'_>) -> Result<Select, Problem> {
+/// Resolves a read of a list, which returns at most `max_rows` records.
+pub(super) fn records(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>) -> Result<Select, Problem> {
     let mut joins = joins(&read.joins, scope)?;
     let rule = access::restrict(&mut joins, scope)?;
     let group = column_refs(&read.group, scope)?;
     let search = read.search.as_ref().map(|search| searched(search, scope)).transpose()?;
     let cells = cells(read, &group, search.as_ref(), scope)?;
-    let order = order(read, cells.as_ref(), &group, search.as_ref(), scope)?;
+    let limited = max_rows.filter(|most| read.window.limit.is_none_or(|limit| limit > *most));
+    let limit = limited.or(read.window.limit);
+    let order = order(read, limit, cells.as_ref(), &group, search.as_ref(), scope)?;
     check(read, cells.as_ref(), &group, &order, scope)?;
     let (output, layout) = finish(cells, scope);
     let mut select = Select {
@@ -35,7 +38,8 @@ pub(super) fn records(read: &Read, scope: &Scope<'_>) -> Result<Select, Problem>
         group,
         rows: read.rows,
         order,
-        limit: read.window.limit,
+        limit,
+        is_limited: limited.is_some(),
         offset: read.window.offset,
         keyset: None,
     };
@@ -78,6 +82,7 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
             // A second row shows that the record has several matching joined records.
             (false, false) => Some(2),
         },
+        is_limited: false,
         offset: 0,
         keyset: None,
     };
@@ -158,8 +163,10 @@ fn filter(read: &Read, search: Option<Search>, scope: &Scope<'_>) -> Result<Opti
     })
 }
 
+/// Resolves ORDER BY of a read that returns at most `limit` rows.
 fn order(
     read: &Read,
+    limit: Option<u64>,
     cells: Option<&Cells>,
     group: &[ColumnRef],
     search: Option<&Search>,
@@ -170,7 +177,7 @@ fn order(
     }
     if output::aggregates(&read.select, &read.joins, &read.group) {
         // Without an order, pages of groups could overlap.
-        let paged = read.window.limit.is_some() || read.window.offset > 0;
+        let paged = limit.is_some() || read.window.offset > 0;
         // DISTINCT rows can only be ordered by selected cells.
         let usable = |by: &Expression| read.rows == Rows::All || cells.is_some_and(|cells| cells.holds(by));
         let by_group = group
@@ -261,5 +268,64 @@ fn check_distinct(
                 .with_hint("Add it to selectFields."))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::plan::access::Rights;
+    use crate::query::plan::{self, PlanLimits};
+    use crate::query::sql::{self, golden};
+    use shared::operation::{Operation, parse_head};
+    use shared::request::RequestHead;
+
+    /// Returns the end of the statement for a read of at most `read_max_rows`, from LIMIT on, with its parameters.
+    fn paging(query: &str, read_max_rows: Option<u64>, of: fn(&Select) -> Option<Select>) -> Option<String> {
+        let path = "/api/v1/crud/demo/posts";
+        let head = RequestHead { method: "GET", path, query: Some(query), ..RequestHead::default() };
+        let Operation::Records(operation) = parse_head(&head).unwrap().finish(b"").unwrap() else {
+            panic!("a list is read from records");
+        };
+        let access = Rights::Full.of(&golden::posts()).unwrap();
+        let scope = Scope::of(&access);
+        let limits = PlanLimits { batch_max_rows: 1, read_max_rows };
+        let Plan::Select(select, _) = plan::build(&operation, &scope, limits).unwrap() else {
+            panic!("a list is read by a Select");
+        };
+        let statement = sql::select(of(&select)?, &scope);
+        let (_, end) = statement.text().split_once("`posts`").unwrap();
+        Some(format!("{end} {:?}", statement.params()))
+    }
+
+    #[test]
+    fn a_read_that_asks_for_more_than_the_maximum_is_limited_and_reads_one_row_more() {
+        let whole = |select: &Select| Some(select.clone());
+        for (query, most, end) in [
+            ("", None, " []"),
+            ("", Some(5), " ORDER BY `id` LIMIT ? [UInt(6)]"),
+            ("limit=6", Some(5), " ORDER BY `id` LIMIT ? [UInt(6)]"),
+            ("limit=9&page=3", Some(5), " ORDER BY `id` LIMIT ? OFFSET ? [UInt(6), UInt(18)]"),
+            ("limit=5", Some(5), " ORDER BY `id` LIMIT ? [UInt(6)]"),
+            ("limit=0", Some(5), " LIMIT ? [UInt(0)]"),
+            // No page can follow by keyset.
+            ("distinct=true&selectFields=title", Some(5), " LIMIT ? [UInt(6)]"),
+            ("distinct=true&selectFields=title&limit=5", Some(5), " LIMIT ? [UInt(5)]"),
+            ("group=title&selectFields=title", Some(5), " GROUP BY `title` ORDER BY `title` LIMIT ? [UInt(6)]"),
+        ] {
+            assert_eq!(paging(query, most, whole).as_deref(), Some(end), "{query} {most:?}");
+        }
+    }
+
+    #[test]
+    fn rows_are_withheld_only_where_the_request_asks_for_more_than_the_maximum() {
+        for (query, most, end) in [
+            ("", Some(5), Some(" LIMIT ? OFFSET ? [UInt(1), UInt(5)]")),
+            ("limit=9&offset=2", Some(5), Some(" LIMIT ? OFFSET ? [UInt(1), UInt(7)]")),
+            ("limit=5", Some(5), None),
+            ("", None, None),
+        ] {
+            assert_eq!(paging(query, most, Select::withheld).as_deref(), end, "{query} {most:?}");
+        }
     }
 }

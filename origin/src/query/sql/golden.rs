@@ -5,7 +5,7 @@ use super::Statement;
 use crate::query::catalog::{Case, Charset, CharsetCoverage, Column, InsertTraits, Kind, Table, Traits};
 use crate::query::plan::access::{CallerRole, ProjectRole, Rights};
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{self, Param, Plan, Select};
+use crate::query::plan::{self, Param, Plan, PlanLimits, Select};
 use crate::query::role::{Claims, Role};
 use shared::error::Problem;
 use shared::ident::{DatabaseName, FieldName, RoleName, TableName};
@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 const GOLDEN: &str = include_str!("golden.txt");
-const BATCH_MAX_ROWS: usize = 10_000;
+const LIMITS: PlanLimits = PlanLimits { batch_max_rows: 10_000, read_max_rows: None };
 const PACKET_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 fn column(name: &str, kind: Kind) -> Column {
@@ -152,7 +152,7 @@ fn statements(operation: &Operation, rights: &Rights) -> Result<Vec<Statement>, 
     let root = access(&operation.table().table)?;
     let joined = operation.joins().iter().map(|join| access(&join.table)).collect::<Result<Vec<_>, _>>()?;
     let scope = Scope::joined(&root, operation.joins(), &joined)?;
-    Ok(match plan::build(operation, &scope, BATCH_MAX_ROWS)? {
+    Ok(match plan::build(operation, &scope, LIMITS)? {
         Plan::Select(plan, read) => selects(plan, read, &scope)?,
         Plan::SelectOne(plan, _) => vec![super::select(plan, &scope)],
         Plan::SelectByKey(plan) => vec![

@@ -9,7 +9,7 @@ use crate::query::plan::{Expression, Join, Output, Param, Predicate, Select};
 use shared::operation::read::join::JoinKind;
 use shared::operation::read::{Direction, Rows};
 
-/// Renders the SELECT of a read. With keyset pagination it reads one row beyond the limit, to see if a page follows.
+/// Renders the SELECT of a read. It reads one row beyond the limit if [`Select::reads_one_more`].
 #[must_use]
 pub fn select(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
@@ -27,8 +27,7 @@ pub fn explain(select: Select, scope: &Scope<'_>) -> Statement {
 
 fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
     sql.syntax("SELECT ").syntax(distinct(select.rows));
-    // One extra row tells whether another page follows.
-    let more = u64::from(select.keyset().is_some());
+    let more = u64::from(select.reads_one_more());
     let order: Vec<_> = select.order.into_iter().map(|(by, direction)| (step(by, &select.output), direction)).collect();
     match select.output {
         Output::Whole => sql.all_columns(scope.root()),

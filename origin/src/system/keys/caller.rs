@@ -90,6 +90,14 @@ impl Caller {
         self.role().and_then(|role| role.role().timeout()).map_or(of_service, |of_role| of_role.min(of_service))
     }
 
+    /// Returns the maximum number of records that a read returns: the service's or that of the caller's role, whichever is
+    /// less; `None` if neither sets one.
+    #[must_use]
+    pub fn max_rows(&self, of_service: Option<u64>) -> Option<u64> {
+        let of_role = self.role().and_then(|role| role.role().max_rows());
+        of_service.into_iter().chain(of_role).min()
+    }
+
     #[must_use]
     pub fn may_read_media(&self) -> bool {
         self.role().is_none_or(|role| role.role().media().read)
