@@ -6,6 +6,7 @@ pub mod intake;
 pub mod library;
 pub mod lookup;
 pub mod resumable;
+pub mod rights;
 pub mod sign;
 pub mod sniff;
 pub mod store;

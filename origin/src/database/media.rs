@@ -8,6 +8,7 @@ mod list;
 mod look;
 mod object_key;
 mod row;
+mod uploader;
 mod uploads;
 mod write;
 
@@ -27,6 +28,7 @@ pub use self::error::{TableError, WriteError};
 pub(crate) use self::object_key::FOLDER;
 pub use self::object_key::ObjectKey;
 pub use self::row::{MediaRow, StoredObject};
+pub use self::uploader::{FileScope, Uploader};
 pub use self::uploads::UploadRow;
 pub use self::write::{FinishedUpload, NewRow, NewRows, Written};
 

@@ -8,7 +8,7 @@ use super::links::links;
 use super::respond;
 use crate::app::App;
 use crate::clock::now;
-use crate::database::media::MediaRow;
+use crate::database::media::{FileScope, MediaRow};
 use crate::media::intake::Claim;
 use crate::media::library::Publication;
 use crate::media::url::{Links, signed};
@@ -20,9 +20,12 @@ use axum::response::Response;
 use payload::{Brief, Signed, Urls, Whole};
 use receive::ReceiveLimits;
 use shared::envelope::{self, Trailer};
-use shared::error::Problem;
+use shared::error::{ErrorCode, Problem};
+use shared::limits::MEDIA_LIST_MAX_ITEMS;
 use shared::operation::media::{MediaCall, MediaId, MediaList, SignedFor};
+use shared::policy::role_forbids;
 use shared::upload::{Existing, Shape};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Runs a media operation. Only an upload reads the request's body.
@@ -51,18 +54,33 @@ async fn upload(
     parts: &Parts,
     content: &mut Body,
 ) -> Result<Response, Problem> {
+    let rights = caller.upload_rights()?;
     let slot = app.uploads.try_take(caller.project(), 1);
     let _slot = slot.map_err(|refused| refused.into_problem("uploads"))?;
-    let terms = ReceiveLimits { limits: app.bounds.upload, pause_max: app.bounds.body_timeout };
+    let terms = ReceiveLimits {
+        limits: app.bounds.upload,
+        pause_max: app.bounds.body_timeout,
+        file_max_bytes: rights.max_bytes(),
+    };
     let received = receive::receive(content, &parts.headers, app.library.store(), terms).await?;
     let (shape, folder, existing) = {
         let form = &received.form;
         (form.shape(), form.folder().clone(), form.existing())
     };
+    let folder = rights.folder(folder)?;
+    received.form.items().iter().try_for_each(|item| rights.check_visibility(item.visibility()))?;
     let claims = received.form.into_items().into_iter().map(Claim::from);
-    let examined = app.intake.examine_all(caller.project(), claims.zip(received.files));
+    let examined = app.intake.examine_all(caller.project(), &rights, claims.zip(received.files));
     let files = examined.await?;
-    let publication = Publication { project: caller.project().clone(), folder, existing, files, upload: None };
+    let publication = Publication {
+        project: caller.project().clone(),
+        folder,
+        existing,
+        replaceable: rights.scope(),
+        files,
+        uploader: rights.uploader(),
+        upload: None,
+    };
     let makes_folder_private = publication.makes_folder_private();
     let rows = app.library.publish(publication).await?;
     let payload = match (shape, rows.as_slice()) {
@@ -87,21 +105,35 @@ async fn upload(
 }
 
 async fn list(app: &App, caller: &Caller, links: &Links, list: &MediaList) -> Result<Response, Problem> {
-    let (rows, count) = app.library.list(caller.project(), list).await?;
+    caller.check_media_read()?;
+    let most = caller.max_rows(app.bounds.read_max_rows);
+    let most = most.filter(|most| list.span.limit.unwrap_or(MEDIA_LIST_MAX_ITEMS) > *most);
+    let mut list = Cow::Borrowed(list);
+    if let Some(most) = most {
+        // One extra row tells whether files are withheld.
+        list.to_mut().span.limit = Some(most + 1);
+    }
+    let (mut rows, count) = app.library.list(caller.project(), &list).await?;
+    let limited = most.is_some_and(|most| rows.len() as u64 > most);
+    if limited {
+        rows.pop();
+    }
     let shown: Vec<_> = rows.iter().map(|row| Whole::of(row, links)).collect();
     let payload = payload::text(&shown)?;
-    let trailer = Trailer { count, limited: false, next: None };
+    let trailer = Trailer { count, limited, next: None };
     let body = envelope::success_with(&payload, &trailer);
     Ok(respond::list(respond::json(body)))
 }
 
 async fn describe(app: &App, caller: &Caller, links: &Links, id: MediaId) -> Result<Response, Problem> {
+    caller.check_media_read()?;
     let row = find(app, caller, id).await?;
     let payload = payload::text(&Whole::of(&row, links))?;
     Ok(respond::payload(&payload))
 }
 
 async fn sign(app: &App, caller: &Caller, links: &Links, id: MediaId, valid: SignedFor) -> Result<Response, Problem> {
+    caller.check_media_read()?;
     let row = find(app, caller, id).await?;
     let signature = app.signer.sign(&row.path(), now(), valid);
     let payload = payload::text(&Signed {
@@ -113,8 +145,19 @@ async fn sign(app: &App, caller: &Caller, links: &Links, id: MediaId, valid: Sig
 }
 
 async fn delete(app: &App, caller: &Caller, id: MediaId, headers: &HeaderMap) -> Result<Response, Problem> {
-    let deleted = app.library.delete(caller.project(), id).await?;
-    let row = deleted.ok_or_else(|| id.unknown())?;
+    let scope = caller.changeable_files();
+    if scope == FileScope::None {
+        return Err(role_forbids("delete files"));
+    }
+    let deleted = app.library.delete(caller.project(), id, scope).await;
+    let row = match deleted {
+        Ok(row) => row.ok_or_else(|| id.unknown())?,
+        // The caller must not learn which files there are.
+        Err(problem) if problem.code() == ErrorCode::RoleForbids && !caller.may_read_media() => {
+            return Err(id.unknown());
+        }
+        Err(problem) => return Err(problem),
+    };
     let mut response = respond::payload(format!("{{\"id\":{id}}}").as_bytes());
     cache_purge::announce(&mut response, headers, &[row], None);
     Ok(response)

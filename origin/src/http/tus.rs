@@ -7,8 +7,9 @@ mod arrive;
 use super::links::links;
 use super::media::{cache_purge, payload};
 use crate::app::App;
-use crate::database::media::{MediaRow, UploadRow};
+use crate::database::media::{FileScope, MediaRow, UploadRow, WriteError};
 use crate::media::resumable::{LockedUpload, OnLocked};
+use crate::media::rights::UploadRights;
 use crate::media::url::Links;
 use crate::system::keys::Caller;
 use arrive::{Arrival, Outcome};
@@ -19,9 +20,9 @@ use axum::response::Response;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
 use shared::error::Problem;
-use shared::ident::ProjectName;
-use shared::operation::tus::{self, FirstBytes, TusCall, TusId, TusNew};
-use shared::upload::Visibility;
+use shared::media::FilePath;
+use shared::operation::tus::{self, FirstBytes, TusCall, TusFile, TusId, TusNew};
+use shared::upload::{Existing, Visibility};
 use std::sync::Arc;
 
 const UPLOAD_OFFSET: HeaderName = HeaderName::from_static("upload-offset");
@@ -52,18 +53,18 @@ pub(super) async fn run(
     parts: &Parts,
     content: &mut Body,
 ) -> Result<Response, Problem> {
-    let asker = Asker { project: caller.project(), links: links(app, parts), headers: &parts.headers };
+    let asker = Asker { caller, links: links(app, parts), headers: &parts.headers };
     match call {
         TusCall::Describe => Ok(describe(app)),
-        TusCall::Create(new) => create(app, &asker, &new, content).await,
+        TusCall::Create(new) => create(app, &asker, *new, content).await,
         TusCall::Status(id) => status(app, &asker, id).await,
         TusCall::Append { id, offset } => append(app, &asker, (id, offset), content).await,
-        TusCall::Terminate(id) => terminate(app, asker.project, id).await,
+        TusCall::Terminate(id) => terminate(app, caller, id).await,
     }
 }
 
 struct Asker<'a> {
-    project: &'a ProjectName,
+    caller: &'a Caller,
     links: Links,
     headers: &'a HeaderMap,
 }
@@ -77,21 +78,26 @@ fn describe(app: &App) -> Response {
     response
 }
 
-async fn create(app: &Arc<App>, asker: &Asker<'_>, new: &TusNew, content: &mut Body) -> Result<Response, Problem> {
-    let row = app.resumable.begin(asker.project, new).await?;
+async fn create(app: &Arc<App>, asker: &Asker<'_>, mut new: TusNew, content: &mut Body) -> Result<Response, Problem> {
+    let caller = asker.caller;
+    let rights = caller.upload_rights()?;
+    new.set_folder(rights.folder(new.file.folder.clone())?)?;
+    check(&rights, &new.file, new.length)?;
+    check_replaced(app, asker, &rights, &new.file).await?;
+    let row = app.resumable.begin(caller.project(), &new, rights.uploader()).await?;
     let id = TusId::from(row.id);
     let mut response = empty(StatusCode::CREATED);
     if new.first_bytes == FirstBytes::Here {
         let begun = async {
-            let upload = app.resumable.lock(asker.project, id, OnLocked::Fail).await?;
+            let upload = lock(app, caller, id, OnLocked::Fail).await?;
             upload.expect(0, content.size_hint().exact())?;
-            arrive(app, upload, content).await
+            arrive(app, &rights, upload, content).await
         };
         match begun.await {
             Ok(outcome) => add_outcome(&mut response, &outcome, asker),
             Err(problem) => {
                 // The client never learns the upload's URL, so it can't resume.
-                if let Err(error) = terminate(app, asker.project, id).await {
+                if let Err(error) = terminate(app, caller, id).await {
                     tracing::debug!(%error, "an upload that failed at its beginning is left to expire");
                 }
                 return Err(problem);
@@ -108,10 +114,11 @@ async fn create(app: &Arc<App>, asker: &Asker<'_>, new: &TusNew, content: &mut B
 }
 
 async fn status(app: &Arc<App>, asker: &Asker<'_>, id: TusId) -> Result<Response, Problem> {
-    let upload = app.resumable.lock(asker.project, id, OnLocked::TakeOver).await?;
+    let rights = asker.caller.upload_rights()?;
+    let upload = lock(app, asker.caller, id, OnLocked::TakeOver).await?;
     // A complete upload has no media file if the origin crashed or the store failed before publishing.
     let outcome = if upload.is_complete() {
-        arrive(app, upload, &mut Body::empty()).await?
+        arrive(app, &rights, upload, &mut Body::empty()).await?
     } else {
         reached(app, &upload).await?
     };
@@ -132,21 +139,48 @@ async fn append(
     (id, offset): (TusId, u64),
     content: &mut Body,
 ) -> Result<Response, Problem> {
-    let upload = app.resumable.lock(asker.project, id, OnLocked::Fail).await?;
+    let rights = asker.caller.upload_rights()?;
+    let upload = lock(app, asker.caller, id, OnLocked::Fail).await?;
     upload.expect(offset, content.size_hint().exact())?;
     let outcome = match upload.file() {
         Some(_) => reached(app, &upload).await?,
-        None => arrive(app, upload, content).await?,
+        None => arrive(app, &rights, upload, content).await?,
     };
     let mut response = empty(StatusCode::NO_CONTENT);
     add_outcome(&mut response, &outcome, asker);
     Ok(response)
 }
 
-async fn terminate(app: &App, project: &ProjectName, id: TusId) -> Result<Response, Problem> {
-    let upload = app.resumable.lock(project, id, OnLocked::TakeOver).await?;
+async fn terminate(app: &App, caller: &Caller, id: TusId) -> Result<Response, Problem> {
+    let upload = lock(app, caller, id, OnLocked::TakeOver).await?;
     upload.give_up().await?;
     Ok(empty(StatusCode::NO_CONTENT))
+}
+
+/// Locks an upload that the caller created. Full keys may continue every upload of their project.
+async fn lock(app: &App, caller: &Caller, id: TusId, on_locked: OnLocked) -> Result<LockedUpload, Problem> {
+    let scope = caller.uploader().map_or(FileScope::All, FileScope::Own);
+    app.resumable.lock(caller.project(), scope, id, on_locked).await
+}
+
+/// Checks the declared properties of an upload against the caller's rights; its type is checked once it is complete.
+fn check(rights: &UploadRights, file: &TusFile, length: u64) -> Result<(), Problem> {
+    rights.folder(file.folder.clone())?;
+    rights.check_visibility(file.visibility)?;
+    rights.check_size(length)
+}
+
+/// Checks before any bytes are sent that the caller may replace a file of the same name. Publishing checks it again.
+async fn check_replaced(app: &App, asker: &Asker<'_>, rights: &UploadRights, file: &TusFile) -> Result<(), Problem> {
+    if file.existing == Existing::Stays || rights.scope() == FileScope::All {
+        return Ok(());
+    }
+    let project = asker.caller.project().clone();
+    let path = FilePath { project, folder: file.folder.clone(), name: file.name.clone() };
+    match app.library.find(&path).await? {
+        Some(row) if !rights.scope().has(row.uploader) => Err(WriteError::Forbidden.into_problem()),
+        _ => Ok(()),
+    }
 }
 
 /// Returns the current state of an upload, for requests that append no bytes.
@@ -160,9 +194,14 @@ async fn reached(app: &App, upload: &LockedUpload) -> Result<Outcome, Problem> {
 }
 
 /// Appends the request's body to the upload, in a task that continues if the client disconnects.
-async fn arrive(app: &Arc<App>, upload: LockedUpload, content: &mut Body) -> Result<Outcome, Problem> {
+async fn arrive(
+    app: &Arc<App>,
+    rights: &UploadRights,
+    upload: LockedUpload,
+    content: &mut Body,
+) -> Result<Outcome, Problem> {
     let body = std::mem::take(content);
-    let task = tokio::spawn(arrive::run(Arc::clone(app), upload, body));
+    let task = tokio::spawn(arrive::run(Arc::clone(app), rights.clone(), upload, body));
     let Arrival { outcome, body } = task.await.map_err(|error| {
         Problem::internal(
             "Something went wrong in the service itself.",
@@ -181,9 +220,9 @@ fn add_outcome(response: &mut Response, outcome: &Outcome, asker: &Asker<'_>) {
     if let Some(file) = &outcome.file {
         add_file(headers, file, &asker.links);
         // The file may have replaced another and made its folder private.
-        let made = tus::TusFile::from_metadata(&outcome.row.metadata).ok();
+        let made = TusFile::from_metadata(&outcome.row.metadata).ok();
         let private_in = made.is_some_and(|made| made.visibility == Visibility::PrivateFolder);
-        let private_in = private_in.then_some(asker.project);
+        let private_in = private_in.then_some(asker.caller.project());
         cache_purge::announce(response, asker.headers, std::slice::from_ref(file), private_in);
     }
 }

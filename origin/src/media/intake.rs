@@ -3,6 +3,7 @@
 
 use super::image::pool::{MediaPool, PoolSize};
 use super::image::{ImageFault, Limits, Picture};
+use super::rights::UploadRights;
 use super::sniff::{self, UNKNOWN, Verdict};
 use super::store::Staged;
 use crate::config::{Config, MediaTypes};
@@ -73,10 +74,11 @@ impl Intake {
     ///
     /// # Errors
     /// `invalid_media` or `body_too_large` with the name of the first invalid file; `rate_limited` or `overloaded` if
-    /// too many images wait to be decoded.
+    /// too many images wait to be decoded; `role_forbids` if the uploader's role does not allow a type.
     pub async fn examine_all(
         &self,
         project: &ProjectName,
+        rights: &UploadRights,
         files: impl IntoIterator<Item = (Claim, Staged)>,
     ) -> Result<Vec<Examined>, Problem> {
         // Checks the types of all files first, so that no image is decoded if another file has a refused type.
@@ -84,6 +86,7 @@ impl Intake {
             .into_iter()
             .map(|(claim, staged)| {
                 let verdict = self.judge(&claim, staged.head())?;
+                rights.check_type(&claim.name, &verdict)?;
                 Ok((claim, staged, verdict))
             })
             .collect::<Result<_, Problem>>()?;

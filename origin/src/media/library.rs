@@ -10,7 +10,7 @@ use super::lookup::Lookups;
 use super::store::{Store, StoreError};
 use crate::config::Config;
 use crate::database::media::ObjectKey;
-use crate::database::media::{MediaRow, MediaTable, TableError};
+use crate::database::media::{FileScope, MediaRow, MediaTable, TableError};
 use crate::fault::{self, Point};
 use crate::shares::Shares;
 use publication::Parts;
@@ -81,7 +81,8 @@ impl Library {
     /// Stores the files and writes their rows, all or none, and returns the rows.
     ///
     /// # Errors
-    /// `media_exists` if a name is taken and existing files stay; `invalid_body` if the root folder would become
+    /// `media_exists` if a name is taken and existing files stay; `role_forbids` if a file that is not replaceable would
+    /// be replaced; `invalid_body` if the root folder would become
     /// private; `overloaded` if too many other publications are in progress; errors of the store or MariaDB.
     pub async fn publish(&self, publication: Publication) -> Result<Vec<MediaRow>, Problem> {
         check_folder(&publication)?;
@@ -188,13 +189,26 @@ impl Library {
     }
 
     /// Deletes the file `id` of a project and returns its row; `None` if the project has no such file.
-    pub async fn delete(&self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, Problem> {
+    ///
+    /// # Errors
+    /// `role_forbids` if the file is not in `scope`; `overloaded`; errors of MariaDB.
+    pub async fn delete(
+        &self,
+        project: &ProjectName,
+        id: MediaId,
+        scope: FileScope,
+    ) -> Result<Option<MediaRow>, Problem> {
         let of = project.clone();
-        self.run_detached(project, |library| async move { library.delete_row(&of, id).await }).await
+        self.run_detached(project, |library| async move { library.delete_row(&of, id, scope).await }).await
     }
 
-    async fn delete_row(self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, Problem> {
-        let deleted = self.table.delete(project, id).await;
+    async fn delete_row(
+        self,
+        project: &ProjectName,
+        id: MediaId,
+        scope: FileScope,
+    ) -> Result<Option<MediaRow>, Problem> {
+        let deleted = self.table.delete(project, id, scope).await;
         let row = deleted.map_err(|error| error.into_problem())?;
         fault::reach(Point::DeletionCommitted);
         if let Some(row) = &row {

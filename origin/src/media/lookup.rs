@@ -138,6 +138,7 @@ mod tests {
             thumbnail: None,
             created_at: 1,
             updated_at: 1,
+            uploader: None,
         }
     }
 

@@ -22,7 +22,7 @@ use super::image::ImageFault;
 use super::store::{Held, Store, StoreError};
 use crate::clock::now;
 use crate::config::MediaTypes;
-use crate::database::media::{MediaTable, TableError, UploadRow};
+use crate::database::media::{FileScope, MediaTable, TableError, UploadRow, Uploader};
 
 /// How long a request that interrupts the upload's current request waits for the upload's lock.
 const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -77,7 +77,12 @@ impl ResumableUploads {
     /// # Errors
     /// `body_too_large`, `invalid_media` or `media_exists` if the declared size, type or name is refused;
     /// `rate_limited` if the project has too many unfinished uploads; errors of the store or MariaDB.
-    pub async fn begin(&self, project: &ProjectName, new: &TusNew) -> Result<UploadRow, Problem> {
+    pub async fn begin(
+        &self,
+        project: &ProjectName,
+        new: &TusNew,
+        uploader: Option<Uploader>,
+    ) -> Result<UploadRow, Problem> {
         self.check_length(new)?;
         self.check_type(&new.file)?;
         self.check_name(project, &new.file).await?;
@@ -91,6 +96,7 @@ impl ResumableUploads {
             media_id: None,
             created_at: begun_at,
             expires_at: self.expiry(begun_at),
+            uploader,
         };
         // The file first: a file without a row is swept, while a row without its file would be a broken upload.
         let staging = self.store.stage_named(row.id).await;
@@ -114,10 +120,19 @@ impl ResumableUploads {
     /// Locks an upload for one request. A finished upload, whose file is deleted, is returned without a lock.
     ///
     /// # Errors
-    /// `media_not_found` if the upload does not exist, has expired or is on another origin's disk; `upload_locked` if
-    /// another request has the lock; errors of the store or MariaDB.
-    pub async fn lock(&self, project: &ProjectName, id: TusId, on_locked: OnLocked) -> Result<LockedUpload, Problem> {
-        self.row(project, id).await?;
+    /// `media_not_found` if the upload does not exist, is not in `scope`, has expired or is on another origin's disk;
+    /// `upload_locked` if another request has the lock; errors of the store or MariaDB.
+    pub async fn lock(
+        &self,
+        project: &ProjectName,
+        scope: FileScope,
+        id: TusId,
+        on_locked: OnLocked,
+    ) -> Result<LockedUpload, Problem> {
+        let row = self.row(project, id).await?;
+        if !scope.has(row.uploader) {
+            return Err(id.unknown());
+        }
         let held = self.lock_file(id, on_locked).await?;
         // Read again, since the request that had the lock before may have finished the upload.
         let row = self.row(project, id).await?;

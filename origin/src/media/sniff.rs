@@ -11,6 +11,7 @@ mod tests;
 pub use label::{Verdict, judge, may_be_shown, runs_in_browser};
 
 pub(super) use families::UNKNOWN;
+pub(super) use label::canonical;
 
 use shared::media::MediaKind;
 

@@ -8,8 +8,7 @@ mod rows;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use origin::database::media::ObjectKey;
-use origin::database::media::{MediaTable, NewRow, NewRows, StoredObject};
+use origin::database::media::{FileScope, MediaTable, NewRow, NewRows, ObjectKey, StoredObject};
 use origin::system::projects::Claim;
 use shared::ident::ProjectName;
 use shared::media::{FilePath, FolderPath, MediaKind, MediaName};
@@ -53,6 +52,8 @@ fn upload(project: &ProjectName, folder: &str, items: Vec<NewRow>) -> NewRows {
         project: project.clone(),
         folder: FolderPath::parse(folder).unwrap(),
         existing: Existing::Stays,
+        replaceable: FileScope::All,
+        uploader: None,
         items,
         upload: None,
     }

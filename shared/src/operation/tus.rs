@@ -9,6 +9,7 @@ pub use metadata::TusFile;
 
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
+use crate::media::FolderPath;
 use crate::request::{RequestHead, TusHeaders};
 use std::fmt;
 use uuid::Uuid;
@@ -133,6 +134,20 @@ pub struct TusNew {
     /// `Upload-Metadata` as sent; responses to HEAD repeat it.
     pub metadata: Box<str>,
     pub first_bytes: FirstBytes,
+}
+
+impl TusNew {
+    /// Sets the file's folder, also in the metadata.
+    ///
+    /// # Errors
+    /// `invalid_body` if the metadata become too long.
+    pub fn set_folder(&mut self, folder: FolderPath) -> Result<(), Problem> {
+        if folder != self.file.folder {
+            self.metadata = metadata::with_folder(&self.metadata, &folder)?.into();
+            self.file.folder = folder;
+        }
+        Ok(())
+    }
 }
 
 /// Whether the request that creates an upload contains its first bytes.

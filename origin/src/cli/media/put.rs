@@ -13,9 +13,11 @@ use super::progress::Progress;
 use super::source::Source;
 use super::{MediaContext, OfProject, stopped, unless_stopped};
 use crate::cli::{CliError, Table};
+use crate::database::media::FileScope;
 use crate::files::remove_file;
 use crate::media::intake::{Claim, Intake};
 use crate::media::library::Publication;
+use crate::media::rights::UploadRights;
 use crate::media::sniff::sniff;
 use crate::media::store::{Staged, Store};
 use crate::signal;
@@ -90,7 +92,7 @@ impl PutArgs {
             let claim = Claim { name, label, kind, visibility };
             (claim, staged)
         });
-        let examined = async { Ok(intake.examine_all(&self.of.project, files).await?) };
+        let examined = async { Ok(intake.examine_all(&self.of.project, &UploadRights::ALL, files).await?) };
         let files = unless_stopped(&stop, examined).await?;
         // Publication is not cancelled by `stop`: a partial one would stay until the sweeper removes it.
         let rows = library
@@ -98,7 +100,9 @@ impl PutArgs {
                 project: self.of.project.clone(),
                 folder: self.folder.clone(),
                 existing: self.existing(),
+                replaceable: FileScope::All,
                 files,
+                uploader: None,
                 upload: None,
             })
             .await?;

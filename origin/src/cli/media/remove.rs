@@ -8,6 +8,7 @@ use super::target::Target;
 use super::{MediaContext, OfProject};
 use crate::cli::CliError;
 use crate::cli::system::note;
+use crate::database::media::FileScope;
 use crate::database::media::MediaRow;
 
 #[derive(Debug, Args)]
@@ -41,7 +42,7 @@ impl RemoveArgs {
         let mut removed = Vec::with_capacity(rows.len());
         let mut outcome = Ok(());
         for row in rows {
-            match library.delete(&self.of.project, row.id).await {
+            match library.delete(&self.of.project, row.id, FileScope::All).await {
                 Ok(Some(row)) => removed.push(Removed {
                     id: row.id.get(),
                     name: row.name.to_string(),

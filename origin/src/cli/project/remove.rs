@@ -8,6 +8,7 @@ use shared::operation::media::MediaList;
 
 use super::super::system::{Consent, confirm, note, project};
 use super::super::{CliError, Context};
+use crate::database::media::FileScope;
 use crate::database::media::MediaTable;
 use crate::media::library::Library;
 use crate::system::System;
@@ -123,7 +124,7 @@ async fn delete_all(library: &Library, project: &ProjectName) -> Result<u64, Cli
             return Ok(deleted);
         }
         for row in rows {
-            library.delete(project, row.id).await?;
+            library.delete(project, row.id, FileScope::All).await?;
             deleted += 1;
         }
     }

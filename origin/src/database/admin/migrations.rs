@@ -170,6 +170,9 @@ const ROLES: Migration = Migration {
             PRIMARY KEY (project, issuer),
             CONSTRAINT issuers_project FOREIGN KEY (project) REFERENCES selkie.projects (name)
         ) ENGINE = InnoDB",
+        // The caller with a role that uploaded the file: a SHA-256. NULL for files uploaded with full keys.
+        "ALTER TABLE selkie.media ADD COLUMN IF NOT EXISTS uploader VARBINARY(32) NULL",
+        "ALTER TABLE selkie.media_uploads ADD COLUMN IF NOT EXISTS uploader VARBINARY(32) NULL",
     ],
 };
 

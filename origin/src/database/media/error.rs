@@ -4,6 +4,7 @@ use crate::database::ask::UnexpectedType;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::media::{FolderPath, MediaName};
+use shared::policy::role_forbids;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
@@ -28,6 +29,9 @@ pub enum WriteError {
     /// The folder already has a file of that name. Nothing was changed.
     #[error("a file of that name is in that folder")]
     Exists { folder: FolderPath, name: MediaName },
+    /// The caller's role does not allow to replace or delete the file. Nothing was changed.
+    #[error("the file is not one that the caller may change")]
+    Forbidden,
     /// The project was deleted. Nothing was changed.
     #[error("there is no such project")]
     NoProject,
@@ -127,6 +131,7 @@ impl WriteError {
     pub fn into_problem(self) -> Problem {
         match self {
             Self::Exists { folder, name } => exists(&folder, &name),
+            Self::Forbidden => role_forbids("replace or delete this file"),
             Self::NoProject => Problem::new(ErrorCode::MediaNotFound, "The project of this key is not there any more."),
             Self::NoUpload => Problem::new(ErrorCode::MediaNotFound, "The upload is finished already, or has expired."),
             Self::Swept => Problem::new(ErrorCode::StorageUnavailable, "Storing the files took too long."),

@@ -7,8 +7,8 @@ use shared::media::{FilePath, FolderPath, MediaKind, MediaName, Rendition};
 use shared::operation::media::MediaId;
 use uuid::Uuid;
 
-use super::ObjectKey;
 use super::error::TableError;
+use super::{ObjectKey, Uploader};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredObject {
@@ -39,6 +39,8 @@ pub struct MediaRow {
     pub created_at: u64,
     /// The time of the latest upload that created or replaced the file.
     pub updated_at: u64,
+    /// The caller that uploaded the file's present bytes; `None` for full keys and the command line.
+    pub uploader: Option<Uploader>,
 }
 
 impl MediaRow {
@@ -65,7 +67,7 @@ impl MediaRow {
 /// The columns of `selkie.media` in the order that [`read`] expects.
 pub(super) const COLUMNS: &str = "id, project, folder, name, kind, private, width, height, \
      object, mime, size, sha256, thumbnail_object, thumbnail_mime, thumbnail_size, thumbnail_sha256, \
-     created_at, updated_at";
+     created_at, updated_at, uploader";
 
 /// Converts a row with the columns [`COLUMNS`]. Fails if a value is one that this program never writes.
 pub(super) fn read(row: Row) -> Result<MediaRow, TableError> {
@@ -88,6 +90,7 @@ pub(super) fn read(row: Row) -> Result<MediaRow, TableError> {
         thumbnail: cells.object()?,
         created_at: cells.next("created_at")?,
         updated_at: cells.next("updated_at")?,
+        uploader: Uploader::read(cells.next("uploader")?)?,
     })
 }
 

@@ -8,7 +8,7 @@ use shared::operation::media::MediaId;
 use uuid::Uuid;
 
 use super::error::TableError;
-use super::{MediaTable, within};
+use super::{MediaTable, Uploader, within};
 
 /// A resumable upload. Times are seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,9 +27,11 @@ pub struct UploadRow {
     pub created_at: u64,
     /// The time from which the sweeper may delete the upload.
     pub expires_at: u64,
+    /// The caller that created the upload; `None` for full keys.
+    pub uploader: Option<Uploader>,
 }
 
-type RawUpload = (Vec<u8>, String, u64, u64, String, Option<u64>, u64, u64);
+type RawUpload = (Vec<u8>, String, u64, u64, String, Option<u64>, u64, u64, Option<Vec<u8>>);
 
 impl MediaTable {
     /// Records an upload. Returns false, and records nothing, if the project would then have more than `most`
@@ -39,8 +41,8 @@ impl MediaTable {
     /// MariaDB failed, or the project does not exist.
     pub async fn insert_upload(&self, upload: &UploadRow, most: usize, most_bytes: u64) -> Result<bool, TableError> {
         let statement = "INSERT INTO selkie.media_uploads
-            (id, project, length, received, metadata, created_at, expires_at)
-            SELECT ?, ?, ?, ?, ?, ?, ? FROM (SELECT COUNT(*) AS uploads, COALESCE(SUM(length), 0) AS bytes
+            (id, project, length, received, metadata, created_at, expires_at, uploader)
+            SELECT ?, ?, ?, ?, ?, ?, ?, ? FROM (SELECT COUNT(*) AS uploads, COALESCE(SUM(length), 0) AS bytes
             FROM selkie.media_uploads WHERE project = ? AND media_id IS NULL AND expires_at > ?) AS open
             WHERE open.uploads < ? AND open.bytes <= ?";
         let values = (
@@ -51,6 +53,7 @@ impl MediaTable {
             &upload.metadata,
             upload.created_at,
             upload.expires_at,
+            upload.uploader.as_ref().map(Uploader::as_bytes),
             upload.project.as_str(),
             upload.created_at,
             most,
@@ -63,7 +66,7 @@ impl MediaTable {
     pub async fn upload(&self, project: &ProjectName, id: Uuid) -> Result<Option<UploadRow>, TableError> {
         let found: Option<RawUpload> = within(async {
             let mut lent = self.lookup_conn(project).await?;
-            let statement = "SELECT id, project, length, received, metadata, media_id, created_at, expires_at
+            let statement = "SELECT id, project, length, received, metadata, media_id, created_at, expires_at, uploader
                 FROM selkie.media_uploads WHERE id = ? AND project = ?";
             Ok::<_, TableError>(ask::first(lent.conn.exec_iter(statement, (id, project.as_str()))).await?)
         })
@@ -99,7 +102,7 @@ impl MediaTable {
 }
 
 fn upload_row(raw: RawUpload) -> Result<UploadRow, TableError> {
-    let (id, project, length, received, metadata, media_id, created_at, expires_at) = raw;
+    let (id, project, length, received, metadata, media_id, created_at, expires_at, uploader) = raw;
     Ok(UploadRow {
         id: upload_id(&id)?,
         project: ProjectName::parse(&project).map_err(|_| TableError::Corrupt("project"))?,
@@ -109,6 +112,7 @@ fn upload_row(raw: RawUpload) -> Result<UploadRow, TableError> {
         media_id: media_id.map(MediaId::from),
         created_at,
         expires_at,
+        uploader: Uploader::read(uploader)?,
     })
 }
 

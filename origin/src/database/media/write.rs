@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::ObjectKey;
 use super::error::{DUPLICATE, TableError, WriteError};
 use super::row::{COLUMNS, MediaRow, StoredObject, read};
-use super::{MediaTable, bound, marks};
+use super::{FileScope, MediaTable, Uploader, bound, marks};
 use crate::clock::now;
 use crate::fault::{self, Point};
 
@@ -24,8 +24,12 @@ pub struct NewRows {
     pub folder: FolderPath,
     /// Whether existing files of the same names are replaced or make the upload fail.
     pub existing: Existing,
+    /// The existing files that may be replaced.
+    pub replaceable: FileScope,
     /// The files, with distinct names.
     pub items: Vec<NewRow>,
+    /// The caller that uploads the files; `None` for full keys and the command line.
+    pub uploader: Option<Uploader>,
     /// The resumable upload that becomes the only item, if the file was uploaded that way.
     pub upload: Option<FinishedUpload>,
 }
@@ -96,7 +100,7 @@ impl MediaTable {
         for place in places {
             let item = &files.items[place];
             let mut row = new_row(files, item, is_folder_private);
-            if let Some(old) = insert_or_replace(&mut transaction, files.existing, item.visibility, &mut row).await? {
+            if let Some(old) = insert_or_replace(&mut transaction, files, item.visibility, &mut row).await? {
                 replaced.extend(old);
             }
             written[place] = Some(row);
@@ -113,11 +117,24 @@ impl MediaTable {
 
     /// Deletes a project's file and returns its row; `None` if there is none. The file's objects are marked for
     /// deletion in the ledger; the caller deletes them.
-    pub async fn delete(&self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, TableError> {
-        self.retrying(|| self.delete_once(project, id)).await
+    ///
+    /// # Errors
+    /// [`WriteError::Forbidden`] if the file is not in `scope`; MariaDB failed.
+    pub async fn delete(
+        &self,
+        project: &ProjectName,
+        id: MediaId,
+        scope: FileScope,
+    ) -> Result<Option<MediaRow>, WriteError> {
+        self.retrying(|| self.delete_once(project, id, scope)).await
     }
 
-    async fn delete_once(&self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, TableError> {
+    async fn delete_once(
+        &self,
+        project: &ProjectName,
+        id: MediaId,
+        scope: FileScope,
+    ) -> Result<Option<MediaRow>, WriteError> {
         let mut lent = self.conn_of(project).await?;
         let mut transaction = lent.conn.start_transaction(TxOpts::default()).await?;
         let statement = format!("SELECT {COLUMNS} FROM selkie.media WHERE id = ? AND project = ? FOR UPDATE");
@@ -126,6 +143,10 @@ impl MediaTable {
             transaction.rollback().await?;
             return Ok(None);
         };
+        if !scope.has(row.uploader) {
+            transaction.rollback().await?;
+            return Err(WriteError::Forbidden);
+        }
         transaction.exec_drop("DELETE FROM selkie.media WHERE id = ?", (id.get(),)).await?;
         add_to_ledger(&mut transaction, &row.objects().collect::<Vec<_>>()).await?;
         fault::reach(Point::RowDeleted);
@@ -236,22 +257,26 @@ fn new_row(files: &NewRows, item: &NewRow, is_folder_private: bool) -> MediaRow 
         thumbnail: item.thumbnail.clone(),
         created_at: now,
         updated_at: now,
+        uploader: files.uploader,
     }
 }
 
 /// Inserts a row or, if allowed, replaces the row of the same path; returns the objects of the replaced row, if any.
 async fn insert_or_replace(
     transaction: &mut Transaction<'_>,
-    existing: Existing,
+    files: &NewRows,
     visibility: Visibility,
     row: &mut MediaRow,
 ) -> Result<Option<Vec<ObjectKey>>, WriteError> {
-    if existing == Existing::IsReplaced {
+    if files.existing == Existing::IsReplaced {
         let statement =
             format!("SELECT {COLUMNS} FROM selkie.media WHERE project = ? AND folder = ? AND name = ? FOR UPDATE");
         let values = (row.project.as_str(), row.folder.as_str(), row.name.as_str());
         let found: Option<Row> = ask::first(transaction.exec_iter(statement, values)).await?;
         if let Some(old) = found.map(read).transpose()? {
+            if !files.replaceable.has(old.uploader) {
+                return Err(WriteError::Forbidden);
+            }
             row.id = old.id;
             row.created_at = old.created_at;
             // Replacing a private file keeps it private, unless publication is requested.
@@ -265,7 +290,7 @@ async fn insert_or_replace(
             row.id = id;
             Ok(None)
         }
-        Err(error) if error.errno() == Some(DUPLICATE) => Err(match existing {
+        Err(error) if error.errno() == Some(DUPLICATE) => Err(match files.existing {
             Existing::Stays => WriteError::Exists { folder: row.folder.clone(), name: row.name.clone() },
             // Another transaction inserted the row since the SELECT; the retry finds and replaces it.
             Existing::IsReplaced => TableError::Contended.into(),
@@ -278,8 +303,8 @@ async fn insert(transaction: &mut Transaction<'_>, row: &MediaRow) -> mysql_asyn
     let statement = format!(
         "INSERT INTO selkie.media (kind, private, width, height, object, mime, size, sha256,
          thumbnail_object, thumbnail_mime, thumbnail_size, thumbnail_sha256, updated_at,
-         created_at, project, folder, name) VALUES ({})",
-        marks(17)
+         uploader, created_at, project, folder, name) VALUES ({})",
+        marks(18)
     );
     let place =
         [row.created_at.into(), row.project.as_str().into(), row.folder.as_str().into(), row.name.as_str().into()];
@@ -291,7 +316,7 @@ async fn insert(transaction: &mut Transaction<'_>, row: &MediaRow) -> mysql_asyn
 async fn update(transaction: &mut Transaction<'_>, row: &MediaRow) -> mysql_async::Result<()> {
     let statement = "UPDATE selkie.media SET kind = ?, private = ?, width = ?, height = ?,
         object = ?, mime = ?, size = ?, sha256 = ?, thumbnail_object = ?, thumbnail_mime = ?,
-        thumbnail_size = ?, thumbnail_sha256 = ?, updated_at = ? WHERE id = ?";
+        thumbnail_size = ?, thumbnail_sha256 = ?, updated_at = ?, uploader = ? WHERE id = ?";
     let values = contents(row).into_iter().chain([row.id.get().into()]);
     transaction.exec_drop(statement, Params::Positional(values.collect())).await
 }
@@ -313,5 +338,6 @@ fn contents(row: &MediaRow) -> Vec<Value> {
         small.map(|small| small.size).into(),
         small.map(|small| small.sha256.as_slice()).into(),
         row.updated_at.into(),
+        row.uploader.as_ref().map(Uploader::as_bytes).into(),
     ]
 }

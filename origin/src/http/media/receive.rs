@@ -9,6 +9,7 @@ use shared::upload::{Event, Parser, UploadForm, UploadLimits};
 use std::time::Duration;
 
 use crate::http::body::BodyReader;
+use crate::media::rights;
 use crate::media::store::{Staged, Staging, Store};
 
 /// A completely received upload: its form, and the staged files in the order of the form's items.
@@ -22,6 +23,8 @@ pub(super) struct ReceiveLimits {
     pub(super) limits: UploadLimits,
     /// The maximum time to wait for the next bytes of the body.
     pub(super) pause_max: Duration,
+    /// The maximum size of a file that the uploader's role allows, in bytes.
+    pub(super) file_max_bytes: Option<u64>,
 }
 
 pub(super) async fn receive(
@@ -35,7 +38,7 @@ pub(super) async fn receive(
         return Err(terms.limits.body_too_large());
     }
     let mut parser = Parser::new(content_type, terms.limits)?;
-    let mut files = Files::new(store);
+    let mut files = Files::new(store, terms.file_max_bytes);
     let mut reader = BodyReader::new(content, terms.pause_max);
     while let Some(bytes) = reader.next().await? {
         let mut feed = parser.feed(&bytes);
@@ -49,22 +52,32 @@ pub(super) async fn receive(
 
 struct Files<'a> {
     store: &'a Store,
+    file_max_bytes: Option<u64>,
     arriving: Option<Staging>,
+    /// The number of bytes of the arriving file so far.
+    arrived: u64,
     staged: Vec<Staged>,
 }
 
 impl<'a> Files<'a> {
-    fn new(store: &'a Store) -> Self {
-        Self { store, arriving: None, staged: Vec::new() }
+    fn new(store: &'a Store, file_max_bytes: Option<u64>) -> Self {
+        Self { store, file_max_bytes, arriving: None, arrived: 0, staged: Vec::new() }
     }
 
     async fn take(&mut self, event: Event<'_>) -> Result<(), Problem> {
         let outcome = match (event, &mut self.arriving) {
             (Event::ItemBegins(_), arriving) => {
                 *arriving = Some(self.store.stage());
+                self.arrived = 0;
                 Ok(())
             }
-            (Event::Data(bytes), Some(file)) => file.write(bytes).await,
+            (Event::Data(bytes), Some(file)) => {
+                self.arrived += bytes.len() as u64;
+                if let Some(most) = self.file_max_bytes.filter(|most| self.arrived > *most) {
+                    return Err(rights::too_large(most));
+                }
+                file.write(bytes).await
+            }
             (Event::ItemEnds, arriving) => match arriving.take() {
                 Some(file) => file.finish().await.map(|file| self.staged.push(file)),
                 None => Ok(()),

@@ -8,6 +8,7 @@ use crate::http::body::BodyReader;
 use crate::media::intake::Claim;
 use crate::media::library::Publication;
 use crate::media::resumable::LockedUpload;
+use crate::media::rights::UploadRights;
 use axum::body::Body;
 use shared::error::{ErrorCode, Problem};
 use std::sync::Arc;
@@ -28,13 +29,13 @@ pub(super) struct Arrival {
 }
 
 /// Appends `body` to the upload in an upload slot of its project, and publishes the upload once it is complete.
-pub(super) async fn run(app: Arc<App>, mut upload: LockedUpload, mut body: Body) -> Arrival {
+pub(super) async fn run(app: Arc<App>, rights: UploadRights, mut upload: LockedUpload, mut body: Body) -> Arrival {
     let outcome = async {
         let slot = app.uploads.try_take(&upload.row().project, 1);
         let _slot = slot.map_err(|refused| refused.into_problem("uploads"))?;
         receive(&mut upload, &mut body, app.bounds.body_timeout).await?;
         if upload.is_complete() {
-            return finish(&app, upload).await;
+            return finish(&app, &rights, upload).await;
         }
         Ok(Outcome { offset: upload.offset(), row: upload.row().clone(), file: None })
     };
@@ -79,9 +80,9 @@ async fn write_body(upload: &mut LockedUpload, body: &mut Body, pause_max: Durat
 
 /// Publishes a complete upload as a media file. Deletes the upload if its file is refused; after a temporary error, the
 /// upload stays, and a later `HEAD` request publishes it.
-async fn finish(app: &App, mut upload: LockedUpload) -> Result<Outcome, Problem> {
+async fn finish(app: &App, rights: &UploadRights, mut upload: LockedUpload) -> Result<Outcome, Problem> {
     let offset = upload.offset();
-    match publish(app, &mut upload).await {
+    match publish(app, rights, &mut upload).await {
         Ok(file) => Ok(Outcome { row: upload.end(file.id).await, offset, file: Some(file) }),
         Err(problem) if problem.status() >= 500 || problem.code().retryable() => Err(problem),
         Err(problem) => {
@@ -97,16 +98,20 @@ async fn finish(app: &App, mut upload: LockedUpload) -> Result<Outcome, Problem>
     }
 }
 
-async fn publish(app: &App, upload: &mut LockedUpload) -> Result<MediaRow, Problem> {
+async fn publish(app: &App, rights: &UploadRights, upload: &mut LockedUpload) -> Result<MediaRow, Problem> {
     let (staged, file) = upload.staged().await?;
+    // The role may have changed since the upload began.
+    super::check(rights, &file, upload.row().length)?;
     let claim = Claim { name: file.name, label: file.label, kind: file.kind, visibility: file.visibility };
     let project = upload.row().project.clone();
-    let examined = app.intake.examine_all(&project, [(claim, staged)]);
+    let examined = app.intake.examine_all(&project, rights, [(claim, staged)]);
     let publication = Publication {
         files: examined.await?,
         project,
         folder: file.folder,
         existing: file.existing,
+        replaceable: rights.scope(),
+        uploader: upload.row().uploader,
         upload: Some(upload.finished()),
     };
     let rows = app.library.publish(publication).await?;

@@ -2,7 +2,7 @@
 
 use crate::clock::now;
 use crate::database::media::ObjectKey;
-use crate::database::media::{FinishedUpload, MediaTable, NewRow, NewRows, StoredObject};
+use crate::database::media::{FileScope, FinishedUpload, MediaTable, NewRow, NewRows, StoredObject, Uploader};
 use crate::fault::{self, Point};
 use crate::media::intake::Examined;
 use crate::media::store::{Staged, Store, StoreError};
@@ -31,7 +31,11 @@ pub struct Publication {
     pub folder: FolderPath,
     /// Whether existing files of the same names are replaced, or make the publication fail.
     pub existing: Existing,
+    /// The existing files that may be replaced.
+    pub replaceable: FileScope,
     pub files: Vec<Examined>,
+    /// The caller that uploaded the files; `None` for full keys and the command line.
+    pub uploader: Option<Uploader>,
     /// The resumable upload whose file is published; `None` for other uploads.
     pub upload: Option<FinishedUpload>,
 }
@@ -87,7 +91,9 @@ impl Publication {
                 project: self.project,
                 folder: self.folder,
                 existing: self.existing,
+                replaceable: self.replaceable,
                 items,
+                uploader: self.uploader,
                 upload: self.upload,
             },
         }

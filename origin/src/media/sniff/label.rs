@@ -254,7 +254,8 @@ fn read_label(declared: &str) -> Option<String> {
     (text.len() <= MIME_MAX_BYTES && token(top) && token(sub)).then(|| canonical(text))
 }
 
-fn canonical(mime: &str) -> String {
+/// Returns a media type in lower case, without parameters, under its common name.
+pub(in crate::media) fn canonical(mime: &str) -> String {
     let mime = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     ALIASES.iter().find(|(alias, _)| *alias == mime).map_or(mime, |(_, name)| (*name).to_owned())
 }

@@ -27,6 +27,16 @@ impl Claims {
         self.0.get(name).map(String::as_str)
     }
 
+    /// Returns the text of the claim, a string or a number; `None` if it is missing, empty or of another type.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<String> {
+        match serde_json::from_str(self.get(name)?).ok()? {
+            Json::String(text) if !text.is_empty() => Some(text),
+            Json::Number(number) => Some(number.to_string()),
+            _ => None,
+        }
+    }
+
     /// Returns a path in which each `{name}` is replaced by that claim. `None` if a claim is missing, is neither a string
     /// nor a number, or would change the path's folders: an empty text, `.`, `..`, or one with a `/`.
     #[must_use]
@@ -35,12 +45,8 @@ impl Claims {
         let mut rest = path;
         while let Some((before, after)) = rest.split_once('{') {
             let (name, after) = after.split_once('}')?;
-            let value = match serde_json::from_str(self.get(name)?).ok()? {
-                Json::String(text) => text,
-                Json::Number(number) => number.to_string(),
-                _ => return None,
-            };
-            if matches!(&*value, "" | "." | "..") || value.contains('/') {
+            let value = self.text(name)?;
+            if matches!(&*value, "." | "..") || value.contains('/') {
                 return None;
             }
             filled.push_str(before);

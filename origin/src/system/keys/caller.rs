@@ -1,10 +1,14 @@
 //! A caller: a verified key or token, and what it may do.
 
+use crate::database::media::{FileScope, Uploader};
+use crate::media::rights::{self, UploadRights};
 use crate::query::catalog::Reference;
 use crate::query::plan::access::{CallerRole, Rights};
+use shared::error::Problem;
 use shared::ident::{DatabaseName, FieldName, ProjectName, TableName};
 use shared::key::{Access, Grant, Principal};
 use shared::operation::TablePath;
+use shared::policy::role_forbids;
 use shared::rate::RateLimit;
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -101,6 +105,49 @@ impl Caller {
     #[must_use]
     pub fn may_read_media(&self) -> bool {
         self.role().is_none_or(|role| role.role().media().read)
+    }
+
+    /// Checks that the caller may list files, read their metadata and sign their URLs.
+    ///
+    /// # Errors
+    /// `role_forbids` if its role does not allow it.
+    pub fn check_media_read(&self) -> Result<(), Problem> {
+        if self.may_read_media() { Ok(()) } else { Err(role_forbids("read files")) }
+    }
+
+    /// Returns what the caller may upload. Read-only keys never get here: `shared::policy` refuses them.
+    ///
+    /// # Errors
+    /// `role_forbids` if the caller's role has no rule for uploads, or a claim for the rule's folder is missing.
+    pub fn upload_rights(&self) -> Result<UploadRights, Problem> {
+        match self.role() {
+            Some(role) => UploadRights::of_role(role.role().media(), role.claims(), self.as_uploader(role)),
+            None => Ok(UploadRights::ALL),
+        }
+    }
+
+    /// Returns the files that the caller may replace or delete.
+    #[must_use]
+    pub fn changeable_files(&self) -> FileScope {
+        match self.role() {
+            Some(role) => rights::scope_of(role.role().media(), self.as_uploader(role)),
+            None => FileScope::All,
+        }
+    }
+
+    /// Returns the caller as an uploader: its claim `sub`, or its key if it has no such claim; `None` for full and read
+    /// keys.
+    #[must_use]
+    pub fn uploader(&self) -> Option<Uploader> {
+        self.role().map(|role| self.as_uploader(role))
+    }
+
+    fn as_uploader(&self, role: &CallerRole) -> Uploader {
+        let project = self.project();
+        match role.claims().text("sub") {
+            Some(subject) => Uploader::of_subject(project, &subject),
+            None => Uploader::of_key(project, &self.key_id().hyphenated().to_string()),
+        }
     }
 
     /// Returns whether the caller may read the target of a foreign key, a field of a table of `database`.

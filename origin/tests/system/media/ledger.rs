@@ -98,6 +98,7 @@ async fn uploads_are_resumed_until_they_expire() {
         media_id: None,
         created_at: 1_000,
         expires_at: 2_000,
+        uploader: None,
     };
     assert!(table.insert_upload(&row, 1, 1 << 40).await.unwrap());
     let another = UploadRow { id: Uuid::now_v7(), ..row.clone() };

@@ -2,7 +2,7 @@
 
 use mysql_async::Row;
 use mysql_async::prelude::Queryable;
-use origin::database::media::{TableError, WriteError};
+use origin::database::media::{FileScope, TableError, Uploader, WriteError};
 use shared::error::ErrorCode;
 use shared::upload::{Existing, Visibility};
 
@@ -32,7 +32,7 @@ async fn what_is_written_is_found_by_path_and_by_id() {
     }
     let (_, other) = library("media-other").await;
     assert_eq!(table.get(&other, first.id).await.unwrap(), None);
-    assert_eq!(table.delete(&other, first.id).await.unwrap(), None);
+    assert_eq!(table.delete(&other, first.id, FileScope::All).await.unwrap(), None);
     // All objects have left the ledger.
     assert!(table.mark_for_deletion(&keys(&files)).await.unwrap().is_empty());
 }
@@ -108,6 +108,39 @@ async fn replacing_keeps_the_id_and_dooms_the_old_objects() {
     assert_eq!(known, gone.iter().copied().collect());
     table.remove_marked(&gone).await.unwrap();
     assert!(table.known(&gone).await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_replaced_and_deleted_only_in_the_scope_of_the_caller() {
+    let (table, project) = library("media-scope").await;
+    let [ann, bob] = ["ann", "bob"].map(|subject| Uploader::of_subject(&project, subject));
+    let mut files = upload(&project, "f", vec![item("a")]);
+    files.uploader = Some(ann);
+    let first = put(&table, &files).await.unwrap().rows.remove(0);
+    assert_eq!(first.uploader, Some(ann));
+    assert_eq!(table.get(&project, first.id).await.unwrap().as_ref(), Some(&first));
+    let replace = |uploader: Option<Uploader>, replaceable| {
+        let mut files = upload(&project, "f", vec![item("other"), item("a")]);
+        (files.existing, files.uploader, files.replaceable) = (Existing::IsReplaced, uploader, replaceable);
+        files
+    };
+    for (uploader, scope) in [(bob, FileScope::Own(bob)), (ann, FileScope::None)] {
+        let refused = put(&table, &replace(Some(uploader), scope)).await.unwrap_err();
+        assert!(matches!(refused, WriteError::Forbidden), "{refused}");
+        let refused = table.delete(&project, first.id, scope).await.unwrap_err();
+        assert_eq!(refused.into_problem().code(), ErrorCode::RoleForbids);
+    }
+    // Nothing of the refused uploads was written.
+    assert_eq!(table.lookup(&path(&project, "f", "other")).await.unwrap(), None);
+    assert_eq!(table.get(&project, first.id).await.unwrap().as_ref(), Some(&first));
+    let second = put(&table, &replace(Some(ann), FileScope::Own(ann))).await.unwrap().rows.remove(1);
+    assert_eq!((second.id, second.uploader), (first.id, Some(ann)));
+    // A file belongs to whoever uploaded its present bytes.
+    let third = put(&table, &replace(None, FileScope::All)).await.unwrap().rows.remove(1);
+    assert_eq!((third.id, third.uploader), (first.id, None));
+    assert!(matches!(table.delete(&project, first.id, FileScope::Own(ann)).await, Err(WriteError::Forbidden)));
+    assert_eq!(table.delete(&project, first.id, FileScope::All).await.unwrap(), Some(third));
+    assert_eq!(table.delete(&project, first.id, FileScope::Own(ann)).await.unwrap(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -191,7 +224,7 @@ async fn deleting_takes_the_row_and_dooms_its_objects_once() {
     let deleters: Vec<_> = (0..6)
         .map(|_| {
             let (table, project, id) = (table.clone(), project.clone(), row.id);
-            tokio::spawn(async move { table.delete(&project, id).await.unwrap() })
+            tokio::spawn(async move { table.delete(&project, id, FileScope::All).await.unwrap() })
         })
         .collect();
     let mut deleted = Vec::new();

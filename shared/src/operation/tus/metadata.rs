@@ -74,6 +74,20 @@ impl TusFile {
     }
 }
 
+/// Returns valid `Upload-Metadata` with another folder.
+///
+/// # Errors
+/// `invalid_body` if the result is too long.
+pub(super) fn with_folder(header: &str, folder: &FolderPath) -> Result<String, Problem> {
+    let is_kept = |pair: &&str| !pair.is_empty() && pair.split(' ').next() != Some("folder");
+    let mut pairs: Vec<_> = header.split(',').map(|pair| pair.trim_matches(' ')).filter(is_kept).collect();
+    let folder = format!("folder {}", STANDARD.encode(folder.as_str()));
+    pairs.push(&folder);
+    let header = pairs.join(",");
+    Pairs::read(&header)?;
+    Ok(header)
+}
+
 /// The keys of `Upload-Metadata` with their decoded values.
 struct Pairs<'a>(Vec<(&'a str, Vec<u8>)>);
 

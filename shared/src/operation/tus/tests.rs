@@ -215,3 +215,23 @@ fn metadata_that_can_not_be_meant_are_refused() {
         assert_eq!(refused.code(), ErrorCode::InvalidBody, "{metadata}");
     }
 }
+
+#[test]
+fn an_upload_that_names_no_folder_gets_one() {
+    let folder = FolderPath::parse("avatars/ü").unwrap();
+    for given in [
+        vec![("filename", "a.png"), ("filetype", "image/png")],
+        vec![("filename", "a.png"), ("folder", ""), ("filetype", "image/png")],
+        vec![("folder", "other"), ("filename", "a.png"), ("filetype", "image/png")],
+    ] {
+        let metadata = pairs(&given);
+        let headers = [V1, ("upload-length", "5"), ("upload-metadata", metadata.as_str())];
+        let TusCall::Create(mut new) = call("POST", "", &headers).unwrap() else {
+            panic!("no creation");
+        };
+        new.set_folder(folder.clone()).unwrap();
+        let read = file(&new.metadata);
+        assert_eq!(read, new.file);
+        assert_eq!((read.folder, read.name.as_str()), (folder.clone(), "a.png"));
+    }
+}

@@ -1,0 +1,89 @@
+//! Who uploaded a file, and which files a caller may therefore change.
+
+use sha2::{Digest as _, Sha256};
+use shared::ident::ProjectName;
+
+use super::error::TableError;
+
+/// A caller with a role, as the uploader of files. Keys and tokens with the same claim `sub` are one uploader, whatever
+/// their roles; a key without the claim is an uploader of its own. Files of full keys have no uploader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uploader([u8; 32]);
+
+impl Uploader {
+    /// Returns the uploader for a claim `sub` in a project.
+    #[must_use]
+    pub fn of_subject(project: &ProjectName, subject: &str) -> Self {
+        Self::hash(project, "sub", subject)
+    }
+
+    /// Returns the uploader for a key without a claim `sub`.
+    #[must_use]
+    pub fn of_key(project: &ProjectName, key_id: &str) -> Self {
+        Self::hash(project, "key", key_id)
+    }
+
+    fn hash(project: &ProjectName, kind: &str, name: &str) -> Self {
+        // Neither a project's name nor a kind has a NUL, so no two callers have the same text.
+        Self(Sha256::digest(format!("{project}\0{kind}\0{name}")).into())
+    }
+
+    pub(super) fn read(bytes: Option<Vec<u8>>) -> Result<Option<Self>, TableError> {
+        let hash = |bytes: Vec<u8>| <[u8; 32]>::try_from(bytes).map_err(|_| TableError::Corrupt("uploader"));
+        Ok(bytes.map(hash).transpose()?.map(Self))
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// The files or resumable uploads of a project that a caller may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileScope {
+    All,
+    /// Those of this uploader.
+    Own(Uploader),
+    None,
+}
+
+impl FileScope {
+    /// Returns whether the caller may change a file of this uploader.
+    #[must_use]
+    pub fn has(self, uploader: Option<Uploader>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Own(own) => uploader == Some(own),
+            Self::None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_one_uploader_in_its_project_and_no_key_passes_for_it() {
+        let project = |name| ProjectName::parse(name).unwrap();
+        let seven = Uploader::of_subject(&project("shop"), "7");
+        assert_eq!(seven, Uploader::of_subject(&project("shop"), "7"));
+        for other in [
+            Uploader::of_subject(&project("shop"), "8"),
+            Uploader::of_subject(&project("blog"), "7"),
+            Uploader::of_key(&project("shop"), "7"),
+        ] {
+            assert_ne!(seven, other);
+        }
+    }
+
+    #[test]
+    fn own_files_are_those_of_the_same_uploader_and_never_those_of_full_keys() {
+        let uploader = |subject| Uploader::of_subject(&ProjectName::parse("shop").unwrap(), subject);
+        let own = FileScope::Own(uploader("7"));
+        assert!(own.has(Some(uploader("7"))));
+        assert!(!own.has(Some(uploader("8"))) && !own.has(None));
+        assert!(FileScope::All.has(None) && FileScope::All.has(Some(uploader("7"))));
+        assert!(!FileScope::None.has(None) && !FileScope::None.has(Some(uploader("7"))));
+    }
+}

@@ -1,0 +1,274 @@
+//! What a caller may upload: everything, or what its role allows.
+
+use super::sniff::{self, UNKNOWN, Verdict};
+use crate::database::media::{FileScope, Uploader};
+use crate::query::role::{Claims, MediaDeletion, MediaRule, UploadRule};
+use shared::error::{ErrorCode, Problem};
+use shared::ident::shown;
+use shared::media::{FolderPath, MediaName};
+use shared::policy::role_forbids;
+use shared::upload::Visibility;
+
+/// What a caller may upload.
+#[derive(Clone, Debug)]
+pub struct UploadRights {
+    /// `None` if everything is allowed.
+    rule: Option<BoundRule>,
+    /// The files that the caller may replace or delete.
+    scope: FileScope,
+    uploader: Option<Uploader>,
+}
+
+/// An upload rule with a caller's claims.
+#[derive(Clone, Debug)]
+struct BoundRule {
+    /// The only folder for uploads; `None` for any folder.
+    folder: Option<FolderPath>,
+    /// Media types such as `image/*` or `application/pdf`; empty for all.
+    types: Vec<Box<str>>,
+    /// The maximum size of a file in bytes; `None` for no limit.
+    max_bytes: Option<u64>,
+}
+
+impl UploadRights {
+    /// The rights of full keys and of the command line.
+    pub const ALL: Self = Self { rule: None, scope: FileScope::All, uploader: None };
+
+    /// Returns the rights of a caller with a role.
+    ///
+    /// # Errors
+    /// `role_forbids` if the role has no rule for uploads, or if a claim that names the rule's folder is missing or can't
+    /// be a part of a folder's name.
+    pub fn of_role(media: &MediaRule, claims: &Claims, uploader: Uploader) -> Result<Self, Problem> {
+        let rule = media.upload.as_ref().ok_or_else(|| role_forbids("upload files"))?;
+        let UploadRule { folder, types, max_bytes } = rule;
+        let fill = |folder: &str| claims.fill_path(folder).and_then(|folder| FolderPath::parse(&folder).ok());
+        let folder = match folder {
+            Some(folder) => Some(
+                fill(folder)
+                    .ok_or_else(|| role_forbids("upload files without a claim that gives its folder a name"))?,
+            ),
+            None => None,
+        };
+        let rule = BoundRule { folder, types: types.clone(), max_bytes: *max_bytes };
+        Ok(Self { rule: Some(rule), scope: scope_of(media, uploader), uploader: Some(uploader) })
+    }
+
+    #[must_use]
+    pub fn scope(&self) -> FileScope {
+        self.scope
+    }
+
+    #[must_use]
+    pub fn uploader(&self) -> Option<Uploader> {
+        self.uploader
+    }
+
+    /// Returns the maximum size of a file in bytes; `None` for no limit.
+    #[must_use]
+    pub fn max_bytes(&self) -> Option<u64> {
+        self.rule.as_ref().and_then(|rule| rule.max_bytes)
+    }
+
+    /// Returns the folder for files that are to go into `named`. If `named` is the root, as in a request that names no
+    /// folder, that is the folder of the caller's role.
+    ///
+    /// # Errors
+    /// `role_forbids` if the role has another folder.
+    pub fn folder(&self, named: FolderPath) -> Result<FolderPath, Problem> {
+        let Some(only) = self.rule.as_ref().and_then(|rule| rule.folder.as_ref()) else {
+            return Ok(named);
+        };
+        if named == *only || named == FolderPath::root() {
+            return Ok(only.clone());
+        }
+        let hint = match only.as_str() {
+            "" => "It may upload files outside of any folder: leave folder out.".to_owned(),
+            only => format!("It may upload to {}, which is used if folder is left out.", shown(only)),
+        };
+        Err(role_forbids(&format!("upload files to the folder {}", shown(named.as_str()))).with_hint(hint))
+    }
+
+    /// Checks that the caller may give a file this visibility.
+    ///
+    /// # Errors
+    /// `role_forbids` if the folder would become private, which is for full keys.
+    pub fn check_visibility(&self, visibility: Visibility) -> Result<(), Problem> {
+        match (&self.rule, visibility) {
+            (Some(_), Visibility::PrivateFolder) => Err(role_forbids("make a folder private")
+                .with_hint("Use \"private\": true, which makes the file private, or a full key.")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks the size of a file, of which `bytes` are known to come.
+    ///
+    /// # Errors
+    /// `body_too_large` if the role allows fewer bytes.
+    pub fn check_size(&self, bytes: u64) -> Result<(), Problem> {
+        match self.max_bytes() {
+            Some(most) if bytes > most => Err(too_large(most)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks the type that was found for a file's content.
+    ///
+    /// # Errors
+    /// `role_forbids` if the role does not allow the type.
+    pub(super) fn check_type(&self, name: &MediaName, verdict: &Verdict) -> Result<(), Problem> {
+        let Some(rule) = &self.rule else {
+            return Ok(());
+        };
+        let found = match verdict.sniffed {
+            Some(found) => found.mime,
+            None => UNKNOWN,
+        };
+        // The label alone does not make a picture of a web page, or of bytes that are not known.
+        let is_claimed = is_audible_or_visible(&verdict.mime) && !is_audible_or_visible(found);
+        if rule.allows(&verdict.mime) && (!is_claimed || rule.allows(found)) {
+            return Ok(());
+        }
+        let mime = if rule.allows(&verdict.mime) { found } else { &verdict.mime };
+        Err(role_forbids(&format!("upload {}, which is of the type {mime}", shown(name.as_str())))
+            .with_hint(format!("It may upload files of these types: {}.", rule.types.join(", "))))
+    }
+}
+
+impl BoundRule {
+    fn allows(&self, mime: &str) -> bool {
+        let fits = |pattern: &str| match pattern.split_once('/') {
+            Some(("*", "*")) => true,
+            Some((top, "*")) => mime.split_once('/').is_some_and(|(of, _)| of == top),
+            _ => sniff::canonical(pattern) == mime,
+        };
+        self.types.is_empty() || self.types.iter().any(|pattern| fits(pattern))
+    }
+}
+
+/// Returns the files that a caller with a role may replace or delete.
+#[must_use]
+pub fn scope_of(media: &MediaRule, uploader: Uploader) -> FileScope {
+    match media.delete {
+        MediaDeletion::None => FileScope::None,
+        MediaDeletion::Own => FileScope::Own(uploader),
+        MediaDeletion::All => FileScope::All,
+    }
+}
+
+/// Returns the problem of a file that is larger than the `most` bytes that its uploader's role allows.
+#[must_use]
+pub fn too_large(most: u64) -> Problem {
+    Problem::new(ErrorCode::BodyTooLarge, format!("A file is larger than the {most} bytes that the key's role allows."))
+}
+
+fn is_audible_or_visible(mime: &str) -> bool {
+    ["image/", "video/", "audio/"].iter().any(|top| mime.starts_with(top))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::role::Role;
+    use serde_json::{Value, json};
+    use shared::ident::ProjectName;
+    use shared::media::MediaKind;
+
+    fn rights(media: &Value, claims: Value) -> Result<UploadRights, Problem> {
+        let role = Role::parse(&json!({"media": media}).to_string()).unwrap();
+        let claims = Claims::new(&serde_json::from_value(claims).unwrap());
+        let uploader = Uploader::of_subject(&ProjectName::parse("shop").unwrap(), "7");
+        UploadRights::of_role(role.media(), &claims, uploader)
+    }
+
+    fn refused<T: std::fmt::Debug>(outcome: Result<T, Problem>) -> ErrorCode {
+        outcome.unwrap_err().code()
+    }
+
+    #[test]
+    fn a_role_without_a_rule_uploads_nothing() {
+        for media in [json!({}), json!({"read": true, "delete": "all"}), json!({"upload": false})] {
+            assert_eq!(refused(rights(&media, json!({}))), ErrorCode::RoleForbids);
+        }
+    }
+
+    #[test]
+    fn the_only_folder_is_used_if_none_is_named_and_another_is_refused() {
+        let media = json!({"upload": {"folder": "avatars/{sub}"}});
+        let folder = |named: &str| FolderPath::parse(named).unwrap();
+        let own = rights(&media, json!({"sub": 7})).unwrap();
+        for named in ["", "avatars/7", "/avatars/7/"] {
+            assert_eq!(own.folder(folder(named)).unwrap(), folder("avatars/7"), "{named}");
+        }
+        for named in ["avatars", "avatars/8", "avatars/7/x", "Avatars/7", "avatars/77"] {
+            assert_eq!(refused(own.folder(folder(named))), ErrorCode::RoleForbids, "{named}");
+        }
+        for claims in
+            [json!({}), json!({"sub": "a/b"}), json!({"sub": ".."}), json!({"sub": "a\\b"}), json!({"sub": "\n"})]
+        {
+            assert_eq!(refused(rights(&media, claims)), ErrorCode::RoleForbids);
+        }
+        let root = rights(&json!({"upload": {"folder": ""}}), json!({})).unwrap();
+        assert_eq!(root.folder(FolderPath::root()).unwrap(), FolderPath::root());
+        assert_eq!(refused(root.folder(folder("a"))), ErrorCode::RoleForbids);
+        let any = rights(&json!({"upload": true}), json!({})).unwrap();
+        assert_eq!(any.folder(folder("a")).unwrap(), folder("a"));
+    }
+
+    #[test]
+    fn types_are_those_of_the_bytes() {
+        let name = MediaName::parse("x").unwrap();
+        let html = b"<!doctype html><script>".as_slice();
+        let svg = b"<svg xmlns=\"http://www.w3.org/2000/svg\"/>".as_slice();
+        let png = b"\x89PNG\r\n\x1A\n\0\0\0\x0DIHDR".as_slice();
+        for (types, label, head, allowed) in [
+            (json!(["image/*"]), None, png, true),
+            (json!(["image/png"]), Some("application/octet-stream"), png, true),
+            (json!(["IMAGE/JPG"]), None, b"\xFF\xD8\xFF\xE0".as_slice(), true),
+            (json!(["image/jpeg"]), None, png, false),
+            (json!(["image/*"]), None, html, false),
+            (json!(["image/*"]), Some("image/svg+xml"), svg, true),
+            (json!(["image/*"]), Some("image/svg+xml"), html, false),
+            (json!(["image/*"]), Some("image/x-something"), b"\x01\x02\x03\xFE".as_slice(), false),
+            (json!(["image/*", "application/octet-stream"]), Some("image/x-something"), b"\x01\x02\x03\xFE", true),
+            (json!(["text/*"]), Some("text/csv"), b"a,b\n1,2\n", true),
+            (json!(["*/*"]), None, html, true),
+            (json!([]), None, html, true),
+        ] {
+            let rights = rights(&json!({"upload": {"types": types}}), json!({})).unwrap();
+            let verdict = sniff::judge(label, MediaKind::File, "x", head).unwrap();
+            let outcome = rights.check_type(&name, &verdict);
+            assert_eq!(outcome.is_ok(), allowed, "{types} {label:?} {verdict:?}");
+            assert!(outcome.is_ok() || refused(outcome) == ErrorCode::RoleForbids);
+        }
+    }
+
+    #[test]
+    fn a_file_is_at_most_as_large_as_the_role_allows() {
+        let small = rights(&json!({"upload": {"maxBytes": 10}}), json!({})).unwrap();
+        assert!(small.check_size(10).is_ok());
+        let problem = small.check_size(11).unwrap_err();
+        assert_eq!(problem.code(), ErrorCode::BodyTooLarge);
+        assert!(problem.message().contains("10 bytes"));
+        assert!(UploadRights::ALL.check_size(u64::MAX).is_ok());
+    }
+
+    #[test]
+    fn a_role_makes_files_private_but_no_folder() {
+        let role = rights(&json!({"upload": true}), json!({})).unwrap();
+        for visibility in [Visibility::Public, Visibility::MadePublic, Visibility::Private] {
+            assert!(role.check_visibility(visibility).is_ok());
+        }
+        assert_eq!(refused(role.check_visibility(Visibility::PrivateFolder)), ErrorCode::RoleForbids);
+        assert!(UploadRights::ALL.check_visibility(Visibility::PrivateFolder).is_ok());
+    }
+
+    #[test]
+    fn replacing_a_file_needs_the_right_to_delete_it() {
+        let scope = |delete: Value| rights(&json!({"upload": true, "delete": delete}), json!({})).unwrap().scope();
+        let own = Uploader::of_subject(&ProjectName::parse("shop").unwrap(), "7");
+        assert_eq!(scope(json!(false)), FileScope::None);
+        assert_eq!(scope(json!("own")), FileScope::Own(own));
+        assert_eq!(scope(json!("all")), FileScope::All);
+    }
+}
