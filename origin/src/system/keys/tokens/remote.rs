@@ -209,7 +209,7 @@ impl RemoteKeys {
                     state.fetched_at = now;
                 }
                 Err(error) => {
-                    tracing::warn!(url = remote.url.as_str(), %error, "the keys of an issuer can't be fetched")
+                    tracing::warn!(url = remote.url.as_str(), %error, "the keys of an issuer can't be fetched");
                 }
             }
             state.flight = None;

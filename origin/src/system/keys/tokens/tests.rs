@@ -224,7 +224,8 @@ async fn hs256_with_the_public_key_as_its_secret_is_refused() {
     for signer in ALGORITHMS.map(Signer::new) {
         let jwk = signer.jwk("k");
         let decoded = |name: &str| URL_SAFE_NO_PAD.decode(jwk[name].as_str().unwrap_or_default()).unwrap();
-        let secrets = [decoded("x"), decoded("n"), jwk.to_string().into_bytes(), set(&[jwk.clone()]).into_bytes()];
+        let secrets =
+            [decoded("x"), decoded("n"), jwk.to_string().into_bytes(), set(std::slice::from_ref(&jwk)).into_bytes()];
         for secret in secrets {
             let unsigned = message(&json!({"alg": "HS256", "kid": "k"}), &claims());
             let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &secret);

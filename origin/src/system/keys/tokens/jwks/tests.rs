@@ -11,7 +11,7 @@ fn with(mut object: Value, field: &str, value: Value) -> Value {
 }
 
 fn fault(jwk: &Value) -> KeyFault {
-    let (keys, unusable) = VerificationKeys::parse(&set(&[jwk.clone()])).unwrap();
+    let (keys, unusable) = VerificationKeys::parse(&set(std::slice::from_ref(jwk))).unwrap();
     assert!(keys.is_empty(), "{jwk}");
     unusable[0].fault
 }
