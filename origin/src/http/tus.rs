@@ -114,8 +114,8 @@ async fn create(app: &Arc<App>, asker: &Asker<'_>, mut new: TusNew, content: &mu
 }
 
 async fn status(app: &Arc<App>, asker: &Asker<'_>, id: TusId) -> Result<Response, Problem> {
-    let rights = asker.caller.upload_rights()?;
     let upload = lock(app, asker.caller, id, OnLocked::TakeOver).await?;
+    let rights = asker.caller.upload_rights()?;
     // A complete upload has no media file if the origin crashed or the store failed before publishing.
     let outcome = if upload.is_complete() {
         arrive(app, &rights, upload, &mut Body::empty()).await?
@@ -139,8 +139,8 @@ async fn append(
     (id, offset): (TusId, u64),
     content: &mut Body,
 ) -> Result<Response, Problem> {
-    let rights = asker.caller.upload_rights()?;
     let upload = lock(app, asker.caller, id, OnLocked::Fail).await?;
+    let rights = asker.caller.upload_rights()?;
     upload.expect(offset, content.size_hint().exact())?;
     let outcome = match upload.file() {
         Some(_) => reached(app, &upload).await?,
