@@ -5,8 +5,8 @@ use shared::ident::ProjectName;
 
 use super::error::TableError;
 
-/// A caller with a role, as the uploader of files. Keys and tokens with the same claim `sub` are one uploader, whatever
-/// their roles; a key without the claim is an uploader of its own. Files of full keys have no uploader.
+/// A caller with a role, as the uploader of files. Keys with the same claim `sub` are one uploader, whatever their
+/// roles, and so are the tokens of one issuer for the same subject; a key without the claim is an uploader of its own. Files of full keys have no uploader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uploader([u8; 32]);
 
@@ -17,7 +17,7 @@ impl Uploader {
         Self::hash(project, "sub", subject)
     }
 
-    /// Returns the uploader for a key without a claim `sub`.
+    /// Returns the uploader for a key without a claim `sub`, or for an issuer's subject, whose id is a UUID too.
     #[must_use]
     pub fn of_key(project: &ProjectName, key_id: &str) -> Self {
         Self::hash(project, "key", key_id)

@@ -135,8 +135,8 @@ impl Caller {
         }
     }
 
-    /// Returns the caller as an uploader: its claim `sub`, or its key if it has no such claim; `None` for full and read
-    /// keys.
+    /// Returns the caller as an uploader: the claim `sub` of a key, the key if it has no such claim, or the subject of an
+    /// issuer's token; `None` for full and read keys.
     #[must_use]
     pub fn uploader(&self) -> Option<Uploader> {
         self.role().map(|role| self.as_uploader(role))
@@ -145,8 +145,9 @@ impl Caller {
     fn as_uploader(&self, role: &CallerRole) -> Uploader {
         let project = self.project();
         match role.claims().text("sub") {
-            Some(subject) => Uploader::of_subject(project, &subject),
-            None => Uploader::of_key(project, &self.key_id().hyphenated().to_string()),
+            // Another issuer may give the same `sub` to another user.
+            Some(subject) if self.issuer().is_none() => Uploader::of_subject(project, &subject),
+            _ => Uploader::of_key(project, &self.key_id().hyphenated().to_string()),
         }
     }
 
