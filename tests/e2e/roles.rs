@@ -2,6 +2,7 @@
 //!
 //! Each case sets roles of its own through the CLI, and calls as keys with these roles.
 
+mod claims;
 mod leaks;
 mod life;
 mod matrix;
@@ -22,6 +23,7 @@ use std::process::Output;
 
 pub(crate) fn cases() -> Vec<Case> {
     let groups = [
+        claims::cases(),
         leaks::cases(),
         life::cases(),
         matrix::cases(),

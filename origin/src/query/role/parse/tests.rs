@@ -1,3 +1,5 @@
+//! Tests of role files: what they mean, and how their faults are named.
+
 use super::*;
 
 /// The role of the interface's page.
