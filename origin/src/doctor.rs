@@ -2,6 +2,7 @@
 //! does not answer, the first finding says why, and the checks that need MariaDB are left out.
 
 mod accounts;
+mod issuers;
 mod machine;
 mod media;
 mod roles;
@@ -160,6 +161,7 @@ async fn inside(system: &System, config: &Config) -> Vec<Finding> {
         findings.extend(accounts::check(system).await);
         findings.extend(keys(system).await);
         findings.extend(roles::check(system, config).await);
+        findings.extend(issuers::check(system).await);
     }
     findings.extend(accounts::unexpected_grants(system).await);
     findings

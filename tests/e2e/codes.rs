@@ -26,7 +26,7 @@ const TABLE: &[(u16, &[&str])] = &[
         ],
     ),
     (401, &["missing_key", "invalid_key", "expired_key", "revoked_key"]),
-    (403, &["full_access_required", "permission_denied"]),
+    (403, &["full_access_required", "role_forbids", "permission_denied"]),
     (404, &["route_not_found", "database_not_found", "table_not_found", "record_not_found", "media_not_found"]),
     (405, &["method_not_allowed"]),
     (

@@ -10,6 +10,7 @@ mod positions;
 mod retries;
 mod rows;
 mod together;
+mod tokens;
 mod upserts;
 
 use crate::case::Case;
@@ -31,6 +32,7 @@ pub(crate) fn cases() -> Vec<Case> {
         retries::cases(),
         rows::cases(),
         together::cases(),
+        tokens::cases(),
         upserts::cases(),
     ];
     groups.concat()

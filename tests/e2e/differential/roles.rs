@@ -70,9 +70,10 @@ fn visible(world: &World, rule: &Read, hidden: &[usize]) -> world::Table {
     table
 }
 
-/// Returns some columns that are no part of a key, none of them `id`.
+/// Returns some columns that are no part of a key, none of them `id` or a column by which the generator joins tables.
 fn some_hidden(dice: &mut Dice, table: &world::Table) -> Vec<usize> {
-    let columns = (1..table.columns.len()).filter(|at| !table.key.contains(at));
+    let links = |at: &usize| matches!(&*table.columns[*at].name, "parent" | "owner");
+    let columns = (1..table.columns.len()).filter(|at| !table.key.contains(at) && !links(at));
     columns.filter(|_| dice.chance(20)).collect()
 }
 

@@ -315,7 +315,7 @@ impl KeyRegistry {
     }
 
     /// Waits until a caller that was valid at `since` is so no longer: its key is revoked or deleted, its issuer removed or
-    /// changed, or its role removed. Checks that only after a change of keys.
+    /// changed, or its role changed or removed. Checks that only after a change of keys.
     pub async fn ended(self: Arc<Self>, caller: Caller, since: Instant) {
         let mut changes = self.changed_at.subscribe();
         let mut has_changed = *changes.borrow_and_update() >= since;
@@ -345,7 +345,13 @@ impl KeyRegistry {
                 status.map_err(|error| unavailable(&error))? == KeyStatus::Live
             }
         };
-        Ok(is_trusted && self.rights(caller.principal(), present.generation).await?.is_some())
+        let rights = self.rights(caller.principal(), present.generation).await?;
+        // A role that allows less must not go on with what it allowed before.
+        let is_same = match (caller.rights().role(), rights.as_ref().and_then(Rights::role)) {
+            (Some(before), Some(role)) => before.role() == role.role(),
+            (before, role) => before.is_none() && role.is_none() && rights.is_some(),
+        };
+        Ok(is_trusted && is_same)
     }
 
     /// Writes the uses of keys noted since the last call to MariaDB.

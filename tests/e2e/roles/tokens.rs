@@ -1,0 +1,187 @@
+//! Tokens of a project's own users: an issuer signs them, and a role says what they may do.
+
+use super::{create_role, role_of};
+use crate::case::eventually;
+use crate::host::{Answer, Host};
+use crate::service::shared;
+use crate::test_db::{TestDb, unique};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use ed25519_dalek::{Signer as _, SigningKey};
+use reqwest::Method;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+use std::io::Write as _;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+cases! {
+    Both: [
+        a_user_sees_and_changes_what_the_role_allows,
+        a_claim_names_the_role_by_the_map_or_by_itself,
+        a_token_that_is_wrong_in_one_part_is_refused,
+        the_tokens_of_a_removed_issuer_are_refused,
+    ],
+}
+
+/// Maximum time until a change acts: 5 s, and more on a loaded machine.
+const CHANGE_MAX: Duration = Duration::from_secs(9);
+
+const T: &[&str] = &[
+    "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, owner VARCHAR(20), name VARCHAR(20))",
+    "INSERT INTO t (owner, name) VALUES ('ann', 'a'), ('bob', 'b')",
+];
+
+/// An issuer of the project `default`, with one Ed25519 key.
+struct Issuer {
+    url: String,
+    key: SigningKey,
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970").as_secs()
+}
+
+impl Issuer {
+    /// Adds an issuer whose claim `role` names the role; `arguments` come last.
+    fn add(arguments: &[&str]) -> Self {
+        let url = format!("https://id.example/{}", unique("issuer"));
+        let mut seed = [7; 32];
+        seed[..8].copy_from_slice(&url.as_bytes()[url.len() - 8..]);
+        let key = SigningKey::from_bytes(&seed);
+        let x = BASE64.encode(key.verifying_key().as_bytes());
+        let set = json!({"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "a", "x": x}]});
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        file.write_all(set.to_string().as_bytes()).expect("a file");
+        let path = file.path().to_str().expect("a path");
+        let fixed = ["issuer", "add", "--issuer", &url, "--audience", "app", "--jwks", path, "--role-claim", "role"];
+        shared().cli_ok(&[&fixed, arguments].concat());
+        Self { url, key }
+    }
+
+    fn claims(&self, sub: &str) -> Value {
+        json!({"iss": self.url, "aud": "app", "sub": sub, "exp": now() + 600})
+    }
+
+    fn sign(&self, header: &Value, claims: &Value) -> String {
+        let part = |json: &Value| BASE64.encode(json.to_string());
+        let message = format!("{}.{}", part(header), part(claims));
+        let signature = BASE64.encode(self.key.sign(message.as_bytes()).to_bytes());
+        format!("{message}.{signature}")
+    }
+
+    fn token(&self, claims: &Value) -> String {
+        self.sign(&json!({"alg": "EdDSA", "kid": "a", "typ": "JWT"}), claims)
+    }
+}
+
+/// Waits until the hosts know the issuer: the token is no longer an unknown one's.
+async fn known(db: &TestDb, token: &str) {
+    eventually("the issuer is known", CHANGE_MAX, || async { (get(db, "t", token).await.status != 401).then_some(()) })
+        .await;
+}
+
+async fn get(db: &TestDb, path: &str, token: &str) -> Answer {
+    db.call(Method::GET, path).key(token).send().await
+}
+
+fn own_rows(db: &TestDb) -> Value {
+    let own = json!({"owner": {"claim": "sub"}});
+    let insert = json!({"fields": ["name"], "set": own});
+    role_of(db, [("t", json!({"read": {"rows": own}, "insert": insert, "delete": {"rows": own}}))])
+}
+
+async fn a_user_sees_and_changes_what_the_role_allows(host: Host) {
+    let db = TestDb::new(host, T).await;
+    let role = create_role(&own_rows(&db));
+    let issuer = Issuer::add(&["--role", &role]);
+    let [ann, bob] = ["ann", "bob"].map(|sub| issuer.token(&issuer.claims(sub)));
+    known(&db, &ann).await;
+    for (token, id, other, name) in [(&ann, 1, 2, "a"), (&bob, 2, 1, "b")] {
+        assert_eq!(get(&db, "t?selectFields=name", token).await.payload(), json!([{"name": name}]));
+        assert_eq!(get(&db, &format!("t/{id}?selectFields=name"), token).await.payload(), json!({"name": name}));
+        get(&db, &format!("t/{other}"), token).await.refused(ErrorCode::RecordNotFound);
+    }
+    let insert = db.call(Method::POST, "t").key(&ann).json(&json!({"name": "c"}));
+    let id = insert.send().await.payload();
+    assert_eq!(get(&db, &format!("t/{id}"), &ann).await.payload(), json!({"id": id, "owner": "ann", "name": "c"}));
+    let delete = |token: &str| db.call(Method::DELETE, &format!("t/{id}")).key(token);
+    assert_eq!(delete(&bob).send().await.payload(), json!(0));
+    assert_eq!(delete(&ann).send().await.payload(), json!(1));
+    host.sql(&json!({"query": "SELECT 1"})).key(&ann).send().await.refused(ErrorCode::RoleForbids);
+}
+
+async fn a_claim_names_the_role_by_the_map_or_by_itself(host: Host) {
+    let db = TestDb::new(host, T).await;
+    let (own, all) = (create_role(&own_rows(&db)), create_role(&role_of(&db, [("t", json!({"read": true}))])));
+    let issuer = Issuer::add(&["--map", &format!("admin={all}"), "--map", "root=full"]);
+    known(&db, &issuer.token(&issuer.claims("ann"))).await;
+    for (claim, records) in [
+        (json!("admin"), Ok(2)),
+        (json!(own), Ok(1)),
+        (json!(["x", "admin"]), Ok(2)),
+        (json!("root"), Ok(2)),
+        (json!("full"), Err(ErrorCode::RoleForbids)),
+        (json!("read"), Err(ErrorCode::RoleForbids)),
+        (json!("nobody"), Err(ErrorCode::RoleForbids)),
+        (json!(["x"]), Err(ErrorCode::RoleForbids)),
+        (json!(7), Err(ErrorCode::RoleForbids)),
+        (json!(null), Err(ErrorCode::RoleForbids)),
+    ] {
+        let mut claims = issuer.claims("ann");
+        claims["role"] = claim.clone();
+        let answer = get(&db, "t", &issuer.token(&claims)).await;
+        match records {
+            Ok(count) => assert_eq!(answer.payload().as_array().map(Vec::len), Some(count), "{claim}: {answer}"),
+            Err(code) => drop(answer.refused(code)),
+        }
+    }
+}
+
+async fn a_token_that_is_wrong_in_one_part_is_refused(host: Host) {
+    let db = TestDb::new(host, T).await;
+    let issuer = Issuer::add(&["--role", &create_role(&own_rows(&db))]);
+    let good = issuer.claims("ann");
+    known(&db, &issuer.token(&good)).await;
+    let with = |name: &str, value: Value| {
+        let mut claims = good.clone();
+        claims[name] = value;
+        claims
+    };
+    for (claims, code) in [
+        (with("iss", json!(format!("{}x", issuer.url))), ErrorCode::InvalidKey),
+        (with("aud", json!("other")), ErrorCode::InvalidKey),
+        (with("aud", json!([])), ErrorCode::InvalidKey),
+        (with("exp", json!(now() - 120)), ErrorCode::ExpiredKey),
+        (with("exp", json!(null)), ErrorCode::InvalidKey),
+        (with("nbf", json!(now() + 120)), ErrorCode::InvalidKey),
+        (with("sub", json!(null)), ErrorCode::InvalidKey),
+    ] {
+        get(&db, "t", &issuer.token(&claims)).await.refused(code);
+    }
+    for header in [
+        json!({"alg": "none"}),
+        json!({"alg": "HS256", "kid": "a"}),
+        json!({"alg": "RS256", "kid": "a"}),
+        json!({"alg": "EdDSA", "kid": "b"}),
+        json!({"alg": "EdDSA", "kid": "a", "crit": ["x"]}),
+    ] {
+        get(&db, "t", &issuer.sign(&header, &good)).await.refused(ErrorCode::InvalidKey);
+    }
+    let stranger = Issuer { url: issuer.url.clone(), key: SigningKey::from_bytes(&[9; 32]) };
+    get(&db, "t", &stranger.token(&good)).await.refused(ErrorCode::InvalidKey);
+    for leeway in [with("exp", json!(now() - 20)), with("nbf", json!(now() + 20)), with("aud", json!(["x", "app"]))] {
+        assert_eq!(get(&db, "t", &issuer.token(&leeway)).await.status, 200, "{leeway}");
+    }
+}
+
+async fn the_tokens_of_a_removed_issuer_are_refused(host: Host) {
+    let db = TestDb::new(host, T).await;
+    let issuer = Issuer::add(&["--role", &create_role(&own_rows(&db))]);
+    let token = issuer.token(&issuer.claims("ann"));
+    known(&db, &token).await;
+    assert_eq!(get(&db, "t", &token).await.status, 200);
+    shared().cli_ok(&["issuer", "remove", &issuer.url]);
+    let refused = || async { (get(&db, "t", &token).await.status == 401).then_some(()) };
+    eventually("the issuer is gone", CHANGE_MAX, refused).await;
+    get(&db, "t", &token).await.refused(ErrorCode::InvalidKey);
+}
