@@ -34,7 +34,7 @@ struct AddArgs {
     /// The project whose data the tokens open
     #[arg(long, value_name = "PROJECT", default_value = "default", value_parser = project)]
     project: ProjectName,
-    /// The issuer as its tokens name it in iss, such as https://id.example.com
+    /// The issuer as its tokens name it in iss, such as `https://id.example.com`
     #[arg(long, value_name = "URL")]
     issuer: String,
     /// What the claim aud of the tokens contains; a token for another audience is refused
