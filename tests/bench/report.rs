@@ -18,7 +18,7 @@ use crate::{
     workload::Workload,
 };
 
-/// What is measured of each contender: a workload, in a closed loop or at a rate.
+/// The measurement of each contender: a workload, in a closed loop or at a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Case {
     pub(crate) workload: Workload,

@@ -10,8 +10,9 @@ use shared::ident::{ProjectName, RoleName};
 use super::role::role;
 use super::system::{Opened, note, project, time};
 use super::{CliError, Context, Table};
+use crate::clock::now;
 use crate::database::admin::{IssuerKeys, IssuerRow, KeyGrant};
-use crate::system::issuers::{IssuerError, Issuers, NewIssuer, try_url};
+use crate::system::issuers::{IssuerError, Issuers, try_url};
 
 #[derive(Debug, Args)]
 pub struct IssuerArgs {
@@ -123,7 +124,7 @@ impl AddArgs {
             }
         }
         let (project, issuer) = (self.project.clone(), self.issuer.clone());
-        let new = NewIssuer {
+        let new = IssuerRow {
             project: self.project,
             issuer: self.issuer,
             audience: self.audience,
@@ -131,6 +132,7 @@ impl AddArgs {
             role_claim: self.role_claim,
             role: self.role,
             role_map,
+            created_at: now(),
         };
         for key in issuers.set(new).await? {
             note(&format!("selkie: warning: the key {} can't verify tokens: {}", key.name, key.fault));

@@ -295,7 +295,7 @@ pub enum Predicate {
     Not(Box<Predicate>),
 }
 
-/// Who wrote a LIKE pattern, and its escape character.
+/// The author of a LIKE pattern, which determines the escape character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LikePattern {
     /// The caller wrote the pattern: `\` escapes `%` and `_`.

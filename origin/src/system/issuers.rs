@@ -1,11 +1,8 @@
 //! Sets, lists and removes the issuers whose tokens sign in the users of projects.
 
-use std::collections::BTreeMap;
-
 use shared::ident::{ProjectName, RoleName};
 use shared::limits::{ISSUER_MAX_BYTES, ISSUER_ROLES_MAX_COUNT, ISSUERS_PER_PROJECT_MAX_COUNT};
 
-use crate::clock::now;
 use crate::database::admin::{Admin, AdminError, IssuerKeys, IssuerRow, KeyGrant};
 use crate::system::keys::tokens::jwks::{JwkSetFault, KeyFault, UnusableKey, VerificationKeys};
 use crate::system::keys::tokens::remote::{FetchFault, UrlFault, fetch, parse_url};
@@ -15,18 +12,6 @@ use crate::system::projects::{ProjectError, Projects};
 pub struct Issuers {
     admin: Admin,
     projects: Projects,
-}
-
-/// The settings of an issuer, not checked yet.
-#[derive(Clone, Debug)]
-pub struct NewIssuer {
-    pub project: ProjectName,
-    pub issuer: String,
-    pub audience: String,
-    pub keys: IssuerKeys,
-    pub role_claim: Option<String>,
-    pub role: Option<RoleName>,
-    pub role_map: BTreeMap<String, KeyGrant>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -95,7 +80,7 @@ impl Issuers {
     ///
     /// # Errors
     /// A setting is wrong, the project or a role does not exist, or MariaDB failed. Nothing is changed then.
-    pub async fn set(&self, new: NewIssuer) -> Result<Vec<UnusableKey>, IssuerError> {
+    pub async fn set(&self, new: IssuerRow) -> Result<Vec<UnusableKey>, IssuerError> {
         let unusable = check(&new)?;
         self.projects.require(&new.project).await?;
         let mapped = new.role_map.values().filter_map(|grant| match grant {
@@ -116,9 +101,7 @@ impl Issuers {
         if others.filter(|row| row.project == new.project).count() >= ISSUERS_PER_PROJECT_MAX_COUNT {
             return Err(IssuerError::TooMany);
         }
-        let NewIssuer { project, issuer, audience, keys, role_claim, role, role_map } = new;
-        let row = IssuerRow { project, issuer, audience, keys, role_claim, role, role_map, created_at: now() };
-        self.admin.set_issuer(&row).await?;
+        self.admin.set_issuer(&new).await?;
         Ok(unusable)
     }
 
@@ -156,7 +139,7 @@ pub async fn try_url(url: &str) -> Result<usize, FetchFault> {
 }
 
 /// Checks what needs no database, and returns the unusable keys of a JWK set that has others.
-fn check(new: &NewIssuer) -> Result<Vec<UnusableKey>, IssuerError> {
+fn check(new: &IssuerRow) -> Result<Vec<UnusableKey>, IssuerError> {
     parse_url(&new.issuer).map_err(|fault| IssuerError::Url("the issuer's URL", fault))?;
     if new.issuer.len() > ISSUER_MAX_BYTES || !new.issuer.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(IssuerError::Text("the issuer's URL", "ASCII characters"));
@@ -194,12 +177,13 @@ fn check(new: &NewIssuer) -> Result<Vec<UnusableKey>, IssuerError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     const ED25519: &str = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"a",
         "x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
 
-    fn new() -> NewIssuer {
-        NewIssuer {
+    fn new() -> IssuerRow {
+        IssuerRow {
             project: ProjectName::parse("shop").unwrap(),
             issuer: "https://id.example".to_owned(),
             audience: "shop".to_owned(),
@@ -207,10 +191,11 @@ mod tests {
             role_claim: Some("role".to_owned()),
             role: None,
             role_map: BTreeMap::new(),
+            created_at: 0,
         }
     }
 
-    fn fault(change: impl FnOnce(&mut NewIssuer)) -> String {
+    fn fault(change: impl FnOnce(&mut IssuerRow)) -> String {
         let mut changed = new();
         change(&mut changed);
         check(&changed).unwrap_err().to_string()
@@ -243,7 +228,7 @@ mod tests {
     #[test]
     fn a_key_that_is_of_no_use_is_told_unless_it_is_secret() {
         let with =
-            |other: &str| NewIssuer { keys: IssuerKeys::Set(ED25519.replace("]}", &format!(",{other}]}}"))), ..new() };
+            |other: &str| IssuerRow { keys: IssuerKeys::Set(ED25519.replace("]}", &format!(",{other}]}}"))), ..new() };
         let unusable = check(&with(r#"{"kty":"EC","crv":"P-384","kid":"b"}"#)).unwrap();
         assert_eq!(unusable, [UnusableKey { name: "\"b\"".to_owned(), fault: KeyFault::Type }]);
         assert!(check(&with(r#"{"kty":"oct","k":"AAAA"}"#)).is_err());

@@ -31,7 +31,7 @@ pub enum Existing {
     IsReplaced,
 }
 
-/// Who may read an uploaded file, as the request declares it.
+/// The visibility of an uploaded file, as the request declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
     /// Everybody who has the file's URL. A file that replaces a private one stays private.

@@ -1,4 +1,4 @@
-//! Who uploaded a file, and which files a caller may therefore change.
+//! Identifies the uploader of a file, and decides which files a caller may change.
 
 use sha2::{Digest as _, Sha256};
 use shared::ident::ProjectName;

@@ -46,7 +46,7 @@ pub(super) fn insert<'a>(
     let on_conflict = on_conflict(insert.on_conflict, table)?;
     let set_count = rules.set().len();
     let given = &columns[..columns.len() - set_count];
-    let check = insert_check(on_conflict, given, access)?;
+    let check = insert_check(on_conflict, given, access, &rules)?;
     let set_on_conflict = match on_conflict {
         OnConflict::Update { .. } => access.updating()?.set().to_vec(),
         OnConflict::Refuse | OnConflict::Ignore { .. } | OnConflict::Skip => Vec::new(),
@@ -85,8 +85,9 @@ fn insert_check(
     on_conflict: OnConflict,
     given: &[usize],
     access: &TableAccess,
+    inserts: &Writing<'_>,
 ) -> Result<Option<InsertCheck>, Problem> {
-    let (table, inserts) = (access.table(), access.inserting()?);
+    let table = access.table();
     let inserted = inserts.rows().map(|rule| Predicate::clone(rule));
     let updated = match on_conflict {
         OnConflict::Update { .. } => {

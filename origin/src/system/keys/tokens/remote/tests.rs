@@ -152,7 +152,7 @@ async fn a_redirect_leads_to_no_other_scheme_and_to_no_other_machine_without_tls
     for (to, expected) in [
         ("https://127.0.0.1:1/", "another scheme"),
         ("http://192.0.2.1/", "another scheme"),
-        // What is no HTTP at all is not followed.
+        // A redirect to a scheme other than HTTP is not followed.
         ("file:///etc/passwd", "status 302"),
         ("/again", "too many redirects"),
     ] {
