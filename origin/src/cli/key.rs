@@ -46,7 +46,7 @@ struct CreateArgs {
     /// The role of the project that says what the key may do
     #[arg(long, value_name = "ROLE", conflicts_with = "access", value_parser = role)]
     role: Option<RoleName>,
-    /// A claim for the role's rules, a JSON value or a text; may be repeated
+    /// A claim that the role's rules may compare with; VALUE is JSON, or else a text; may be repeated
     #[arg(long = "claim", value_name = "NAME=VALUE", requires = "role", conflicts_with = "access", value_parser = claim)]
     claims: Vec<(String, serde_json::Value)>,
     /// The project of the key

@@ -115,7 +115,7 @@ impl UploadRights {
     /// Checks the type that was found for a file's content.
     ///
     /// # Errors
-    /// `role_forbids` if the role does not allow the type.
+    /// `role_forbids` if the role does not allow files of this media type.
     pub(super) fn check_type(&self, name: &MediaName, verdict: &Verdict) -> Result<(), Problem> {
         let Some(rule) = &self.rule else {
             return Ok(());

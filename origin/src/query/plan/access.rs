@@ -63,7 +63,7 @@ pub struct CallerRole {
     bound: Mutex<Vec<(Arc<Table>, TableAccess)>>,
 }
 
-/// A table as a caller may use it.
+/// A table, and what a caller may do with it.
 #[derive(Clone, Debug)]
 pub struct TableAccess {
     /// The columns that the caller may read are found by name.
@@ -457,8 +457,8 @@ impl<'a> Writing<'a> {
         self.limits.and_then(|limits| limits.rows.as_ref())
     }
 
-    /// Refuses to write records with a condition that can't be checked on the new record.
-    pub(super) fn unchecked(&self, why: &str) -> Problem {
+    /// Returns the `role_forbids` problem of a write whose rule can't be checked on the new record, with the reason as hint.
+    pub(super) fn uncheckable(&self, why: &str) -> Problem {
         self.access.forbids(self.what).with_hint(format!("The role's rule can't be checked: {why}."))
     }
 }

@@ -71,7 +71,8 @@ impl SelectByKey {
         &self.shape
     }
 
-    /// Returns the key's value. It is never negative, so that signed and unsigned columns compare it alike.
+    /// Returns the key's value. Keys below 0 make no such read, so the value is the same for a signed and an unsigned
+    /// column.
     #[must_use]
     pub fn key(&self) -> i64 {
         self.key

@@ -103,8 +103,8 @@ fn insert_check(
         return Ok(None);
     }
     match table.traits() {
-        traits if traits.view => Err(inserts.unchecked("this is a view")),
-        traits if !traits.inserts.transactional => Err(inserts.unchecked("the table's engine has no transactions")),
+        traits if traits.view => Err(inserts.uncheckable("this is a view")),
+        traits if !traits.inserts.transactional => Err(inserts.uncheckable("the table's engine has no transactions")),
         _ => Ok(Some(InsertCheck { inserted, updated })),
     }
 }
@@ -214,10 +214,10 @@ pub(super) fn update(update: &write::Update, scope: &Scope<'_>) -> Result<Update
     });
     if let Some(check) = &check {
         if !table.traits().inserts.transactional {
-            return Err(rules.unchecked("the table's engine has no transactions"));
+            return Err(rules.uncheckable("the table's engine has no transactions"));
         }
         if access::columns(check).into_iter().any(|at| table.column(at).generated) {
-            return Err(rules.unchecked("it reads a generated field, whose new value MariaDB does not tell"));
+            return Err(rules.uncheckable("it reads a generated field, whose new value MariaDB does not tell"));
         }
     }
     let filter = and(Some(target(&update.target, scope)?), rule).unwrap_or(Predicate::Any(Vec::new()));

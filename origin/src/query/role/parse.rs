@@ -182,8 +182,8 @@ fn set(place: &str, value: &Value) -> Result<Vec<(FieldName, Template)>, RoleFau
     members.collect()
 }
 
-/// Parses a condition in the language of the option `query`; `None` if it is empty. Claims stand for values, so the
-/// condition is parsed with a string in the place of each.
+/// Parses a condition in the language of the option `query`; `None` if it is empty. The claims' values are
+/// not known yet, so the condition is parsed with a fixed string in place of each `{"claim": …}`.
 fn rows(place: &str, value: &Value) -> Result<Option<Template>, RoleFault> {
     let template = template(place, value)?;
     let Some(example) = template.fill_with(|_| Some("\"claim\"".to_owned())) else {

@@ -160,8 +160,8 @@ impl RemoteKeys {
         &self.url
     }
 
-    /// Returns the keys, which are fetched again in the background if they are old; fetches them if there are none.
-    /// `None` if that fails or has just failed.
+    /// Returns the cached keys, and fetches them again in the background if they are old. Without cached keys, fetches
+    /// them first; `None` if the fetch fails, or if an earlier one failed a moment ago.
     pub(super) async fn keys(self: &Arc<Self>, now: u64) -> Option<Arc<VerificationKeys>> {
         let flight = {
             let mut state = self.state();

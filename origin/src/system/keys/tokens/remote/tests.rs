@@ -32,7 +32,7 @@ impl Issuer {
                 }
                 requests.fetch_add(1, Ordering::SeqCst);
                 let answer = answer.lock().unwrap().clone();
-                // The client may have read enough.
+                // Fails if the client has closed the connection after the bytes that it wanted.
                 let _ = stream.write_all(answer.as_bytes()).await;
             }
         });
