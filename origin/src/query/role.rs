@@ -152,7 +152,7 @@ impl Role {
             !rule.is_empty()
                 && match pattern {
                     Pattern::All => true,
-                    Pattern::Database(of) | Pattern::Table(of, _) => of == database,
+                    Pattern::Database(of) | Pattern::Table(of, _) => same_but_case(of.as_str(), database.as_str()),
                 }
         })
     }

@@ -345,13 +345,16 @@ impl KeyRegistry {
                 status.map_err(|error| unavailable(&error))? == KeyStatus::Live
             }
         };
+        if !is_trusted {
+            return Ok(false);
+        }
         let rights = self.rights(caller.principal(), present.generation).await?;
         // A role that allows less must not go on with what it allowed before.
         let is_same = match (caller.rights().role(), rights.as_ref().and_then(Rights::role)) {
             (Some(before), Some(role)) => before.role() == role.role(),
             (before, role) => before.is_none() && role.is_none() && rights.is_some(),
         };
-        Ok(is_trusted && is_same)
+        Ok(is_same)
     }
 
     /// Writes the uses of keys noted since the last call to MariaDB.

@@ -9,12 +9,12 @@ use shared::operation::read::join::JoinKind;
 /// Adds to a condition that of a rule.
 pub(in crate::query::plan) fn and(condition: Option<Predicate>, rule: Option<Predicate>) -> Option<Predicate> {
     match (condition, rule) {
-        // The rule comes first, which MariaDB's optimiser ignores, but a reader sees.
+        // The rule comes first, so that a condition that no index serves is not tried on the records that it denies.
         (Some(Predicate::All(mut parts)), Some(rule)) if !parts.is_empty() => {
-            parts.push(rule);
+            parts.insert(0, rule);
             Some(Predicate::All(parts))
         }
-        (Some(condition), Some(rule)) => Some(Predicate::All(vec![condition, rule])),
+        (Some(condition), Some(rule)) => Some(Predicate::All(vec![rule, condition])),
         (one, other) => one.or(other),
     }
 }
