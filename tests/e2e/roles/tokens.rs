@@ -20,6 +20,7 @@ cases! {
         a_claim_names_the_role_by_the_map_or_by_itself,
         a_token_that_is_wrong_in_one_part_is_refused,
         the_tokens_of_a_removed_issuer_are_refused,
+        a_token_whose_issuer_is_down_may_be_sent_again,
     ],
 }
 
@@ -44,18 +45,25 @@ fn now() -> u64 {
 impl Issuer {
     /// Adds an issuer whose claim `role` names the role; `arguments` come last.
     fn add(arguments: &[&str]) -> Self {
-        let url = format!("https://id.example/{}", unique("issuer"));
-        let mut seed = [7; 32];
-        seed[..8].copy_from_slice(&url.as_bytes()[url.len() - 8..]);
-        let key = SigningKey::from_bytes(&seed);
-        let x = BASE64.encode(key.verifying_key().as_bytes());
+        let issuer = Self::new();
+        let x = BASE64.encode(issuer.key.verifying_key().as_bytes());
         let set = json!({"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "a", "x": x}]});
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         file.write_all(set.to_string().as_bytes()).expect("a file");
         let path = file.path().to_str().expect("a path");
-        let fixed = ["issuer", "add", "--issuer", &url, "--audience", "app", "--jwks", path, "--role-claim", "role"];
-        shared().cli_ok(&[&fixed, arguments].concat());
-        Self { url, key }
+        issuer.register(&[&["--jwks", path, "--role-claim", "role"], arguments].concat());
+        issuer
+    }
+
+    fn new() -> Self {
+        let url = format!("https://id.example/{}", unique("issuer"));
+        let mut seed = [7; 32];
+        seed[..8].copy_from_slice(&url.as_bytes()[url.len() - 8..]);
+        Self { url, key: SigningKey::from_bytes(&seed) }
+    }
+
+    fn register(&self, arguments: &[&str]) {
+        shared().cli_ok(&[&["issuer", "add", "--issuer", &self.url, "--audience", "app"], arguments].concat());
     }
 
     fn claims(&self, sub: &str) -> Value {
@@ -184,4 +192,14 @@ async fn the_tokens_of_a_removed_issuer_are_refused(host: Host) {
     let refused = || async { (get(&db, "t", &token).await.status == 401).then_some(()) };
     eventually("the issuer is gone", CHANGE_MAX, refused).await;
     get(&db, "t", &token).await.refused(ErrorCode::InvalidKey);
+}
+
+async fn a_token_whose_issuer_is_down_may_be_sent_again(host: Host) {
+    let db = TestDb::new(host, T).await;
+    let issuer = Issuer::new();
+    // Nothing listens on port 1.
+    issuer.register(&["--jwks-url", "https://127.0.0.1:1/jwks.json", "--role", &create_role(&own_rows(&db))]);
+    let token = issuer.token(&issuer.claims("ann"));
+    known(&db, &token).await;
+    get(&db, "t", &token).await.refused(ErrorCode::IssuerUnavailable);
 }
