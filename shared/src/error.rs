@@ -57,6 +57,8 @@ codes! {
     InvalidIdentifier = "invalid_identifier", 400, None;
     SqlError = "sql_error", 400, None;
     FulltextIndexMissing = "fulltext_index_missing", 400, None;
+    /// Several relations have the name in `include` or `query`.
+    AmbiguousRelation = "ambiguous_relation", 400, None;
     /// An uploaded file is empty, not valid base64, or not of the declared type.
     InvalidMedia = "invalid_media", 400, None;
     MissingKey = "missing_key", 401, None;

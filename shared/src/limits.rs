@@ -65,6 +65,24 @@ pub const JOIN_MAX_ITEMS: usize = 16;
 /// Maximum conditions of one join: an index of MariaDB has at most 32 columns.
 pub const JOIN_MATCH_MAX_COUNT: usize = 32;
 
+/// Maximum relations of the option `include` of one request, including nested ones.
+pub const INCLUDE_MAX_COUNT: usize = 8;
+
+/// Maximum levels of nested includes.
+pub const INCLUDE_MAX_DEPTH: usize = 4;
+
+/// Maximum conditions on related records in one `query`, including nested ones: each is a subquery.
+pub const RELATED_CONDITION_MAX_COUNT: usize = 8;
+
+/// Maximum bytes of a relation's name: three names of 64 characters of four bytes, with dots between them.
+pub const RELATION_NAME_MAX_BYTES: usize = 3 * 4 * IDENTIFIER_MAX_CHARS + 2;
+
+/// Maximum records for which related ones are read by one statement.
+pub const INCLUDE_BATCH_MAX_RECORDS: usize = 256;
+
+/// Maximum memory of the records related to [`INCLUDE_BATCH_MAX_RECORDS`] records, and so of one request.
+pub const INCLUDE_MAX_BYTES: usize = 8 * 1024 * 1024;
+
 /// Maximum size of a page's cursor, which contains the sort values of one row.
 pub const PAGE_TOKEN_MAX_BYTES: usize = 256 * 1024;
 

@@ -22,8 +22,9 @@ use crate::policy::{Action, permit};
 use crate::request::RequestHead;
 use crate::upload::Encoding;
 use batch::Batch;
+use filter::Condition;
 use media::{MediaCall, MediaId, MediaList, SignedFor};
-use read::{Answer, Join, Read, ReadOne};
+use read::{Answer, Include, Join, Read, ReadOne};
 use route::Resource;
 use sql::SqlCall;
 use std::borrow::Cow;
@@ -130,6 +131,25 @@ impl RecordOperation {
             Self::Read(read) => &read.joins,
             Self::ReadOne(read) => &read.joins,
             _ => &[],
+        }
+    }
+
+    /// Returns the includes of a read; empty for other operations.
+    #[must_use]
+    pub fn includes(&self) -> &[Include] {
+        match self {
+            Self::Read(read) => &read.includes,
+            Self::ReadOne(read) => &read.includes,
+            _ => &[],
+        }
+    }
+
+    /// Returns the condition of a read; `None` without one, and for other operations.
+    #[must_use]
+    pub fn read_filter(&self) -> Option<&Condition> {
+        match self {
+            Self::Read(read) => read.filter.as_ref(),
+            _ => None,
         }
     }
 

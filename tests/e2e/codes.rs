@@ -22,6 +22,7 @@ const TABLE: &[(u16, &[&str])] = &[
             "invalid_identifier",
             "sql_error",
             "fulltext_index_missing",
+            "ambiguous_relation",
             "invalid_media",
         ],
     ),

@@ -13,6 +13,7 @@ mod filter_words;
 mod gathered;
 mod groups;
 mod idempotency;
+mod include;
 mod insert;
 mod join_refusals;
 mod joins;
@@ -50,6 +51,7 @@ pub(crate) fn cases() -> Vec<Case> {
         idempotency::cases(),
         insert::cases(),
         join_refusals::cases(),
+        include::cases(),
         joins::cases(),
         metadata::cases(),
         names::cases(),

@@ -11,6 +11,7 @@ use std::time::Duration;
 pub struct StreamSlots {
     full: Shares,
     read: Shares,
+    spares: Shares,
     timeout: Duration,
 }
 
@@ -20,13 +21,18 @@ impl StreamSlots {
     pub fn new(pools: PoolSettings, timeout: Duration) -> Self {
         let half = |count: usize| (count / 2).max(1) as u64;
         let shares = || Shares::new(half(pools.total), half(pools.size));
-        Self { full: shares(), read: shares(), timeout }
+        Self { full: shares(), read: shares(), spares: shares(), timeout }
     }
 
     /// Returns the limits of streams for read keys; full keys have limits of the same size.
     #[must_use]
     pub fn shares(&self) -> &Shares {
         &self.read
+    }
+
+    /// Returns the limits of reads that need two connections: one for the records, one for those related to them.
+    pub(crate) fn spares(&self) -> &Shares {
+        &self.spares
     }
 
     /// Returns the maximum duration of a streamed response.

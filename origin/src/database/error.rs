@@ -3,7 +3,7 @@
 use mysql_async::DriverError;
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, shown};
-use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
+use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS, INCLUDE_BATCH_MAX_RECORDS, INCLUDE_MAX_BYTES};
 use shared::policy::role_forbids;
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -41,6 +41,9 @@ pub enum DbError {
     /// The rows that a transaction reads exceed the limits of a batch's response.
     #[error("the answer is too large")]
     AnswerTooLarge,
+    /// The records that are related to some hundred records take more than [`INCLUDE_MAX_BYTES`].
+    #[error("the related records are too large")]
+    IncludeTooLarge,
     /// A read was to return all rows, but rows that were added meanwhile exceed the maximum of all reads.
     #[error("rows were added while they were read")]
     RowsAdded,
@@ -206,6 +209,16 @@ impl DbError {
                 Problem::new(ErrorCode::LockTimeout, "Other requests added records while the records were read.")
             }
             Self::RoleForbids => role_forbids("write a record with these values; nothing was written"),
+            Self::IncludeTooLarge => Problem::new(
+                ErrorCode::InvalidQueryOption,
+                format!(
+                    "The included records of {INCLUDE_BATCH_MAX_RECORDS} records, which are read together, take more \
+                     than {INCLUDE_MAX_BYTES} bytes."
+                ),
+            )
+            .with_hint(
+                "Give the relation a limit, fewer fields or a query in include, or read fewer records by limit.",
+            ),
             Self::AnswerTooLarge => Problem::new(
                 ErrorCode::InvalidBody,
                 format!(

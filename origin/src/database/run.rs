@@ -4,6 +4,7 @@
 //! collected.
 
 mod many;
+pub(super) mod related;
 
 use super::connection::{Connection, DefaultSchema, SessionState};
 pub(super) use super::deadline::{within, within_since};
@@ -12,10 +13,11 @@ use super::json::Decoder;
 use super::pool::Lease;
 use crate::query::catalog::{Kind, Layout, Table};
 use crate::query::plan::Param;
+use crate::query::plan::include::Included;
 use crate::query::sql::{DuplicateReport, Statement, Verdict};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream};
-pub use many::{Counting, MaxRows, Page, Reading, many};
+pub use many::{Counting, MaxRows, Page, Reading, Spare, many};
 use mysql_async::{Column, Params, Row, Value};
 use shared::envelope::{ColumnLabels, Encoder, Shape, write_string};
 use shared::format::Format;
@@ -102,6 +104,7 @@ pub async fn one(
     mut lease: Lease,
     statement: Statement,
     layout: &Layout,
+    includes: &[Included],
     format: Format,
     effect: SessionEffect,
     limit: Duration,
@@ -110,13 +113,41 @@ pub async fn one(
     let started = Instant::now();
     lease.expect(effect);
     let row = within(limit, single(&mut lease, statement)).await;
+    let found = match row {
+        Ok((Some(row), None)) if !includes.is_empty() => {
+            within(limit, with_related(&mut lease, row, layout, includes, format, progress)).await
+        }
+        Ok((Some(row), None)) => Ok(found(&row, layout, format, progress)),
+        Ok((Some(_), Some(_))) => Ok(Found::Several),
+        Ok((None, _)) => Ok(Found::Nothing),
+        Err(error) => Err(error),
+    };
     progress.add_time(started);
     lease.reset_if_dirty().await;
-    Ok(match row? {
-        (None, _) => Found::Nothing,
-        (Some(_), Some(_)) => Found::Several,
-        (Some(row), None) => found(&row, layout, format, progress),
-    })
+    found
+}
+
+/// Reads the records that are related to a row, and encodes all.
+async fn with_related(
+    lease: &mut Lease,
+    row: Row,
+    layout: &Layout,
+    includes: &[Included],
+    format: Format,
+    progress: &Progress,
+) -> Result<Found, DbError> {
+    let decoders = decoders(Some(&layout.kinds), row.columns_ref());
+    let rows = [row];
+    lease.begin();
+    let members = match related::members(lease.connection()?, includes, &rows, format).await {
+        Ok(members) => members,
+        Err(error) => return Err(lease.failed(error)),
+    };
+    lease.end();
+    let mut encoder = Encoder::begin_as(format, Shape::Row, &layout.keys, ONE_CAPACITY);
+    write_rows(&mut encoder, layout, &decoders, &rows, &members);
+    progress.add_rows(1);
+    Ok(Found::One(encoder.finish()))
 }
 
 /// Encodes a record in the requested format.
@@ -317,6 +348,29 @@ pub(super) fn write_row(encoder: &mut Encoder, keys: &ColumnLabels, decoders: &[
     write_cells(encoder, keys, decoders, |at| value(row, at));
 }
 
+/// Writes rows with the members of their related records, which are the last of the layout.
+pub(super) fn write_rows(
+    encoder: &mut Encoder,
+    layout: &Layout,
+    decoders: &[Decoder],
+    rows: &[Row],
+    members: &[related::Members],
+) {
+    let own = layout.keys.len() - members.len();
+    let format = encoder.format();
+    for (at, row) in rows.iter().enumerate() {
+        encoder.row(
+            &layout.keys,
+            |cell| *value(row, cell) == Value::NULL,
+            |cell, out| match (cell.checked_sub(own), format) {
+                (Some(member), _) => members[member].write(at, out),
+                (None, Format::NdJson) => decoders[cell].write_in_line(value(row, cell), out),
+                (None, _) => decoders[cell].write(value(row, cell), out),
+            },
+        );
+    }
+}
+
 /// Writes a row in the encoder's format; `cell` returns the value of the column with this index.
 pub(super) fn write_cells<'a>(
     encoder: &mut Encoder,
@@ -389,4 +443,29 @@ pub(super) fn forget_schema(lease: &mut Lease) {
     if let Ok(connection) = lease.connection() {
         connection.schema = DefaultSchema::Unknown;
     }
+}
+
+/// Returns values of a row as parameters of another query.
+pub(super) fn values(row: &Row, cells: &[usize]) -> Vec<Param> {
+    let value = |at: &usize| match row.as_ref(*at) {
+        None | Some(Value::NULL) => Param::Null,
+        Some(Value::Int(number)) => Param::Int(*number),
+        Some(Value::UInt(number)) => Param::UInt(*number),
+        Some(Value::Float(number)) => Param::Float(*number),
+        Some(Value::Double(number)) => Param::Double(*number),
+        Some(Value::Bytes(bytes)) => Param::Bytes(bytes.clone()),
+        Some(Value::Date(year, month, day, 0, 0, 0, 0)) => Param::Text(format!("{year:04}-{month:02}-{day:02}").into()),
+        Some(Value::Date(year, month, day, hour, minute, second, micros)) => {
+            Param::Text(format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}").into())
+        }
+        Some(Value::Time(negative, days, hours, minute, second, micros)) => Param::Text(
+            format!(
+                "{}{:02}:{minute:02}:{second:02}.{micros:06}",
+                if *negative { "-" } else { "" },
+                days * 24 + u32::from(*hours)
+            )
+            .into(),
+        ),
+    };
+    cells.iter().map(value).collect()
 }

@@ -4,6 +4,7 @@
 //! An ageing description is reloaded in the background. Concurrent requests share a load. Loads use connections of
 //! their own, so that callers' statements never delay them. While loading fails, the old description stays in use.
 
+mod relations;
 mod single_flight;
 
 use self::single_flight::SingleFlight;
@@ -83,12 +84,14 @@ pub struct SchemaCache {
     statement_pools: Arc<Pools>,
     tables: Cache<Key, Arc<Entry>>,
     views: Cache<ProjectName, Arc<Views>>,
+    relations: Cache<(ProjectName, DatabaseName), relations::Entry>,
     coverages: CharsetCoverages,
     /// Per project, the number of schema changes made through this origin (0 without an entry). A description read
     /// under a smaller number is not used. Grows with the number of projects, which only an administrator creates.
     versions: RwLock<HashMap<ProjectName, u64>>,
     table_loads: SingleFlight<(Key, u64, Reason), Arc<Found>>,
     view_loads: SingleFlight<(ProjectName, u64), Arc<Views>>,
+    relation_loads: SingleFlight<((ProjectName, DatabaseName), u64), relations::Entry>,
     loads: AtomicU64,
 }
 
@@ -137,10 +140,12 @@ impl SchemaCache {
             statement_pools,
             tables: Cache::new(TABLES_MAX),
             views: Cache::new(PROJECTS_MAX),
+            relations: Cache::new(relations::DATABASES_MAX),
             coverages: CharsetCoverages::default(),
             versions: RwLock::default(),
             table_loads: SingleFlight::default(),
             view_loads: SingleFlight::default(),
+            relation_loads: SingleFlight::default(),
             loads: AtomicU64::new(0),
         }
     }

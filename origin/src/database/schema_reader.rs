@@ -6,6 +6,7 @@ use super::connection::Connection;
 use super::error::DbError;
 use super::pool::Lease;
 use super::run;
+use crate::query::catalog::relations::{ForeignKey, Relations};
 use crate::query::catalog::{Case, Charset, CharsetCoverage, Column, InsertTraits, Kind, Reference, Table, Traits};
 use shared::ident::{DatabaseName, FieldName, TableName};
 use std::collections::{HashMap, HashSet};
@@ -35,6 +36,11 @@ const INDEXES: &str = "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.ST
 const FOREIGN_KEYS: &str = "SELECT COLUMN_NAME, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME \
      FROM information_schema.KEY_COLUMN_USAGE \
      WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND REFERENCED_TABLE_NAME IS NOT NULL";
+/// The columns of all primary keys and of all foreign keys within the database.
+const RELATIONS: &str = "SELECT CONSTRAINT_NAME, TABLE_NAME, COLUMN_NAME, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME \
+     FROM information_schema.KEY_COLUMN_USAGE \
+     WHERE TABLE_SCHEMA = ? AND (CONSTRAINT_NAME = 'PRIMARY' OR REFERENCED_TABLE_SCHEMA = TABLE_SCHEMA) \
+     ORDER BY TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION";
 const CHECKS: &str = "SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS \
      WHERE CONSTRAINT_SCHEMA = ? AND TABLE_NAME = ?";
 const TRIGGERS: &str = "SELECT COUNT(*), COALESCE(SUM(EVENT_MANIPULATION = 'UPDATE'), 0) > 0 FROM information_schema.TRIGGERS \
@@ -89,6 +95,49 @@ pub(super) async fn databases(lease: &mut Lease, limit: Duration) -> Result<Vec<
 /// Returns the names of the views that the account sees, in all of its databases.
 pub(super) async fn views(lease: &mut Lease, limit: Duration) -> Result<Vec<String>, DbError> {
     names(lease, VIEWS, limit).await
+}
+
+/// Returns the foreign keys between the tables of a database, and the tables' primary keys.
+pub(super) async fn relations(
+    lease: &mut Lease,
+    database: &DatabaseName,
+    limit: Duration,
+) -> Result<Relations, DbError> {
+    type Row = (String, String, String, Option<String>, Option<String>);
+    lease.begin();
+    let rows = run::within(limit, async {
+        run::driver(lease.connection()?.ask::<Row>(RELATIONS, (database.as_str(),))).await
+    })
+    .await;
+    let rows = match rows {
+        Ok(rows) => rows,
+        Err(error) => return Err(lease.failed(error)),
+    };
+    lease.end();
+    let (mut keys, mut primary): (Vec<ForeignKey>, HashMap<TableName, Vec<FieldName>>) = Default::default();
+    for (name, table, column, target, target_column) in rows {
+        let (Ok(table), Ok(column)) = (TableName::parse(&table), FieldName::parse(&column)) else {
+            continue;
+        };
+        let Some((target, target_column)) = target.zip(target_column) else {
+            primary.entry(table).or_default().push(column);
+            continue;
+        };
+        let (Ok(target), Ok(target_column)) = (TableName::parse(&target), FieldName::parse(&target_column)) else {
+            continue;
+        };
+        match keys.last_mut().filter(|key| key.name == name && key.table == table) {
+            Some(key) => {
+                key.columns.push(column);
+                key.target_columns.push(target_column);
+            }
+            None => {
+                let (columns, target_columns) = (vec![column], vec![target_column]);
+                keys.push(ForeignKey { name, table, columns, target, target_columns });
+            }
+        }
+    }
+    Ok(Relations::new(keys, primary))
 }
 
 async fn names(lease: &mut Lease, query: &'static str, limit: Duration) -> Result<Vec<String>, DbError> {

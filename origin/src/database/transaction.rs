@@ -5,13 +5,15 @@
 
 use super::error::DbError;
 use super::pool::Lease;
+use super::run::related::{Members, append, members, size};
 use super::run::{self, Progress, SessionEffect, Written, driver, within};
 use crate::query::catalog::Layout;
+use crate::query::plan::include::Included;
 use crate::query::sql::{Statement, Verdict};
 use mysql_async::Row;
-use mysql_async::Value;
 use mysql_async::prelude::Queryable as _;
-use shared::envelope::write_object;
+use shared::format::Format;
+use shared::limits::INCLUDE_BATCH_MAX_RECORDS;
 use std::time::{Duration, Instant};
 
 /// The time limit for a ROLLBACK; after it the connection is killed, and MariaDB rolls back by itself.
@@ -153,13 +155,14 @@ impl<'a> Transaction<'a> {
         &mut self,
         statement: Statement,
         layout: &Layout,
+        includes: &[Included],
         effect: SessionEffect,
         max_rows: Option<u64>,
         budget: &mut AnswerBudget,
     ) -> Result<Rows, DbError> {
         self.lease.expect(effect);
         let (started, left) = (Instant::now(), self.left());
-        let rows = within(left, self.collect(statement, layout, max_rows, budget)).await;
+        let rows = within(left, self.collect(statement, layout, includes, max_rows, budget)).await;
         let rows = self.heed(started, rows)?;
         self.rows += rows.count as u64;
         Ok(rows)
@@ -178,6 +181,7 @@ impl<'a> Transaction<'a> {
         &mut self,
         statement: Statement,
         layout: &Layout,
+        includes: &[Included],
         max_rows: Option<u64>,
         budget: &mut AnswerBudget,
     ) -> Result<Rows, DbError> {
@@ -187,23 +191,36 @@ impl<'a> Transaction<'a> {
         let columns = result.columns().unwrap_or_default();
         let decoders = run::decoders(Some(&layout.kinds), &columns);
         let mut rows = Rows::default();
+        let add = |rows: &mut Rows, row: &Row, members: &[Members], at: usize| {
+            append(&mut rows.json, layout, Format::Envelope, &decoders, row, members, at);
+            rows.count += 1;
+            match rows.count > budget.rows || rows.json.len() > budget.bytes {
+                true => Err(DbError::AnswerTooLarge),
+                false => Ok(()),
+            }
+        };
+        // Rows whose related records are not read yet.
+        let (mut waiting, mut bytes) = (Vec::new(), 0);
         while let Some(row) = result.next().await? {
-            if max_rows.is_some_and(|most| rows.count as u64 >= most) {
+            if max_rows.is_some_and(|most| (rows.count + waiting.len()) as u64 >= most) {
                 rows.is_limited = true;
                 continue;
             }
-            if rows.count > 0 {
-                rows.json.push(b',');
+            if includes.is_empty() {
+                add(&mut rows, &row, &[], 0)?;
+                continue;
             }
-            write_object(
-                &mut rows.json,
-                &layout.keys,
-                |at| matches!(run::value(&row, at), Value::NULL),
-                |at, out| decoders[at].write(run::value(&row, at), out),
-            );
-            rows.count += 1;
-            if rows.count > budget.rows || rows.json.len() > budget.bytes {
+            bytes += size(&row);
+            if waiting.len() >= budget.rows || bytes > budget.bytes {
                 return Err(DbError::AnswerTooLarge);
+            }
+            waiting.push(row);
+        }
+        drop(result);
+        for part in waiting.chunks(INCLUDE_BATCH_MAX_RECORDS) {
+            let members = members(self.lease.connection()?, includes, part, Format::Envelope).await?;
+            for (at, row) in part.iter().enumerate() {
+                add(&mut rows, row, &members, at)?;
             }
         }
         budget.rows -= rows.count;

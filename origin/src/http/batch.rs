@@ -173,12 +173,16 @@ impl Attempt<'_> {
                 select.end_paging();
                 let layout = Arc::clone(select.layout());
                 let max_rows = select.limit().filter(|_| select.is_limited());
-                let rows = transaction.rows(sql::select(select, &scope), &layout, effect, max_rows, budget).await?;
+                let includes = select.includes().to_vec();
+                let statement = sql::select(select, &scope);
+                let rows = transaction.rows(statement, &layout, &includes, effect, max_rows, budget).await?;
                 return Ok(([&b"["[..], &rows.json, b"]"].concat(), rows.is_limited));
             }
             Plan::SelectOne(select, _) => {
                 let layout = Arc::clone(select.layout());
-                let rows = transaction.rows(sql::select(select, &scope), &layout, effect, None, budget).await?;
+                let includes = select.includes().to_vec();
+                let statement = sql::select(select, &scope);
+                let rows = transaction.rows(statement, &layout, &includes, effect, None, budget).await?;
                 return match rows.count {
                     0 => Err(records::not_found().into()),
                     1 => Ok((rows.json, false)),
@@ -187,7 +191,7 @@ impl Attempt<'_> {
             }
             Plan::SelectByKey(read) => {
                 let statement = sql::select_by_key(read.shape(), read.key());
-                let rows = transaction.rows(statement, read.layout(), effect, None, budget).await?;
+                let rows = transaction.rows(statement, read.layout(), &[], effect, None, budget).await?;
                 return match rows.count {
                     0 => Err(records::not_found().into()),
                     _ => Ok((rows.json, false)),

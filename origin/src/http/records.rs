@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::database::run::Reading;
 use crate::database::{DbError, Lease, run, transaction};
 use crate::query::catalog::Layout;
+use crate::query::plan::include::Included;
 use crate::query::plan::{self, InsertAnswer, InsertOne, Plan, PlanLimits, SelectByKey};
 use crate::query::sql::{self, Statement};
 use crate::system::keys::Caller;
@@ -95,7 +96,8 @@ struct Attempt<'a> {
 
 /// An operation whose statements are rendered and ready to run.
 enum Prepared<'a> {
-    One(Statement, Arc<Layout>, Format),
+    /// A read of one record, and of those that are related to it.
+    One(Statement, Arc<Layout>, Vec<Included>, Format),
     /// A read of one record by its key, which may be coalesced with reads of other requests into one statement.
     ByKey(SelectByKey),
     /// A read of many records. The second statement, if any, reads the first row that the maximum of all reads withholds:
@@ -118,7 +120,9 @@ impl<'a> Attempt<'a> {
     async fn once(&self, tables: &Tables) -> Result<Response, Failure> {
         let effect = tables.leave();
         match self.prepare(tables)? {
-            Prepared::One(statement, layout, format) => self.one(statement, &layout, format, effect).await,
+            Prepared::One(statement, layout, includes, format) => {
+                self.one(statement, &layout, &includes, format, effect).await
+            }
             Prepared::ByKey(read) => Box::pin(self.by_key(&read)).await,
             Prepared::Many(reading, withheld) => self.many(reading, withheld, effect).await,
             Prepared::Explain(statement, question) => Box::pin(self.explain(statement, question, effect)).await,

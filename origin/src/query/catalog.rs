@@ -2,6 +2,7 @@
 //! this module does no I/O and does not know the driver.
 
 mod charset_coverage;
+pub mod relations;
 
 pub use charset_coverage::CharsetCoverage;
 use shared::envelope::ColumnLabels;

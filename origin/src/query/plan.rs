@@ -6,18 +6,22 @@
 pub mod access;
 pub mod bind;
 mod filter;
+pub mod include;
 mod insert_one;
 mod join;
 pub mod keyset;
 mod output;
 mod read;
+pub mod related;
 pub mod scope;
 mod select_by_key;
 mod write;
 
 use crate::query::catalog::{Case, Layout};
+use include::Included;
 pub use insert_one::{InsertOne, RowShape};
 use keyset::Keyset;
+use related::Exists;
 use scope::Scope;
 pub use select_by_key::{KeyShape, SelectByKey};
 use shared::error::Problem;
@@ -71,6 +75,8 @@ pub struct Select {
     pub(super) offset: u64,
     /// The total order for keyset pagination; `None` if no page can follow by keyset.
     keyset: Option<Keyset>,
+    /// The reads of the records that are related to these.
+    includes: Vec<Included>,
 }
 
 impl Select {
@@ -96,6 +102,12 @@ impl Select {
         self.keyset.as_ref()
     }
 
+    /// Returns the reads of the related records, one for each of the last members of the layout.
+    #[must_use]
+    pub fn includes(&self) -> &[Included] {
+        &self.includes
+    }
+
     /// Returns whether [`Select::limit`] is the maximum of all reads ([`PlanLimits::read_max_rows`]), and the request asks
     /// for more.
     #[must_use]
@@ -116,7 +128,8 @@ impl Select {
         let limit = self.limit.filter(|_| self.is_limited)?;
         let offset = self.offset.saturating_add(limit);
         let order = Vec::new();
-        Some(Self { limit: Some(1), is_limited: false, offset, order, keyset: None, ..self.clone() })
+        let includes = Vec::new();
+        Some(Self { limit: Some(1), is_limited: false, offset, order, keyset: None, includes, ..self.clone() })
     }
 
     /// Turns keyset pagination off, so that no extra row is read to see whether another page follows.
@@ -150,6 +163,8 @@ pub enum Expression {
     CountAll,
     /// The score of a record in a full-text search.
     Score(Search),
+    /// A constant.
+    Number(usize),
     /// True if one of these columns is not NULL, otherwise NULL: shows whether a joined table has a record in this row.
     Presence(Vec<ColumnRef>),
 }
@@ -293,6 +308,9 @@ pub enum Predicate {
     /// At least one condition holds; false if the list is empty.
     Any(Vec<Predicate>),
     Not(Box<Predicate>),
+    /// The condition is false or NULL.
+    Untrue(Box<Predicate>),
+    Exists(Box<Exists>),
 }
 
 /// The author of a LIKE pattern, which determines the escape character.
@@ -325,6 +343,8 @@ pub struct Operand {
 }
 
 impl Operand {
+    const NULL: Self = Self { param: Param::Null, form: Form::Plain };
+
     /// Returns the maximum number of bytes that the value takes in a statement's text and parameters.
     #[must_use]
     pub fn max_bytes(&self) -> usize {

@@ -34,6 +34,28 @@ pub enum Condition {
     /// At least one of the conditions must hold; false if there is none.
     Any(Vec<Condition>),
     Not(Box<Condition>),
+    Related(Related),
+}
+
+/// A condition on the records that are related to a record.
+#[derive(Clone, Debug, PartialEq, Hash)]
+#[non_exhaustive]
+pub struct Related {
+    /// The relation as the caller names it, as in [`Include`](super::read::Include).
+    pub relation: Box<str>,
+    pub quantifier: Quantifier,
+    /// The condition on the related records; `None` for any record.
+    pub condition: Option<Box<Condition>>,
+}
+
+/// How many of the related records must meet a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Quantifier {
+    /// At least one.
+    Some,
+    None,
+    /// All; true without related records.
+    Every,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +73,19 @@ pub enum Test {
     Text(TextPosition, String),
     /// Full-text search in this field alone.
     Match(MatchMode, String),
+}
+
+impl Condition {
+    /// Returns the conditions on related records, without those within them.
+    #[must_use]
+    pub fn related(&self) -> Vec<&Related> {
+        match self {
+            Self::Test(..) => Vec::new(),
+            Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::related).collect(),
+            Self::Not(part) => part.related(),
+            Self::Related(related) => vec![related],
+        }
+    }
 }
 
 impl Test {
@@ -115,6 +150,7 @@ impl Hash for Condition {
             Self::Test(field, test) => (field, test).hash(state),
             Self::All(conditions) | Self::Any(conditions) => unordered(conditions, state),
             Self::Not(condition) => condition.hash(state),
+            Self::Related(related) => related.hash(state),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Parses reads of records: joined tables, fields, conditions, order and page.
 
+pub mod include;
 pub mod join;
 pub mod order;
 pub mod search;
@@ -15,6 +16,7 @@ use crate::format::Format;
 use crate::json::Value;
 use crate::limits::PAGE_TOKEN_MAX_BYTES;
 
+pub use include::Include;
 pub use join::Join;
 pub use order::{Direction, Order};
 pub use search::Search;
@@ -26,6 +28,7 @@ pub use select::Selection;
 pub struct Read {
     pub table: TablePath,
     pub joins: Vec<Join>,
+    pub includes: Vec<Include>,
     pub select: Selection,
     /// The condition on the records to return; `None` for all records.
     pub filter: Option<Condition>,
@@ -48,6 +51,7 @@ pub struct ReadOne {
     /// The value of the table's primary key.
     pub id: RecordId,
     pub joins: Vec<Join>,
+    pub includes: Vec<Include>,
     pub select: Selection,
     pub answer: Answer,
     pub format: Format,
@@ -87,7 +91,7 @@ pub struct Window {
     pub after: Option<Box<str>>,
 }
 
-const READ_OPTIONS: [&str; 15] = [
+const READ_OPTIONS: [&str; 16] = [
     "limit",
     "page",
     "offset",
@@ -98,6 +102,7 @@ const READ_OPTIONS: [&str; 15] = [
     "searchOperator",
     "fullTextSearch",
     "join",
+    "include",
     "group",
     "distinct",
     "count",
@@ -105,7 +110,7 @@ const READ_OPTIONS: [&str; 15] = [
     "explain",
 ];
 
-const ONE_OPTIONS: [&str; 4] = ["selectFields", "omitFields", "join", "explain"];
+const ONE_OPTIONS: [&str; 5] = ["selectFields", "omitFields", "join", "include", "explain"];
 
 impl Read {
     pub(super) fn from_pairs(table: TablePath, format: Format, options: Options) -> Result<Self, Problem> {
@@ -125,7 +130,15 @@ impl ReadOne {
         options: Options,
     ) -> Result<Self, Problem> {
         let draft = Draft::collect(options, &ONE_OPTIONS)?;
-        Ok(Self { table, id, joins: draft.joins()?, select: draft.selection()?, answer: draft.answer()?, format })
+        Ok(Self {
+            table,
+            id,
+            joins: draft.joins()?,
+            includes: draft.includes(format)?,
+            select: draft.selection()?,
+            answer: draft.answer()?,
+            format,
+        })
     }
 }
 
@@ -142,6 +155,7 @@ struct Draft {
     search_operator: Option<Value>,
     search: Option<Value>,
     join: Option<Value>,
+    include: Option<Value>,
     group: Option<Value>,
     distinct: Option<Value>,
     count: Option<Value>,
@@ -167,6 +181,7 @@ impl Draft {
                 "searchOperator" => &mut draft.search_operator,
                 "fullTextSearch" => &mut draft.search,
                 "join" => &mut draft.join,
+                "include" => &mut draft.include,
                 "group" => &mut draft.group,
                 "distinct" => &mut draft.distinct,
                 "count" => &mut draft.count,
@@ -202,6 +217,7 @@ impl Draft {
         };
         Ok(Read {
             joins: self.joins()?,
+            includes: self.includes(format)?,
             select: self.selection()?,
             filter: self.filter()?,
             search: self.search.as_ref().map(search::search).transpose()?,
@@ -255,6 +271,26 @@ impl Draft {
             Some(value) => join::joins(value),
             None => Ok(Vec::new()),
         }
+    }
+
+    fn includes(&self, format: Format) -> Result<Vec<Include>, Problem> {
+        let Some(value) = &self.include else {
+            return Ok(Vec::new());
+        };
+        if format == Format::Csv {
+            return Err(options::invalid("The option include has no place in CSV, whose rows hold no records.")
+                .with_hint("Ask for JSON or application/x-ndjson, or use join."));
+        }
+        for (name, is_given) in [
+            ("distinct", flag("distinct", self.distinct.as_ref())?),
+            ("group", self.group.is_some()),
+            ("explain", flag("explain", self.explain.as_ref())?),
+        ] {
+            if is_given {
+                return Err(options::invalid(format!("The option include does not go with {name}.")));
+            }
+        }
+        include::includes(value)
     }
 
     fn selection(&self) -> Result<Selection, Problem> {

@@ -74,6 +74,7 @@ fn source(code: ErrorCode) -> Source {
         | ErrorCode::UnsupportedMediaType => Edge,
         ErrorCode::RevokedKey => Beyond("the origin keeps the list"),
         ErrorCode::RoleForbids => Beyond("the origin keeps the roles"),
+        ErrorCode::AmbiguousRelation => Beyond("the origin knows the foreign keys"),
         ErrorCode::IssuerUnavailable => Beyond("the origin keeps the issuers"),
         ErrorCode::SqlError
         | ErrorCode::FulltextIndexMissing

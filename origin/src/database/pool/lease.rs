@@ -108,6 +108,7 @@ impl Lease {
             | DbError::LocalFile
             | DbError::ResultsTooLarge
             | DbError::AnswerTooLarge
+            | DbError::IncludeTooLarge
             | DbError::RowsAdded
             | DbError::RoleForbids => {}
         }

@@ -1,22 +1,27 @@
 //! Streams a read of many records row by row, followed by their total count and the cursor of the next page, if
 //! requested.
 
+use super::related::{Members, members};
 use super::{
-    CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Progress, SessionEffect, bind, decoders, driver, within, within_since,
-    write_row,
+    CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Progress, SessionEffect, bind, decoders, driver, values, within,
+    within_since, write_row, write_rows,
 };
 use crate::database::DbError;
 use crate::database::connection::Connection;
-use crate::database::pool::Lease;
+use crate::database::pool::{Lease, Pools};
 use crate::query::catalog::Layout;
 use crate::query::cursor::Seal;
-use crate::query::plan::Param;
+use crate::query::plan::include::Included;
 use crate::query::sql::Statement;
+use crate::shares::Guard;
 use bytes::Bytes;
+use mysql_async::Row;
 use mysql_async::prelude::FromRow as _;
-use mysql_async::{Row, Value};
 use shared::envelope::{Encoder, Shape, Trailer};
 use shared::format::Format;
+use shared::ident::ProjectName;
+use shared::key::Access;
+use shared::limits::INCLUDE_BATCH_MAX_RECORDS;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,6 +38,26 @@ pub struct Reading {
     pub max_rows: Option<MaxRows>,
     /// Set if the total count is requested.
     pub counting: Option<Counting>,
+    /// The reads of related records.
+    pub includes: Vec<Included>,
+    /// Set if the read may return more records than [`INCLUDE_BATCH_MAX_RECORDS`] with related ones.
+    pub spare: Option<Spare>,
+}
+
+/// A second connection, on which related records are read while the first one still streams.
+#[derive(Debug)]
+pub struct Spare {
+    pub pools: Arc<Pools>,
+    pub project: ProjectName,
+    pub access: Access,
+    /// Bounds the requests that wait for a second connection while they hold the first, so that they can't take all.
+    pub guard: Guard,
+}
+
+impl Spare {
+    async fn lease(&self) -> Result<Lease, DbError> {
+        self.pools.lease(&self.project, self.access).await
+    }
 }
 
 /// A page that another page may follow: its statement reads one row more than `limit`.
@@ -83,7 +108,7 @@ pub fn many(
     progress: Arc<Progress>,
 ) -> Chunks {
     Box::pin(async_stream::try_stream! {
-        let Reading { statement, layout, format, page, max_rows, counting } = *reading;
+        let Reading { statement, layout, format, page, max_rows, counting, includes, spare } = *reading;
         let (text, params) = statement.into_parts();
         lease.expect(effect);
         lease.begin();
@@ -100,15 +125,35 @@ pub fn many(
         let page_rows = page.as_ref().map(|page| page.limit).or(max_rows.map(|most| most.rows)).unwrap_or(u64::MAX);
         let may_be_limited = format.has_trailer() || max_rows.is_none_or(|most| most.is_announced);
         let (mut last, mut more) = (None, false);
+        // Rows whose related records are not read yet.
+        let mut batch: Vec<Row> = Vec::new();
+        let mut second: Option<Lease> = None;
         loop {
             match within_since(started, limit, driver(result.next())).await {
-                Ok(Some(_)) if encoder.rows() == page_rows => {
+                Ok(Some(_)) if encoder.rows() + batch.len() as u64 == page_rows => {
                     more = true;
                     if !may_be_limited {
                         // The head is sent, and would be wrong.
                         drop(result);
                         Err(lease.failed_and_reset(DbError::RowsAdded).await)?;
                         return;
+                    }
+                }
+                Ok(Some(row)) if !includes.is_empty() => {
+                    batch.push(row);
+                    if batch.len() == INCLUDE_BATCH_MAX_RECORDS
+                        && let Some(spare) = &spare
+                    {
+                        let reader = match second.take() {
+                            Some(reader) => reader,
+                            None => spare.lease().await?,
+                        };
+                        let reader = second.insert(reader);
+                        reader.expect(effect);
+                        let outcome = related(reader, &includes, &batch, format, limit).await;
+                        write_rows(&mut encoder, &layout, &decoders, &batch, &outcome?);
+                        last = batch.pop();
+                        batch.clear();
                     }
                 }
                 Ok(Some(row)) => {
@@ -129,6 +174,18 @@ pub fn many(
                 started = Instant::now();
             }
         }
+        if !batch.is_empty() {
+            let outcome = related(&mut lease, &includes, &batch, format, limit).await;
+            // Reads after this one count as part of it.
+            lease.begin();
+            let members = match outcome {
+                Ok(members) => members,
+                Err(error) => Err(lease.failed_and_reset(error).await)?,
+            };
+            write_rows(&mut encoder, &layout, &decoders, &batch, &members);
+            last = batch.pop();
+        }
+        drop(second);
         let count = match &counting {
             None => None,
             Some(counting) => match counting.known_count(encoder.rows(), more) {
@@ -156,35 +213,29 @@ pub fn many(
     })
 }
 
+/// Reads and encodes the records that are related to `rows`. `limit` is the time limit.
+async fn related(
+    lease: &mut Lease,
+    includes: &[Included],
+    rows: &[Row],
+    format: Format,
+    limit: Duration,
+) -> Result<Vec<Members>, DbError> {
+    lease.begin();
+    let members = within(limit, async { members(lease.connection()?, includes, rows, format).await }).await;
+    match members {
+        Ok(members) => {
+            lease.end();
+            Ok(members)
+        }
+        Err(error) => Err(lease.failed(error)),
+    }
+}
+
 async fn number(connection: &mut Connection, statement: &Statement) -> mysql_async::Result<Option<u64>> {
     let params = bind(statement.params().to_vec());
     let mut result = connection.run(statement.text(), params).await?;
     let row = result.next().await?;
     result.drop_result().await?;
     Ok(row.and_then(|row| u64::from_row_opt(row).ok()))
-}
-
-/// Returns a row's sort values as parameters of the next page's query.
-fn values(row: &Row, cells: &[usize]) -> Vec<Param> {
-    let value = |at: &usize| match row.as_ref(*at) {
-        None | Some(Value::NULL) => Param::Null,
-        Some(Value::Int(number)) => Param::Int(*number),
-        Some(Value::UInt(number)) => Param::UInt(*number),
-        Some(Value::Float(number)) => Param::Float(*number),
-        Some(Value::Double(number)) => Param::Double(*number),
-        Some(Value::Bytes(bytes)) => Param::Bytes(bytes.clone()),
-        Some(Value::Date(year, month, day, 0, 0, 0, 0)) => Param::Text(format!("{year:04}-{month:02}-{day:02}").into()),
-        Some(Value::Date(year, month, day, hour, minute, second, micros)) => {
-            Param::Text(format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}").into())
-        }
-        Some(Value::Time(negative, days, hours, minute, second, micros)) => Param::Text(
-            format!(
-                "{}{:02}:{minute:02}:{second:02}.{micros:06}",
-                if *negative { "-" } else { "" },
-                days * 24 + u32::from(*hours)
-            )
-            .into(),
-        ),
-    };
-    cells.iter().map(value).collect()
 }

@@ -1,11 +1,12 @@
 //! Prepares, runs and answers reads.
 
 use super::{Attempt, Extent, Failure, Prepared};
-use crate::database::run::{Counting, Found, MaxRows, Page, Reading};
+use crate::database::run::{Counting, Found, MaxRows, Page, Reading, Spare};
 use crate::database::{self, run};
 use crate::http::respond;
 use crate::query::catalog::Layout;
 use crate::query::cursor;
+use crate::query::plan::include::Included;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{Select, SelectByKey};
 use crate::query::sql::{self, Statement};
@@ -15,6 +16,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use shared::error::{ErrorCode, Problem};
 use shared::format::Format;
+use shared::limits::INCLUDE_BATCH_MAX_RECORDS;
 use shared::operation::read::{Answer, Count, Read, ReadOne};
 use std::sync::Arc;
 
@@ -40,7 +42,10 @@ impl Attempt<'_> {
         Ok(match read.answer {
             Answer::Explanation => explained(select, scope),
             Answer::Records => {
+                let spare = self.spare(&select)?;
                 let reading = Reading {
+                    includes: select.includes().to_vec(),
+                    spare,
                     layout: Arc::clone(select.layout()),
                     statement: sql::select(select, scope),
                     format: read.format,
@@ -76,16 +81,33 @@ impl Attempt<'_> {
         Ok((select, page))
     }
 
+    /// Returns a second connection for the related records of a read that may return more records than one batch.
+    ///
+    /// # Errors
+    /// `rate_limited` if the project has too many such reads, `overloaded` if all projects together do.
+    fn spare(&self, select: &Select) -> Result<Option<Spare>, Problem> {
+        let most = INCLUDE_BATCH_MAX_RECORDS as u64;
+        if select.includes().is_empty() || select.limit().is_some_and(|limit| limit < most) {
+            return Ok(None);
+        }
+        let project = self.caller.project();
+        let guard = self.app.streams.spares().try_take(project, 1);
+        let guard = guard.map_err(|refused| refused.into_problem("reads of many records with include"))?;
+        let (pools, access) = (Arc::clone(&self.app.pools), self.caller.account());
+        Ok(Some(Spare { pools, project: project.clone(), access, guard }))
+    }
+
     pub(super) async fn one(
         &self,
         statement: Statement,
         layout: &Layout,
+        includes: &[Included],
         format: Format,
         effect: run::SessionEffect,
     ) -> Result<Response, Failure> {
         let (limit, progress) = (self.timeout(), self.record.progress());
         let lease = self.lease().await?;
-        let found = run::one(lease, statement, layout, format, effect, limit, progress).await?;
+        let found = run::one(lease, statement, layout, includes, format, effect, limit, progress).await?;
         answer(found, format)
     }
 
@@ -157,10 +179,10 @@ fn answer(found: Found, format: Format) -> Result<Response, Failure> {
 }
 
 pub(super) fn prepare_one<'p>(select: Select, read: &ReadOne, scope: &Scope<'_>) -> Prepared<'p> {
-    let layout = Arc::clone(select.layout());
+    let (layout, includes) = (Arc::clone(select.layout()), select.includes().to_vec());
     match read.answer {
         Answer::Explanation => explained(select, scope),
-        Answer::Records => Prepared::One(sql::select(select, scope), layout, read.format),
+        Answer::Records => Prepared::One(sql::select(select, scope), layout, includes, read.format),
     }
 }
 

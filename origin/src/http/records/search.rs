@@ -105,5 +105,8 @@ fn collect(condition: &Condition, found: &mut Vec<Search>) {
             parts.iter().for_each(|part| collect(part, found));
         }
         Condition::Not(part) => collect(part, found),
+        Condition::Related(related) => {
+            related.condition.iter().for_each(|condition| collect(condition, found));
+        }
     }
 }

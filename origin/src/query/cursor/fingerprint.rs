@@ -7,6 +7,7 @@
 
 use super::value;
 use crate::query::plan::keyset::Keyset;
+use crate::query::plan::related::Exists;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{ColumnRef, Expression, Form, LikePattern, Operand, Predicate, Search, Select};
 use shared::ident::ProjectName;
@@ -106,7 +107,18 @@ impl Writer<'_> {
             Predicate::All(parts) => self.byte(b'&').list(parts, Self::predicate),
             Predicate::Any(parts) => self.byte(b'|').list(parts, Self::predicate),
             Predicate::Not(part) => self.byte(b'!').predicate(part),
+            Predicate::Untrue(part) => self.byte(b'u').predicate(part),
+            Predicate::Exists(exists) => self.byte(b'x').exists(exists),
         }
+    }
+
+    fn exists(&mut self, exists: &Exists) -> &mut Self {
+        self.text(&exists.table.relation().spelling);
+        let scope = exists.table.scope(&exists.name);
+        let mut inner = Writer { out: std::mem::take(&mut self.out), scope: &scope };
+        inner.list(&exists.filter, Writer::predicate);
+        self.out = inner.out;
+        self
     }
 
     fn comparison(&mut self, comparison: Comparison) -> &mut Self {
@@ -161,6 +173,7 @@ impl Writer<'_> {
                 self.byte(aggregate).column(column)
             }
             Expression::CountAll => self.byte(b'n'),
+            Expression::Number(number) => self.byte(b'#').number(*number),
             Expression::Score(search) => self.byte(b's').search(search),
             Expression::Presence(columns) => self.byte(b'p').list(columns, Self::column),
         }

@@ -1,6 +1,7 @@
 //! Resolves a filter or an `{id}` to a condition on columns.
 
 use super::bind::{self, Purpose};
+use super::related::exists;
 use super::scope::Scope;
 use super::{ColumnRef, LikePattern, Param, Predicate, Search};
 use crate::query::catalog::{Column, Kind, Table};
@@ -72,6 +73,7 @@ pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Pred
         Condition::All(conditions) => Predicate::All(all(conditions)?),
         Condition::Any(conditions) => Predicate::Any(all(conditions)?),
         Condition::Not(condition) => Predicate::Not(Box::new(predicate(condition, scope)?)),
+        Condition::Related(related) => exists(related, scope)?,
     })
 }
 

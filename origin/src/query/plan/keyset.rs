@@ -171,7 +171,7 @@ fn is_determined(source: usize, select: &Select, scope: &Scope<'_>) -> bool {
 
 /// Returns whether a value of one column equals at most one value of the other. Texts may be equal under a looser
 /// collation than that of a unique key.
-fn is_exact(one: &Column, other: &Column) -> bool {
+pub(super) fn is_exact(one: &Column, other: &Column) -> bool {
     one.kind == other.kind && matches!(one.kind, Kind::Integer | Kind::Uuid)
 }
 
@@ -245,25 +245,10 @@ impl Term {
 
     /// Converts a sort value, as the driver returned it, to a bound value; `None` if its type does not fit this step.
     fn operand(&self, value: Param) -> Option<Operand> {
-        let param = match (self.kind, value) {
-            (_, Param::Null) => Param::Null,
-            (_, value) if matches!(self.expression, Expression::Ordinal(_)) => {
-                return number(value);
-            }
-            (Kind::Bytes, value @ Param::Bytes(_)) => value,
-            (Kind::Bit, Param::Bytes(bytes)) => {
-                Param::UInt(bytes.iter().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
-            }
-            (_, Param::Bytes(bytes)) => Param::Text(String::from_utf8(bytes).ok()?.into()),
-            (_, value) => value,
-        };
-        let form = match (&param, self.kind) {
-            (Param::Text(digits), Kind::Decimal) => Form::Decimal {
-                scale: digits.split_once('.').map_or(0, |(_, fraction)| u8::try_from(fraction.len()).unwrap_or(0)),
-            },
-            _ => Form::Plain,
-        };
-        Some(Operand { param, form })
+        match self.expression {
+            Expression::Ordinal(_) if value != Param::Null => number(value),
+            _ => stored(self.kind, value),
+        }
     }
 
     /// Returns the condition that this and all later values satisfy, as one range; `None` if NULLs prevent one range.
@@ -305,6 +290,26 @@ impl Term {
             (Direction::Descending, _) => Some(self.compared(Comparison::Less, value)),
         }
     }
+}
+
+/// Converts a column's value, as the driver returned it, to a bound value; `None` if its type does not fit the kind.
+pub(super) fn stored(kind: Kind, value: Param) -> Option<Operand> {
+    let param = match (kind, value) {
+        (_, Param::Null) => Param::Null,
+        (Kind::Bytes, value @ Param::Bytes(_)) => value,
+        (Kind::Bit, Param::Bytes(bytes)) => {
+            Param::UInt(bytes.iter().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
+        }
+        (_, Param::Bytes(bytes)) => Param::Text(String::from_utf8(bytes).ok()?.into()),
+        (_, value) => value,
+    };
+    let form = match (&param, kind) {
+        (Param::Text(digits), Kind::Decimal) => Form::Decimal {
+            scale: digits.split_once('.').map_or(0, |(_, fraction)| u8::try_from(fraction.len()).unwrap_or(0)),
+        },
+        _ => Form::Plain,
+    };
+    Some(Operand { param, form })
 }
 
 fn number(value: Param) -> Option<Operand> {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 pub(super) struct Cells {
     cells: Vec<Cell>,
     nests: Vec<Nest>,
+    includes: Vec<Member>,
     pub(super) aggregated: bool,
 }
 
@@ -34,6 +35,14 @@ struct Nest {
     source: usize,
     first: usize,
     end: usize,
+}
+
+/// A member of the response that holds included records.
+#[derive(Debug)]
+struct Member {
+    name: String,
+    /// The relation's key, which is read even if it is not part of the response.
+    key: Vec<ColumnRef>,
 }
 
 fn invalid(message: String) -> Problem {
@@ -138,6 +147,19 @@ impl Cells {
         Ok(())
     }
 
+    /// Adds a member for included records; `key` is the relation's key, columns of the root table.
+    pub(super) fn add_include(&mut self, name: &str, key: Vec<ColumnRef>) -> Result<(), Problem> {
+        if self.is_taken(name) {
+            return Err(invalid(format!(
+                "The option include would have two things come out under the name {}.",
+                shown(name)
+            ))
+            .with_hint("Give the included records another name: {\"relation\": …, \"as\": …}."));
+        }
+        self.includes.push(Member { name: name.to_owned(), key });
+        Ok(())
+    }
+
     /// Returns the cells outside of nested objects.
     fn flat(&self) -> impl Iterator<Item = &Cell> {
         let nested = |at: usize| self.nests.iter().any(|nest| (nest.first..nest.end).contains(&at));
@@ -145,7 +167,9 @@ impl Cells {
     }
 
     fn is_taken(&self, name: &str) -> bool {
-        self.nests.iter().any(|nest| nest.name == name) || self.flat().any(|cell| cell.name == name)
+        self.nests.iter().any(|nest| nest.name == name)
+            || self.includes.iter().any(|member| member.name == name)
+            || self.flat().any(|cell| cell.name == name)
     }
 
     /// Returns the expression of the cell outside of nested objects that has this name as an alias or is computed;
@@ -173,8 +197,9 @@ impl Cells {
     }
 
     /// Returns the select list and the layout of its rows. Adds an expression for each nested object that needs one to
-    /// distinguish a missing record from a record of NULLs.
-    pub(super) fn finish(self, scope: &Scope<'_>) -> (Output, Arc<Layout>) {
+    /// distinguish a missing record from a record of NULLs. Also returns, for each member of included records, the indexes
+    /// of its key in a row.
+    pub(super) fn finish(self, scope: &Scope<'_>) -> (Output, Arc<Layout>, Vec<Vec<usize>>) {
         let mut expressions: Vec<_> = self.cells.iter().map(|cell| cell.expression.clone()).collect();
         let presences: Vec<_> = self.nests.iter().map(|nest| presence(nest, scope, &mut expressions)).collect();
         let mut parts = Vec::new();
@@ -189,11 +214,20 @@ impl Cells {
             at = nest.end;
         }
         parts.extend(self.cells[at..].iter().map(Cell::part));
+        parts.extend(self.includes.iter().map(|member| Part::Field(&member.name)));
+        let mut position = |column_ref: &ColumnRef| {
+            let wanted = Expression::Column(*column_ref);
+            expressions.iter().position(|known| *known == wanted).unwrap_or_else(|| {
+                expressions.push(wanted);
+                expressions.len() - 1
+            })
+        };
+        let keys = self.includes.iter().map(|member| member.key.iter().map(&mut position).collect()).collect();
         let layout = Layout {
             kinds: expressions.iter().map(|expression| kind(expression, scope)).collect(),
             keys: ColumnLabels::nested(parts),
         };
-        (Output::Cells(expressions), Arc::new(layout))
+        (Output::Cells(expressions), Arc::new(layout), keys)
     }
 }
 
@@ -254,7 +288,11 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(scope: &'a Scope<'a>) -> Self {
-        Self { scope, cells: Cells { cells: Vec::new(), nests: Vec::new(), aggregated: false }, names: HashSet::new() }
+        Self {
+            scope,
+            cells: Cells { cells: Vec::new(), nests: Vec::new(), includes: Vec::new(), aggregated: false },
+            names: HashSet::new(),
+        }
     }
 
     /// Adds a cell for each selected field of a table.
@@ -346,7 +384,7 @@ fn own_name(expression: &Expression, scope: &Scope<'_>) -> String {
         }
         Expression::CountAll => "count".to_owned(),
         Expression::Score(_) => "score".to_owned(),
-        // A presence is not part of the response.
-        Expression::Presence(_) => String::new(),
+        // These are not part of the response.
+        Expression::Presence(_) | Expression::Number(_) => String::new(),
     }
 }

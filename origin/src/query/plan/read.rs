@@ -3,6 +3,7 @@
 use super::access::{self, and};
 use super::bind::{self, Purpose};
 use super::filter::{IdPurpose, by_id, predicate, searchable};
+use super::include;
 use super::join::joins;
 use super::keyset::Keyset;
 use super::output::{self, Cells};
@@ -29,7 +30,7 @@ pub(super) fn records(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>) -> 
     let limit = limited.or(read.window.limit);
     let order = order(read, limit, cells.as_ref(), &group, search.as_ref(), scope)?;
     check(read, cells.as_ref(), &group, &order, scope)?;
-    let (output, layout) = finish(cells, scope);
+    let (output, layout, keys) = finish(cells, scope);
     let mut select = Select {
         output,
         layout,
@@ -42,6 +43,7 @@ pub(super) fn records(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>) -> 
         is_limited: limited.is_some(),
         offset: read.window.offset,
         keyset: None,
+        includes: include::resolve(&read.includes, keys, scope)?,
     };
     Keyset::arrange(&mut select, read, scope)?;
     Ok(select)
@@ -52,18 +54,21 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
     if output::aggregates(&read.select, &read.joins, &[]) {
         return Err(Problem::new(CODE, "The option selectFields takes no aggregate for a single record."));
     }
-    let cells = match (&read.select, scope.is_single()) {
-        (Selection::All, true) => None,
+    let mut cells = match (&read.select, scope.is_single()) {
+        (Selection::All, true) if read.includes.is_empty() => None,
         _ => Some(Cells::of_records(&read.select, &read.joins, scope)?),
     };
+    if let Some(cells) = &mut cells {
+        include::add(&read.includes, scope, cells)?;
+    }
     if let Some(key) = integer_key(read, scope) {
         // With one table and no aggregates, every cell is a column.
         let columns = cells.as_ref().map(|cells| cells.columns().map(|column_ref| column_ref.column).collect());
-        let (_, layout) = finish(cells, scope);
+        let (_, layout, _) = finish(cells, scope);
         let read = SelectByKey::new(scope.access(0), key, columns, rule, layout, read.format);
         return Ok(Plan::SelectByKey(read));
     }
-    let (output, layout) = finish(cells, scope);
+    let (output, layout, keys) = finish(cells, scope);
     let unique = scope.is_single() && scope.root().key_is_unique();
     let mut joins = joins(&read.joins, scope)?;
     let rule = access::restrict(&mut joins, scope)?;
@@ -85,6 +90,7 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
         is_limited: false,
         offset: 0,
         keyset: None,
+        includes: include::resolve(&read.includes, keys, scope)?,
     };
     Ok(Plan::SelectOne(select, read))
 }
@@ -92,7 +98,7 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
 /// Returns the key's column index and value for a read by a unique, non-negative integer key; `None` for any other key,
 /// and if the read has joins, is an EXPLAIN, or may run stored code.
 fn integer_key(read: &ReadOne, scope: &Scope<'_>) -> Option<(usize, i64)> {
-    let rows_only = scope.is_single() && read.answer == Answer::Records;
+    let rows_only = scope.is_single() && read.answer == Answer::Records && read.includes.is_empty();
     let at = scope.root().number().filter(|_| rows_only)?;
     let column = scope.root().column(at);
     let id = Value::Text(read.id.whole().into());
@@ -102,10 +108,10 @@ fn integer_key(read: &ReadOne, scope: &Scope<'_>) -> Option<(usize, i64)> {
     }
 }
 
-fn finish(cells: Option<Cells>, scope: &Scope<'_>) -> (Output, Arc<Layout>) {
+fn finish(cells: Option<Cells>, scope: &Scope<'_>) -> (Output, Arc<Layout>, Vec<Vec<usize>>) {
     match cells {
         Some(cells) => cells.finish(scope),
-        None => (Output::Whole, scope.root().layout()),
+        None => (Output::Whole, scope.root().layout(), Vec::new()),
     }
 }
 
@@ -118,13 +124,15 @@ fn cells(
 ) -> Result<Option<Cells>, Problem> {
     let score = read.search.as_ref().and_then(|s| s.score_alias.as_ref());
     let grouped = output::aggregates(&read.select, &read.joins, &read.group);
-    if !grouped && scope.is_single() && read.select == Selection::All && score.is_none() {
+    let is_whole = scope.is_single() && read.select == Selection::All && read.includes.is_empty();
+    if !grouped && is_whole && score.is_none() {
         return Ok(None);
     }
     let mut cells = match grouped {
         true => Cells::of_groups(&read.select, &read.joins, group, scope)?,
         false => Cells::of_records(&read.select, &read.joins, scope)?,
     };
+    include::add(&read.includes, scope, &mut cells)?;
     match (score, search) {
         (Some(_), _) if grouped => {
             Err(Problem::new(CODE, "The option fullTextSearch.scoreAlias does not go with group and aggregates."))

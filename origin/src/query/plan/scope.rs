@@ -2,6 +2,7 @@
 
 use super::ColumnRef;
 use super::access::TableAccess;
+use super::related::RelatedTable;
 use crate::query::catalog::{Column, Table};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, TableName, shown};
@@ -13,7 +14,11 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Scope<'a> {
     root: &'a TableAccess,
+    /// The root table's name in the statement; `None` for its own name.
+    root_name: Option<&'a TableName>,
     joined: Vec<Joined<'a>>,
+    /// The tables that the root's records are related to, as far as the request names them.
+    related: &'a [RelatedTable],
 }
 
 /// A joined table and its name in the statement.
@@ -27,7 +32,31 @@ impl<'a> Scope<'a> {
     /// Returns the scope of a statement without joins.
     #[must_use]
     pub const fn of(root: &'a TableAccess) -> Self {
-        Self { root, joined: Vec::new() }
+        Self { root, root_name: None, joined: Vec::new(), related: &[] }
+    }
+
+    /// Returns the scope of a statement on related records: a table with a name of its own, and a link table.
+    #[must_use]
+    pub(super) fn related(
+        root: &'a TableAccess,
+        name: &'a TableName,
+        link: Option<&'a TableAccess>,
+        related: &'a [RelatedTable],
+    ) -> Self {
+        let joined = link.map(|access| Joined { access, name: access.table().name() }).into_iter().collect();
+        let root_name = Some(name).filter(|name| *name != root.table().name());
+        Self { root, root_name, joined, related }
+    }
+
+    /// Adds the tables that the root's records are related to.
+    #[must_use]
+    pub fn with_related(self, related: &'a [RelatedTable]) -> Self {
+        Self { related, ..self }
+    }
+
+    /// Returns the table that the request reaches by a relation of this name; `None` if it was not loaded.
+    pub(super) fn find_related(&self, name: &str) -> Option<&'a RelatedTable> {
+        self.related.iter().find(|table| table.name() == name)
     }
 
     /// Returns the scope of a statement with joins; `tables` are the joined tables, in the order of `joins`.
@@ -61,10 +90,16 @@ impl<'a> Scope<'a> {
         1 + self.joined.len()
     }
 
-    /// Returns whether the statement has no joins.
+    /// Returns whether the statement has one table, under its own name.
     #[must_use]
     pub fn is_single(&self) -> bool {
-        self.joined.is_empty()
+        self.joined.is_empty() && self.root_name.is_none()
+    }
+
+    /// Returns the name that the root table has in the statement instead of its own; `None` if it has its own.
+    #[must_use]
+    pub fn root_name(&self) -> Option<&'a TableName> {
+        self.root_name
     }
 
     /// Returns a table by its index: 0 is the root.
@@ -89,7 +124,7 @@ impl<'a> Scope<'a> {
     pub fn name(&self, source: usize) -> &'a TableName {
         match source.checked_sub(1).and_then(|at| self.joined.get(at)) {
             Some(joined) => joined.name,
-            None => self.root.table().name(),
+            None => self.root_name.unwrap_or_else(|| self.root.table().name()),
         }
     }
 
@@ -101,7 +136,7 @@ impl<'a> Scope<'a> {
     /// Returns the scope of the tables up to and including `source`, whose fields its join condition may name.
     #[must_use]
     pub fn up_to(&self, source: usize) -> Self {
-        Self { root: self.root, joined: self.joined[..source].to_vec() }
+        Self { joined: self.joined[..source].to_vec(), ..self.clone() }
     }
 
     /// Resolves a field's name. A name without a table is looked up in the root table, then in the joined tables.
@@ -164,7 +199,8 @@ impl<'a> Scope<'a> {
     }
 
     fn source(&self, name: &TableName) -> Option<usize> {
-        (0..self.size()).find(|source| self.name(*source) == name)
+        let named = (0..self.size()).find(|source| self.name(*source) == name);
+        named.or_else(|| (self.root().name() == name).then_some(0))
     }
 
     fn no_table(&self, name: &TableName, code: ErrorCode) -> Problem {

@@ -55,10 +55,15 @@ impl Builder {
 
     /// Appends a column, with its table's name if the statement has several tables.
     pub(super) fn column_ref(&mut self, scope: &Scope<'_>, column: ColumnRef) -> &mut Self {
-        if !scope.is_single() {
-            self.ident(scope.name(column.source).as_str()).syntax(".");
+        match scope.is_single() {
+            true => self.ident(scope.column(column).name.as_str()),
+            false => self.qualified(scope, column),
         }
-        self.ident(scope.column(column).name.as_str())
+    }
+
+    /// Appends a column with its table's name.
+    pub(super) fn qualified(&mut self, scope: &Scope<'_>, column: ColumnRef) -> &mut Self {
+        self.ident(scope.name(column.source).as_str()).syntax(".").ident(scope.column(column).name.as_str())
     }
 
     /// Appends constant text, then a number.

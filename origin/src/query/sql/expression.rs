@@ -37,6 +37,9 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, expression: Expression
         Expression::CountAll => {
             sql.syntax("COUNT(*)");
         }
+        Expression::Number(number) => {
+            sql.numbered("", number);
+        }
         Expression::Score(score) => search(sql, scope, score),
         Expression::Presence(column_refs) => {
             sql.syntax("(");

@@ -1,8 +1,9 @@
 //! Renders the conditions of WHERE and ON.
 
 use super::builder::Builder;
-use super::expression;
+use super::{expression, select};
 use crate::query::catalog::{Case, Kind};
+use crate::query::plan::related::Exists;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{ColumnRef, Form, LikePattern, Operand, Predicate};
 use shared::operation::filter::Comparison;
@@ -73,7 +74,27 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) 
             write(sql, scope, *inner);
             sql.syntax(")");
         }
+        Predicate::Untrue(inner) => {
+            sql.syntax("(");
+            write(sql, scope, *inner);
+            sql.syntax(") IS NOT TRUE");
+        }
+        Predicate::Exists(subquery) => exists(sql, scope, *subquery),
     }
+}
+
+fn exists(sql: &mut Builder, scope: &Scope<'_>, exists: Exists) {
+    let inner = exists.table.scope(&exists.name);
+    sql.syntax("EXISTS (SELECT 1");
+    select::from(sql, exists.joins, None, &inner);
+    sql.syntax(" WHERE ").joined(" AND ", exists.on, |sql, (outer, own)| {
+        sql.qualified(&inner, own).syntax(" = ").qualified(scope, outer);
+    });
+    if let Some(filter) = exists.filter {
+        sql.syntax(" AND ");
+        write(sql, &inner, filter);
+    }
+    sql.syntax(")");
 }
 
 fn group<T>(sql: &mut Builder, words: &'static str, parts: Vec<T>, write: impl FnMut(&mut Builder, T)) {

@@ -4,6 +4,7 @@ use super::Statement;
 use super::builder::Builder;
 use super::expression;
 use super::predicate::{self, filter};
+use crate::query::plan::include::Included;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{Expression, Join, Output, Param, Predicate, Select};
 use shared::operation::read::join::JoinKind;
@@ -14,6 +15,27 @@ use shared::operation::read::{Direction, Rows};
 pub fn select(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     write(&mut sql, select, scope);
+    sql.finish()
+}
+
+/// Renders the read of the records that are related to the records with these keys.
+#[must_use]
+pub fn included(included: &Included, keys: &[Vec<Param>]) -> Statement {
+    let table = included.table();
+    let scope = table.scope(table.access_name());
+    let mut sql = Builder::new();
+    let mut selects = included.selects(keys);
+    match (selects.len(), selects.pop()) {
+        (1, Some(select)) => write(&mut sql, select, &scope),
+        (_, last) => {
+            selects.extend(last);
+            sql.joined(" UNION ALL ", selects, |sql, select| {
+                sql.syntax("(");
+                write(sql, select, &scope);
+                sql.syntax(")");
+            });
+        }
+    }
     sql.finish()
 }
 
@@ -81,8 +103,11 @@ fn distinct(rows: Rows) -> &'static str {
     }
 }
 
-fn from(sql: &mut Builder, joins: Vec<Join>, condition: Option<Predicate>, scope: &Scope<'_>) {
+pub(super) fn from(sql: &mut Builder, joins: Vec<Join>, condition: Option<Predicate>, scope: &Scope<'_>) {
     sql.syntax(" FROM ").table(scope.root());
+    if let Some(name) = scope.root_name() {
+        sql.syntax(" AS ").ident(name.as_str());
+    }
     for (at, join) in joins.into_iter().enumerate() {
         let source = at + 1;
         sql.syntax(match join.kind {

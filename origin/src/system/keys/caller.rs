@@ -154,9 +154,6 @@ impl Caller {
     /// Returns whether the caller may read the target of a foreign key, a field of a table of `database`.
     #[must_use]
     pub fn sees(&self, database: &DatabaseName, target: &Reference) -> bool {
-        let Some(role) = self.role() else {
-            return true;
-        };
         let (database_name, table) = match target.table.split_once('.') {
             Some((database, table)) => (DatabaseName::parse(database).ok(), table),
             None => (Some(database.clone()), target.table.as_str()),
@@ -165,9 +162,17 @@ impl Caller {
         let Some((path, field)) = path.zip(FieldName::parse(&target.field).ok()) else {
             return false;
         };
-        let path = TablePath { database: path.0, table: path.1 };
+        self.reads(&TablePath { database: path.0, table: path.1 }, &field)
+    }
+
+    /// Returns whether the caller may read a field of a table.
+    #[must_use]
+    pub fn reads(&self, path: &TablePath, field: &FieldName) -> bool {
+        let Some(role) = self.role() else {
+            return true;
+        };
         let rule = role.role().rule(&path.database, &path.table);
-        rule.and_then(|rule| rule.read.as_ref()).is_some_and(|read| read.fields.has(&field))
+        rule.and_then(|rule| rule.read.as_ref()).is_some_and(|read| read.fields.has(field))
     }
 
     fn role(&self) -> Option<&Arc<CallerRole>> {

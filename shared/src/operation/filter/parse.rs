@@ -1,11 +1,11 @@
 //! Parses conditions: named operators, scalar or list operands, nested groups.
 
 use super::operator::{Operator, operator};
-use super::{Comparison, Condition, Joiner, Test};
+use super::{Comparison, Condition, Joiner, Quantifier, Related, Test};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{TableName, shown};
 use crate::json::{self, Value};
-use crate::limits::{CONDITION_MAX_COUNT, LIST_MAX_VALUES};
+use crate::limits::{CONDITION_MAX_COUNT, LIST_MAX_VALUES, RELATED_CONDITION_MAX_COUNT, RELATION_NAME_MAX_BYTES};
 use crate::operation::field::FieldRef;
 use crate::operation::options;
 use std::borrow::Cow;
@@ -33,9 +33,12 @@ pub(super) fn invalid(message: String) -> Problem {
     Problem::new(ErrorCode::InvalidFilter, message)
 }
 
-/// Parses conditions and counts them, to enforce [`CONDITION_MAX_COUNT`].
+/// Parses conditions and counts them, to enforce [`CONDITION_MAX_COUNT`] and [`RELATED_CONDITION_MAX_COUNT`].
+#[derive(Default)]
 struct Reader {
     count: usize,
+    /// The number of conditions on related records.
+    related: usize,
 }
 
 impl Condition {
@@ -47,7 +50,7 @@ impl Condition {
         let Value::Object(text) = query else {
             return Err(invalid(format!("The option query must be an object of conditions, not {}.", query.kind())));
         };
-        let conditions = Reader { count: 0 }.group(text)?;
+        let conditions = Reader::default().group(text)?;
         Ok((!conditions.is_empty()).then(|| joiner.join(conditions)))
     }
 
@@ -101,9 +104,10 @@ impl Reader {
             Value::Object(text) => {
                 let members = json::members(&text)
                     .map_err(|fault| invalid(format!("The condition {} can't be read: {fault}.", shown(label))))?;
-                match members.iter().any(|(name, _)| name == "__query") {
-                    true => self.nested(label, members),
-                    false => self.spelled(label, members),
+                match members.first() {
+                    _ if members.iter().any(|(name, _)| name == "__query") => self.nested(label, members),
+                    Some((name, _)) if quantifier(name).is_some() => self.related(label, members),
+                    _ => self.spelled(label, members),
                 }
             }
             bare => {
@@ -137,6 +141,36 @@ impl Reader {
             return Err(invalid(format!("The group {} holds no condition.", shown(label))));
         }
         Ok(negate(how.join(inner), negated))
+    }
+
+    /// Parses a condition on related records: `{"some": {…}}`, `{"none": {…}}` or `{"every": {…}}`, or several of them.
+    fn related(&mut self, label: &str, members: Vec<(Cow<'_, str>, Value)>) -> Result<Condition, Problem> {
+        if label.len() > RELATION_NAME_MAX_BYTES {
+            return Err(invalid(format!("A relation's name has more than {RELATION_NAME_MAX_BYTES} bytes.")));
+        }
+        let mut conditions = Vec::with_capacity(members.len());
+        for (name, value) in members {
+            let Some(quantifier) = quantifier(&name) else {
+                return Err(unknown_part(label, &name, &["some", "none", "every"]));
+            };
+            let Value::Object(text) = &value else {
+                let found = value.kind();
+                return Err(invalid(format!(
+                    "{name} of {} must be an object of conditions, not {found}.",
+                    shown(label)
+                )));
+            };
+            self.related += 1;
+            if self.related > RELATED_CONDITION_MAX_COUNT {
+                return Err(invalid(format!(
+                    "There are more than {RELATED_CONDITION_MAX_COUNT} conditions on related records."
+                )));
+            }
+            let inner = self.group(text)?;
+            let condition = (!inner.is_empty()).then(|| Box::new(Joiner::And.join(inner)));
+            conditions.push(Condition::Related(Related { relation: label.into(), quantifier, condition }));
+        }
+        Ok(Joiner::And.join(conditions))
     }
 
     /// Parses a condition `{value, equality?, operator?, tableName?, fieldName?, not?}`.
@@ -184,6 +218,15 @@ impl Reader {
         };
         let test = resolve(label, equality.0, value, how)?;
         Ok(negate(test.of(field, equality.1), negated))
+    }
+}
+
+fn quantifier(name: &str) -> Option<Quantifier> {
+    match name {
+        "some" => Some(Quantifier::Some),
+        "none" => Some(Quantifier::None),
+        "every" => Some(Quantifier::Every),
+        _ => None,
     }
 }
 

@@ -77,6 +77,10 @@ fn check_rows(rows: &Template, table: &Arc<Table>, part: &str) -> Result<(), Str
 
 fn check_condition(condition: &Condition, scope: &Scope<'_>, part: &str) -> Result<(), String> {
     let (field, test) = match condition {
+        Condition::Related(related) => {
+            let name = shown(&related.relation);
+            return Err(format!("a rule can't have a condition on the related records {name}"));
+        }
         Condition::All(parts) | Condition::Any(parts) => {
             return parts.iter().try_for_each(|inner| check_condition(inner, scope, part));
         }

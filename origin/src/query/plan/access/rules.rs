@@ -67,6 +67,9 @@ pub(super) fn moved(predicate: Predicate, to: &impl Fn(ColumnRef) -> ColumnRef) 
         Predicate::All(parts) => Predicate::All(all(parts)),
         Predicate::Any(parts) => Predicate::Any(all(parts)),
         Predicate::Not(part) => Predicate::Not(Box::new(moved(*part, to))),
+        Predicate::Untrue(part) => Predicate::Untrue(Box::new(moved(*part, to))),
+        // Rules have no conditions on related records.
+        Predicate::Exists(exists) => Predicate::Exists(exists),
     }
 }
 

@@ -1,0 +1,55 @@
+//! Caches the foreign keys of databases, which only requests with relations need.
+
+use super::{LOAD_TIMEOUT, STALE_AFTER, SchemaCache, again_if_lost};
+use crate::database::error::DbError;
+use crate::database::schema_reader;
+use crate::query::catalog::relations::Relations;
+use shared::error::Problem;
+use shared::ident::{DatabaseName, ProjectName};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The maximum number of databases whose foreign keys are cached.
+pub(super) const DATABASES_MAX: usize = 1_000;
+
+/// The foreign keys of a database, and when they were read.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    relations: Arc<Relations>,
+    read_at: Instant,
+    version: u64,
+}
+
+impl SchemaCache {
+    /// Returns the relations between the tables of a database.
+    ///
+    /// # Errors
+    /// Errors of MariaDB or the connection.
+    pub async fn relations(
+        self: &Arc<Self>,
+        project: &ProjectName,
+        database: &DatabaseName,
+    ) -> Result<Arc<Relations>, Problem> {
+        let version = self.version(project);
+        let key = (project.clone(), database.clone());
+        let is_usable = |entry: &Entry| entry.version == version && entry.read_at.elapsed() < STALE_AFTER;
+        if let Some(entry) = self.relations.get(&key).filter(is_usable) {
+            return Ok(entry.relations);
+        }
+        let (catalog, wanted) = (Arc::clone(self), key.clone());
+        let load = async move { catalog.load_relations(wanted, version).await };
+        let loaded = Box::pin(self.relation_loads.run((key, version), load)).await;
+        loaded.map(|entry| entry.relations).map_err(DbError::into_problem)
+    }
+
+    async fn load_relations(&self, key: (ProjectName, DatabaseName), version: u64) -> Result<Entry, DbError> {
+        let read_at = Instant::now();
+        let (project, database) = &key;
+        let relations = again_if_lost(|| async {
+            schema_reader::relations(&mut self.lease(project).await?, database, LOAD_TIMEOUT).await
+        });
+        let entry = Entry { relations: Arc::new(relations.await?), read_at, version };
+        self.relations.insert(key, entry.clone());
+        Ok(entry)
+    }
+}

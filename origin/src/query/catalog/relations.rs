@@ -1,0 +1,297 @@
+//! The relations between the tables of a database, derived from its foreign keys, and the names by which callers find
+//! them.
+
+use shared::error::{ErrorCode, Problem, nearest};
+use shared::ident::{FieldName, TableName, shown};
+use std::collections::HashMap;
+
+/// A foreign key of a table, to a table of the same database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignKey {
+    pub name: String,
+    pub table: TableName,
+    pub columns: Vec<FieldName>,
+    pub target: TableName,
+    /// The referenced columns, in the order of `columns`.
+    pub target_columns: Vec<FieldName>,
+}
+
+/// The foreign keys and primary keys of a database.
+#[derive(Debug, Default)]
+pub struct Relations {
+    keys: Vec<ForeignKey>,
+    /// The columns of each table's primary key.
+    primary: HashMap<TableName, Vec<FieldName>>,
+}
+
+/// A relation of a table to another one, or to itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relation {
+    /// The default name of the related records in the response.
+    pub name: String,
+    /// The name by which a caller finds this relation and no other.
+    pub spelling: String,
+    pub kind: RelationKind,
+    /// The table of the related records.
+    pub table: TableName,
+    /// The columns of the table itself.
+    pub columns: Vec<FieldName>,
+    /// The columns with the same values: of the related table, or of the link table if there is one.
+    pub matches: Vec<FieldName>,
+    pub link: Option<Link>,
+    /// Further names that find the relation if they find only one.
+    aliases: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RelationKind {
+    /// A record has at most one related record.
+    One,
+    Many,
+}
+
+/// A table whose primary key consists of two foreign keys: it relates the records of two tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    pub table: TableName,
+    /// The link table's columns that refer to the related table.
+    pub columns: Vec<FieldName>,
+    /// The related table's columns with the same values.
+    pub matches: Vec<FieldName>,
+}
+
+impl Relations {
+    #[must_use]
+    pub fn new(keys: Vec<ForeignKey>, primary: HashMap<TableName, Vec<FieldName>>) -> Self {
+        Self { keys, primary }
+    }
+
+    /// Returns the relations of a table of which `is_visible` is true: first those to one record, in the order of their
+    /// foreign keys.
+    #[must_use]
+    pub fn of(&self, table: &TableName, is_visible: impl Fn(&Relation) -> bool) -> Vec<Relation> {
+        let own = self.keys.iter().filter(|key| key.table == *table).map(to_one);
+        let others = self.keys.iter().filter(|key| key.target == *table);
+        let many = others.clone().map(to_many);
+        let through = others.flat_map(|near| self.far_keys(near).map(|far| through(near, far)));
+        let mut relations: Vec<_> = own.chain(many).chain(through).filter(is_visible).collect();
+        for at in 0..relations.len() {
+            let is_taken =
+                relations.iter().enumerate().any(|(other, one)| other != at && one.name == relations[at].name);
+            if !is_taken {
+                relations[at].spelling = relations[at].name.clone();
+            }
+        }
+        relations
+    }
+
+    /// Returns the other foreign key of a link table; nothing if `near` is not a key of one.
+    fn far_keys<'a>(&'a self, near: &'a ForeignKey) -> impl Iterator<Item = &'a ForeignKey> {
+        let primary = self.primary.get(&near.table).map_or(&[][..], Vec::as_slice);
+        let is_link = move |far: &&ForeignKey| {
+            far.table == near.table
+                && far.columns.len() + near.columns.len() == primary.len()
+                && primary.iter().all(|column| near.columns.contains(column) != far.columns.contains(column))
+        };
+        self.keys.iter().filter(is_link)
+    }
+}
+
+/// Finds a relation by its name: its default name, else its spelling or another name.
+///
+/// # Errors
+/// `ambiguous_relation` with the spellings of all candidates; `code` if there is none, with the nearest name as hint.
+pub fn find<'a>(
+    relations: &'a [Relation],
+    table: &TableName,
+    name: &str,
+    code: ErrorCode,
+) -> Result<&'a Relation, Problem> {
+    let by = |found: &dyn Fn(&Relation) -> bool| relations.iter().filter(|one| found(one)).collect::<Vec<_>>();
+    let mut candidates = by(&|one| one.spelling == name);
+    if candidates.is_empty() {
+        candidates = by(&|one| one.name == name);
+    }
+    if candidates.is_empty() {
+        candidates = by(&|one| one.aliases.iter().any(|alias| alias == name));
+    }
+    match candidates.as_slice() {
+        [one] => Ok(one),
+        [] => {
+            let table = shown(table.as_str());
+            let problem = Problem::new(code, format!("The table {table} has no relation {}.", shown(name)));
+            let names: Vec<_> = relations.iter().map(|one| one.spelling.as_str()).collect();
+            Err(match nearest(name, names.iter().copied()) {
+                Some(near) => problem.with_hint(format!("Did you mean {}?", shown(near))),
+                None if names.is_empty() => problem.with_hint("No foreign key leads to it or from it."),
+                None => problem.with_hint(format!("Its relations are {}.", names.join(", "))),
+            })
+        }
+        several => {
+            let names: Vec<_> = several.iter().map(|one| one.spelling.as_str()).collect();
+            Err(Problem::new(
+                ErrorCode::AmbiguousRelation,
+                format!("The relation {} of {} may be several.", shown(name), shown(table.as_str())),
+            )
+            .with_hint(format!("Use one of {}.", names.join(", "))))
+        }
+    }
+}
+
+fn to_one(key: &ForeignKey) -> Relation {
+    let target = key.target.as_str().to_owned();
+    let mut aliases = vec![key.name.clone(), target.clone()];
+    let (name, spelling) = match key.columns.as_slice() {
+        [column] => {
+            let column = column.as_str();
+            let base = column.strip_suffix("_id").or_else(|| column.strip_suffix("Id"));
+            aliases.push(column.to_owned());
+            (base.filter(|base| !base.is_empty()).unwrap_or(column).to_owned(), column.to_owned())
+        }
+        _ => (target, key.name.clone()),
+    };
+    Relation {
+        name,
+        spelling,
+        kind: RelationKind::One,
+        table: key.target.clone(),
+        columns: key.columns.clone(),
+        matches: key.target_columns.clone(),
+        link: None,
+        aliases,
+    }
+}
+
+/// Returns `table.column` for a key of one column, otherwise `table.constraint`.
+fn qualified(key: &ForeignKey) -> String {
+    match key.columns.as_slice() {
+        [column] => format!("{}.{column}", key.table),
+        _ => format!("{}.{}", key.table, key.name),
+    }
+}
+
+fn to_many(key: &ForeignKey) -> Relation {
+    Relation {
+        name: key.table.as_str().to_owned(),
+        spelling: qualified(key),
+        kind: RelationKind::Many,
+        table: key.table.clone(),
+        columns: key.target_columns.clone(),
+        matches: key.columns.clone(),
+        link: None,
+        aliases: vec![qualified(key), format!("{}.{}", key.table, key.name)],
+    }
+}
+
+fn through(near: &ForeignKey, far: &ForeignKey) -> Relation {
+    let spelling = format!("{}.{}", far.target, qualified(far));
+    Relation {
+        name: far.target.as_str().to_owned(),
+        aliases: vec![format!("{}.{}", far.target, far.table), spelling.clone()],
+        spelling,
+        kind: RelationKind::Many,
+        table: far.target.clone(),
+        columns: near.target_columns.clone(),
+        matches: near.columns.clone(),
+        link: Some(Link {
+            table: far.table.clone(),
+            columns: far.columns.clone(),
+            matches: far.target_columns.clone(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str, from: &str, columns: &str, to: &str, targets: &str) -> ForeignKey {
+        let fields = |text: &str| text.split(',').map(|name| FieldName::parse(name).unwrap()).collect();
+        ForeignKey {
+            name: name.to_owned(),
+            table: TableName::parse(from).unwrap(),
+            columns: fields(columns),
+            target: TableName::parse(to).unwrap(),
+            target_columns: fields(targets),
+        }
+    }
+
+    fn relations() -> Relations {
+        let primary = [("post_tags", "post_id,tag_id"), ("follows", "follower_id,followee_id"), ("notes", "id")];
+        let fields = |text: &str| text.split(',').map(|name| FieldName::parse(name).unwrap()).collect();
+        Relations::new(
+            vec![
+                key("p1", "posts", "author_id", "users", "id"),
+                key("p2", "posts", "editorId", "users", "id"),
+                key("c1", "comments", "post_id", "posts", "id"),
+                key("c2", "comments", "reply_to", "posts", "id"),
+                key("e1", "staff", "manager_id", "staff", "id"),
+                key("t1", "post_tags", "post_id", "posts", "id"),
+                key("t2", "post_tags", "tag_id", "tags", "id"),
+                key("f1", "follows", "follower_id", "users", "id"),
+                key("f2", "follows", "followee_id", "users", "id"),
+                key("n1", "notes", "post_id", "posts", "id"),
+                key("s1", "seats", "hall,row", "rows", "hall,number"),
+            ],
+            primary.map(|(table, columns)| (TableName::parse(table).unwrap(), fields(columns))).into(),
+        )
+    }
+
+    fn spellings(table: &str) -> Vec<String> {
+        let relations = relations().of(&TableName::parse(table).unwrap(), |_| true);
+        relations.into_iter().map(|one| format!("{}={}", one.name, one.spelling)).collect()
+    }
+
+    #[test]
+    fn relations_are_named_by_their_keys_and_tables() {
+        for (table, expected) in [
+            (
+                "posts",
+                "author=author editor=editor comments=comments.post_id comments=comments.reply_to \
+                 post_tags=post_tags notes=notes tags=tags",
+            ),
+            ("comments", "post=post reply_to=reply_to"),
+            ("staff", "manager=manager staff=staff"),
+            ("tags", "post_tags=post_tags posts=posts"),
+            (
+                "users",
+                "posts=posts.author_id posts=posts.editorId follows=follows.follower_id follows=follows.followee_id \
+                 users=users.follows.followee_id users=users.follows.follower_id",
+            ),
+            ("seats", "rows=rows"),
+            ("rows", "seats=seats"),
+        ] {
+            assert_eq!(spellings(table).join(" "), expected, "{table}");
+        }
+    }
+
+    #[test]
+    fn a_name_finds_one_relation_or_the_spellings_of_all() {
+        let relations = relations();
+        let found = |table: &str, name: &str| {
+            let table = TableName::parse(table).unwrap();
+            let of = relations.of(&table, |_| true);
+            match find(&of, &table, name, ErrorCode::InvalidQueryOption) {
+                Ok(one) => one.spelling.clone(),
+                Err(problem) => format!("{} {}", problem.code().as_str(), problem.hint().unwrap_or_default()),
+            }
+        };
+        for (table, name, expected) in [
+            ("posts", "author", "author"),
+            ("posts", "author_id", "author"),
+            ("posts", "users", "ambiguous_relation Use one of author, editor."),
+            ("comments", "posts", "ambiguous_relation Use one of post, reply_to."),
+            ("posts", "comments", "ambiguous_relation Use one of comments.post_id, comments.reply_to."),
+            ("posts", "comments.reply_to", "comments.reply_to"),
+            ("posts", "tags", "tags"),
+            ("posts", "tags.post_tags", "tags"),
+            ("posts", "tag", "invalid_query_option Did you mean tags?"),
+            ("staff", "staff", "staff"),
+            ("users", "users.follows.followee_id", "users.follows.followee_id"),
+            ("seats", "rows", "rows"),
+            ("nothing", "x", "invalid_query_option No foreign key leads to it or from it."),
+        ] {
+            assert_eq!(found(table, name), expected, "{table} {name}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Resolves the option `include`: one read for each relation, which runs for the keys of many records at once.
+
+use super::access::and;
+use super::filter::predicate;
+use super::keyset::{is_exact, stored};
+use super::output::{self, Cells};
+use super::related::RelatedTable;
+use super::scope::Scope;
+use super::{ColumnRef, Expression, Operand, Output, Param, Predicate, Select};
+use crate::query::catalog::relations::RelationKind;
+use shared::error::{ErrorCode, Problem};
+use shared::ident::shown;
+use shared::limits::INCLUDE_BATCH_MAX_RECORDS;
+use shared::operation::filter::Comparison;
+use shared::operation::read::{Direction, Include, Rows};
+
+/// Maximum SELECTs of one UNION.
+const BRANCHES_MAX_COUNT: usize = 64;
+
+/// The read of the records that one relation adds to other records.
+#[derive(Clone, Debug)]
+pub struct Included {
+    table: RelatedTable,
+    /// The indexes of the relation's key in the rows of the other records.
+    parent_cells: Vec<usize>,
+    /// The related table's columns with the values of that key.
+    key: Vec<ColumnRef>,
+    batch: Batch,
+    /// The read without the condition on the key. The last cell of a row tells to which key it belongs.
+    select: Select,
+    includes: Vec<Included>,
+}
+
+/// How one statement reads the records of several keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Batch {
+    /// By a list of keys: the last cell of a row is its key.
+    List,
+    /// By one SELECT for each key, since each has a LIMIT, or keys may be equal without being identical, as texts are
+    /// under many collations: the last cell of a row is the number of its SELECT.
+    Union,
+}
+
+impl Included {
+    #[must_use]
+    pub fn kind(&self) -> RelationKind {
+        self.table.relation().kind
+    }
+
+    #[must_use]
+    pub fn parent_cells(&self) -> &[usize] {
+        &self.parent_cells
+    }
+
+    /// Returns the read without the condition on keys.
+    #[must_use]
+    pub fn select(&self) -> &Select {
+        &self.select
+    }
+
+    #[must_use]
+    pub fn table(&self) -> &RelatedTable {
+        &self.table
+    }
+
+    /// Returns the reads of what is included in the related records.
+    #[must_use]
+    pub fn includes(&self) -> &[Self] {
+        &self.includes
+    }
+
+    /// Returns the maximum number of keys of one statement.
+    #[must_use]
+    pub fn keys_max(&self) -> usize {
+        match self.batch {
+            Batch::List => INCLUDE_BATCH_MAX_RECORDS,
+            Batch::Union => BRANCHES_MAX_COUNT,
+        }
+    }
+
+    /// Returns whether the last cell of a row is its key; otherwise it is the index of its key in the statement.
+    #[must_use]
+    pub fn returns_keys(&self) -> bool {
+        self.batch == Batch::List
+    }
+
+    /// Returns the SELECTs, of one UNION, for the records of these keys, as the driver returned them. The number of keys is
+    /// rounded up, so that few different statements are prepared.
+    #[must_use]
+    pub fn selects(&self, keys: &[Vec<Param>]) -> Vec<Select> {
+        let scope = self.table.scope(self.table.access_name());
+        let operand = |column_ref: &ColumnRef, value: &Param| stored(scope.column(*column_ref).kind, value.clone());
+        let count = keys.len().next_power_of_two().min(self.keys_max());
+        match self.batch {
+            Batch::List => {
+                let column_ref = self.key[0];
+                let known = keys.iter().filter_map(|key| operand(&column_ref, key.first()?));
+                let mut operands: Vec<Operand> = known.collect();
+                if let Some(last) = operands.last().cloned() {
+                    operands.resize(count, last);
+                }
+                vec![self.select_where(Predicate::In(column_ref, operands))]
+            }
+            Batch::Union => (0..count)
+                .map(|at| {
+                    let equals = self.key.iter().enumerate().map(|(part, column_ref)| {
+                        let value = keys.get(at).and_then(|key| operand(column_ref, key.get(part)?));
+                        // No record has the key NULL.
+                        let value = value.unwrap_or(Operand::NULL);
+                        Predicate::Compare(*column_ref, Comparison::Equal, value)
+                    });
+                    let mut select = self.select_where(Predicate::All(equals.collect()));
+                    if let Output::Cells(cells) = &mut select.output {
+                        cells.push(Expression::Number(at));
+                    }
+                    select
+                })
+                .collect(),
+        }
+    }
+
+    fn select_where(&self, keys: Predicate) -> Select {
+        let mut select = self.select.clone();
+        select.filter = and(select.filter.take(), Some(keys));
+        select
+    }
+}
+
+/// Adds the members of included records to the select list of the records that they are related to.
+pub(super) fn add(includes: &[Include], scope: &Scope<'_>, cells: &mut Cells) -> Result<(), Problem> {
+    for include in includes {
+        let table = table_of(include, scope)?;
+        let name = include.alias.as_ref().map_or(table.relation().name.as_str(), |alias| alias.as_str());
+        cells.add_include(name, table.own_columns(scope)?)?;
+    }
+    Ok(())
+}
+
+/// Resolves includes; `parents` has the indexes of each one's key in the rows of the records that have the relation.
+pub(super) fn resolve(
+    includes: &[Include],
+    parents: Vec<Vec<usize>>,
+    scope: &Scope<'_>,
+) -> Result<Vec<Included>, Problem> {
+    let each = includes.iter().zip(parents);
+    each.map(|(include, parent_cells)| resolve_one(include, table_of(include, scope)?, parent_cells, scope)).collect()
+}
+
+fn table_of<'a>(include: &Include, scope: &Scope<'a>) -> Result<&'a RelatedTable, Problem> {
+    scope.find_related(&include.relation).ok_or_else(|| {
+        Problem::internal("The related table was not loaded.", format!("include {}", shown(&include.relation)))
+    })
+}
+
+fn resolve_one(
+    include: &Include,
+    table: &RelatedTable,
+    parent_cells: Vec<usize>,
+    parent: &Scope<'_>,
+) -> Result<Included, Problem> {
+    let scope = table.scope(table.access_name());
+    let is_one = table.relation().kind == RelationKind::One;
+    if is_one && (include.limit.is_some() || !include.order.is_empty()) {
+        return Err(invalid(include, "is one record, which takes neither limit nor order"));
+    }
+    if output::aggregates(&include.select, &[], &[]) {
+        return Err(invalid(include, "takes no aggregate"));
+    }
+    let mut cells = Cells::of_records(&include.select, &[], &scope)?;
+    add(&include.includes, &scope, &mut cells)?;
+    let (mut output, layout, parents) = cells.finish(&scope);
+    let includes = resolve(&include.includes, parents, &scope)?;
+    let key = table.matches(&scope)?;
+    let own = table.own_columns(parent)?;
+    let batch = match (key.as_slice(), own.as_slice(), include.limit) {
+        ([key], [own], None) if is_exact(scope.column(*key), parent.column(*own)) => Batch::List,
+        _ => Batch::Union,
+    };
+    let (joins, rule) = table.link(&scope)?;
+    let filter = include.filter.as_ref().map(|condition| predicate(condition, &scope)).transpose()?;
+    let mut order = Vec::new();
+    if !is_one {
+        if batch == Batch::List {
+            // The key comes first, so that MariaDB can read an index of the key in its order.
+            order.extend(key.iter().map(|key| (Expression::Column(*key), Direction::Ascending)));
+        }
+        for step in &include.order {
+            let column_ref = scope.resolve(&step.field, ErrorCode::InvalidQueryOption)?;
+            order.push((Expression::Column(column_ref), step.direction));
+        }
+        let direction = include.order.last().map_or(Direction::Ascending, |step| step.direction);
+        for column in scope.root().identity() {
+            let by = Expression::Column(ColumnRef { source: 0, column: *column });
+            if !order.iter().any(|(known, _)| *known == by) {
+                order.push((by, direction));
+            }
+        }
+    }
+    if let (Batch::List, Output::Cells(cells)) = (batch, &mut output) {
+        cells.extend(key.iter().map(|key| Expression::Column(*key)));
+    }
+    let select = Select {
+        output,
+        layout,
+        joins,
+        filter: and(filter, rule),
+        group: Vec::new(),
+        rows: Rows::All,
+        order,
+        limit: include.limit.or((is_one && batch == Batch::Union).then_some(1)),
+        is_limited: false,
+        offset: 0,
+        keyset: None,
+        includes: Vec::new(),
+    };
+    Ok(Included { table: table.clone(), parent_cells, key, batch, select, includes })
+}
+
+fn invalid(include: &Include, what: &str) -> Problem {
+    Problem::new(ErrorCode::InvalidQueryOption, format!("The relation {} in include {what}.", shown(&include.relation)))
+}

@@ -1,0 +1,154 @@
+//! Tables that a read reaches by relations, and conditions on their records.
+
+use super::access::{self, TableAccess, and};
+use super::filter::predicate;
+use super::scope::Scope;
+use super::{ColumnRef, Join, Predicate};
+use crate::query::catalog::relations::Relation;
+use shared::error::{ErrorCode, Problem};
+use shared::ident::{FieldName, TableName, shown};
+use shared::operation::filter::{Quantifier, Related};
+use shared::operation::read::join::JoinKind;
+
+/// A table that a read reaches by a relation, and the tables that it reaches from there.
+#[derive(Clone, Debug)]
+pub struct RelatedTable {
+    /// The relation's name in the request.
+    name: Box<str>,
+    relation: Relation,
+    access: TableAccess,
+    /// The link table; `None` if the relation has none.
+    link: Option<TableAccess>,
+    related: Vec<RelatedTable>,
+}
+
+impl RelatedTable {
+    #[must_use]
+    pub fn new(
+        name: Box<str>,
+        relation: Relation,
+        access: TableAccess,
+        link: Option<TableAccess>,
+        related: Vec<Self>,
+    ) -> Self {
+        Self { name, relation, access, link, related }
+    }
+
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the table's own name.
+    #[must_use]
+    pub fn access_name(&self) -> &TableName {
+        self.access.table().name()
+    }
+
+    #[must_use]
+    pub fn relation(&self) -> &Relation {
+        &self.relation
+    }
+
+    #[must_use]
+    pub fn related(&self) -> &[Self] {
+        &self.related
+    }
+
+    /// Returns the accesses of this table, its link table and the tables that are reached from it.
+    #[must_use]
+    pub fn accesses(&self) -> Vec<&TableAccess> {
+        let own = [&self.access].into_iter().chain(&self.link);
+        own.chain(self.related.iter().flat_map(Self::accesses)).collect()
+    }
+
+    /// Returns the scope of a statement on the related records, in which the table has the name `name`.
+    #[must_use]
+    pub fn scope<'a>(&'a self, name: &'a TableName) -> Scope<'a> {
+        Scope::related(&self.access, name, self.link.as_ref(), &self.related)
+    }
+
+    /// Returns the columns, in [`RelatedTable::scope`], whose values are those of [`RelatedTable::own_columns`].
+    pub(super) fn matches(&self, scope: &Scope<'_>) -> Result<Vec<ColumnRef>, Problem> {
+        self.relation.matches.iter().map(|name| column(scope, scope.size() - 1, name)).collect()
+    }
+
+    /// Returns the columns of the table that has the relation, which is the root of `scope`.
+    pub(super) fn own_columns(&self, scope: &Scope<'_>) -> Result<Vec<ColumnRef>, Problem> {
+        self.relation.columns.iter().map(|name| column(scope, 0, name)).collect()
+    }
+
+    /// Returns the join of the link table, and the conditions of the caller's role on both tables.
+    ///
+    /// # Errors
+    /// `role_forbids`
+    pub(super) fn link(&self, scope: &Scope<'_>) -> Result<(Vec<Join>, Option<Predicate>), Problem> {
+        let mut joins = Vec::new();
+        if let Some(link) = &self.relation.link {
+            let pairs = link.columns.iter().zip(&link.matches);
+            let same =
+                pairs.map(|(own, target)| Ok(Predicate::Same(column(scope, 1, own)?, column(scope, 0, target)?)));
+            joins.push(Join { kind: JoinKind::Inner, on: Predicate::All(same.collect::<Result<_, Problem>>()?) });
+        }
+        let rule = access::restrict(&mut joins, scope)?;
+        Ok((joins, rule))
+    }
+}
+
+fn column(scope: &Scope<'_>, source: usize, name: &FieldName) -> Result<ColumnRef, Problem> {
+    Ok(ColumnRef { source, column: scope.table(source).field(name)? })
+}
+
+/// A subquery: whether a record has a related record that meets a condition.
+#[derive(Clone, Debug)]
+pub struct Exists {
+    pub(in crate::query) table: RelatedTable,
+    /// The name of the related table in the subquery.
+    pub(in crate::query) name: TableName,
+    pub(in crate::query) joins: Vec<Join>,
+    /// Pairs of a column of the outer statement and one of the subquery, which must be equal.
+    pub(in crate::query) on: Vec<(ColumnRef, ColumnRef)>,
+    pub(in crate::query) filter: Option<Predicate>,
+}
+
+/// Subqueries are equal if they name the same relation and condition: within a read, a name means one relation.
+impl PartialEq for Exists {
+    fn eq(&self, other: &Self) -> bool {
+        self.table.name == other.table.name && self.on == other.on && self.filter == other.filter
+    }
+}
+
+/// Resolves a condition on related records.
+pub(super) fn exists(related: &Related, scope: &Scope<'_>) -> Result<Predicate, Problem> {
+    let Some(table) = scope.find_related(&related.relation) else {
+        let name = shown(&related.relation);
+        return Err(Problem::new(
+            ErrorCode::InvalidFilter,
+            format!("The condition on the related records {name} can't be used here."),
+        )
+        .with_hint("Reads take it, in query; writes and rules of roles don't."));
+    };
+    let name = free_name(scope)?;
+    let inner = table.scope(&name);
+    let on = table.own_columns(scope)?.into_iter().zip(table.matches(&inner)?).collect();
+    let (joins, rule) = table.link(&inner)?;
+    let condition = related.condition.as_ref().map(|condition| predicate(condition, &inner)).transpose()?;
+    let condition = match (related.quantifier, condition) {
+        (Quantifier::Every, None) => return Ok(Predicate::All(Vec::new())),
+        (Quantifier::Every, Some(condition)) => Some(Predicate::Untrue(Box::new(condition))),
+        (Quantifier::Some | Quantifier::None, condition) => condition,
+    };
+    let filter = and(condition, rule);
+    let exists = Predicate::Exists(Box::new(Exists { table: table.clone(), joins, on, filter, name }));
+    Ok(match related.quantifier {
+        Quantifier::Some => exists,
+        Quantifier::None | Quantifier::Every => Predicate::Not(Box::new(exists)),
+    })
+}
+
+/// Returns a name that no table of the outer statement has.
+fn free_name(scope: &Scope<'_>) -> Result<TableName, Problem> {
+    let is_free = |name: &str| (0..scope.size()).all(|source| !scope.name(source).as_str().eq_ignore_ascii_case(name));
+    let mut names = (1..=scope.size() + 1).map(|number| format!("related{number}"));
+    TableName::parse(&names.find(|name| is_free(name)).unwrap_or_default())
+}
