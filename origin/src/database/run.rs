@@ -5,6 +5,7 @@
 
 mod many;
 pub(super) mod related;
+mod rows;
 
 use super::connection::{Connection, DefaultSchema, SessionState};
 pub(super) use super::deadline::{within, within_since};
@@ -22,6 +23,7 @@ use mysql_async::{Column, Params, Row, Value};
 use shared::envelope::{ColumnLabels, Encoder, Shape, write_string};
 use shared::format::Format;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -99,25 +101,33 @@ pub enum Found {
     Several,
 }
 
+/// A read of one record, ready to run.
+#[derive(Debug)]
+pub struct ReadingOne {
+    pub statement: Statement,
+    pub layout: Arc<Layout>,
+    /// The reads of related records.
+    pub includes: Vec<Included>,
+    pub format: Format,
+}
+
 /// Runs a read of one record.
 pub async fn one(
     mut lease: Lease,
-    statement: Statement,
-    layout: &Layout,
-    includes: &[Included],
-    format: Format,
+    reading: ReadingOne,
     effect: SessionEffect,
     limit: Duration,
     progress: &Progress,
 ) -> Result<Found, DbError> {
     let started = Instant::now();
+    let ReadingOne { statement, layout, includes, format } = reading;
     lease.expect(effect);
     let row = within(limit, single(&mut lease, statement)).await;
     let found = match row {
         Ok((Some(row), None)) if !includes.is_empty() => {
-            within(limit, with_related(&mut lease, row, layout, includes, format, progress)).await
+            within(limit, with_related(&mut lease, row, &layout, &includes, format, progress)).await
         }
-        Ok((Some(row), None)) => Ok(found(&row, layout, format, progress)),
+        Ok((Some(row), None)) => Ok(found(&row, &layout, format, progress)),
         Ok((Some(_), Some(_))) => Ok(Found::Several),
         Ok((None, _)) => Ok(Found::Nothing),
         Err(error) => Err(error),

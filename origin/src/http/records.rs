@@ -9,16 +9,13 @@ use super::idempotency::IdempotentInsert;
 use super::request_log::RequestRecord;
 use super::respond;
 use crate::app::App;
-use crate::database::run::Reading;
+use crate::database::run::{Reading, ReadingOne};
 use crate::database::{DbError, Lease, run, transaction};
-use crate::query::catalog::Layout;
-use crate::query::plan::include::Included;
 use crate::query::plan::{self, InsertAnswer, InsertOne, Plan, PlanLimits, SelectByKey};
 use crate::query::sql::{self, Statement};
 use crate::system::keys::Caller;
 use axum::response::Response;
 use shared::error::Problem;
-use shared::format::Format;
 use shared::operation::RecordOperation;
 use shared::operation::write::IdempotentRequest;
 use std::sync::Arc;
@@ -96,8 +93,7 @@ struct Attempt<'a> {
 
 /// An operation whose statements are rendered and ready to run.
 enum Prepared<'a> {
-    /// A read of one record, and of those that are related to it.
-    One(Statement, Arc<Layout>, Vec<Included>, Format),
+    One(ReadingOne),
     /// A read of one record by its key, which may be coalesced with reads of other requests into one statement.
     ByKey(SelectByKey),
     /// A read of many records. The second statement, if any, reads the first row that the maximum of all reads withholds:
@@ -120,9 +116,7 @@ impl<'a> Attempt<'a> {
     async fn once(&self, tables: &Tables) -> Result<Response, Failure> {
         let effect = tables.leave();
         match self.prepare(tables)? {
-            Prepared::One(statement, layout, includes, format) => {
-                self.one(statement, &layout, &includes, format, effect).await
-            }
+            Prepared::One(reading) => self.one(reading, effect).await,
             Prepared::ByKey(read) => Box::pin(self.by_key(&read)).await,
             Prepared::Many(reading, withheld) => self.many(reading, withheld, effect).await,
             Prepared::Explain(statement, question) => Box::pin(self.explain(statement, question, effect)).await,

@@ -1,27 +1,20 @@
 //! Streams a read of many records row by row, followed by their total count and the cursor of the next page, if
 //! requested.
 
-use super::related::{Members, members};
-use super::{
-    CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Progress, SessionEffect, bind, decoders, driver, values, within,
-    within_since, write_row, write_rows,
-};
+pub use super::rows::Spare;
+use super::rows::{RelatedReads, RowWriter};
+use super::{CHUNK_BYTES, Chunks, Progress, SessionEffect, bind, driver, values, within, within_since};
 use crate::database::DbError;
 use crate::database::connection::Connection;
-use crate::database::pool::{Lease, Pools};
+use crate::database::pool::Lease;
 use crate::query::catalog::Layout;
 use crate::query::cursor::Seal;
 use crate::query::plan::include::Included;
 use crate::query::sql::Statement;
-use crate::shares::Guard;
 use bytes::Bytes;
-use mysql_async::Row;
 use mysql_async::prelude::FromRow as _;
-use shared::envelope::{Encoder, Shape, Trailer};
+use shared::envelope::Trailer;
 use shared::format::Format;
-use shared::ident::ProjectName;
-use shared::key::Access;
-use shared::limits::INCLUDE_BATCH_MAX_RECORDS;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -40,24 +33,8 @@ pub struct Reading {
     pub counting: Option<Counting>,
     /// The reads of related records.
     pub includes: Vec<Included>,
-    /// Set if the read may return more records than [`INCLUDE_BATCH_MAX_RECORDS`] with related ones.
+    /// Set if the read may return more records than one batch of related records.
     pub spare: Option<Spare>,
-}
-
-/// A second connection, on which related records are read while the first one still streams.
-#[derive(Debug)]
-pub struct Spare {
-    pub pools: Arc<Pools>,
-    pub project: ProjectName,
-    pub access: Access,
-    /// Bounds the requests that wait for a second connection while they hold the first, so that they can't take all.
-    pub guard: Guard,
-}
-
-impl Spare {
-    async fn lease(&self) -> Result<Lease, DbError> {
-        self.pools.lease(&self.project, self.access).await
-    }
 }
 
 /// A page that another page may follow: its statement reads one row more than `limit`.
@@ -120,17 +97,13 @@ pub fn many(
             Err(error) => Err(lease.failed_and_reset(error).await)?,
         };
         let columns = result.columns().unwrap_or_default();
-        let decoders = decoders(Some(&layout.kinds), &columns);
-        let mut encoder = Encoder::begin_as(format, Shape::Rows, &layout.keys, CHUNK_ROOM_BYTES);
+        let mut rows = RowWriter::new(&layout, &columns, format, RelatedReads { includes, spare, effect, limit });
         let page_rows = page.as_ref().map(|page| page.limit).or(max_rows.map(|most| most.rows)).unwrap_or(u64::MAX);
         let may_be_limited = format.has_trailer() || max_rows.is_none_or(|most| most.is_announced);
-        let (mut last, mut more) = (None, false);
-        // Rows whose related records are not read yet.
-        let mut batch: Vec<Row> = Vec::new();
-        let mut second: Option<Lease> = None;
+        let mut more = false;
         loop {
             match within_since(started, limit, driver(result.next())).await {
-                Ok(Some(_)) if encoder.rows() + batch.len() as u64 == page_rows => {
+                Ok(Some(_)) if rows.count() == page_rows => {
                     more = true;
                     if !may_be_limited {
                         // The head is sent, and would be wrong.
@@ -139,26 +112,11 @@ pub fn many(
                         return;
                     }
                 }
-                Ok(Some(row)) if !includes.is_empty() => {
-                    batch.push(row);
-                    if batch.len() == INCLUDE_BATCH_MAX_RECORDS
-                        && let Some(spare) = &spare
-                    {
-                        let reader = match second.take() {
-                            Some(reader) => reader,
-                            None => spare.lease().await?,
-                        };
-                        let reader = second.insert(reader);
-                        reader.expect(effect);
-                        let outcome = related(reader, &includes, &batch, format, limit).await;
-                        write_rows(&mut encoder, &layout, &decoders, &batch, &outcome?);
-                        last = batch.pop();
-                        batch.clear();
-                    }
-                }
                 Ok(Some(row)) => {
-                    write_row(&mut encoder, &layout.keys, &decoders, &row);
-                    last = Some(row);
+                    rows.add(row);
+                    if rows.is_batch_full() {
+                        rows.relate_on_spare().await?;
+                    }
                 }
                 Ok(None) => break,
                 Err(error) => {
@@ -167,28 +125,19 @@ pub fn many(
                     return;
                 }
             }
-            if encoder.len() >= CHUNK_BYTES {
+            if rows.encoder.len() >= CHUNK_BYTES {
                 progress.add_time(started);
-                progress.add_rows(encoder.rows() - progress.rows());
-                yield Bytes::from(encoder.take());
+                progress.add_rows(rows.encoder.rows() - progress.rows());
+                yield Bytes::from(rows.encoder.take());
                 started = Instant::now();
             }
         }
-        if !batch.is_empty() {
-            let outcome = related(&mut lease, &includes, &batch, format, limit).await;
-            // Reads after this one count as part of it.
-            lease.begin();
-            let members = match outcome {
-                Ok(members) => members,
-                Err(error) => Err(lease.failed_and_reset(error).await)?,
-            };
-            write_rows(&mut encoder, &layout, &decoders, &batch, &members);
-            last = batch.pop();
+        if let Err(error) = rows.relate(&mut lease).await {
+            Err(lease.failed_and_reset(error).await)?;
         }
-        drop(second);
         let count = match &counting {
             None => None,
-            Some(counting) => match counting.known_count(encoder.rows(), more) {
+            Some(counting) => match counting.known_count(rows.encoder.rows(), more) {
                 Some(count) => Some(count),
                 None => {
                     let connection = lease.connection()?;
@@ -200,10 +149,11 @@ pub fn many(
             },
         };
         progress.add_time(started);
-        progress.add_rows(encoder.rows() - progress.rows());
+        progress.add_rows(rows.encoder.rows() - progress.rows());
         lease.end();
         lease.reset_if_dirty().await;
         drop(lease);
+        let (encoder, last) = rows.finish();
         let next = match (more, page, last) {
             (true, Some(page), Some(row)) => Some(page.seal.token(&values(&row, &page.cells))),
             _ => None,
@@ -211,25 +161,6 @@ pub fn many(
         let limited = more && max_rows.is_some();
         yield Bytes::from(encoder.finish_with(&Trailer { count, limited, next }));
     })
-}
-
-/// Reads and encodes the records that are related to `rows`. `limit` is the time limit.
-async fn related(
-    lease: &mut Lease,
-    includes: &[Included],
-    rows: &[Row],
-    format: Format,
-    limit: Duration,
-) -> Result<Vec<Members>, DbError> {
-    lease.begin();
-    let members = within(limit, async { members(lease.connection()?, includes, rows, format).await }).await;
-    match members {
-        Ok(members) => {
-            lease.end();
-            Ok(members)
-        }
-        Err(error) => Err(lease.failed(error)),
-    }
 }
 
 async fn number(connection: &mut Connection, statement: &Statement) -> mysql_async::Result<Option<u64>> {

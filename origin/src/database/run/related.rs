@@ -132,7 +132,7 @@ impl Reader<'_> {
             if !included.includes().is_empty() {
                 self.bytes_left = self.bytes_left.checked_sub(size(&row)).ok_or(DbError::IncludeTooLarge)?;
                 rows.push((group, row));
-            } else if !(is_one && !json[group].is_empty()) {
+            } else if !is_one || json[group].is_empty() {
                 let written = append(&mut json[group], layout, self.format, &decoders, &row, &[], 0);
                 self.bytes_left = self.bytes_left.checked_sub(written).ok_or(DbError::IncludeTooLarge)?;
             }

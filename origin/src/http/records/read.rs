@@ -1,12 +1,10 @@
 //! Prepares, runs and answers reads.
 
 use super::{Attempt, Extent, Failure, Prepared};
-use crate::database::run::{Counting, Found, MaxRows, Page, Reading, Spare};
+use crate::database::run::{Counting, Found, MaxRows, Page, Reading, ReadingOne, Spare};
 use crate::database::{self, run};
 use crate::http::respond;
-use crate::query::catalog::Layout;
 use crate::query::cursor;
-use crate::query::plan::include::Included;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{Select, SelectByKey};
 use crate::query::sql::{self, Statement};
@@ -97,17 +95,11 @@ impl Attempt<'_> {
         Ok(Some(Spare { pools, project: project.clone(), access, guard }))
     }
 
-    pub(super) async fn one(
-        &self,
-        statement: Statement,
-        layout: &Layout,
-        includes: &[Included],
-        format: Format,
-        effect: run::SessionEffect,
-    ) -> Result<Response, Failure> {
+    pub(super) async fn one(&self, reading: ReadingOne, effect: run::SessionEffect) -> Result<Response, Failure> {
+        let format = reading.format;
         let (limit, progress) = (self.timeout(), self.record.progress());
         let lease = self.lease().await?;
-        let found = run::one(lease, statement, layout, includes, format, effect, limit, progress).await?;
+        let found = run::one(lease, reading, effect, limit, progress).await?;
         answer(found, format)
     }
 
@@ -182,7 +174,9 @@ pub(super) fn prepare_one<'p>(select: Select, read: &ReadOne, scope: &Scope<'_>)
     let (layout, includes) = (Arc::clone(select.layout()), select.includes().to_vec());
     match read.answer {
         Answer::Explanation => explained(select, scope),
-        Answer::Records => Prepared::One(sql::select(select, scope), layout, includes, read.format),
+        Answer::Records => {
+            Prepared::One(ReadingOne { statement: sql::select(select, scope), layout, includes, format: read.format })
+        }
     }
 }
 

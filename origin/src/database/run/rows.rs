@@ -1,0 +1,126 @@
+//! Encodes the rows of a streamed read: each at once, or in batches whose related records are read before.
+
+use super::related::members;
+use super::{CHUNK_ROOM_BYTES, SessionEffect, decoders, within, write_row, write_rows};
+use crate::database::DbError;
+use crate::database::json::Decoder;
+use crate::database::pool::{Lease, Pools};
+use crate::query::catalog::Layout;
+use crate::query::plan::include::Included;
+use crate::shares::Guard;
+use mysql_async::{Column, Row};
+use shared::envelope::{Encoder, Shape};
+use shared::format::Format;
+use shared::ident::ProjectName;
+use shared::key::Access;
+use shared::limits::INCLUDE_BATCH_MAX_RECORDS;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A second connection, on which related records are read while the first one still streams.
+#[derive(Debug)]
+pub struct Spare {
+    pub pools: Arc<Pools>,
+    pub project: ProjectName,
+    pub access: Access,
+    /// Bounds the requests that wait for a second connection while they hold the first, so that they can't take all.
+    pub guard: Guard,
+}
+
+impl Spare {
+    async fn lease(&self) -> Result<Lease, DbError> {
+        self.pools.lease(&self.project, self.access).await
+    }
+}
+
+/// How to read the records that are related to rows.
+#[derive(Debug)]
+pub(super) struct RelatedReads {
+    pub(super) includes: Vec<Included>,
+    pub(super) spare: Option<Spare>,
+    pub(super) effect: SessionEffect,
+    /// The time limit for the related records of one batch.
+    pub(super) limit: Duration,
+}
+
+/// Encodes rows, and keeps the last one.
+#[derive(Debug)]
+pub(super) struct RowWriter<'a> {
+    pub(super) encoder: Encoder,
+    layout: &'a Layout,
+    decoders: Vec<Decoder>,
+    reads: RelatedReads,
+    /// Rows whose related records are not read yet.
+    batch: Vec<Row>,
+    second: Option<Lease>,
+    last: Option<Row>,
+}
+
+impl<'a> RowWriter<'a> {
+    pub(super) fn new(layout: &'a Layout, columns: &[Column], format: Format, reads: RelatedReads) -> Self {
+        Self {
+            encoder: Encoder::begin_as(format, Shape::Rows, &layout.keys, CHUNK_ROOM_BYTES),
+            layout,
+            decoders: decoders(Some(&layout.kinds), columns),
+            reads,
+            batch: Vec::new(),
+            second: None,
+            last: None,
+        }
+    }
+
+    /// Returns the number of rows added so far.
+    pub(super) fn count(&self) -> u64 {
+        self.encoder.rows() + self.batch.len() as u64
+    }
+
+    pub(super) fn add(&mut self, row: Row) {
+        if !self.reads.includes.is_empty() {
+            self.batch.push(row);
+            return;
+        }
+        write_row(&mut self.encoder, &self.layout.keys, &self.decoders, &row);
+        self.last = Some(row);
+    }
+
+    /// Returns whether [`RowWriter::relate_on_spare`] must be called before another row is added.
+    pub(super) fn is_batch_full(&self) -> bool {
+        self.batch.len() == INCLUDE_BATCH_MAX_RECORDS && self.reads.spare.is_some()
+    }
+
+    /// Encodes the batch with its related records, which are read on a second connection.
+    pub(super) async fn relate_on_spare(&mut self) -> Result<(), DbError> {
+        let mut lease = match (self.second.take(), &self.reads.spare) {
+            (Some(lease), _) => lease,
+            (None, Some(spare)) => spare.lease().await?,
+            (None, None) => return Ok(()),
+        };
+        lease.expect(self.reads.effect);
+        lease.begin();
+        match self.relate(&mut lease).await {
+            Ok(()) => lease.end(),
+            Err(error) => return Err(lease.failed(error)),
+        }
+        self.second = Some(lease);
+        Ok(())
+    }
+
+    /// Encodes the batch with its related records, which are read on this connection.
+    pub(super) async fn relate(&mut self, lease: &mut Lease) -> Result<(), DbError> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let (includes, format) = (&self.reads.includes, self.encoder.format());
+        let read = async { members(lease.connection()?, includes, &self.batch, format).await };
+        let members = within(self.reads.limit, read).await?;
+        write_rows(&mut self.encoder, self.layout, &self.decoders, &self.batch, &members);
+        self.last = self.batch.pop();
+        self.batch.clear();
+        Ok(())
+    }
+
+    /// Returns the encoder, and the last row if there is one.
+    pub(super) fn finish(self) -> (Encoder, Option<Row>) {
+        (self.encoder, self.last)
+    }
+}
