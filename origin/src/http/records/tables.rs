@@ -3,15 +3,14 @@
 use crate::app::App;
 use crate::database::run::SessionEffect;
 use crate::query::catalog::Table;
-use crate::query::catalog::relations::{self, Link, Relation, Relations};
 use crate::query::plan::access::TableAccess;
-use crate::query::plan::related::RelatedTable;
+use crate::query::plan::related::{Loader, RelatedTable};
 use crate::query::plan::scope::Scope;
 use crate::system::keys::Caller;
-use shared::error::{ErrorCode, Problem};
-use shared::ident::{DatabaseName, FieldName, TableName};
-use shared::operation::filter::{Condition, Related};
-use shared::operation::read::Include;
+use futures_util::future::BoxFuture;
+use shared::error::Problem;
+use shared::ident::{FieldName, TableName};
+use shared::operation::filter::Condition;
 use shared::operation::{RecordOperation, TablePath};
 use std::sync::Arc;
 
@@ -47,8 +46,20 @@ impl Tables {
             joined.push(table(&path).await?);
         }
         let conditions = operation.read_filter().map(Condition::related).unwrap_or_default();
-        let loader = Loader { app, caller, database: &path.database, schema };
-        let related = loader.related(&root, operation.includes(), &conditions).await?;
+        let related = match operation.includes().is_empty() && conditions.is_empty() {
+            true => Vec::new(),
+            false => {
+                let relations = app.schema_cache.relations(caller.project(), &path.database).await?;
+                let in_database = |name: &TableName| TablePath { database: path.database.clone(), table: name.clone() };
+                let load = |name: TableName| -> BoxFuture<'_, _> {
+                    let path = in_database(&name);
+                    Box::pin(async move { access(app, caller, &path, schema).await })
+                };
+                let reads = |name: &TableName, column: &FieldName| caller.reads(&in_database(name), column);
+                let loader = Loader { relations: &relations, access: &load, reads: &reads };
+                loader.load(&root, operation.includes(), &conditions).await?
+            }
+        };
         Ok(Self { root, joined, related })
     }
 
@@ -78,80 +89,6 @@ impl Tables {
             .find(|effect| *effect == SessionEffect::Anything)
             .unwrap_or(SessionEffect::Nothing)
     }
-}
-
-/// Loads the tables that a read reaches by relations.
-struct Loader<'a> {
-    app: &'a Arc<App>,
-    caller: &'a Caller,
-    database: &'a DatabaseName,
-    schema: Schema,
-}
-
-impl Loader<'_> {
-    /// Loads the tables of includes and of conditions on related records, which may name the same relations.
-    async fn related(
-        &self,
-        table: &TableAccess,
-        includes: &[Include],
-        conditions: &[&Related],
-    ) -> Result<Vec<RelatedTable>, Problem> {
-        if includes.is_empty() && conditions.is_empty() {
-            return Ok(Vec::new());
-        }
-        let project = self.caller.project();
-        let relations = self.app.schema_cache.relations(project, self.database).await?;
-        let relations = visible(&relations, table, self.caller);
-        let mut tables: Vec<RelatedTable> = Vec::new();
-        let named = includes.iter().map(|include| (&include.relation, ErrorCode::InvalidQueryOption));
-        let tested = conditions.iter().map(|condition| (&condition.relation, ErrorCode::UnknownField));
-        for (name, code) in named.chain(tested) {
-            if tables.iter().any(|known| known.name() == &**name) {
-                continue;
-            }
-            let relation = relations::find(&relations, table.table().name(), name, code)?.clone();
-            let far = self.access(&relation.table).await?;
-            let link = match &relation.link {
-                Some(link) => Some(self.access(&link.table).await?),
-                None => None,
-            };
-            let includes: Vec<_> = includes.iter().filter(|include| include.relation == *name).collect();
-            let tested = conditions.iter().filter(|condition| condition.relation == *name);
-            let filters = includes.iter().filter_map(|include| include.filter.as_ref());
-            let inner = filters.chain(tested.filter_map(|condition| condition.condition.as_deref()));
-            let inner: Vec<_> = inner.flat_map(Condition::related).collect();
-            let nested: Vec<_> = includes.iter().flat_map(|include| include.includes.iter().cloned()).collect();
-            let related = Box::pin(self.related(&far, &nested, &inner)).await?;
-            tables.push(RelatedTable::new(name.clone(), relation, far, link, related));
-        }
-        Ok(tables)
-    }
-
-    async fn access(&self, table: &TableName) -> Result<TableAccess, Problem> {
-        let path = TablePath { database: self.database.clone(), table: table.clone() };
-        access(self.app, self.caller, &path, self.schema).await
-    }
-}
-
-/// Returns the relations of a table of which the caller may read all columns, in all their tables.
-pub(in crate::http) fn visible(relations: &Relations, table: &TableAccess, caller: &Caller) -> Vec<Relation> {
-    let (database, own) = (table.table().database(), table.table());
-    let reads = |table: &TableName, columns: &[FieldName]| {
-        let path = TablePath { database: database.clone(), table: table.clone() };
-        columns.iter().all(|column| caller.reads(&path, column))
-    };
-    relations.of(own.name(), |relation| {
-        let is_link_visible = |link: &Link| {
-            reads(&link.table, &link.columns)
-                && reads(&link.table, &relation.matches)
-                && reads(&relation.table, &link.matches)
-        };
-        relation.columns.iter().all(|column| own.find(column).is_some())
-            && match &relation.link {
-                Some(link) => is_link_visible(link),
-                None => reads(&relation.table, &relation.matches),
-            }
-    })
 }
 
 /// Returns the caller's access to a table. A role's caller does not learn which other tables exist.

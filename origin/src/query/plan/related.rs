@@ -4,10 +4,12 @@ use super::access::{self, TableAccess, and};
 use super::filter::predicate;
 use super::scope::Scope;
 use super::{ColumnRef, Join, Predicate};
-use crate::query::catalog::relations::Relation;
+use crate::query::catalog::relations::{self, Relation, Relations};
+use futures_util::future::BoxFuture;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, TableName, shown};
-use shared::operation::filter::{Quantifier, Related};
+use shared::operation::filter::{Condition, Quantifier, Related};
+use shared::operation::read::Include;
 use shared::operation::read::join::JoinKind;
 
 /// A table that a read reaches by a relation, and the tables that it reaches from there.
@@ -23,17 +25,6 @@ pub struct RelatedTable {
 }
 
 impl RelatedTable {
-    #[must_use]
-    pub fn new(
-        name: Box<str>,
-        relation: Relation,
-        access: TableAccess,
-        link: Option<TableAccess>,
-        related: Vec<Self>,
-    ) -> Self {
-        Self { name, relation, access, link, related }
-    }
-
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -93,6 +84,87 @@ impl RelatedTable {
         let rule = access::restrict(&mut joins, scope)?;
         Ok((joins, rule))
     }
+}
+
+/// Finds the tables that a read reaches by relations, and gets the caller's access to each by `access`.
+#[expect(missing_debug_implementations, reason = "functions have no form to show")]
+pub struct Loader<'a> {
+    pub relations: &'a Relations,
+    pub access: &'a (dyn Fn(TableName) -> BoxFuture<'a, Result<TableAccess, Problem>> + Sync),
+    /// Whether the caller may read a field of a table.
+    pub reads: &'a (dyn Fn(&TableName, &FieldName) -> bool + Sync),
+}
+
+impl Loader<'_> {
+    /// Loads the tables of includes and of conditions on related records, which may name the same relations.
+    ///
+    /// # Errors
+    /// `ambiguous_relation`; `invalid_query_option` or `unknown_field` for a name of no relation; the errors of `access`.
+    pub fn load<'f>(
+        &'f self,
+        table: &'f TableAccess,
+        includes: &'f [Include],
+        conditions: &'f [&'f Related],
+    ) -> BoxFuture<'f, Result<Vec<RelatedTable>, Problem>> {
+        Box::pin(self.load_level(table, includes, conditions))
+    }
+
+    async fn load_level(
+        &self,
+        table: &TableAccess,
+        includes: &[Include],
+        conditions: &[&Related],
+    ) -> Result<Vec<RelatedTable>, Problem> {
+        if includes.is_empty() && conditions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let relations = visible(self.relations, table, self.reads);
+        let mut tables: Vec<RelatedTable> = Vec::new();
+        let named = includes.iter().map(|include| (&include.relation, ErrorCode::InvalidQueryOption));
+        let tested = conditions.iter().map(|condition| (&condition.relation, ErrorCode::UnknownField));
+        for (name, code) in named.chain(tested) {
+            if tables.iter().any(|known| known.name == *name) {
+                continue;
+            }
+            let relation = relations::find(&relations, table.table().name(), name, code)?.clone();
+            let far = (self.access)(relation.table.clone()).await?;
+            let link = match &relation.link {
+                Some(link) => Some((self.access)(link.table.clone()).await?),
+                None => None,
+            };
+            let includes: Vec<_> = includes.iter().filter(|include| include.relation == *name).collect();
+            let tested = conditions.iter().filter(|condition| condition.relation == *name);
+            let filters = includes.iter().filter_map(|include| include.filter.as_ref());
+            let inner = filters.chain(tested.filter_map(|condition| condition.condition.as_deref()));
+            let inner: Vec<_> = inner.flat_map(Condition::related).collect();
+            let nested: Vec<_> = includes.iter().flat_map(|include| include.includes.iter().cloned()).collect();
+            let related = self.load(&far, &nested, &inner).await?;
+            tables.push(RelatedTable { name: name.clone(), relation, access: far, link, related });
+        }
+        Ok(tables)
+    }
+}
+
+/// Returns the relations of a table of which the caller may read all columns, in all their tables.
+#[must_use]
+pub fn visible(
+    relations: &Relations,
+    table: &TableAccess,
+    reads: &dyn Fn(&TableName, &FieldName) -> bool,
+) -> Vec<Relation> {
+    let all = |table: &TableName, columns: &[FieldName]| columns.iter().all(|column| reads(table, column));
+    let own = table.table();
+    relations.of(own.name(), |relation| {
+        relation.columns.iter().all(|column| own.find(column).is_some())
+            && match &relation.link {
+                None => all(&relation.table, &relation.matches),
+                Some(link) => {
+                    all(&link.table, &link.columns)
+                        && all(&link.table, &relation.matches)
+                        && all(&relation.table, &link.matches)
+                }
+            }
+    })
 }
 
 fn column(scope: &Scope<'_>, source: usize, name: &FieldName) -> Result<ColumnRef, Problem> {

@@ -2,15 +2,21 @@
 //! selkie-origin golden` rewrites it.
 
 use super::Statement;
+use crate::query::catalog::relations::{ForeignKey, Relations};
 use crate::query::catalog::{Case, Charset, CharsetCoverage, Column, InsertTraits, Kind, Table, Traits};
 use crate::query::plan::access::{CallerRole, ProjectRole, Rights};
+use crate::query::plan::include::Included;
+use crate::query::plan::related::Loader;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{self, Param, Plan, PlanLimits, Select};
 use crate::query::role::{Claims, Role};
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, ready};
 use shared::error::Problem;
 use shared::ident::{DatabaseName, FieldName, RoleName, TableName};
+use shared::operation::filter::Condition;
 use shared::operation::read::{Count, Read};
-use shared::operation::{Operation, parse_head};
+use shared::operation::{Operation, TablePath, parse_head};
 use shared::request::RequestHead;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -148,13 +154,30 @@ pub(super) fn rendered(request: &str) -> String {
 
 fn statements(operation: &Operation, rights: &Rights) -> Result<Vec<Statement>, Problem> {
     let Operation::Records(operation) = operation else { panic!("the golden file is about records") };
-    let access = |name| rights.of(&named(name));
+    let access = |name: &TableName| rights.of(&named(name));
     let root = access(&operation.table().table)?;
     let joined = operation.joins().iter().map(|join| access(&join.table)).collect::<Result<Vec<_>, _>>()?;
-    let scope = Scope::joined(&root, operation.joins(), &joined)?;
+    let path = |name: &TableName| TablePath { database: root.table().database().clone(), table: name.clone() };
+    let reads = |name: &TableName, column: &FieldName| {
+        let Some(role) = rights.role() else {
+            return true;
+        };
+        let rule = role.role().rule(&path(name).database, name);
+        rule.and_then(|rule| rule.read.as_ref()).is_some_and(|read| read.fields.has(column))
+    };
+    let load = |name: TableName| -> BoxFuture<'_, _> { Box::pin(ready(access(&name))) };
+    let relations = relations();
+    let loader = Loader { relations: &relations, access: &load, reads: &reads };
+    let conditions = operation.read_filter().map(Condition::related).unwrap_or_default();
+    let related = loader.load(&root, operation.includes(), &conditions).now_or_never().unwrap()?;
+    let scope = Scope::joined(&root, operation.joins(), &joined)?.with_related(&related);
     Ok(match plan::build(operation, &scope, LIMITS)? {
         Plan::Select(plan, read) => selects(plan, read, &scope)?,
-        Plan::SelectOne(plan, _) => vec![super::select(plan, &scope)],
+        Plan::SelectOne(plan, _) => {
+            let mut statements = included(plan.includes());
+            statements.insert(0, super::select(plan, &scope));
+            statements
+        }
         Plan::SelectByKey(plan) => vec![
             // As a statement of its own, and as one that it shares with two other requests.
             super::select_by_key(plan.shape(), plan.key()),
@@ -172,9 +195,9 @@ fn statements(operation: &Operation, rights: &Rights) -> Result<Vec<Statement>, 
 
 /// Renders a read, then its count if requested. `after` is rendered as if the last row had the sort values 1, 2, 3 ….
 fn selects(mut plan: Select, read: &Read, scope: &Scope<'_>) -> Result<Vec<Statement>, Problem> {
-    let mut statements = Vec::new();
+    let mut statements = included(plan.includes());
     if read.count == Count::Exact {
-        statements.push(super::count(plan.clone(), scope));
+        statements.insert(0, super::count(plan.clone(), scope));
     }
     if let (Some(token), Some(keyset)) = (&read.window.after, plan.keyset()) {
         let values = (1..)
@@ -188,6 +211,36 @@ fn selects(mut plan: Select, read: &Read, scope: &Scope<'_>) -> Result<Vec<State
     }
     statements.insert(0, super::select(plan, scope));
     Ok(statements)
+}
+
+/// Renders the reads of related records, as if there were three records with the keys 1, 2 and 3.
+fn included(includes: &[Included]) -> Vec<Statement> {
+    let of = |included: &Included| {
+        let keys: Vec<_> = (1..=3).map(|key| vec![Param::Int(key); included.parent_cells().len()]).collect();
+        let mut statements = vec![super::included(included, &keys)];
+        statements.extend(super::golden::included(included.includes()));
+        statements
+    };
+    includes.iter().flat_map(of).collect()
+}
+
+/// The foreign keys of the golden file's tables: users have a boss, posts and users are linked, the log is of posts.
+fn relations() -> Relations {
+    let key = |table: &str, column: &str, target: &str| ForeignKey {
+        name: format!("{table}_{column}"),
+        table: TableName::parse(table).unwrap(),
+        columns: vec![FieldName::parse(column).unwrap()],
+        target: TableName::parse(target).unwrap(),
+        target_columns: vec![FieldName::parse("id").unwrap()],
+    };
+    let keys = vec![
+        key("users", "boss_id", "users"),
+        key("links", "post_id", "posts"),
+        key("links", "user_id", "users"),
+        key("log", "post_id", "posts"),
+    ];
+    let primary = ["post_id", "user_id"].map(|name| FieldName::parse(name).unwrap()).to_vec();
+    Relations::new(keys, [(TableName::parse("links").unwrap(), primary)].into())
 }
 
 fn shown_problem(problem: &Problem) -> String {
