@@ -6,7 +6,9 @@ mod claims;
 mod leaks;
 mod life;
 mod matrix;
+mod oracles;
 mod positions;
+mod related;
 mod retries;
 mod rows;
 mod together;
@@ -28,7 +30,9 @@ pub(crate) fn cases() -> Vec<Case> {
         leaks::cases(),
         life::cases(),
         matrix::cases(),
+        oracles::cases(),
         positions::cases(),
+        related::cases(),
         retries::cases(),
         rows::cases(),
         together::cases(),

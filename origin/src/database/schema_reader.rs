@@ -268,6 +268,7 @@ fn column(row: ColumnRow, facts: &Facts, limited: &HashMap<String, Arc<CharsetCo
         nullable,
         default: default.filter(|text| text != "NULL").map(|text| unquoted(&text)),
         auto_increment: extra.contains("auto_increment"),
+        on_update: extra.to_ascii_lowercase().contains("on update"),
         generated,
         primary: facts.primary.contains(&name),
         unique: facts.unique.contains(&name),

@@ -127,7 +127,7 @@ impl<'a> Attempt<'a> {
             Prepared::Insert(statements, answer, once) => match once {
                 Some(idempotent) => {
                     let role = self.caller.rights().role();
-                    let of_caller = role.map(|role| idempotent.for_caller(&role.identity()));
+                    let of_caller = role.map(|role| idempotent.for_caller(&self.caller.identity(role)));
                     let insert = IdempotentInsert {
                         app: self.app,
                         caller: self.caller,

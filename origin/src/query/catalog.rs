@@ -78,6 +78,8 @@ pub struct Column {
     pub default: Option<String>,
     pub auto_increment: bool,
     pub generated: bool,
+    /// MariaDB sets the column when another one of the record is updated: `ON UPDATE CURRENT_TIMESTAMP`.
+    pub on_update: bool,
     /// The column is part of the primary key.
     pub primary: bool,
     /// A unique key consists of this column alone.
@@ -125,6 +127,13 @@ pub enum Kind {
     Bytes,
     /// GEOMETRY and its subtypes, such as POINT.
     Geometry,
+}
+
+impl Kind {
+    #[must_use]
+    pub const fn is_number(self) -> bool {
+        matches!(self, Self::Integer | Self::Bit | Self::Decimal | Self::Float | Self::Double)
+    }
 }
 
 /// The characters that a text column can hold.

@@ -308,6 +308,8 @@ pub enum Predicate {
     /// At least one condition holds; false if the list is empty.
     Any(Vec<Predicate>),
     Not(Box<Predicate>),
+    /// Both hold. The second condition is tried only on records for which the first one holds.
+    Guarded(Box<Predicate>, Box<Predicate>),
     /// The condition is false or NULL.
     Untrue(Box<Predicate>),
     Exists(Box<Exists>),

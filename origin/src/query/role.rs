@@ -36,6 +36,8 @@ pub enum Pattern {
 /// What a role may do with a table. `None`: nothing of the kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableRule {
+    /// Whether the rule is for one table. Fields that it omits must exist: one that was renamed is not hidden any more.
+    pub of_table: bool,
     pub read: Option<ReadRule>,
     pub insert: Option<WriteRule>,
     pub update: Option<WriteRule>,

@@ -89,6 +89,17 @@ impl Condition {
 }
 
 impl Test {
+    /// Returns the values that the field is compared with; none for patterns and searches.
+    #[must_use]
+    pub fn values(&self) -> Vec<&Value> {
+        match self {
+            Self::Compare(_, value) => vec![value],
+            Self::In(values) => values.iter().collect(),
+            Self::Between(low, high) => vec![low, high],
+            Self::Like(_) | Self::Regexp(_) | Self::Text(..) | Self::Match(..) | Self::IsNull => Vec::new(),
+        }
+    }
+
     /// Returns whether one of the values is this text.
     #[must_use]
     pub fn mentions(&self, text: &str) -> bool {

@@ -100,6 +100,7 @@ fn column(name: &str, kind: Kind, primary: bool, key_fields: usize) -> Column {
         default: None,
         auto_increment: alone,
         generated: name == "computed",
+        on_update: false,
         primary,
         unique: alone,
         values: match name {

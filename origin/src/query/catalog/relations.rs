@@ -285,7 +285,7 @@ mod tests {
             ("posts", "comments.reply_to", "comments.reply_to"),
             ("posts", "tags", "tags"),
             ("posts", "tags.post_tags", "tags"),
-            ("posts", "tag", "invalid_query_option Did you mean tags?"),
+            ("posts", "tag", "invalid_query_option Did you mean \"tags\"?"),
             ("staff", "staff", "staff"),
             ("users", "users.follows.followee_id", "users.follows.followee_id"),
             ("seats", "rows", "rows"),

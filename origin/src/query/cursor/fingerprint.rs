@@ -107,6 +107,7 @@ impl Writer<'_> {
             Predicate::All(parts) => self.byte(b'&').list(parts, Self::predicate),
             Predicate::Any(parts) => self.byte(b'|').list(parts, Self::predicate),
             Predicate::Not(part) => self.byte(b'!').predicate(part),
+            Predicate::Guarded(guard, part) => self.byte(b'g').predicate(guard).predicate(part),
             Predicate::Untrue(part) => self.byte(b'u').predicate(part),
             Predicate::Exists(exists) => self.byte(b'x').exists(exists),
         }

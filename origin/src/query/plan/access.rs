@@ -2,21 +2,18 @@
 //! only [`Rights::of`] makes, so that no plan can be built without the caller's rights.
 
 mod check;
+mod limits;
 mod rules;
 
-use super::bind::{self, Purpose};
-use super::filter::predicate;
 use super::scope::Scope;
-use super::{ColumnRef, Operand, Predicate};
+use super::{Operand, Predicate};
 use crate::query::catalog::Table;
-use crate::query::role::{Claims, Fields, Role, TableRule, Template, WriteRule};
+use crate::query::role::{Claims, Fields, Role, TableRule};
 pub use check::check_rule;
-use rules::moved;
-pub(super) use rules::{and, columns, depends_on, restrict};
+pub(super) use rules::{and, columns, depends_on, read_rule, restrict};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, RoleName, shown};
 use shared::operation::TablePath;
-use shared::operation::filter::{Condition, Joiner};
 use shared::policy::{Action, role_forbids};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -238,56 +235,6 @@ impl Rights {
             Self::Role(role) => Some(role),
         }
     }
-}
-
-impl Limits {
-    /// Resolves a rule's fields and values. `view` has the columns of `table` in another order.
-    fn bind(rule: &TableRule, table: &Arc<Table>, view: &Table, claims: &Claims) -> Self {
-        let rows = |rows: &Option<Template>| rows.as_ref().map(|rows| Arc::new(rows_of(rows, table, view, claims)));
-        let write = |rule: &WriteRule| WriteLimits {
-            may_give: view
-                .all_columns()
-                .map(|at| {
-                    let name = &view.column(at).name;
-                    rule.fields.has(name) && !rule.set.iter().any(|(set, _)| set == name)
-                })
-                .collect(),
-            set: rule.set.iter().map(|(name, value)| set_value(name, value, view, claims)).collect(),
-            rows: rows(&rule.rows),
-        };
-        Self {
-            read: rule.read.as_ref().map(|rule| rows(&rule.rows)),
-            insert: rule.insert.as_ref().map(write),
-            update: rule.update.as_ref().map(write),
-            delete: rule.delete.as_ref().map(|rule| rows(&rule.rows)),
-        }
-    }
-}
-
-/// Returns a rule's condition on the columns of `view`. It is false if a claim is missing, or if a field or value does
-/// not fit the table.
-fn rows_of(rows: &Template, table: &Arc<Table>, view: &Table, claims: &Claims) -> Predicate {
-    let nothing = || Predicate::Any(Vec::new());
-    let condition = rows.fill(claims).and_then(|query| Condition::from_query(&query, Joiner::And).ok());
-    let Some(condition) = condition else {
-        return nothing();
-    };
-    // A rule may name fields that its callers can't read.
-    let whole = TableAccess { table: Arc::clone(table), limits: None };
-    match predicate(&condition.unwrap_or(Condition::Any(Vec::new())), &Scope::of(&whole)) {
-        Ok(predicate) => moved(predicate, &|column_ref| {
-            let name = &table.column(column_ref.column).name;
-            ColumnRef { source: 0, column: view.find_hidden(name).unwrap_or(column_ref.column) }
-        }),
-        Err(_) => nothing(),
-    }
-}
-
-/// Returns a column's index and the value that the role sets it to; `None` if that is not possible.
-fn set_value(name: &FieldName, value: &Template, view: &Table, claims: &Claims) -> Option<(usize, Operand)> {
-    let at = view.find_hidden(name).filter(|at| !view.column(*at).generated)?;
-    let value = value.fill(claims)?;
-    Some((at, bind::value(view.column(at), &value, Purpose::Store).ok()?))
 }
 
 impl TableAccess {

@@ -1,5 +1,6 @@
 //! Resolves a filter or an `{id}` to a condition on columns.
 
+use super::access;
 use super::bind::{self, Purpose};
 use super::related::exists;
 use super::scope::Scope;
@@ -9,7 +10,8 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::json::Value;
 use shared::operation::RecordId;
-use shared::operation::filter::{Comparison, Condition, Test, TextPosition};
+use shared::operation::filter::{Comparison, Condition, MatchMode, Test, TextPosition};
+use shared::policy::role_forbids;
 
 /// What a record is addressed for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,13 +70,43 @@ pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Pred
     Ok(match condition {
         Condition::Test(field, test) => {
             let column_ref = scope.resolve(field, ErrorCode::InvalidFilter)?;
-            tested(column_ref, test, scope.column(column_ref))?
+            guarded(tested(column_ref, test, scope.column(column_ref))?, column_ref.source, scope)?
         }
         Condition::All(conditions) => Predicate::All(all(conditions)?),
         Condition::Any(conditions) => Predicate::Any(all(conditions)?),
         Condition::Not(condition) => Predicate::Not(Box::new(predicate(condition, scope)?)),
         Condition::Related(related) => exists(related, scope)?,
     })
+}
+
+/// Keeps a pattern from being tried on records that the caller may not read, since the time that it takes would tell their
+/// values, and refuses searches whose result depends on such records.
+fn guarded(predicate: Predicate, source: usize, scope: &Scope<'_>) -> Result<Predicate, Problem> {
+    let rule = || access::read_rule(source, scope);
+    // One wildcard is matched in one pass.
+    let is_slow = |pattern: &Operand| match &pattern.param {
+        Param::Text(text) => text.bytes().filter(|byte| *byte == b'%').count() > 1,
+        _ => false,
+    };
+    let is_guarded = match &predicate {
+        Predicate::Regexp(..) => true,
+        Predicate::Like(_, LikePattern::Raw, pattern) => is_slow(pattern),
+        _ => false,
+    };
+    Ok(match predicate {
+        predicate if is_guarded => match rule() {
+            Some(rule) => Predicate::Guarded(Box::new(rule), Box::new(predicate)),
+            None => predicate,
+        },
+        Predicate::Match(Search { mode: MatchMode::Expansion, .. }) if rule().is_some() => return Err(no_expansion()),
+        predicate => predicate,
+    })
+}
+
+/// Returns the problem of a search with query expansion, which takes words from records that the caller may not read.
+pub(super) fn no_expansion() -> Problem {
+    role_forbids("search with query expansion in a table of which it reads some records only")
+        .with_hint("Use the mode natural or boolean.")
 }
 
 fn tested(column_ref: ColumnRef, test: &Test, column: &Column) -> Result<Predicate, Problem> {

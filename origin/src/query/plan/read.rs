@@ -2,7 +2,7 @@
 
 use super::access::{self, and};
 use super::bind::{self, Purpose};
-use super::filter::{IdPurpose, by_id, predicate, searchable};
+use super::filter::{IdPurpose, by_id, no_expansion, predicate, searchable};
 use super::include;
 use super::join::joins;
 use super::keyset::Keyset;
@@ -14,6 +14,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::json::Value;
 use shared::operation::field::FieldRef;
+use shared::operation::filter::MatchMode;
 use shared::operation::read::{self as asked, Answer, Direction, Order, Read, ReadOne, Rows, Selection};
 use std::sync::Arc;
 
@@ -159,6 +160,10 @@ fn searched(search: &asked::Search, scope: &Scope<'_>) -> Result<Search, Problem
     {
         return Err(Problem::new(CODE, "The option fullTextSearch.fields names fields of several tables.")
             .with_hint("One FULLTEXT index, of one table, must hold all of them."));
+    }
+    let reads_some = columns.first().is_some_and(|first| access::read_rule(first.source, scope).is_some());
+    if search.mode == MatchMode::Expansion && reads_some {
+        return Err(no_expansion());
     }
     Ok(Search { columns, mode: search.mode, term: Param::Text(search.term.as_str().into()) })
 }

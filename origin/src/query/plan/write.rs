@@ -216,6 +216,10 @@ pub(super) fn update(update: &write::Update, scope: &Scope<'_>) -> Result<Update
         if !table.traits().inserts.transactional {
             return Err(rules.uncheckable("the table's engine has no transactions"));
         }
+        let is_given = |at: &usize| changes.iter().any(|(changed, _)| changed == at);
+        if access::columns(check).iter().any(|at| table.column(*at).on_update && !is_given(at)) {
+            return Err(rules.uncheckable("it reads a field that MariaDB sets at each update"));
+        }
         if access::columns(check).into_iter().any(|at| table.column(at).generated) {
             return Err(rules.uncheckable("it reads a generated field, whose new value MariaDB does not tell"));
         }

@@ -6,14 +6,19 @@ use shared::limits::LIST_MAX_VALUES;
 use std::collections::BTreeMap;
 
 /// The claims of a token that rules may refer to, as JSON texts. A claim that is null, an object, or a list with such an
-/// item counts as missing: null would be compared with IS NULL.
+/// item counts as missing: null would be compared with IS NULL. So does a text with a space at its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims(BTreeMap<String, String>);
 
 impl Claims {
     #[must_use]
     pub fn new(claims: &BTreeMap<String, Json>) -> Self {
-        let is_scalar = |value: &Json| !matches!(value, Json::Null | Json::Object(_) | Json::Array(_));
+        let is_scalar = |value: &Json| match value {
+            Json::Null | Json::Object(_) | Json::Array(_) => false,
+            // Under most collations, MariaDB compares texts without the spaces at their ends.
+            Json::String(text) => !text.ends_with(' '),
+            Json::Bool(_) | Json::Number(_) => true,
+        };
         let usable = claims.iter().filter(|(_, value)| match value {
             Json::Array(items) => items.iter().all(is_scalar),
             value => is_scalar(value),

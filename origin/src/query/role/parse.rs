@@ -69,7 +69,8 @@ fn tables(value: &Value) -> Result<Vec<(Pattern, TableRule)>, RoleFault> {
         if tables.iter().any(|(known, _)| *known == pattern) {
             return fault(&place, "another entry stands for the same tables");
         }
-        tables.push((pattern, table_rule(&place, rule)?));
+        let of_table = matches!(pattern, Pattern::Table(..));
+        tables.push((pattern, TableRule { of_table, ..table_rule(&place, rule)? }));
     }
     Ok(tables)
 }

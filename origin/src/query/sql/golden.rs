@@ -46,6 +46,7 @@ fn column(name: &str, kind: Kind) -> Column {
         default: None,
         auto_increment: name == "id",
         generated: name == "computed",
+        on_update: false,
         primary: name == "id",
         unique: name == "id",
         values: Vec::new(),

@@ -74,6 +74,13 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) 
             write(sql, scope, *inner);
             sql.syntax(")");
         }
+        Predicate::Guarded(guard, inner) => {
+            sql.syntax("IF(");
+            write(sql, scope, *guard);
+            sql.syntax(", ");
+            write(sql, scope, *inner);
+            sql.syntax(", FALSE)");
+        }
         Predicate::Untrue(inner) => {
             sql.syntax("(");
             write(sql, scope, *inner);

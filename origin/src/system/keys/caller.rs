@@ -151,6 +151,17 @@ impl Caller {
         }
     }
 
+    /// Returns bytes that tell the caller from others of the project: those of its role, and the id of its subject. A new
+    /// key of the same subject (`sub`) is the same caller; a key without a subject is a caller of its own.
+    #[must_use]
+    pub fn identity(&self, role: &CallerRole) -> Vec<u8> {
+        let mut bytes = role.identity();
+        if self.issuer().is_some() || role.claims().get("sub").is_none() {
+            bytes.extend_from_slice(self.key_id().as_bytes());
+        }
+        bytes
+    }
+
     /// Returns whether the caller may read the target of a foreign key, a field of a table of `database`.
     #[must_use]
     pub fn sees(&self, database: &DatabaseName, target: &Reference) -> bool {

@@ -5,6 +5,7 @@ use crate::query::plan::scope::Scope;
 use crate::query::plan::{ColumnRef, Expression, Join, Predicate, Search};
 use shared::error::Problem;
 use shared::operation::read::join::JoinKind;
+use shared::policy::Action;
 
 /// Adds to a condition that of a rule.
 pub(in crate::query::plan) fn and(condition: Option<Predicate>, rule: Option<Predicate>) -> Option<Predicate> {
@@ -41,10 +42,15 @@ pub(in crate::query::plan) fn restrict(joins: &mut [Join], scope: &Scope<'_>) ->
     Ok(kept)
 }
 
-fn rule_of(source: usize, scope: &Scope<'_>) -> Result<Option<Predicate>, Problem> {
-    let rule = scope.access(source).reading()?;
+/// Returns the condition on records of a table that the caller may read; `None` without one.
+pub(in crate::query::plan) fn read_rule(source: usize, scope: &Scope<'_>) -> Option<Predicate> {
     let at_source = |column_ref: ColumnRef| ColumnRef { source, ..column_ref };
-    Ok(rule.map(|rule| moved(Predicate::clone(&rule), &at_source)))
+    scope.access(source).condition(Action::Read).map(|rule| moved(rule.clone(), &at_source))
+}
+
+fn rule_of(source: usize, scope: &Scope<'_>) -> Result<Option<Predicate>, Problem> {
+    scope.access(source).reading()?;
+    Ok(read_rule(source, scope))
 }
 
 /// Replaces the columns of a condition.
@@ -67,6 +73,7 @@ pub(super) fn moved(predicate: Predicate, to: &impl Fn(ColumnRef) -> ColumnRef) 
         Predicate::All(parts) => Predicate::All(all(parts)),
         Predicate::Any(parts) => Predicate::Any(all(parts)),
         Predicate::Not(part) => Predicate::Not(Box::new(moved(*part, to))),
+        Predicate::Guarded(guard, part) => Predicate::Guarded(Box::new(moved(*guard, to)), Box::new(moved(*part, to))),
         Predicate::Untrue(part) => Predicate::Untrue(Box::new(moved(*part, to))),
         // Rules have no conditions on related records.
         Predicate::Exists(exists) => Predicate::Exists(exists),

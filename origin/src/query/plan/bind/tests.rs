@@ -16,6 +16,7 @@ fn column(kind: Kind, type_text: &str, values: &[&str]) -> Column {
         default: None,
         auto_increment: false,
         generated: false,
+        on_update: false,
         primary: false,
         unique: false,
         values: values.iter().map(|value| (*value).to_owned()).collect(),

@@ -1,0 +1,95 @@
+//! Resolves the rule of a role for a table: its fields, its values and its conditions with the caller's claims.
+
+use super::rules::moved;
+use super::{Limits, TableAccess, WriteLimits};
+use crate::query::catalog::Table;
+use crate::query::plan::bind::{self, Purpose};
+use crate::query::plan::filter::predicate;
+use crate::query::plan::scope::Scope;
+use crate::query::plan::{ColumnRef, Operand, Predicate};
+use crate::query::role::{Claims, Fields, TableRule, Template, WriteRule};
+use shared::ident::FieldName;
+use shared::json::Value;
+use shared::operation::filter::{Condition, Joiner};
+use std::sync::Arc;
+
+impl Limits {
+    /// Resolves a rule's fields and values. `view` has the columns of `table` in another order.
+    pub(super) fn bind(rule: &TableRule, table: &Arc<Table>, view: &Table, claims: &Claims) -> Self {
+        let rows = |rows: &Option<Template>| rows.as_ref().map(|rows| Arc::new(rows_of(rows, table, view, claims)));
+        // Denies what would show or change a field that was to be omitted, and has another name now.
+        let is_known = |fields: &&Fields| match fields {
+            Fields::Except(_) if rule.of_table => {
+                let names =
+                    table.columns().iter().map(|column| column.name.as_str().to_lowercase()).collect::<Vec<_>>();
+                fields.names().iter().all(|name| names.contains(&name.as_str().to_lowercase()))
+            }
+            _ => true,
+        };
+        let write = |rule: &WriteRule| WriteLimits {
+            may_give: view
+                .all_columns()
+                .map(|at| {
+                    let name = &view.column(at).name;
+                    rule.fields.has(name) && !rule.set.iter().any(|(set, _)| set == name)
+                })
+                .collect(),
+            set: rule.set.iter().map(|(name, value)| set_value(name, value, view, claims)).collect(),
+            rows: rows(&rule.rows),
+        };
+        Self {
+            read: rule.read.as_ref().filter(|rule| is_known(&&rule.fields)).map(|rule| rows(&rule.rows)),
+            insert: rule.insert.as_ref().filter(|rule| is_known(&&rule.fields)).map(write),
+            update: rule.update.as_ref().filter(|rule| is_known(&&rule.fields)).map(write),
+            delete: rule.delete.as_ref().map(|rule| rows(&rule.rows)),
+        }
+    }
+}
+
+/// Returns a rule's condition on the columns of `view`. It is false if a claim is missing, or if a field or value does
+/// not fit the table.
+fn rows_of(rows: &Template, table: &Arc<Table>, view: &Table, claims: &Claims) -> Predicate {
+    let nothing = || Predicate::Any(Vec::new());
+    let condition = rows.fill(claims).and_then(|query| Condition::from_query(&query, Joiner::And).ok());
+    let Some(condition) = condition else {
+        return nothing();
+    };
+    // A rule may name fields that its callers can't read.
+    let whole = TableAccess { table: Arc::clone(table), limits: None };
+    let condition = condition.unwrap_or(Condition::Any(Vec::new()));
+    match predicate(&condition, &Scope::of(&whole)) {
+        Ok(_) if !is_exact(&condition, table) => nothing(),
+        Ok(predicate) => moved(predicate, &|column_ref| {
+            let name = &table.column(column_ref.column).name;
+            ColumnRef { source: 0, column: view.find_hidden(name).unwrap_or(column_ref.column) }
+        }),
+        Err(_) => nothing(),
+    }
+}
+
+/// Returns whether all texts that a condition compares with numbers are plain decimal numbers: MariaDB would also take
+/// ` 7` and `7e0` for 7, which may be other callers' claims.
+fn is_exact(condition: &Condition, table: &Table) -> bool {
+    let (field, test) = match condition {
+        Condition::All(parts) | Condition::Any(parts) => return parts.iter().all(|part| is_exact(part, table)),
+        Condition::Not(part) => return is_exact(part, table),
+        Condition::Related(_) => return false,
+        Condition::Test(field, test) => (field, test),
+    };
+    let is_number = table.find(field.field()).is_some_and(|at| table.column(at).kind.is_number());
+    !is_number || test.values().iter().all(|value| !matches!(value, Value::Text(text) if !is_plain_number(text)))
+}
+
+fn is_plain_number(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    all_digits(whole) && all_digits(fraction) && (whole == "0" || !whole.starts_with('0'))
+}
+
+/// Returns a column's index and the value that the role sets it to; `None` if that is not possible.
+fn set_value(name: &FieldName, value: &Template, view: &Table, claims: &Claims) -> Option<(usize, Operand)> {
+    let at = view.find_hidden(name).filter(|at| !view.column(*at).generated)?;
+    let value = value.fill(claims)?;
+    Some((at, bind::value(view.column(at), &value, Purpose::Store).ok()?))
+}
