@@ -26,6 +26,7 @@ const edge :Workerd.Worker = (
     (name = "ORIGIN_TIMEOUT_MS", fromEnvironment = "ORIGIN_TIMEOUT_MS"),
     (name = "ORIGIN_CONNECT_TIMEOUT_MS", fromEnvironment = "ORIGIN_CONNECT_TIMEOUT_MS"),
     (name = "JWKS", fromEnvironment = "JWKS"),
+    (name = "ISSUERS", fromEnvironment = "ISSUERS"),
     (name = "CORS_ORIGINS", fromEnvironment = "CORS_ORIGINS"),
     (name = "LOG_REQUESTS", fromEnvironment = "LOG_REQUESTS"),
     (name = "READ_CACHE_MAX_SECONDS", fromEnvironment = "READ_CACHE_MAX_SECONDS"),

@@ -8,7 +8,7 @@ pub use origins::{Origin, Region};
 
 use shared::cors::CorsOrigins;
 use shared::error::Problem;
-use shared::key::{KeySet, KeySetError};
+use shared::key::{EdgeIssuers, EdgeIssuersFault, KeySet, KeySetError};
 use shared::limits::{ORIGINS_MAX_COUNT, UPLOAD_BODY_MAX_BYTES};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -42,6 +42,8 @@ pub struct Config {
     /// How long an origin may be silent before the edge checks its health.
     pub origin_connect_timeout: Duration,
     pub keys: KeySet,
+    /// The issuers whose tokens the edge verifies; it forwards those of others unverified.
+    pub issuers: EdgeIssuers,
     pub cors: CorsOrigins,
     pub logs_requests: bool,
     /// Maximum age of cached reads in seconds; 0 disables the cache of reads.
@@ -76,6 +78,8 @@ pub enum ConfigError {
     Form(&'static str, &'static str),
     #[error("the variable JWKS can't be used: {0}")]
     Jwks(#[source] KeySetError),
+    #[error("the variable ISSUERS can't be used: {0}")]
+    Issuers(#[source] EdgeIssuersFault),
     #[error("the variable CORS_ORIGINS can't be used: {}", .0.message())]
     Cors(Problem),
 }
@@ -95,6 +99,10 @@ impl Config {
             Some(text) => CorsOrigins::parse(&text).map_err(ConfigError::Cors)?,
             None => CorsOrigins::any(),
         };
+        let issuers = match set(variable("ISSUERS")) {
+            Some(text) => EdgeIssuers::parse(&text).map_err(ConfigError::Issuers)?,
+            None => EdgeIssuers::default(),
+        };
         let read_cache_max_seconds = match set(variable("READ_CACHE_MAX_SECONDS")) {
             Some(text) => parse_limit("READ_CACHE_MAX_SECONDS", &text, READ_CACHE_SECONDS)? as u32,
             None => 0,
@@ -113,6 +121,7 @@ impl Config {
             origin_timeout: timeout("ORIGIN_TIMEOUT_MS", ORIGIN_TIMEOUT_DEFAULT_MS)?,
             origin_connect_timeout: timeout("ORIGIN_CONNECT_TIMEOUT_MS", ORIGIN_CONNECT_TIMEOUT_DEFAULT_MS)?,
             keys: KeySet::from_jwks(&required("JWKS")?).map_err(ConfigError::Jwks)?,
+            issuers,
             cors,
             logs_requests: switch("LOG_REQUESTS", &variable)?.unwrap_or(true),
             read_cache_max_seconds,
@@ -176,6 +185,7 @@ mod tests {
         assert_eq!(config.origins[0].url(), "http://127.0.0.1:8080");
         assert_eq!(config.origin_timeout, Duration::from_secs(35));
         assert_eq!(config.origin_connect_timeout, Duration::from_secs(2));
+        assert_eq!(config.issuers, EdgeIssuers::default());
         assert_eq!(config.cors, CorsOrigins::any());
         assert!(config.logs_requests);
         assert_eq!(config.read_cache_max_seconds, 0);
@@ -219,6 +229,9 @@ mod tests {
             ("JWKS", ""),
             ("JWKS", "secret"),
             ("JWKS", r#"{"keys":[]}"#),
+            ("ISSUERS", "secret"),
+            ("ISSUERS", r#"[{"issuer":"https://secret","audience":"secret","jwks":{"keys":[]}}]"#),
+            ("ISSUERS", r#"[{"issuer":"x","audience":"x","jwks":{"keys":[{"kty":"oct","k":"secret"}]}}]"#),
             ("CORS_ORIGINS", "https://*"),
             ("LOG_REQUESTS", "secret"),
             ("READ_CACHE_MAX_SECONDS", "86401"),

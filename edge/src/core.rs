@@ -10,6 +10,7 @@ mod incoming_request;
 mod origin_answer;
 mod origin_health;
 mod request_log;
+mod user_tokens;
 
 pub use answer::Answer;
 pub use failed_attempt::{FailedAttempt, FailureCause, Repeat};

@@ -1,4 +1,4 @@
-//! Adapters to the platform: `fetch`, streams, the Cache API, the rate limiter and the log. Besides `lib.rs`, only this
+//! Adapters to the platform: `fetch`, streams, the Cache API, WebCrypto, the rate limiter and the log. Besides `lib.rs`, only this
 //! folder knows the worker's API; decisions belong in [`crate::core`].
 
 pub(crate) mod body;
@@ -9,6 +9,7 @@ pub(crate) mod headers;
 pub(crate) mod log;
 pub(crate) mod origin_fetch;
 pub(crate) mod rate_limit;
+pub(crate) mod signature;
 
 use crate::core::{Answer, BodyLength};
 use origin_fetch::OriginAnswer;

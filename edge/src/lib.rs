@@ -12,7 +12,7 @@ use config::Config;
 use futures_util::future::{Either, select};
 use host::client_abort::ClientAbort;
 use host::origin_fetch::Forwarding;
-use host::{Reply, body, cached, headers, log, rate_limit};
+use host::{Reply, body, cached, headers, log, rate_limit, signature};
 use shared::error::Problem;
 use shared::request_id::RequestId;
 use std::cell::OnceCell;
@@ -40,7 +40,7 @@ async fn fetch(request: Request, env: Env, context: Context) -> Result<Response>
     let gateway = gateway(&env);
     let mut forwarding = Forwarding::new(&request, &head, &incoming);
     let replied = match &gateway {
-        Ok(gateway) => match decide(gateway, &head, &incoming, started, &request_log) {
+        Ok(gateway) => match decide(gateway, &head, &incoming, started, &request_log).await {
             Ok(decision) => {
                 let replying = reply(gateway, &env, &mut forwarding, decision, &request_log, &context);
                 match select(pin!(replying), ClientAbort::of(&request, &context)).await {
@@ -73,7 +73,7 @@ async fn fetch(request: Request, env: Env, context: Context) -> Result<Response>
     Ok(response)
 }
 
-fn decide(
+async fn decide(
     gateway: &Gateway,
     head: &Head,
     incoming: &IncomingRequest,
@@ -81,7 +81,7 @@ fn decide(
     request_log: &RequestLog,
 ) -> std::result::Result<Decision, Problem> {
     head.check()?;
-    gateway.decide(incoming, (started / 1000.0) as u64, request_log)
+    gateway.decide(incoming, (started / 1000.0) as u64, request_log, signature::has_signed).await
 }
 
 async fn reply(

@@ -1,23 +1,29 @@
 //! API keys: JWTs that the installation signed with Ed25519, and the [`Principal`] that a verified key proves. Doesn't
-//! check whether a key is revoked: only the origin knows that. [`UserToken`] is a JWT of another issuer, which only the
-//! origin verifies.
+//! check whether a key is revoked: only the origin knows that. [`UserToken`] is a JWT of another issuer.
 
 mod cache;
 mod crypto;
+mod issuers;
+mod jwks;
 mod set;
 #[cfg(test)]
 mod tests;
 mod user_token;
 
-pub use cache::TokenCache;
+pub use cache::{TokenCache, VerifiedTokens};
+pub use issuers::{EdgeIssuer, EdgeIssuers, EdgeIssuersFault};
+pub use jwks::{
+    JwkSetFault, KeyFault, KeyMaterial, NoKey, UnusableKey, UserTokenAlgorithm, VerificationKey, VerificationKeys,
+};
 pub use set::{KeySet, KeySetError, PublicKey, SigningError, SigningKey};
-pub use user_token::{UserToken, UserTokenHeader, subject_id};
+pub use user_token::{UserIdentity, UserToken, UserTokenHeader, subject_id, untrusted};
 
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{ProjectName, RoleName};
 use crate::limits::{AUTHORIZATION_MAX_BYTES, CLOCK_SKEW_MAX_SECONDS};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -221,6 +227,14 @@ impl Principal {
         &self.grant
     }
 
+    /// Removes the claims for the role's rules.
+    fn without_claims(mut self) -> Self {
+        if let Grant::Role(grant) = &mut self.grant {
+            *grant = Arc::new(RoleGrant { role: grant.role.clone(), claims: RoleClaims::new() });
+        }
+        self
+    }
+
     /// Returns the second since 1970 from which on the key is invalid; `None` if it never expires.
     #[must_use]
     pub fn expires_at(&self) -> Option<u64> {
@@ -319,7 +333,7 @@ impl fmt::Display for TokenDigest {
     }
 }
 
-fn invalid(message: &'static str) -> Problem {
+fn invalid(message: impl Into<Cow<'static, str>>) -> Problem {
     Problem::new(ErrorCode::InvalidKey, message)
 }
 

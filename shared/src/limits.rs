@@ -161,7 +161,10 @@ pub const JWKS_FETCH_MIN_SECONDS: u64 = 60;
 /// issuer can be verified.
 pub const JWKS_FIRST_FETCH_MIN_SECONDS: u64 = 5;
 
-/// Seconds by which the clock of an issuer may differ from the origin's: for `exp` and `nbf` of users' tokens.
+/// Maximum issuers whose tokens an edge verifies. A variable of a Cloudflare worker has room for some ten.
+pub const EDGE_ISSUERS_MAX_COUNT: usize = 64;
+
+/// Seconds by which the clock of an issuer may differ from the server's: for `exp` and `nbf` of users' tokens.
 pub const USER_TOKEN_LEEWAY_SECONDS: u64 = 60;
 
 /// Maximum public signing keys that are valid at once. Rotation needs two.

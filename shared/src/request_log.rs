@@ -6,13 +6,22 @@ use crate::policy::{Action, method_label};
 use std::sync::{Arc, OnceLock};
 use uuid::Uuid;
 
+/// A caller with a token of another issuer, as the edge knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UserCaller {
+    /// The id of the subject of a verified token.
+    Verified(Uuid),
+    /// A token that only the origin can verify.
+    Unverified(TokenDigest),
+}
+
 /// The log record of one request. Each part is set when it becomes known; later values for it are ignored.
 #[derive(Debug)]
 pub struct RequestLog {
     method: &'static str,
     route: OnceLock<&'static str>,
     caller: OnceLock<Arc<Principal>>,
-    unverified: OnceLock<TokenDigest>,
+    user: OnceLock<UserCaller>,
     code: OnceLock<ErrorCode>,
 }
 
@@ -23,7 +32,7 @@ impl RequestLog {
             method: method_label(method),
             route: OnceLock::new(),
             caller: OnceLock::new(),
-            unverified: OnceLock::new(),
+            user: OnceLock::new(),
             code: OnceLock::new(),
         }
     }
@@ -33,17 +42,22 @@ impl RequestLog {
         self.caller.get_or_init(|| principal.into())
     }
 
-    /// Records the token of a caller whom only the origin can verify.
-    pub fn unverified(&self, token: TokenDigest) {
-        self.unverified.get_or_init(|| token);
+    /// Records a caller with a token of another issuer.
+    pub fn user(&self, caller: UserCaller) {
+        self.user.get_or_init(|| caller);
     }
 
-    /// Returns the name under which a rate limit counts the caller: the key's id, or the digest of a token that is not
-    /// verified; `None` without a caller.
+    /// Returns the name under which a rate limit counts the caller: the id of the key or subject, or the digest of a token
+    /// that is not verified; `None` without a caller.
     #[must_use]
     pub fn rate_limited_as(&self) -> Option<String> {
-        let token = || self.unverified.get().map(ToString::to_string);
-        self.key().map(|id| id.to_string()).or_else(token)
+        let user = || {
+            self.user.get().map(|caller| match caller {
+                UserCaller::Verified(subject) => subject.to_string(),
+                UserCaller::Unverified(token) => token.to_string(),
+            })
+        };
+        self.key().map(|id| id.to_string()).or_else(user)
     }
 
     /// Records the route of the request's action; does nothing for `None`.

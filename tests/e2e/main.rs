@@ -21,6 +21,7 @@
 mod case;
 mod fake_origin;
 mod host;
+mod issuer;
 mod ledger;
 mod raw;
 mod scratch;

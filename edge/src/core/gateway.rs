@@ -5,23 +5,24 @@ use super::cache::{Cache, Cacheable};
 use super::failed_attempt::Repeat;
 use super::incoming_request::{BodyLength, IncomingRequest};
 use super::origin_health::Origins;
+use super::user_tokens::UserTokens;
 use crate::config::Config;
-use futures_util::FutureExt as _;
 use shared::admission::{admit, check_body_length, unadmitted_action};
 use shared::cors::is_preflight;
 use shared::envelope;
 use shared::error::{ErrorCode, Problem};
-use shared::key::{Principal, Token, TokenCache, TokenDigest};
+use shared::key::{Principal, Token, TokenCache, UserToken, VerificationKey};
 use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
 use shared::media::FilePath;
 use shared::operation::{BodyUse, Pending, route};
 use shared::policy::Action;
-use shared::request_log::RequestLog;
+use shared::request_log::{RequestLog, UserCaller};
 use shared::upload::UploadLimits;
 use std::cell::{RefCell, RefMut};
+use std::sync::Arc;
 
-/// Maximum verified tokens per generation of the token cache, of which there are two. At about 150 bytes each, the
-/// cache takes at most 0.6 MB of an isolate's 128 MB.
+/// Maximum verified keys per generation of the token cache, of which there are two. At some 300 bytes each, since the
+/// cache drops the claims of keys with roles, it takes at most 1.2 MB of an isolate's 128 MB.
 const TOKEN_CACHE_CAPACITY: usize = 2_048;
 
 #[derive(Debug)]
@@ -40,8 +41,8 @@ pub enum BodyPlan {
     Stream,
     /// Forward the body after it was read whole and the shared parser accepted it.
     Check(Pending),
-    /// Forward the body after it was read whole, unchecked, since the caller is not verified: the origin verifies the
-    /// caller before it judges the body. The action is `None` if the origin will refuse the request's head.
+    /// Forward the body after it was read whole, unchecked, since the caller has a user's token: the origin verifies it
+    /// before it judges the body. The action is `None` if the origin will refuse the request's head.
     Whole(Option<Action>),
 }
 
@@ -49,9 +50,9 @@ pub enum BodyPlan {
 #[derive(Debug)]
 enum Authenticated {
     /// The caller has a key of this installation.
-    Verified(Principal),
-    /// The caller has a token of another issuer, which only the origin can verify.
-    Foreign(TokenDigest),
+    Key(Arc<Principal>),
+    /// The caller has a token of another issuer. Only the origin knows what the caller may do.
+    User(UserCaller),
 }
 
 impl BodyPlan {
@@ -78,6 +79,7 @@ impl BodyPlan {
 pub struct Gateway {
     config: Config,
     tokens: RefCell<TokenCache>,
+    users: UserTokens,
     origins: RefCell<Origins>,
     cache: Cache,
 }
@@ -88,7 +90,9 @@ impl Gateway {
         let tokens = TokenCache::new(config.keys.clone(), TOKEN_CACHE_CAPACITY);
         let silence_max = config.origin_connect_timeout.as_millis() as u64;
         let origins = Origins::new(config.origins.clone(), silence_max);
-        Self { cache: Cache::new(&config), config, tokens: RefCell::new(tokens), origins: RefCell::new(origins) }
+        let users = UserTokens::new(config.issuers.clone());
+        let (tokens, origins) = (RefCell::new(tokens), RefCell::new(origins));
+        Self { cache: Cache::new(&config), config, tokens, users, origins }
     }
 
     #[must_use]
@@ -107,11 +111,18 @@ impl Gateway {
         self.origins.borrow_mut()
     }
 
-    /// Decides who answers a request, and records route, action and API key in `log`. `now` is in seconds since 1970.
+    /// Decides who answers a request, and records route, action and caller in `log`. `now` is in seconds since 1970.
+    /// `has_signed` returns whether a key signed a user's token, `None` if it can't tell; only that may wait.
     ///
     /// # Errors
-    /// The refusal of the shared parsers, of the API key or of the policy; `body_too_large`.
-    pub fn decide(&self, request: &IncomingRequest, now: u64, log: &RequestLog) -> Result<Decision, Problem> {
+    /// The refusal of the shared parsers, of the API key or user's token, or of the policy; `body_too_large`.
+    pub async fn decide(
+        &self,
+        request: &IncomingRequest,
+        now: u64,
+        log: &RequestLog,
+        has_signed: impl AsyncFnOnce(&VerificationKey, &UserToken<'_>) -> Option<bool>,
+    ) -> Result<Decision, Problem> {
         let requested_method = request.access_control_request_method.as_deref();
         if is_preflight(&request.method, request.origin.as_deref(), requested_method) {
             log.route("preflight");
@@ -133,9 +144,9 @@ impl Gateway {
                 log.route("/media/{path}");
                 let path = route::file(&request.method, &request.path)?;
                 if request.authorization.is_some() {
-                    match self.authenticate(request, now) {
-                        Ok(Authenticated::Verified(principal)) => self.check_page(request, log.caller(principal))?,
-                        Ok(Authenticated::Foreign(token)) => log.unverified(token),
+                    match self.authenticate(request, now, has_signed).await {
+                        Ok(Authenticated::Key(principal)) => self.check_page(request, log.caller(principal))?,
+                        Ok(Authenticated::User(caller)) => log.user(caller),
                         Err(_) => {}
                     }
                 }
@@ -143,17 +154,27 @@ impl Gateway {
                 let file = self.cache.file(&path, request.query.as_deref()).map(Cacheable::File);
                 Ok(file.map_or(Decision::Forward(BodyPlan::Drop), Decision::Cached))
             }
-            _ => self.admit(request, now, log),
+            _ => {
+                let caller = self.authenticate(request, now, has_signed).await;
+                self.admit(request, caller, log).await
+            }
         }
     }
 
-    fn authenticate(&self, request: &IncomingRequest, now: u64) -> Result<Authenticated, Problem> {
+    async fn authenticate(
+        &self,
+        request: &IncomingRequest,
+        now: u64,
+        has_signed: impl AsyncFnOnce(&VerificationKey, &UserToken<'_>) -> Option<bool>,
+    ) -> Result<Authenticated, Problem> {
         let authorization = request.authorization.as_deref();
         let verified = self.tokens.borrow_mut().verify(authorization, now);
-        verified.map(Authenticated::Verified).or_else(|problem| {
-            let token = Token::from_header(authorization)?;
-            token.of_user().map(|_| Authenticated::Foreign(token.digest())).ok_or(problem)
-        })
+        let problem = match verified {
+            Ok(principal) => return Ok(Authenticated::Key(principal)),
+            Err(problem) => problem,
+        };
+        let user = self.users.verify(Token::from_header(authorization)?, now, has_signed).await?;
+        user.map(Authenticated::User).ok_or(problem)
     }
 
     /// Checks that web pages may use the API key, if a web page sent the request.
@@ -162,29 +183,30 @@ impl Gateway {
         self.config.access.check_page(origin, principal.grant())
     }
 
-    fn admit(&self, request: &IncomingRequest, now: u64, log: &RequestLog) -> Result<Decision, Problem> {
+    async fn admit(
+        &self,
+        request: &IncomingRequest,
+        caller: Result<Authenticated, Problem>,
+        log: &RequestLog,
+    ) -> Result<Decision, Problem> {
         let head = request.head();
-        let verified = match self.authenticate(request, now) {
-            Ok(Authenticated::Verified(principal)) => Ok(principal),
-            Ok(Authenticated::Foreign(token)) => {
+        let verified = match caller {
+            Ok(Authenticated::Key(principal)) => Ok(principal),
+            Ok(Authenticated::User(caller)) => {
                 let action = unadmitted_action(&head)?;
                 log.action(action);
-                log.unverified(token);
-                return Ok(Decision::Forward(unverified_plan(request, action)));
+                log.user(caller);
+                return Ok(Decision::Forward(whole_or_streamed(request, action)));
             }
             Err(problem) => Err(problem),
         };
-        let admitted = admit(&head, async |action| {
+        let (principal, pending) = admit(&head, async |action| {
             log.action(action);
-            let principal = log.caller(verified?);
-            self.check_page(request, principal)?;
-            Ok(principal.clone())
-        });
-        // Authentication at the edge does not wait, so the future is ready at once.
-        let admitted = admitted
-            .now_or_never()
-            .ok_or_else(|| Problem::internal("The request could not be judged.", "admission waits"))?;
-        let (principal, pending) = admitted?;
+            let principal = verified?;
+            self.check_page(request, log.caller(Arc::clone(&principal)))?;
+            Ok(principal)
+        })
+        .await?;
         match self.cache.accepted_age(request, &principal, &pending) {
             Some(accepted_age) => Ok(Decision::Cached(Cacheable::Read(principal, pending, accepted_age))),
             None => self.plan(request, pending).map(Decision::Forward),
@@ -208,9 +230,9 @@ impl Gateway {
     }
 }
 
-/// Returns how the body of a caller who is not verified is forwarded. A short one is read whole, so that the request can
+/// Returns how the body of a caller with a user's token is forwarded. A short one is read whole, so that the request can
 /// be sent to another origin if the first can't be reached.
-fn unverified_plan(request: &IncomingRequest, action: Option<Action>) -> BodyPlan {
+fn whole_or_streamed(request: &IncomingRequest, action: Option<Action>) -> BodyPlan {
     match request.body {
         BodyLength::Known(0) => BodyPlan::Drop,
         BodyLength::Known(bytes) if bytes <= EDGE_CHECKED_BODY_MAX_BYTES as u64 => BodyPlan::Whole(action),

@@ -12,7 +12,7 @@ use super::system::{Opened, note, project, time};
 use super::{CliError, Context, Table};
 use crate::clock::now;
 use crate::database::admin::{IssuerKeys, IssuerRow, KeyGrant};
-use crate::system::issuers::{IssuerError, Issuers, try_url};
+use crate::system::issuers::{IssuerError, Issuers, for_edge, try_url};
 
 #[derive(Debug, Args)]
 pub struct IssuerArgs {
@@ -26,6 +26,8 @@ enum IssuerCommand {
     Add(AddArgs),
     /// List issuers: whose tokens are accepted, and which roles they have
     List(ListArgs),
+    /// Print the issuers with their public keys, fetched now, as the edge's variable ISSUERS
+    Keys(KeysArgs),
     /// Remove an issuer; its tokens are refused from then on
     Remove(RemoveArgs),
 }
@@ -67,6 +69,13 @@ struct ListArgs {
 }
 
 #[derive(Debug, Args)]
+struct KeysArgs {
+    /// Only issuers of this project
+    #[arg(long, value_name = "PROJECT", value_parser = project)]
+    project: Option<ProjectName>,
+}
+
+#[derive(Debug, Args)]
 struct RemoveArgs {
     /// The issuer, as `selkie issuer list` shows it
     #[arg(value_name = "URL")]
@@ -99,6 +108,7 @@ impl IssuerArgs {
         let outcome = match self.command {
             IssuerCommand::Add(args) => args.run(context, &issuers).await,
             IssuerCommand::List(args) => args.run(context, &issuers).await,
+            IssuerCommand::Keys(args) => args.run(context, &issuers).await,
             IssuerCommand::Remove(args) => args.run(context, &issuers).await,
         };
         opened.close(outcome).await
@@ -221,6 +231,17 @@ impl ListArgs {
             }
             table.to_string()
         })
+    }
+}
+
+impl KeysArgs {
+    async fn run(self, context: &Context, issuers: &Issuers) -> Result<(), CliError> {
+        let rows = issuers.list(self.project.as_ref()).await?;
+        let (listed, left_out) = for_edge(&rows).await?;
+        for (row, fault) in left_out {
+            note(&format!("selkie: warning: {} is left out, the edge forwards its tokens: {fault}", row.issuer));
+        }
+        context.output.answer(&listed.to_json(), ToString::to_string)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Sets, lists and removes the issuers whose tokens sign in the users of projects.
 
 use shared::ident::{ProjectName, RoleName};
+use shared::key::{EdgeIssuer, EdgeIssuers, EdgeIssuersFault, JwkSetFault, KeyFault, UnusableKey, VerificationKeys};
 use shared::limits::{ISSUER_MAX_BYTES, ISSUER_ROLES_MAX_COUNT, ISSUERS_PER_PROJECT_MAX_COUNT};
 
 use crate::database::admin::{Admin, AdminError, IssuerKeys, IssuerRow, KeyGrant};
-use crate::system::keys::tokens::jwks::{JwkSetFault, KeyFault, UnusableKey, VerificationKeys};
 use crate::system::keys::tokens::remote::{FetchFault, UrlFault, fetch, parse_url};
 use crate::system::projects::{ProjectError, Projects};
 
@@ -43,6 +43,19 @@ pub enum IssuerError {
     Key(UnusableKey),
     #[error("the JWK set has no key")]
     NoKey,
+    #[error("the edge can't have these issuers: {0}")]
+    Edge(#[from] EdgeIssuersFault),
+}
+
+/// Why the edge can't have the keys of an issuer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeysFault {
+    #[error("its keys can't be fetched from here: {0}")]
+    Fetch(#[from] FetchFault),
+    #[error("its stored keys are wrong: {0}")]
+    Stored(#[from] JwkSetFault),
+    #[error("it has no key that can verify tokens (RS256, ES256 or EdDSA)")]
+    NoKey,
 }
 
 impl IssuerError {
@@ -63,6 +76,9 @@ impl IssuerError {
             }
             Self::Key(_) | Self::NoKey | Self::Set(_) => {
                 Some("nothing was changed; a JWK set is {\"keys\": [{\"kty\": \"RSA\", \"kid\": …, …}]}".to_owned())
+            }
+            Self::Edge(_) => {
+                Some("name one project with --project: the edge forwards tokens of other issuers".to_owned())
             }
             Self::Url(..) | Self::Text(..) | Self::TooManyRoles | Self::TooMany => None,
         }
@@ -129,13 +145,43 @@ impl Issuers {
     }
 }
 
+/// Returns the issuers as the edge needs them, with their keys as they are now, and those that must be left out.
+///
+/// # Errors
+/// There are more than an edge can have.
+pub async fn for_edge(rows: &[IssuerRow]) -> Result<(EdgeIssuers, Vec<(&IssuerRow, KeysFault)>), IssuerError> {
+    let (mut issuers, mut left_out) = (Vec::new(), Vec::new());
+    for row in rows {
+        match keys_of(row).await {
+            Ok(keys) => {
+                issuers.push(EdgeIssuer { issuer: row.issuer.clone(), audience: row.audience.clone(), keys });
+            }
+            Err(fault) => left_out.push((row, fault)),
+        }
+    }
+    Ok((EdgeIssuers::new(issuers)?, left_out))
+}
+
+/// Returns the keys of an issuer, at least one.
+async fn keys_of(row: &IssuerRow) -> Result<VerificationKeys, KeysFault> {
+    let (keys, _) = match &row.keys {
+        IssuerKeys::Url(url) => fetch_from(url).await?,
+        IssuerKeys::Set(text) => VerificationKeys::parse(text)?,
+    };
+    if keys.is_empty() { Err(KeysFault::NoKey) } else { Ok(keys) }
+}
+
 /// Fetches the keys of a URL, and returns how many of them can verify tokens.
 ///
 /// # Errors
 /// The URL can't be fetched, or has no JWK set.
 pub async fn try_url(url: &str) -> Result<usize, FetchFault> {
+    Ok(fetch_from(url).await?.0.len())
+}
+
+async fn fetch_from(url: &str) -> Result<(VerificationKeys, Vec<UnusableKey>), FetchFault> {
     let url = parse_url(url).map_err(|fault| FetchFault::Unreachable(fault.to_string()))?;
-    Ok(fetch(&url).await?.0.len())
+    fetch(&url).await
 }
 
 /// Checks what needs no database, and returns the unusable keys of a JWK set that has others.

@@ -1,7 +1,9 @@
-//! Tokens of other issuers, which sign in a project's own users. Parses them without verifying anything: only the
-//! origin knows the issuers and their keys.
+//! Tokens of other issuers, which sign in a project's own users: their parts, and the rules for all but the signature,
+//! which origin and edge verify. Knows no issuer.
 
-use super::{ISSUER, RoleClaims, Token};
+use super::{ISSUER, RoleClaims, Token, UserTokenAlgorithm, invalid};
+use crate::error::{ErrorCode, Problem};
+use crate::limits::USER_TOKEN_LEEWAY_SECONDS;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
@@ -9,6 +11,10 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
+
+/// The `typ` of tokens that give access (RFC 7519, RFC 9068), in lower case. Others, such as `logout+jwt`, are issued
+/// for other purposes with the same keys.
+const TYPES: [&str; 3] = ["jwt", "at+jwt", "application/at+jwt"];
 
 /// The header of a token.
 #[derive(Deserialize)]
@@ -27,6 +33,32 @@ pub struct UserToken<'a> {
     header: UserTokenHeader,
     issuer: String,
     claims: RoleClaims,
+}
+
+/// Whom a verified token signs in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UserIdentity {
+    /// The user's [`subject_id`].
+    pub subject: Uuid,
+    /// The second since 1970 from which on the token is refused.
+    pub expires_at: u64,
+}
+
+impl UserIdentity {
+    /// Checks that the token has not expired at `now` (seconds since 1970).
+    ///
+    /// # Errors
+    /// `expired_key` if `now` is at or after `expires_at`.
+    pub fn check_lifetime(&self, now: u64) -> Result<(), Problem> {
+        check_lifetime(self.expires_at, now)
+    }
+}
+
+fn check_lifetime(expires_at: u64, now: u64) -> Result<(), Problem> {
+    if now < expires_at {
+        return Ok(());
+    }
+    Err(Problem::new(ErrorCode::ExpiredKey, "The token's lifetime is over.").with_hint("Ask its issuer for a new one."))
 }
 
 impl<'a> Token<'a> {
@@ -80,6 +112,69 @@ impl UserToken<'_> {
     pub fn signature(&self) -> &[u8] {
         &self.signature
     }
+
+    /// Returns whether the claim `aud` is or contains the audience.
+    #[must_use]
+    pub fn has_audience(&self, audience: &str) -> bool {
+        match self.claims.get("aud") {
+            Some(Value::Array(several)) => several.iter().any(|one| one == audience),
+            Some(one) => one == audience,
+            None => false,
+        }
+    }
+
+    /// Checks that the header is that of a token that gives access, and signed with an algorithm that is accepted.
+    ///
+    /// # Errors
+    /// `invalid_key` if not, or if the token has extensions that a verifier must understand: none is known.
+    pub fn check_header(&self) -> Result<(), Problem> {
+        let UserTokenHeader { alg, typ, crit, .. } = &self.header;
+        let is_access = typ.as_ref().is_none_or(|typ| TYPES.contains(&&*typ.to_ascii_lowercase()));
+        if crit.is_none() && is_access && UserTokenAlgorithm::has(alg) { Ok(()) } else { Err(untrusted()) }
+    }
+
+    /// Checks `exp`, `nbf` and `sub`. The signature must have been verified. `now` is in seconds since 1970.
+    ///
+    /// # Errors
+    /// `expired_key` after `exp`; `invalid_key` before `nbf`, without `exp` or without `sub`.
+    pub fn identify(&self, now: u64) -> Result<UserIdentity, Problem> {
+        let expiry = self
+            .seconds("exp")?
+            .ok_or_else(|| invalid("The token has no exp, the second since 1970 at which it expires."))?;
+        let expires_at = expiry.saturating_add(USER_TOKEN_LEEWAY_SECONDS);
+        check_lifetime(expires_at, now)?;
+        if self.seconds("nbf")?.is_some_and(|start| start > now.saturating_add(USER_TOKEN_LEEWAY_SECONDS)) {
+            return Err(invalid("The token is not valid yet: its nbf is in the future.")
+                .with_hint("Compare the clocks of the issuer and of this server."));
+        }
+        let subject = match self.claims.get("sub") {
+            Some(Value::String(text)) if !text.is_empty() => text.clone(),
+            Some(Value::Number(number)) => number.to_string(),
+            _ => return Err(invalid("The token has no sub, which names its user.")),
+        };
+        Ok(UserIdentity { subject: subject_id(&self.issuer, &subject), expires_at })
+    }
+
+    /// Returns a claim that is a time in whole seconds since 1970; `None` without it.
+    fn seconds(&self, name: &str) -> Result<Option<u64>, Problem> {
+        let Some(value) = self.claims.get(name) else {
+            return Ok(None);
+        };
+        // Fractions are allowed (RFC 7519, 2), and rounded down. The cast saturates.
+        let whole = value.as_u64().or_else(|| value.as_f64().filter(|time| *time >= 0.0).map(|time| time as u64));
+        match whole {
+            Some(whole) => Ok(Some(whole)),
+            None => Err(invalid(format!("The token's {name} is no number of seconds since 1970."))),
+        }
+    }
+}
+
+/// Returns the same `invalid_key` problem for every token that no trusted issuer has signed, so that a forger learns
+/// nothing.
+#[must_use]
+pub fn untrusted() -> Problem {
+    invalid("The token was not signed by an issuer that this installation trusts for its audience.")
+        .with_hint("Compare iss, aud, kid and alg of the token with selkie issuer list and the issuer's keys.")
 }
 
 /// Returns the id of an issuer's user, a UUIDv8: the same for all tokens of the user, and never the id of an API key,

@@ -24,6 +24,7 @@ const edge :Workerd.Worker = (
   bindings = [
     (name = "ORIGINS", fromEnvironment = "ORIGINS"),
     (name = "JWKS", fromEnvironment = "JWKS"),
+    (name = "ISSUERS", fromEnvironment = "ISSUERS"),
     (name = "RATE_LIMIT", text = "5/1m"),
     (name = "RATE_LIMITER", wrapped = (
       moduleName = "selkie-tests:ratelimit",

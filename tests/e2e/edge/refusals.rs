@@ -5,6 +5,7 @@ mod heads;
 mod options;
 mod passing;
 mod uploads;
+mod user_tokens;
 
 use super::recording_proxy::RecordingProxy;
 use crate::case::eventually;
@@ -27,7 +28,7 @@ cases! {
 }
 
 pub(crate) fn all_cases() -> Vec<crate::case::Case> {
-    cases().into_iter().chain(passing::cases()).collect()
+    [cases(), passing::cases(), user_tokens::cases()].concat()
 }
 
 /// Headers that differ between the hosts.
@@ -131,8 +132,13 @@ struct Bench {
 
 impl Bench {
     async fn start() -> Self {
+        Self::with(&[]).await
+    }
+
+    /// Starts the worker with further variables.
+    async fn with(variables: &[(&str, &str)]) -> Self {
         let tap = RecordingProxy::before(&shared().origin).await;
-        let worker = Worker::start(&[("ORIGINS", &tap.url)]);
+        let worker = Worker::start(&[&[("ORIGINS", &*tap.url)], variables].concat());
         Self { worker, tap }
     }
 

@@ -3,16 +3,13 @@
 use super::{create_role, role_of};
 use crate::case::eventually;
 use crate::host::{Answer, Host};
+use crate::issuer::{Issuer, Signer, now};
 use crate::service::shared;
-use crate::test_db::{TestDb, unique};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
-use ed25519_dalek::{Signer as _, SigningKey};
+use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
-use std::io::Write as _;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 cases! {
     Both: [
@@ -32,54 +29,11 @@ const T: &[&str] = &[
     "INSERT INTO t (owner, name) VALUES ('ann', 'a'), ('bob', 'b')",
 ];
 
-/// An issuer of the project `default`, with one Ed25519 key.
-struct Issuer {
-    url: String,
-    key: SigningKey,
-}
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970").as_secs()
-}
-
-impl Issuer {
-    /// Adds an issuer whose claim `role` names the role; `arguments` come last.
-    fn add(arguments: &[&str]) -> Self {
-        let issuer = Self::new();
-        let x = BASE64.encode(issuer.key.verifying_key().as_bytes());
-        let set = json!({"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "a", "x": x}]});
-        let mut file = tempfile::NamedTempFile::new().expect("a file");
-        file.write_all(set.to_string().as_bytes()).expect("a file");
-        let path = file.path().to_str().expect("a path");
-        issuer.register(&[&["--jwks", path, "--role-claim", "role"], arguments].concat());
-        issuer
-    }
-
-    fn new() -> Self {
-        let url = format!("https://id.example/{}", unique("issuer"));
-        let mut seed = [7; 32];
-        seed[..8].copy_from_slice(&url.as_bytes()[url.len() - 8..]);
-        Self { url, key: SigningKey::from_bytes(&seed) }
-    }
-
-    fn register(&self, arguments: &[&str]) {
-        shared().cli_ok(&[&["issuer", "add", "--issuer", &self.url, "--audience", "app"], arguments].concat());
-    }
-
-    fn claims(&self, sub: &str) -> Value {
-        json!({"iss": self.url, "aud": "app", "sub": sub, "exp": now() + 600})
-    }
-
-    fn sign(&self, header: &Value, claims: &Value) -> String {
-        let part = |json: &Value| BASE64.encode(json.to_string());
-        let message = format!("{}.{}", part(header), part(claims));
-        let signature = BASE64.encode(self.key.sign(message.as_bytes()).to_bytes());
-        format!("{message}.{signature}")
-    }
-
-    fn token(&self, claims: &Value) -> String {
-        self.sign(&json!({"alg": "EdDSA", "kid": "a", "typ": "JWT"}), claims)
-    }
+/// Adds an issuer to the project `default`, whose claim `role` names the role; `arguments` come last.
+fn add_issuer(arguments: &[&str]) -> Issuer {
+    let issuer = Issuer::new("default", "EdDSA");
+    issuer.publish(&[issuer.key.jwk("a")], arguments);
+    issuer
 }
 
 /// Waits until the hosts know the issuer: the token is no longer an unknown one's.
@@ -101,7 +55,7 @@ fn own_rows(db: &TestDb) -> Value {
 async fn a_user_sees_and_changes_what_the_role_allows(host: Host) {
     let db = TestDb::new(host, T).await;
     let role = create_role(&own_rows(&db));
-    let issuer = Issuer::add(&["--role", &role]);
+    let issuer = add_issuer(&["--role", &role]);
     let [ann, bob] = ["ann", "bob"].map(|sub| issuer.token(&issuer.claims(sub)));
     known(&db, &ann).await;
     for (token, id, other, name) in [(&ann, 1, 2, "a"), (&bob, 2, 1, "b")] {
@@ -121,7 +75,7 @@ async fn a_user_sees_and_changes_what_the_role_allows(host: Host) {
 async fn a_claim_names_the_role_by_the_map_or_by_itself(host: Host) {
     let db = TestDb::new(host, T).await;
     let (own, all) = (create_role(&own_rows(&db)), create_role(&role_of(&db, [("t", json!({"read": true}))])));
-    let issuer = Issuer::add(&["--map", &format!("admin={all}"), "--map", "root=full"]);
+    let issuer = add_issuer(&["--map", &format!("admin={all}"), "--map", "root=full"]);
     known(&db, &issuer.token(&issuer.claims("ann"))).await;
     for (claim, records) in [
         (json!("admin"), Ok(2)),
@@ -147,7 +101,7 @@ async fn a_claim_names_the_role_by_the_map_or_by_itself(host: Host) {
 
 async fn a_token_that_is_wrong_in_one_part_is_refused(host: Host) {
     let db = TestDb::new(host, T).await;
-    let issuer = Issuer::add(&["--role", &create_role(&own_rows(&db))]);
+    let issuer = add_issuer(&["--role", &create_role(&own_rows(&db))]);
     let good = issuer.claims("ann");
     known(&db, &issuer.token(&good)).await;
     let with = |name: &str, value: Value| {
@@ -173,10 +127,10 @@ async fn a_token_that_is_wrong_in_one_part_is_refused(host: Host) {
         json!({"alg": "EdDSA", "kid": "b"}),
         json!({"alg": "EdDSA", "kid": "a", "crit": ["x"]}),
     ] {
-        get(&db, "t", &issuer.sign(&header, &good)).await.refused(ErrorCode::InvalidKey);
+        get(&db, "t", &issuer.key.sign(&header, &good)).await.refused(ErrorCode::InvalidKey);
     }
-    let stranger = Issuer { url: issuer.url.clone(), key: SigningKey::from_bytes(&[9; 32]) };
-    get(&db, "t", &stranger.token(&good)).await.refused(ErrorCode::InvalidKey);
+    let forged = Signer::new("EdDSA").sign(&issuer.header(), &good);
+    get(&db, "t", &forged).await.refused(ErrorCode::InvalidKey);
     for leeway in [with("exp", json!(now() - 20)), with("nbf", json!(now() + 20)), with("aud", json!(["x", "app"]))] {
         assert_eq!(get(&db, "t", &issuer.token(&leeway)).await.status, 200, "{leeway}");
     }
@@ -184,7 +138,7 @@ async fn a_token_that_is_wrong_in_one_part_is_refused(host: Host) {
 
 async fn the_tokens_of_a_removed_issuer_are_refused(host: Host) {
     let db = TestDb::new(host, T).await;
-    let issuer = Issuer::add(&["--role", &create_role(&own_rows(&db))]);
+    let issuer = add_issuer(&["--role", &create_role(&own_rows(&db))]);
     let token = issuer.token(&issuer.claims("ann"));
     known(&db, &token).await;
     assert_eq!(get(&db, "t", &token).await.status, 200);
@@ -196,7 +150,7 @@ async fn the_tokens_of_a_removed_issuer_are_refused(host: Host) {
 
 async fn a_token_whose_issuer_is_down_may_be_sent_again(host: Host) {
     let db = TestDb::new(host, T).await;
-    let issuer = Issuer::new();
+    let issuer = Issuer::new("default", "EdDSA");
     // Nothing listens on port 1.
     issuer.register(&["--jwks-url", "https://127.0.0.1:1/jwks.json", "--role", &create_role(&own_rows(&db))]);
     let token = issuer.token(&issuer.claims("ann"));

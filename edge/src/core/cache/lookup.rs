@@ -12,6 +12,7 @@ use shared::media::{FilePath, FilePathHash, Rendition};
 use shared::operation::read::{Answer, Read, ReadOne};
 use shared::operation::{BodyUse, Operation, Pending, RecordOperation};
 use shared::policy::Action;
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// The cache entry that a request looks up, and the age that the request accepts.
@@ -73,7 +74,7 @@ impl Lookup {
 pub enum Cacheable {
     File(Lookup),
     /// A read of records whose body, if any, is not parsed yet.
-    Read(Principal, Pending, AcceptedAge),
+    Read(Arc<Principal>, Pending, AcceptedAge),
 }
 
 impl Cacheable {

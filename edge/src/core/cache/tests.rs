@@ -3,7 +3,7 @@
 mod files;
 
 use super::*;
-use crate::core::gateway::tests::{NOW, call, gateway_with, key_of};
+use crate::core::gateway::tests::{NOW, call, decide_logged, gateway_with, key_of};
 use crate::core::{BodyLength, Decision, Gateway, Head, IncomingRequest, RequestLog};
 use entry::{FILE_REQUEST_HEADERS, HELD_MAX_BYTES, STREAMED_MAX_BYTES};
 use shared::error::ErrorCode;
@@ -160,7 +160,7 @@ fn read_key(project: &str) -> Option<String> {
 
 fn decide(gateway: &Gateway, call: &IncomingRequest) -> Decision {
     let record = RequestLog::begin(&call.method);
-    gateway.decide(call, NOW, &record).unwrap()
+    decide_logged(gateway, call, NOW, &record).unwrap()
 }
 
 /// Returns the cache lookup for a request; `None` if the cache may not answer.

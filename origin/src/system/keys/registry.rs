@@ -211,7 +211,7 @@ impl KeyRegistry {
     ) -> Result<Result<Caller, Problem>, Problem> {
         let issuer = Arc::clone(present.issuers.of(&token)?);
         issuer.check_signature(&token, now).await?;
-        let identity = issuer.identify(token.claims(), now)?;
+        let identity = token.identify(now)?;
         let grant = match issuer.grant(token.into_claims()) {
             Ok(grant) => grant,
             Err(problem) => return Ok(Err(problem)),

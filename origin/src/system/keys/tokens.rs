@@ -1,25 +1,22 @@
-//! Verifies tokens of other issuers: finds the issuer that a project trusts, checks signature and claims, and determines
-//! the role. Does not know what a role allows.
+//! Verifies tokens of other issuers: finds the issuer that a project trusts, checks the signature, and determines the
+//! role. Does not know what a role allows.
 
-pub mod jwks;
 pub mod remote;
 
 use std::sync::Arc;
 
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
+};
 use serde_json::Value;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::RoleName;
-use shared::key::{Grant, RoleClaims, RoleGrant, UserToken, subject_id};
-use shared::limits::USER_TOKEN_LEEWAY_SECONDS;
-use uuid::Uuid;
+use shared::key::{
+    Grant, KeyMaterial, NoKey, RoleClaims, RoleGrant, UserToken, VerificationKey, VerificationKeys, untrusted,
+};
 
-use self::jwks::{NoKey, VerificationKeys};
 use self::remote::{RemoteKeys, parse_url};
 use crate::database::admin::{IssuerKeys, IssuerRow, KeyGrant};
-
-/// The `typ` of tokens that give access (RFC 7519, RFC 9068), in lower case. Others, such as `logout+jwt`, are issued
-/// for other purposes with the same keys.
-const TYPES: [&str; 3] = ["jwt", "at+jwt", "application/at+jwt"];
 
 /// The issuers of all projects.
 #[derive(Debug, Default)]
@@ -37,14 +34,6 @@ enum Keys {
     Fixed(Arc<VerificationKeys>),
     /// Issuers of several projects with the same URL share their keys.
     Remote(Arc<RemoteKeys>),
-}
-
-/// The claims that every token must have, after their check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
-    pub(super) subject: Uuid,
-    /// The second since 1970 from which on the token is refused.
-    pub(super) expires_at: u64,
 }
 
 impl Issuers {
@@ -76,19 +65,12 @@ impl Issuers {
     /// `invalid_key` if no issuer has the token's `iss` and one of its audiences, or the token has audiences of several
     /// projects.
     pub(super) fn of(&self, token: &UserToken<'_>) -> Result<&Arc<Issuer>, Problem> {
-        let audiences: &[Value] = match token.claims().get("aud") {
-            Some(Value::Array(several)) => several,
-            Some(one) => std::slice::from_ref(one),
-            None => &[],
-        };
-        let is_meant = |issuer: &&Arc<Issuer>| {
-            issuer.row.issuer == token.issuer()
-                && audiences.iter().any(|audience| audience.as_str() == Some(&issuer.row.audience))
-        };
+        let is_meant =
+            |issuer: &&Arc<Issuer>| issuer.row.issuer == token.issuer() && token.has_audience(&issuer.row.audience);
         let mut meant = self.0.iter().filter(is_meant);
         match (meant.next(), meant.next()) {
             (Some(issuer), None) => Ok(issuer),
-            _ => Err(foreign()),
+            _ => Err(untrusted()),
         }
     }
 }
@@ -133,50 +115,21 @@ impl Issuer {
     /// # Errors
     /// `invalid_key` if not; `issuer_unavailable` if its keys could not be fetched.
     pub(super) async fn check_signature(&self, token: &UserToken<'_>, now: u64) -> Result<(), Problem> {
-        let header = token.header();
-        let is_access = header.typ.as_ref().is_none_or(|typ| TYPES.contains(&&*typ.to_ascii_lowercase()));
-        // No extension is known that a verifier would have to understand.
-        if header.crit.is_some() || !is_access {
-            return Err(foreign());
-        }
+        token.check_header()?;
         let keys = match &self.keys {
             Keys::Fixed(keys) => Arc::clone(keys),
             Keys::Remote(remote) => remote.keys(now).await.ok_or_else(unavailable)?,
         };
-        let outcome = keys.find(header).map(|key| key.has_signed(token));
+        let outcome = keys.find(token.header()).map(|key| has_signed(key, token));
         let is_signed = match (outcome, &self.keys) {
             (Ok(is_signed), _) => is_signed,
             (Err(NoKey::UnknownId), Keys::Remote(remote)) => match remote.newer(now).await {
-                Some(keys) => keys.find(header).is_ok_and(|key| key.has_signed(token)),
+                Some(keys) => keys.find(token.header()).is_ok_and(|key| has_signed(key, token)),
                 None => false,
             },
             (Err(_), _) => false,
         };
-        if is_signed { Ok(()) } else { Err(foreign()) }
-    }
-
-    /// Checks `exp`, `nbf` and `sub` of a token whose signature was verified. `now` is in seconds since 1970.
-    ///
-    /// # Errors
-    /// `expired_key` after `exp`; `invalid_key` before `nbf`, without `exp` or without `sub`.
-    pub(super) fn identify(&self, claims: &RoleClaims, now: u64) -> Result<Identity, Problem> {
-        let expiry = seconds(claims, "exp")?
-            .ok_or_else(|| invalid("The token has no exp, the second since 1970 at which it expires."))?;
-        let expires_at = expiry.saturating_add(USER_TOKEN_LEEWAY_SECONDS);
-        if now >= expires_at {
-            return Err(Problem::new(ErrorCode::ExpiredKey, "The token's lifetime is over.")
-                .with_hint("Ask its issuer for a new one."));
-        }
-        if seconds(claims, "nbf")?.is_some_and(|start| start > now.saturating_add(USER_TOKEN_LEEWAY_SECONDS)) {
-            return Err(invalid("The token is not valid yet: its nbf is in the future.")
-                .with_hint("Compare the clocks of the issuer and of the origin."));
-        }
-        let subject = match claims.get("sub") {
-            Some(Value::String(text)) if !text.is_empty() => text.clone(),
-            Some(Value::Number(number)) => number.to_string(),
-            _ => return Err(invalid("The token has no sub, which names its user.")),
-        };
-        Ok(Identity { subject: subject_id(&self.row.issuer, &subject), expires_at })
+        if is_signed { Ok(()) } else { Err(untrusted()) }
     }
 
     /// Returns what a verified token's claims allow.
@@ -224,27 +177,17 @@ fn claim<'a>(claims: &'a RoleClaims, name: &str) -> Option<&'a Value> {
     })
 }
 
-/// Returns a claim that is a time in whole seconds since 1970; `None` without it.
-fn seconds(claims: &RoleClaims, name: &str) -> Result<Option<u64>, Problem> {
-    let Some(value) = claims.get(name) else {
-        return Ok(None);
+/// Returns whether the key signed the token.
+fn has_signed(key: &VerificationKey, token: &UserToken<'_>) -> bool {
+    let (message, signature) = (token.signed_bytes(), token.signature());
+    let verified = match key.material() {
+        KeyMaterial::Ed25519(key) => UnparsedPublicKey::new(&ED25519, key).verify(message, signature),
+        KeyMaterial::P256(key) => UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key).verify(message, signature),
+        KeyMaterial::Rsa { n, e } => {
+            RsaPublicKeyComponents { n, e }.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature)
+        }
     };
-    // Fractions are allowed (RFC 7519, 2), and rounded down. The cast saturates.
-    let whole = value.as_u64().or_else(|| value.as_f64().filter(|time| *time >= 0.0).map(|time| time as u64));
-    match whole {
-        Some(whole) => Ok(Some(whole)),
-        None => Err(invalid(format!("The token's {name} is no number of seconds since 1970."))),
-    }
-}
-
-fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
-    Problem::new(ErrorCode::InvalidKey, message)
-}
-
-/// Returns the same problem for every token that no trusted issuer has signed, so that a forger learns nothing.
-fn foreign() -> Problem {
-    invalid("The token was not signed by an issuer that this installation trusts for its audience.")
-        .with_hint("Compare iss, aud, kid and alg of the token with selkie issuer list and the issuer's keys.")
+    verified.is_ok()
 }
 
 fn unavailable() -> Problem {

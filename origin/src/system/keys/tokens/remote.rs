@@ -8,13 +8,12 @@ use std::time::Duration;
 
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, Response};
+use shared::key::{JwkSetFault, UnusableKey, VerificationKeys};
 use shared::limits::{
     JWKS_FETCH_MAX_SECONDS, JWKS_FETCH_MIN_SECONDS, JWKS_FIRST_FETCH_MIN_SECONDS, JWKS_MAX_BYTES, JWKS_REFRESH_SECONDS,
 };
 use tokio::sync::watch;
 use url::{Host, Url};
-
-use super::jwks::{JwkSetFault, UnusableKey, VerificationKeys};
 
 /// Maximum redirects that a fetch follows.
 const REDIRECTS_MAX_COUNT: usize = 5;

@@ -11,7 +11,8 @@ use ring::signature::{
 };
 use serde_json::{Value, json};
 use shared::ident::ProjectName;
-use shared::key::{Access, Token};
+use shared::key::{Access, Token, UserIdentity, subject_id};
+use shared::limits::USER_TOKEN_LEEWAY_SECONDS;
 
 use super::*;
 
@@ -144,12 +145,12 @@ fn shop(signer: &Signer) -> Issuers {
 }
 
 /// Verifies a token as the registry does, and returns its project, subject and grant.
-async fn verify(issuers: &Issuers, text: &str) -> Result<(String, Identity, Grant), Problem> {
+async fn verify(issuers: &Issuers, text: &str) -> Result<(String, UserIdentity, Grant), Problem> {
     let header = format!("Bearer {text}");
-    let token = Token::from_header(Some(&header))?.of_user().ok_or_else(foreign)?;
+    let token = Token::from_header(Some(&header))?.of_user().ok_or_else(untrusted)?;
     let issuer = issuers.of(&token)?;
     issuer.check_signature(&token, NOW).await?;
-    let identity = issuer.identify(token.claims(), NOW)?;
+    let identity = token.identify(NOW)?;
     Ok((issuer.row().project.to_string(), identity, issuer.grant(token.into_claims())?))
 }
 

@@ -2,8 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::super::tests::{Signer, set};
 use super::*;
+
+/// Returns a key of the algorithm; its bytes need not be those of a real one, since nothing is verified here.
+fn jwk(alg: &str, kid: &str) -> Value {
+    let number = |bytes: usize| URL_SAFE_NO_PAD.encode(vec![0xAB; bytes]);
+    let key = match alg {
+        "EdDSA" => json!({"kty": "OKP", "crv": "Ed25519", "x": number(32)}),
+        "ES256" => json!({"kty": "EC", "crv": "P-256", "x": number(32), "y": number(32)}),
+        _ => json!({"kty": "RSA", "n": number(256), "e": "AQAB"}),
+    };
+    with(with(with(key, "kid", json!(kid)), "use", json!("sig")), "alg", json!(alg))
+}
+
+fn set(keys: &[Value]) -> String {
+    json!({"keys": keys}).to_string()
+}
 
 fn with(mut object: Value, field: &str, value: Value) -> Value {
     object[field] = value;
@@ -18,7 +32,7 @@ fn fault(jwk: &Value) -> KeyFault {
 
 #[test]
 fn a_key_that_can_not_verify_is_told_with_its_fault() {
-    let [ed25519, p256, rsa] = ["EdDSA", "ES256", "RS256"].map(|alg| Signer::new(alg).jwk("k"));
+    let [ed25519, p256, rsa] = ["EdDSA", "ES256", "RS256"].map(|alg| jwk(alg, "k"));
     let modulus = |bytes: usize| json!(URL_SAFE_NO_PAD.encode(vec![0xFF; bytes]));
     for (jwk, expected) in [
         (with(ed25519.clone(), "d", json!("AAAA")), KeyFault::Secret),
@@ -39,6 +53,8 @@ fn a_key_that_can_not_verify_is_told_with_its_fault() {
         (with(rsa.clone(), "n", modulus(1025)), KeyFault::Length),
         (with(rsa.clone(), "n", json!("")), KeyFault::Malformed),
         (with(rsa.clone(), "n", json!(7)), KeyFault::Malformed),
+        (with(rsa.clone(), "kid", json!(7)), KeyFault::Malformed),
+        (with(rsa.clone(), "key_ops", json!("verify")), KeyFault::Malformed),
         (with(rsa, "e", json!(null)), KeyFault::Malformed),
         (with(p256.clone(), "y", json!("AAAA")), KeyFault::Malformed),
         (with(p256, "x", json!("+/+/")), KeyFault::Malformed),
@@ -52,8 +68,8 @@ fn a_key_that_can_not_verify_is_told_with_its_fault() {
 
 #[test]
 fn usable_keys_are_kept_beside_others() {
-    let (one, two) = (Signer::new("EdDSA"), Signer::new("ES256"));
-    let keys = [one.jwk("a"), json!({"kty": "EC", "crv": "P-521", "kid": "b"}), two.jwk("a"), one.jwk("a"), json!({})];
+    let other = json!({"kty": "EC", "crv": "P-521", "kid": "b"});
+    let keys = [jwk("EdDSA", "a"), other, jwk("ES256", "a"), jwk("EdDSA", "a"), json!({})];
     let (keys, unusable) = VerificationKeys::parse(&set(&keys)).unwrap();
     assert_eq!(keys.len(), 2);
     let unusable: Vec<_> = unusable.iter().map(|key| (&*key.name, key.fault)).collect();
@@ -63,8 +79,8 @@ fn usable_keys_are_kept_beside_others() {
 
 #[test]
 fn a_key_is_found_by_its_id_and_its_own_algorithm() {
-    let (one, two) = (Signer::new("EdDSA"), Signer::new("ES256"));
-    let (keys, _) = VerificationKeys::parse(&set(&[one.jwk("a"), two.jwk("b"), two.jwk("c")])).unwrap();
+    let set = set(&[jwk("EdDSA", "a"), jwk("ES256", "b"), jwk("ES256", "c")]);
+    let (keys, _) = VerificationKeys::parse(&set).unwrap();
     let find = |alg: &str, kid: Option<&str>| {
         let header = serde_json::from_value(json!({"alg": alg, "kid": kid})).unwrap();
         keys.find(&header).map(|key| key.kid.clone().unwrap())
@@ -91,5 +107,16 @@ fn a_set_beyond_a_limit_is_refused() {
     assert_eq!(VerificationKeys::parse(&padded(JWKS_MAX_BYTES + 1)), Err(JwkSetFault::TooLarge));
     for text in ["", "[]", "{}", r#"{"keys":{}}"#, r#"{"keys":null}"#] {
         assert_eq!(VerificationKeys::parse(text), Err(JwkSetFault::NotAJwkSet), "{text}");
+    }
+}
+
+#[test]
+fn a_key_is_printed_with_nothing_but_its_id_and_public_part() {
+    for alg in ["EdDSA", "ES256", "RS256"] {
+        let mut bare = jwk(alg, "k");
+        let full = with(bare.clone(), "x5c", json!(["A"]));
+        bare.as_object_mut().unwrap().retain(|name, _| name != "use" && name != "alg");
+        let (keys, _) = VerificationKeys::parse(&set(&[full])).unwrap();
+        assert_eq!(keys.to_jwks(), json!({"keys": [bare]}), "{alg}");
     }
 }

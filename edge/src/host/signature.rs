@@ -1,0 +1,58 @@
+//! Verifies the signatures of users' tokens by the runtime's WebCrypto.
+
+use shared::key::{KeyMaterial, UserToken, UserTokenAlgorithm, VerificationKey};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use worker::js_sys::{self, Array, JSON, Object, Reflect, Uint8Array};
+use worker::wasm_bindgen::{JsCast, JsValue};
+use worker::wasm_bindgen_futures::JsFuture;
+use worker::web_sys::{CryptoKey, SubtleCrypto};
+
+thread_local! {
+    /// The imported keys of the issuers, as many as `ISSUERS` lists.
+    static IMPORTED: RefCell<HashMap<KeyMaterial, CryptoKey>> = RefCell::default();
+}
+
+/// Returns whether the key signed the token; `None` if the runtime refuses the key. Waits for no I/O.
+pub(crate) async fn has_signed(key: &VerificationKey, token: &UserToken<'_>) -> Option<bool> {
+    let subtle: SubtleCrypto = ["crypto", "subtle"]
+        .iter()
+        .try_fold(js_sys::global().into(), |value: JsValue, name| Reflect::get(&value, &(*name).into()))
+        .ok()?
+        .unchecked_into();
+    let algorithm = algorithm(key.algorithm())?;
+    let known = IMPORTED.with_borrow(|keys| keys.get(key.material()).cloned());
+    let imported = match known {
+        Some(imported) => imported,
+        None => {
+            let imported = import(&subtle, key, &algorithm).await?;
+            IMPORTED.with_borrow_mut(|keys| keys.insert(key.material().clone(), imported.clone()));
+            imported
+        }
+    };
+    // Copies: the runtime may read them after this function has begun to wait.
+    let [signature, message] = [token.signature(), token.signed_bytes()].map(Uint8Array::from);
+    let verifying =
+        subtle.verify_with_object_and_js_u8_array_and_js_u8_array(&algorithm, &imported, &signature, &message);
+    JsFuture::from(verifying.ok()?).await.ok()?.as_bool()
+}
+
+async fn import(subtle: &SubtleCrypto, key: &VerificationKey, algorithm: &Object) -> Option<CryptoKey> {
+    let jwk = Object::new();
+    for (name, value) in key.public_members() {
+        Reflect::set(&jwk, &name.into(), &value.into()).ok()?;
+    }
+    let uses = Array::of1(&"verify".into());
+    let importing = subtle.import_key_with_object("jwk", &jwk, algorithm, false, &uses);
+    Some(JsFuture::from(importing.ok()?).await.ok()?.unchecked_into())
+}
+
+/// Returns the parameters of an algorithm for both `importKey` and `verify`.
+fn algorithm(algorithm: UserTokenAlgorithm) -> Option<Object> {
+    let parameters = match algorithm {
+        UserTokenAlgorithm::EdDSA => r#"{"name":"Ed25519"}"#,
+        UserTokenAlgorithm::ES256 => r#"{"name":"ECDSA","namedCurve":"P-256","hash":"SHA-256"}"#,
+        UserTokenAlgorithm::RS256 => r#"{"name":"RSASSA-PKCS1-v1_5","hash":"SHA-256"}"#,
+    };
+    JSON::parse(parameters).ok()?.dyn_into().ok()
+}

@@ -1,0 +1,300 @@
+//! The public keys of an issuer. A key has one algorithm, which its type and curve determine: the header of a token
+//! can't choose another. Verifies no signature: origin and edge do, each with its platform's library.
+
+use super::UserTokenHeader;
+use crate::ident::shown;
+use crate::limits::{JWKS_KEYS_MAX_COUNT, JWKS_MAX_BYTES};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Map, Value, json};
+
+/// Bits of an RSA modulus that the origin verifies with.
+const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
+
+/// The algorithms that are accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UserTokenAlgorithm {
+    EdDSA,
+    ES256,
+    RS256,
+}
+
+impl UserTokenAlgorithm {
+    const ALL: [Self; 3] = [Self::EdDSA, Self::ES256, Self::RS256];
+
+    /// Returns the algorithm's name in `alg`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::EdDSA => "EdDSA",
+            Self::ES256 => "ES256",
+            Self::RS256 => "RS256",
+        }
+    }
+
+    /// Returns whether `alg` names an algorithm that is accepted.
+    pub(super) fn has(alg: &str) -> bool {
+        Self::ALL.iter().any(|known| known.as_str() == alg)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum KeyMaterial {
+    Ed25519([u8; 32]),
+    /// An uncompressed point of the curve P-256.
+    P256([u8; 65]),
+    /// Modulus and exponent, big-endian, without leading zeros.
+    Rsa {
+        n: Vec<u8>,
+        e: Vec<u8>,
+    },
+}
+
+/// A public key of an issuer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct VerificationKey {
+    kid: Option<String>,
+    material: KeyMaterial,
+}
+
+impl VerificationKey {
+    #[must_use]
+    pub const fn algorithm(&self) -> UserTokenAlgorithm {
+        match self.material {
+            KeyMaterial::Ed25519(_) => UserTokenAlgorithm::EdDSA,
+            KeyMaterial::P256(_) => UserTokenAlgorithm::ES256,
+            KeyMaterial::Rsa { .. } => UserTokenAlgorithm::RS256,
+        }
+    }
+
+    #[must_use]
+    pub fn material(&self) -> &KeyMaterial {
+        &self.material
+    }
+
+    /// Returns the length of the key's signatures in bytes. No other is valid.
+    #[must_use]
+    pub fn signature_bytes(&self) -> usize {
+        match &self.material {
+            KeyMaterial::Ed25519(_) | KeyMaterial::P256(_) => 64,
+            KeyMaterial::Rsa { n, .. } => n.len(),
+        }
+    }
+
+    /// Returns the members of the key's JWK: its public part, without its id.
+    #[must_use]
+    pub fn public_members(&self) -> Vec<(&'static str, String)> {
+        let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        let word = str::to_owned;
+        match &self.material {
+            KeyMaterial::Ed25519(key) => vec![("kty", word("OKP")), ("crv", word("Ed25519")), ("x", text(key))],
+            KeyMaterial::P256(point) => {
+                let (x, y) = point[1..].split_at(32);
+                vec![("kty", word("EC")), ("crv", word("P-256")), ("x", text(x)), ("y", text(y))]
+            }
+            KeyMaterial::Rsa { n, e } => vec![("kty", word("RSA")), ("n", text(n)), ("e", text(e))],
+        }
+    }
+
+    fn to_jwk(&self) -> Value {
+        let kid = self.kid.iter().map(|kid| ("kid", kid.clone()));
+        let members = self.public_members().into_iter().chain(kid);
+        members.map(|(name, value)| (name.to_owned(), value.into())).collect::<Map<_, _>>().into()
+    }
+}
+
+/// Why no key verifies a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoKey {
+    /// The issuer may have a new key.
+    UnknownId,
+    /// No key has the token's algorithm, or the token does not say which of several keys signed it.
+    Unfit,
+}
+
+/// Why a text is no JWK set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JwkSetFault {
+    #[error("it is larger than {} KiB", JWKS_MAX_BYTES / 1024)]
+    TooLarge,
+    #[error("it is no JWK set: a JSON object with a list \"keys\" is expected")]
+    NotAJwkSet,
+    #[error("it holds {0} keys, and at most {JWKS_KEYS_MAX_COUNT} are allowed")]
+    TooMany(usize),
+}
+
+/// A key of a JWK set that can't verify tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnusableKey {
+    /// The key's id, or its position.
+    pub name: String,
+    pub fault: KeyFault,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyFault {
+    #[error("it is private or symmetric: whoever has it can sign tokens")]
+    Secret,
+    #[error("its type is none of RSA, EC with the curve P-256 and OKP with the curve Ed25519")]
+    Type,
+    #[error("its alg is another than its type is accepted with: RS256 for RSA, ES256 for P-256, EdDSA for Ed25519")]
+    Algorithm,
+    #[error("its use is not sig, or its key_ops do not contain verify")]
+    Use,
+    #[error("its RSA modulus has less than 2,048 or more than 8,192 bits")]
+    Length,
+    #[error("its values are missing or no base64url of the right length")]
+    Malformed,
+    #[error("a key with the same kid and type stands before it")]
+    Repeated,
+}
+
+/// The keys of a JWK set that can verify tokens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VerificationKeys(Vec<VerificationKey>);
+
+impl VerificationKeys {
+    /// Parses a JWK set (RFC 7517). Also returns the keys that can't verify tokens: sets in use have keys for encryption
+    /// and other algorithms too.
+    ///
+    /// # Errors
+    /// The text is no JWK set, or exceeds a limit.
+    pub fn parse(text: &str) -> Result<(Self, Vec<UnusableKey>), JwkSetFault> {
+        if text.len() > JWKS_MAX_BYTES {
+            return Err(JwkSetFault::TooLarge);
+        }
+        Self::of(&serde_json::from_str(text).map_err(|_| JwkSetFault::NotAJwkSet)?)
+    }
+
+    /// Reads a parsed JWK set, as [`VerificationKeys::parse`] does.
+    pub(super) fn of(set: &Value) -> Result<(Self, Vec<UnusableKey>), JwkSetFault> {
+        let jwks = set.get("keys").and_then(Value::as_array).ok_or(JwkSetFault::NotAJwkSet)?;
+        if jwks.len() > JWKS_KEYS_MAX_COUNT {
+            return Err(JwkSetFault::TooMany(jwks.len()));
+        }
+        let (mut keys, mut unusable) = (Vec::new(), Vec::new());
+        for (number, jwk) in (1..).zip(jwks) {
+            match Jwk(jwk).to_key(&keys) {
+                Ok(key) => keys.push(key),
+                Err(fault) => {
+                    let kid = jwk.get("kid").and_then(Value::as_str);
+                    let name = kid.map_or_else(|| format!("number {number}"), shown);
+                    unusable.push(UnusableKey { name, fault });
+                }
+            }
+        }
+        Ok((Self(keys), unusable))
+    }
+
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the keys as a JWK set with nothing but public parts.
+    pub(super) fn to_jwks(&self) -> Value {
+        json!({"keys": self.0.iter().map(VerificationKey::to_jwk).collect::<Vec<_>>()})
+    }
+
+    /// Returns the key that a token's header names: by `kid`, or the only key of its algorithm without one.
+    ///
+    /// # Errors
+    /// [`NoKey`] without such a key.
+    pub fn find(&self, header: &UserTokenHeader) -> Result<&VerificationKey, NoKey> {
+        let named = |key: &&VerificationKey| header.kid.is_none() || key.kid == header.kid;
+        if header.kid.is_some() && !self.0.iter().any(|key| named(&key)) {
+            return Err(NoKey::UnknownId);
+        }
+        let mut fit = self.0.iter().filter(named).filter(|key| key.algorithm().as_str() == header.alg);
+        match (fit.next(), fit.next()) {
+            (Some(key), None) => Ok(key),
+            _ => Err(NoKey::Unfit),
+        }
+    }
+}
+
+/// A parsed key of a JWK set.
+struct Jwk<'a>(&'a Value);
+
+impl Jwk<'_> {
+    /// Converts the key, unless it can't verify tokens, or can't be told from one `before` it.
+    fn to_key(&self, before: &[VerificationKey]) -> Result<VerificationKey, KeyFault> {
+        let (kty, kid) = (self.text("kty")?.ok_or(KeyFault::Malformed)?, self.text("kid")?);
+        if self.has("d") || self.has("k") || kty == "oct" {
+            return Err(KeyFault::Secret);
+        }
+        let verifies = match self.0.get("key_ops") {
+            None | Some(Value::Null) => true,
+            Some(Value::Array(operations)) => operations.iter().any(|operation| operation == "verify"),
+            Some(_) => return Err(KeyFault::Malformed),
+        };
+        if self.text("use")?.is_some_and(|usage| usage != "sig") || !verifies {
+            return Err(KeyFault::Use);
+        }
+        let material = match (kty, self.text("crv")?) {
+            ("OKP", Some("Ed25519")) => KeyMaterial::Ed25519(self.coordinate("x")?),
+            ("EC", Some("P-256")) => {
+                let mut point = [4; 65];
+                point[1..33].copy_from_slice(&self.coordinate("x")?);
+                point[33..].copy_from_slice(&self.coordinate("y")?);
+                KeyMaterial::P256(point)
+            }
+            ("RSA", _) => {
+                let (n, e) = (self.number("n")?, self.number("e")?);
+                let bits = n.first().map_or(0, |first| n.len() * 8 - first.leading_zeros() as usize);
+                if !RSA_BITS.contains(&bits) {
+                    return Err(KeyFault::Length);
+                }
+                KeyMaterial::Rsa { n, e }
+            }
+            _ => return Err(KeyFault::Type),
+        };
+        let key = VerificationKey { kid: kid.map(str::to_owned), material };
+        if self.text("alg")?.is_some_and(|alg| alg != key.algorithm().as_str()) {
+            return Err(KeyFault::Algorithm);
+        }
+        if before.iter().any(|other| other.kid == key.kid && other.algorithm() == key.algorithm() && key.kid.is_some())
+        {
+            return Err(KeyFault::Repeated);
+        }
+        Ok(key)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|value| !value.is_null())
+    }
+
+    /// Returns a member that is a text; `None` without it.
+    fn text(&self, name: &str) -> Result<Option<&str>, KeyFault> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(KeyFault::Malformed),
+        }
+    }
+
+    fn bytes(&self, name: &str) -> Result<Vec<u8>, KeyFault> {
+        let text = self.text(name)?.ok_or(KeyFault::Malformed)?;
+        URL_SAFE_NO_PAD.decode(text).map_err(|_| KeyFault::Malformed)
+    }
+
+    fn coordinate(&self, name: &str) -> Result<[u8; 32], KeyFault> {
+        self.bytes(name)?.try_into().map_err(|_| KeyFault::Malformed)
+    }
+
+    /// Decodes an unsigned number without its leading zeros, which some issuers write.
+    fn number(&self, name: &str) -> Result<Vec<u8>, KeyFault> {
+        let mut bytes = self.bytes(name)?;
+        let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+        bytes.drain(..zeros);
+        if bytes.is_empty() { Err(KeyFault::Malformed) } else { Ok(bytes) }
+    }
+}
+
+#[cfg(test)]
+mod tests;
