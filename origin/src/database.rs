@@ -16,6 +16,7 @@ pub mod explain;
 mod geojson;
 pub mod idempotency;
 mod json;
+pub mod listing;
 pub mod media;
 pub mod pool;
 mod prepared_statements;

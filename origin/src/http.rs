@@ -9,6 +9,7 @@ mod files;
 mod health;
 mod idempotency;
 mod links;
+mod listing;
 pub mod media;
 mod origin_access;
 mod pipeline;

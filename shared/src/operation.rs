@@ -83,11 +83,21 @@ impl RecordId {
 )]
 pub enum Operation {
     Records(RecordOperation),
+    List(Listing),
     Describe(TablePath),
     Sql(SqlCall),
     Batch(Batch),
     Media(MediaCall),
     Tus(TusCall),
+}
+
+/// What a list of names is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listing {
+    /// The databases of the caller's project.
+    Databases,
+    /// The tables and views of a database.
+    Tables(DatabaseName),
 }
 
 /// An operation on the records of a table, which the origin translates to SQL.
@@ -288,6 +298,14 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         }
         (Resource::Table(table), "DELETE") => {
             (Action::Delete, Step::Delete(table, write::DeleteHead::from_pairs(None, pairs)?))
+        }
+        (Resource::Databases, _) => {
+            options::none(&pairs)?;
+            (Action::ListDatabases, ready(Operation::List(Listing::Databases)))
+        }
+        (Resource::Tables(database), _) => {
+            options::none(&pairs)?;
+            (Action::ListTables, ready(Operation::List(Listing::Tables(database))))
         }
         (Resource::Table(table) | Resource::Schema(table), _) => {
             options::none(&pairs)?;

@@ -17,6 +17,9 @@ pub enum Action {
     Update,
     Delete,
     Describe,
+    ListDatabases,
+    /// List the tables and views of a database.
+    ListTables,
     Sql,
     /// Run several operations in one transaction.
     Batch,
@@ -36,7 +39,7 @@ pub enum Action {
 }
 
 impl Action {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::Read,
         Self::Query,
         Self::ReadOne,
@@ -45,6 +48,8 @@ impl Action {
         Self::Update,
         Self::Delete,
         Self::Describe,
+        Self::ListDatabases,
+        Self::ListTables,
         Self::Sql,
         Self::Batch,
         Self::Upload,
@@ -65,6 +70,8 @@ impl Action {
             | Self::Query
             | Self::ReadOne
             | Self::Describe
+            | Self::ListDatabases
+            | Self::ListTables
             | Self::ListMedia
             | Self::DescribeMedia
             | Self::DescribeUploads => Access::Read,
@@ -87,6 +94,8 @@ impl Action {
     pub const fn route(self) -> &'static str {
         match self {
             Self::Read | Self::Explain | Self::Insert | Self::Describe => "/api/v1/crud/{db}/{table}",
+            Self::ListDatabases => "/api/v1/crud",
+            Self::ListTables => "/api/v1/crud/{db}",
             Self::Query => "/api/v1/crud/{db}/{table}/query",
             Self::ReadOne => "/api/v1/crud/{db}/{table}/{id}",
             Self::Update | Self::Delete => "/api/v1/crud/{db}/{table}[/{id}]",
@@ -109,6 +118,8 @@ impl Action {
             Self::Update => "update records",
             Self::Delete => "delete records",
             Self::Describe => "read a schema",
+            Self::ListDatabases => "list databases",
+            Self::ListTables => "list tables",
             Self::Sql => "run SQL",
             Self::Batch => "run a batch",
             Self::Upload | Self::BeginUpload | Self::ResumeUpload => "upload files",
@@ -196,6 +207,8 @@ mod tests {
                 Action::Query,
                 Action::ReadOne,
                 Action::Describe,
+                Action::ListDatabases,
+                Action::ListTables,
                 Action::ListMedia,
                 Action::DescribeMedia,
                 Action::DescribeUploads

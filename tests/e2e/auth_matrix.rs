@@ -278,6 +278,16 @@ fn row(action: Action, world: &World) -> (Access, Vec<Request>) {
             ],
         ),
         Action::Describe => (Access::Read, vec![table(Method::GET, "/_schema"), table(Method::OPTIONS, "")]),
+        // A key of another project lists that project's databases.
+        Action::ListDatabases => {
+            let list = |method| Request::new(method, "/api/v1/crud", 200, Done(200));
+            (Access::Read, vec![list(Method::GET), list(Method::HEAD)])
+        }
+        Action::ListTables => {
+            let path = format!("/api/v1/crud/{}", world.db.name);
+            let list = |method| Request::new(method, &path, 200, NO_DATABASE);
+            (Access::Read, vec![list(Method::GET), list(Method::HEAD)])
+        }
         Action::Sql => (
             Access::Full,
             vec![

@@ -17,6 +17,7 @@ mod include;
 mod insert;
 mod join_refusals;
 mod joins;
+mod listing;
 mod metadata;
 mod names;
 mod nests;
@@ -53,6 +54,7 @@ pub(crate) fn cases() -> Vec<Case> {
         join_refusals::cases(),
         include::cases(),
         joins::cases(),
+        listing::cases(),
         metadata::cases(),
         names::cases(),
         nests::cases(),

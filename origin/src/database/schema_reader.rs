@@ -20,6 +20,8 @@ macro_rules! is_table {
         "TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'VIEW') AND COALESCE(ENGINE, '') <> 'SEQUENCE'"
     };
 }
+pub(super) use is_table;
+
 const TABLE: &str = concat!(
     "SELECT TABLE_TYPE, COALESCE(TRANSACTIONS = 'YES', FALSE), COALESCE(ENGINE = 'InnoDB', FALSE) \
      FROM information_schema.TABLES LEFT JOIN information_schema.ENGINES USING (ENGINE) \

@@ -21,7 +21,7 @@ use shared::operation::write::IdempotentRequest;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) use describe::describe;
+pub(super) use describe::{describe, methods};
 pub(super) use read::{not_found, several};
 pub(super) use tables::{Schema, Tables};
 

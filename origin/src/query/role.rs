@@ -7,6 +7,7 @@ mod parse;
 pub use claims::{Claims, Template};
 pub use parse::RoleFault;
 use shared::ident::{DatabaseName, FieldName, TableName};
+use shared::policy::Action;
 use shared::rate::RateLimit;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -214,6 +215,17 @@ impl TableRule {
         let written = writes.flat_map(|rule| rule.set.iter().map(|(_, value)| value).chain(&rule.rows));
         let read = self.read.iter().flat_map(|rule| &rule.rows);
         written.chain(read).chain(self.delete.iter().flat_map(|rule| &rule.rows))
+    }
+
+    /// Returns whether the role may do an action on records of the table.
+    #[must_use]
+    pub fn allows(&self, action: Action) -> bool {
+        match action {
+            Action::Insert => self.insert.is_some(),
+            Action::Update => self.update.is_some(),
+            Action::Delete => self.delete.is_some(),
+            _ => self.read.is_some(),
+        }
     }
 
     fn is_empty(&self) -> bool {

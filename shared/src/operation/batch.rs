@@ -152,6 +152,7 @@ impl Request {
             Some((path, query)) => (path, Some(query)),
             None => (&*self.path, None),
         };
+        let path = path.strip_suffix('/').unwrap_or(path);
         let pending = parse_head(&RequestHead {
             method: &self.method,
             path: &reference::in_path(path, fill)?,

@@ -16,6 +16,10 @@ use std::collections::BinaryHeap;
 /// Options in the order given, with distinct names.
 pub(super) type Options = Vec<(String, Value)>;
 
+/// The options whose value is a list of names or objects: `name=a&name=b` means `name=a,b`, as Python's requests and
+/// URLSearchParams write a list.
+const LISTS: [&str; 7] = ["selectFields", "omitFields", "group", "order", "join", "include", "returning"];
+
 /// Parses a query string. Values of options named in `texts` are never parsed as JSON.
 pub(super) fn pairs(query: Option<&str>, texts: &[&str]) -> Result<Options, Problem> {
     let mut plain: Options = Vec::new();
@@ -34,13 +38,17 @@ pub(super) fn pairs(query: Option<&str>, texts: &[&str]) -> Result<Options, Prob
         if brackets.take(&name, value.as_deref())? {
             continue;
         }
-        if plain.iter().any(|(known, _)| *known == name) {
+        let known = plain.iter_mut().find(|(known, _)| *known == name);
+        if known.is_some() && !LISTS.contains(&name.as_str()) {
             return Err(repeated(&name));
         }
         let value = value.unwrap_or_default();
         let value =
             if texts.contains(&name.as_str()) { Value::Text(value.into()) } else { word_or_json(&name, &value)? };
-        plain.push((name, value));
+        match known {
+            Some((_, known)) => *known = together(known, &value),
+            None => plain.push((name, value)),
+        }
     }
     for (name, value) in brackets.into_options() {
         if plain.iter().any(|(known, _)| *known == name) {
@@ -83,6 +91,27 @@ pub(super) fn wrong(name: &str, expected: &str, got: &Value) -> Problem {
         other => other.kind().to_owned(),
     };
     Problem::new(ErrorCode::InvalidQueryOption, format!("The option {name} must be {expected}, not {got}."))
+}
+
+/// Returns the items of a JSON list as text.
+fn inside(list: &str) -> &str {
+    let list = list.trim();
+    list.strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or(list)
+}
+
+/// Returns the list of the items of two occurrences of an option.
+fn together(first: &Value, second: &Value) -> Value {
+    let items = |value: &Value| match value {
+        Value::Text(words) => {
+            let words = words.split(',').map(|word| Value::Text(word.trim().into()).to_json().into_owned());
+            words.collect::<Vec<_>>().join(",")
+        }
+        Value::List(list) => inside(list).to_owned(),
+        other => other.to_json().into_owned(),
+    };
+    let parts = [first, second].map(items);
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.trim().is_empty()).collect();
+    Value::List(format!("[{}]", parts.join(",")).into())
 }
 
 fn repeated(name: &str) -> Problem {
@@ -129,15 +158,22 @@ pub(super) fn whole_number(name: &str, value: &Value) -> Result<u64, Problem> {
     }
 }
 
-/// Parses a boolean: `true` or `false`, or 1 or 0, which PHP writes.
+/// Parses a boolean: `true` or `false`, 1 or 0, which PHP writes, or `True` or `False`, which Python writes.
 pub(super) fn flag(name: &str, value: &Value) -> Result<bool, Problem> {
     match value {
-        Value::Bool(flag) => Ok(*flag),
-        Value::Text(word) if matches!(&**word, "true" | "1") => Ok(true),
-        Value::Text(word) if matches!(&**word, "false" | "0") => Ok(false),
         Value::Number(digit) if &**digit == "1" => Ok(true),
         Value::Number(digit) if &**digit == "0" => Ok(false),
-        other => Err(wrong(name, "true or false", other)),
+        other => boolean(other).ok_or_else(|| wrong(name, "true or false", other)),
+    }
+}
+
+/// Returns the boolean that a value or its word means; `None` for any other value.
+pub(super) fn boolean(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(flag) => Some(*flag),
+        Value::Text(word) if matches!(&**word, "true" | "True" | "1") => Some(true),
+        Value::Text(word) if matches!(&**word, "false" | "False" | "0") => Some(false),
+        _ => None,
     }
 }
 

@@ -13,6 +13,10 @@ use std::borrow::Cow;
 /// The resource that a request's path names. Its method was checked.
 #[derive(Debug)]
 pub(super) enum Resource {
+    /// `/api/v1/crud`
+    Databases,
+    /// `/api/v1/crud/{db}`
+    Tables(DatabaseName),
     /// `/api/v1/crud/{db}/{table}`
     Table(TablePath),
     /// `/api/v1/crud/{db}/{table}/_schema`
@@ -54,6 +58,8 @@ const UPLOAD_METHODS: &str = "OPTIONS, HEAD, PATCH, DELETE";
 pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
     check_url_length(head.path, head.query)?;
     let path = head.path.strip_prefix("/api/v1/").ok_or_else(|| not_found(head))?;
+    // Some clients end every path with a slash.
+    let path = path.strip_suffix('/').unwrap_or(path);
     let mut segments = path.split('/');
     match (segments.next(), segments.next(), segments.next(), segments.next(), segments.next()) {
         (Some("sql"), None, ..) => allow(head.method, "POST").map(|()| Resource::Sql),
@@ -71,6 +77,11 @@ pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
         (Some("media"), Some(id), Some("sign"), None, _) if !id.is_empty() => {
             allow(head.method, "POST")?;
             Ok(Resource::Signature(MediaId::parse(id)?))
+        }
+        (Some("crud"), None, ..) => allow(head.method, "GET, HEAD").map(|()| Resource::Databases),
+        (Some("crud"), Some(database), None, ..) if !database.is_empty() => {
+            allow(head.method, "GET, HEAD")?;
+            Ok(Resource::Tables(database_name(database)?))
         }
         (Some("crud"), Some(database), Some(table), last, None) if !database.is_empty() && !table.is_empty() => {
             below_table(head, table_path(database, table)?, last)
@@ -95,10 +106,11 @@ fn below_table(head: &RequestHead<'_>, table: TablePath, last: Option<&str>) -> 
 }
 
 fn table_path(database: &str, table: &str) -> Result<TablePath, Problem> {
-    Ok(TablePath {
-        database: DatabaseName::parse(&decode_segment(database)?)?,
-        table: TableName::parse(&decode_segment(table)?)?,
-    })
+    Ok(TablePath { database: database_name(database)?, table: TableName::parse(&decode_segment(table)?)? })
+}
+
+fn database_name(segment: &str) -> Result<DatabaseName, Problem> {
+    DatabaseName::parse(&decode_segment(segment)?)
 }
 
 /// Percent-decodes a path segment; `invalid_identifier` for an invalid `%` or bytes that are not UTF-8.

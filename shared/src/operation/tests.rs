@@ -7,7 +7,7 @@ use crate::limits::{
     PAGE_TOKEN_MAX_BYTES, QUERY_MAX_PAIRS, SQL_PARAMS_MAX_COUNT,
 };
 use filter::{Comparison, Condition, Test};
-use read::Selection;
+use read::{Direction, Order, Selection};
 
 fn head<'a>(method: &'a str, path: &'a str, query: &'a str) -> RequestHead<'a> {
     RequestHead { method, path, query: Some(query), ..RequestHead::default() }
@@ -56,8 +56,56 @@ fn every_spelling_of_a_read_means_the_same() {
     ) else {
         panic!("the POST twin is refused");
     };
-    for other in [encoded, brackets, indexed, body] {
+    let pairs = read(
+        "limit=10&order=-id&query[views][value]=5&query[views][equality]=%3E&selectFields=id&selectFields=title&count=False",
+    );
+    let slashed = parse(
+        "GET",
+        "/api/v1/crud/demo/posts/",
+        "limit=10&order=-id&selectFields=id,title&query[views][value]=5&query[views][equality]=%3E",
+        "",
+    );
+    let Ok(Operation::Records(RecordOperation::Read(slashed))) = slashed else {
+        panic!("a slash at the end is refused");
+    };
+    for other in [encoded, brackets, indexed, body, pairs, slashed] {
         assert_eq!(json, other);
+    }
+}
+
+#[test]
+fn a_list_may_be_written_as_one_option_a_part() {
+    for (one, other) in [
+        ("selectFields=a&selectFields=b,c&selectFields=d", "selectFields=a,b,c,d"),
+        (
+            r#"selectFields=["a"]&selectFields={"fieldName":"b","alias":"c"}"#,
+            r#"selectFields=["a",{"fieldName":"b","alias":"c"}]"#,
+        ),
+        ("omitFields=a&limit=1&omitFields=%20b", "omitFields=a,b&limit=1"),
+        ("group=a&group=b&selectFields=a", "group=a,b&selectFields=a"),
+        ("order=-a&order=b", r#"order=[{"field":"a","strategy":"DESC"},{"field":"b"}]"#),
+        ("order=-a,b", r#"order=["-a",{"field":"b"}]"#),
+        ("order=posts.a", r#"order={"field":"posts.a"}"#),
+        ("order=[]&order=a", "order=a"),
+        ("query=[]&distinct=True", "distinct=true"),
+        ("query=[%20]&count=False", "query={}"),
+        ("query[a][value]=1&query[a][not]=True", "query[a][value]=1&query[a][not]=1"),
+    ] {
+        assert_eq!(read(one), read(other), "{one}");
+    }
+    let field = Order { field: field::FieldRef::parse("-a").unwrap(), direction: Direction::Ascending };
+    assert_eq!(read(r#"order={"field":"-a"}"#).order, [field]);
+}
+
+#[test]
+fn a_comparison_given_as_operator_is_told_its_place() {
+    for (operator, part) in
+        [(">", r#""equality": ">""#), ("like", r#""equality": "like""#), ("XOR", "given as equality")]
+    {
+        let query = format!(r#"query={{"views":{{"value":5,"operator":"{operator}"}}}}"#);
+        let problem = parse("GET", POSTS, &query, "").unwrap_err();
+        assert_eq!(problem.code(), ErrorCode::InvalidFilter);
+        assert!(problem.hint().is_some_and(|hint| hint.contains(part)), "{problem:?}");
     }
 }
 
@@ -91,7 +139,12 @@ fn unknown_and_repeated_options_are_refused_by_name() {
         "count=many",
         "query[a]=1&query[a]=2",
         "selectFields=a&omitFields=b",
-        "order=id",
+        "order=",
+        "order=id,,title",
+        "limit=1&limit=1",
+        "query={}&query={}",
+        "selectFields=a&selectFields=a",
+        "selectFields=a&selectFields[]=b",
         "order={\"field\":\"id\",\"strategy\":\"UP\"}",
         "selectFields=",
         "selectFields=a,b,c,a",
@@ -153,7 +206,11 @@ fn routes_and_methods() {
         "/",
         "/api",
         "/api/v2/crud/a/b",
-        "/api/v1/crud/demo",
+        "/api/v1/",
+        "/api/v1/crud//",
+        "/api/v1/crud/demo//",
+        "/api/v1/crud/demo/posts//",
+        "/api/v1/crud/demo/posts/1//",
         "/api/v1/crud//t",
         "/api/v1/crud/a/b/c/d",
         "/api/v1/sqlx",

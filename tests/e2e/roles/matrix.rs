@@ -169,7 +169,10 @@ fn requests(action: Action, db: &TestDb, table: &str, field: &str) -> Row {
         }
         // Each request is also sent in a batch.
         Action::Batch => Row::NoTable,
-        Action::Upload
+        // `listing` is about the lists that a role sees.
+        Action::ListDatabases
+        | Action::ListTables
+        | Action::Upload
         | Action::ListMedia
         | Action::DescribeMedia
         | Action::SignMedia

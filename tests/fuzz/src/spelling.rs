@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | JSON for each option | `query={"views":5}` | numbers are numbers |
 //! | brackets | `query[views]=5` | every leaf is text, or null without `=` |
+//! | one option an item | `selectFields=id&selectFields=views`, `order=-id`, `count=True` | as Python's requests writes them |
 //! | a body | `{"query":{"views":5}}` | the POST twin |
 //!
 //! What brackets can't say is not in the structure.
@@ -29,7 +30,7 @@ pub fn agree(read: &Read) {
     if let Outcome::Ours(_, statements) = &meant {
         statements.iter().for_each(|statement| drop(is_ours(statement)));
     }
-    for query in [in_json(read), in_brackets(read, Lists::Counted), in_brackets(read, Lists::Empty)] {
+    for query in [in_json(read), in_items(read), in_brackets(read, Lists::Counted), in_brackets(read, Lists::Empty)] {
         if query.len() + POSTS_PATH.len() >= URL_MAX_BYTES {
             continue;
         }
@@ -67,6 +68,41 @@ fn in_json(read: &Read) -> String {
         })
         .collect();
     pairs.join("&")
+}
+
+/// Encodes a list as one option an item, if all items are names, and booleans as Python does.
+fn in_items(read: &Read) -> String {
+    let pairs = read.options().iter().flat_map(|(name, value)| match value {
+        Json::Bool(flag) => vec![pair(name, if *flag { "True" } else { "False" })],
+        Json::Array(items) if ["selectFields", "omitFields", "group", "order"].contains(name) => {
+            let words: Option<Vec<_>> = items.iter().map(|item| item_word(name, item)).collect();
+            match words {
+                Some(words) if !words.is_empty() => words.iter().map(|word| pair(name, word)).collect(),
+                _ => vec![pair(name, &value.to_string())],
+            }
+        }
+        Json::String(text) => vec![pair(name, &word(text))],
+        value => vec![pair(name, &value.to_string())],
+    });
+    pairs.collect::<Vec<_>>().join("&")
+}
+
+/// Returns a name, or a step of `order` by a name, as one word; `None` if it can't be one.
+fn item_word(option: &str, item: &Json) -> Option<String> {
+    let is_word = |name: &str| !name.is_empty() && !name.contains(',') && name.trim() == name && word(name) == name;
+    let (name, prefix) = match (option, item) {
+        ("order", Json::Object(step)) if step.keys().all(|key| key == "field" || key == "strategy") => {
+            let prefix = match step.get("strategy").map_or(Some("asc"), Json::as_str)? {
+                word if word.eq_ignore_ascii_case("desc") => "-",
+                word if word.eq_ignore_ascii_case("asc") => "",
+                _ => return None,
+            };
+            (step.get("field")?.as_str()?, prefix)
+        }
+        ("order", _) => return None,
+        (_, name) => (name.as_str()?, ""),
+    };
+    (is_word(name) && !name.starts_with('-')).then(|| format!("{prefix}{name}"))
 }
 
 /// Encodes an option's word; a word that looks like JSON is written as JSON.

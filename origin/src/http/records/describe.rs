@@ -3,12 +3,13 @@
 use super::Tables;
 use crate::app::App;
 use crate::http::respond;
-use crate::query::catalog::{Column, Kind};
+use crate::query::catalog::{Column, Kind, Traits};
 use crate::query::plan::access::TableAccess;
 use crate::system::keys::Caller;
 use axum::response::Response;
 use serde::Serialize;
 use shared::error::Problem;
+use shared::key::Grant;
 use shared::operation::TablePath;
 use shared::policy::{self, Action};
 use std::sync::Arc;
@@ -20,18 +21,22 @@ pub(in crate::http) async fn describe(app: &Arc<App>, caller: &Caller, path: &Ta
     if !access.may(Action::Read) {
         return Err(policy::role_forbids(&format!("read the schema of {}.{}", path.database, path.table)));
     }
-    let may = |action: Action| match table.traits().read_only {
-        true => action == Action::Read,
-        false => access.may(action) && policy::permit(action, caller.grant()).is_ok(),
-    };
     let fields = table.columns().iter().enumerate();
     let description = Description {
-        methods: policy::table_methods(may),
+        methods: methods(caller.grant(), table.traits(), |action| access.may(action)),
         schema: fields.map(|(at, column)| Field::of(at, column, &access, caller)).collect(),
     };
     let json = serde_json::to_vec(&description)
         .map_err(|error| Problem::internal("The schema can't be shown.", error.to_string()))?;
     Ok(respond::payload(&json))
+}
+
+/// Returns the methods that a caller may use on a table. `may` is what its role allows.
+pub(in crate::http) fn methods(grant: &Grant, traits: Traits, may: impl Fn(Action) -> bool) -> Vec<&'static str> {
+    policy::table_methods(|action| {
+        let is_possible = !traits.read_only || action == Action::Read;
+        is_possible && may(action) && policy::permit(action, grant).is_ok()
+    })
 }
 
 #[derive(Serialize)]

@@ -82,7 +82,7 @@ const FAULTY: &[(&str, ErrorCode)] = &[
     (r#"{"method": "POST", "path": "/api/v1/batch", "body": {"operations": []}}"#, ErrorCode::InvalidBody),
     (r#"{"method": "GET", "path": "/api/v1/media"}"#, ErrorCode::InvalidBody),
     (r#"{"method": "GET", "path": "/crud/a/b"}"#, ErrorCode::InvalidBody),
-    (r#"{"method": "GET", "path": "a"}"#, ErrorCode::RouteNotFound),
+    (r#"{"method": "GET", "path": "a"}"#, ErrorCode::InvalidBody),
     (r#"{"method": "GET", "path": "a/b/c/d"}"#, ErrorCode::RouteNotFound),
     (r#"{"method": "PUT", "path": "a/b/_schema"}"#, ErrorCode::MethodNotAllowed),
     (r#"{"method": "GET", "path": "a/b?nonsense=1"}"#, ErrorCode::InvalidQueryOption),

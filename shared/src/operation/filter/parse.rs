@@ -47,8 +47,16 @@ impl Condition {
     /// # Errors
     /// `invalid_filter`, `invalid_identifier`.
     pub fn from_query(query: &Value, joiner: Joiner) -> Result<Option<Self>, Problem> {
-        let Value::Object(text) = query else {
-            return Err(invalid(format!("The option query must be an object of conditions, not {}.", query.kind())));
+        let text = match query {
+            Value::Object(text) => text,
+            // PHP writes an empty map like an empty list.
+            Value::List(text) if json::items(text, 0).is_ok_and(|items| items.is_empty()) => return Ok(None),
+            other => {
+                return Err(invalid(format!(
+                    "The option query must be an object of conditions, not {}.",
+                    other.kind()
+                )));
+            }
         };
         let conditions = Reader::default().group(text)?;
         Ok((!conditions.is_empty()).then(|| joiner.join(conditions)))
@@ -183,7 +191,7 @@ impl Reader {
             match (&*name, &part) {
                 ("value", _) => value = Some(part),
                 ("equality", Value::Text(word)) => equality = operator(word)?,
-                ("operator", _) => how = joiner_of(label, &part)?,
+                ("operator", _) => how = joiner_of(label, &part).map_err(|problem| as_equality(problem, &part))?,
                 ("not", _) => negated = flag(label, &part)?,
                 ("fieldName", Value::Text(name)) => field = Some(FieldRef::parse(name)?),
                 ("tableName", Value::Text(name)) => table = Some(TableName::parse(name)?),
@@ -273,16 +281,22 @@ fn joiner_of(label: &str, value: &Value) -> Result<Joiner, Problem> {
         .map_err(|_| invalid(format!("operator of the condition {} must be AND or OR.", shown(label))))
 }
 
-fn flag(label: &str, value: &Value) -> Result<bool, Problem> {
-    match value {
-        Value::Bool(flag) => Ok(*flag),
-        // In query parameters in bracket form all values are text, and PHP writes 1 and 0.
-        Value::Text(word) if matches!(&**word, "true" | "1") => Ok(true),
-        Value::Text(word) if matches!(&**word, "false" | "0") => Ok(false),
-        other => {
-            Err(invalid(format!("not of the condition {} must be true or false, not {}.", shown(label), other.kind())))
-        }
+/// Adds the hint for a comparison that is given as `operator`.
+fn as_equality(problem: Problem, operator: &Value) -> Problem {
+    match operator {
+        Value::Text(word) if self::operator(word).is_ok() => problem.with_hint(format!(
+            "Give the comparison as equality: {{\"value\": …, \"equality\": {}}}; operator joins the values of a list.",
+            shown(word)
+        )),
+        _ => problem.with_hint("The comparison is given as equality; operator joins the values of a list."),
     }
+}
+
+fn flag(label: &str, value: &Value) -> Result<bool, Problem> {
+    // In query parameters in bracket form all values are text.
+    options::boolean(value).ok_or_else(|| {
+        invalid(format!("not of the condition {} must be true or false, not {}.", shown(label), value.kind()))
+    })
 }
 
 fn negate(condition: Condition, negated: bool) -> Condition {

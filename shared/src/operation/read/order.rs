@@ -1,4 +1,4 @@
-//! Parses the option `order`: one `{field, strategy}` or a list of them.
+//! Parses the option `order`: `{field, strategy}` or a name, `-name` to descend; or a list of them.
 
 use crate::error::Problem;
 use crate::ident::{FieldName, TableName};
@@ -24,27 +24,36 @@ pub enum Direction {
 const PARTS: [&str; 3] = ["field", "strategy", "tableName"];
 
 pub(in crate::operation) fn orders(value: &Value) -> Result<Vec<Order>, Problem> {
-    match value {
-        Value::Object(text) => Ok(vec![order(text)?]),
-        Value::List(text) => {
-            let items = options::items("order", text, ORDER_MAX_STEPS)?;
-            if items.len() > ORDER_MAX_STEPS {
-                return Err(options::invalid(format!("The option order has more than {ORDER_MAX_STEPS} steps.")));
-            }
-            items
-                .iter()
-                .map(|item| match item {
-                    Value::Object(text) => order(text),
-                    other => Err(wrong(other)),
-                })
-                .collect()
-        }
-        other => Err(wrong(other)),
+    let items = match value {
+        Value::Object(text) => return Ok(vec![order(text)?]),
+        Value::List(text) => options::items("order", text, ORDER_MAX_STEPS)?,
+        Value::Text(words) => words.split(',').take(ORDER_MAX_STEPS + 1).map(|word| Value::Text(word.into())).collect(),
+        other => return Err(wrong(other)),
+    };
+    if items.len() > ORDER_MAX_STEPS {
+        return Err(options::invalid(format!("The option order has more than {ORDER_MAX_STEPS} steps.")));
     }
+    items
+        .iter()
+        .map(|item| match item {
+            Value::Object(text) => order(text),
+            Value::Text(word) if !word.trim().is_empty() => by_name(word.trim()),
+            other => Err(wrong(other)),
+        })
+        .collect()
 }
 
 fn wrong(got: &Value) -> Problem {
-    options::wrong("order", "an object {field, strategy} or a list of them", got)
+    options::wrong("order", "a field's name, -name to descend, an object {field, strategy}, or a list of them", got)
+}
+
+/// Parses `name` or `-name`. A field whose name begins with a hyphen or contains a comma needs the object form.
+fn by_name(word: &str) -> Result<Order, Problem> {
+    let (name, direction) = match word.strip_prefix('-') {
+        Some(name) => (name, Direction::Descending),
+        None => (word, Direction::Ascending),
+    };
+    Ok(Order { field: FieldRef::parse(name)?, direction })
 }
 
 fn order(text: &str) -> Result<Order, Problem> {

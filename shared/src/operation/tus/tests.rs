@@ -134,7 +134,8 @@ fn headers_that_can_not_be_meant_are_refused() {
         ("POST", &below, ErrorCode::MethodNotAllowed),
         ("HEAD", "/7", ErrorCode::MediaNotFound),
         ("HEAD", "/0192f3a17c1e7d3a9d550b6c6a1f0e11", ErrorCode::MediaNotFound),
-        ("HEAD", "/", ErrorCode::RouteNotFound),
+        ("HEAD", "//", ErrorCode::RouteNotFound),
+        ("HEAD", "/", ErrorCode::MethodNotAllowed),
         ("HEAD", &format!("{below}/x"), ErrorCode::RouteNotFound),
     ] {
         assert_eq!(call(method, path, &[V1]).unwrap_err().code(), code, "{method} {path}");

@@ -39,7 +39,9 @@ fn options() -> Vec<Refusal> {
             "limit=1&limit=1",
             "searchOperator=AND&searchOperator=OR",
             "order[field]=id&order[field]=title",
-            "selectFields=id&selectFields=title",
+            "selectFields=id&selectFields=id",
+            "selectFields=id&selectFields[]=title",
+            "order=",
             "query[id]=1&query[id]=2",
             "selectFields=id&omitFields=title",
             "searchOperator=XOR",
@@ -107,9 +109,9 @@ fn listed_options() -> Vec<Refusal> {
         json!({"field": "id", "strategy": 1}),
         json!({"field": "id", "direction": "ASC"}),
         json!([{"field": "id"}, 5]),
-        json!("id"),
-        json!(5),
-        json!(null),
+        json!(["id", ""]),
+        json!(["id", 5]),
+        json!([null]),
     ] {
         table.push(option("order", &order));
     }

@@ -1,0 +1,172 @@
+//! Lists databases and their tables, under the caller's own account: what that account may not see does not exist. Reads
+//! from MariaDB each time. Does not know roles: a parameter decides what is listed.
+
+use super::connection::Connection;
+use super::error::DbError;
+use super::pool::Lease;
+use super::run::{CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Progress, driver, within, within_since};
+use super::schema_reader::is_table;
+use crate::query::catalog::Traits;
+use bytes::Bytes;
+use mysql_async::Params;
+use mysql_async::prelude::FromRow;
+use shared::envelope::{ColumnLabels, Encoder, Shape, write_string};
+use shared::ident::{DatabaseName, TableName};
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const DATABASES: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA";
+const DATABASE: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ?";
+const ALL_TABLES: &str = concat!("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE ", is_table!());
+/// The comment of a view is the word VIEW, or MariaDB's complaint about its definition.
+const TABLES: &str = concat!(
+    "SELECT TABLE_NAME, TABLE_TYPE = 'VIEW', IF(TABLE_TYPE = 'VIEW', '', TABLE_COMMENT) FROM information_schema.TABLES \
+     WHERE TABLE_SCHEMA = ? AND ",
+    is_table!(),
+    " ORDER BY TABLE_NAME COLLATE utf8mb3_bin"
+);
+const READ_ONLY_VIEWS: &str =
+    "SELECT TABLE_NAME FROM information_schema.VIEWS WHERE TABLE_SCHEMA = ? AND IS_UPDATABLE = 'NO'";
+
+/// Returns the names of the databases that the account sees, without MariaDB's own, in ascending order.
+pub async fn databases(mut lease: Lease, limit: Duration) -> Result<BTreeSet<DatabaseName>, DbError> {
+    let names: Vec<String> = ask(&mut lease, DATABASES, (), limit).await?;
+    Ok(names.iter().filter_map(|name| served(name)).collect())
+}
+
+/// Returns the databases with a table for which `is_visible` is true, in ascending order. Holds no names of tables.
+pub async fn databases_with(
+    mut lease: Lease,
+    is_visible: impl Fn(&DatabaseName, &TableName) -> bool,
+    limit: Duration,
+) -> Result<BTreeSet<DatabaseName>, DbError> {
+    lease.begin();
+    let found = within(limit, async {
+        let connection = lease.connection()?;
+        let mut found = BTreeSet::new();
+        let mut rows = driver(connection.run(ALL_TABLES, Params::Empty)).await?;
+        while let Some(row) = driver(rows.next()).await? {
+            let (database, table) = <(String, String)>::from_row_opt(row).map_err(|_| DbError::Misread)?;
+            let names = served(&database).zip(listed(&table));
+            if let Some((database, table)) = names
+                && !found.contains(&database)
+                && is_visible(&database, &table)
+            {
+                found.insert(database);
+            }
+        }
+        Ok(found)
+    });
+    let found = found.await;
+    ended(&mut lease, found)
+}
+
+/// Returns whether the account sees a database of this name.
+pub async fn has_database(lease: &mut Lease, name: &DatabaseName, limit: Duration) -> Result<bool, DbError> {
+    let names: Vec<String> = ask(lease, DATABASE, (name.as_str(),), limit).await?;
+    Ok(!names.is_empty())
+}
+
+/// Streams the tables and views of a database in ascending order: `[{name, kind, comment, methods}]`. `methods` returns
+/// the methods that the caller may use on a table, or `None` for a table that is not listed. `limit` is the time limit
+/// for each chunk.
+pub fn tables(
+    mut lease: Lease,
+    database: DatabaseName,
+    methods: impl Fn(&TableName, Traits) -> Option<Vec<&'static str>> + Send + 'static,
+    limit: Duration,
+    progress: Arc<Progress>,
+) -> Chunks {
+    Box::pin(async_stream::try_stream! {
+        let mut started = Instant::now();
+        let read_only = ask::<String>(&mut lease, READ_ONLY_VIEWS, (database.as_str(),), limit).await?;
+        let read_only: HashSet<String> = read_only.into_iter().collect();
+        lease.begin();
+        let connection = lease.connection()?;
+        let began = within_since(started, limit, driver(connection.run(TABLES, (database.as_str(),).into()))).await;
+        let mut rows = match began {
+            Ok(rows) => rows,
+            Err(error) => Err(lease.failed(error))?,
+        };
+        let keys = ColumnLabels::new(["name", "kind", "comment", "methods"]);
+        let mut encoder = Encoder::begin(Shape::Rows, CHUNK_ROOM_BYTES);
+        loop {
+            let row = match within_since(started, limit, driver(rows.next())).await {
+                Ok(Some(row)) => row,
+                Ok(None) => break,
+                Err(error) => {
+                    drop(rows);
+                    Err(lease.failed(error))?;
+                    return;
+                }
+            };
+            let (name, view, comment) = <(String, bool, String)>::from_row_opt(row).map_err(|_| DbError::Misread)?;
+            let traits = Traits { view, read_only: read_only.contains(&name), ..Traits::default() };
+            if let Some(methods) = listed(&name).and_then(|name| methods(&name, traits)) {
+                // A comment is part of the schema, which only a reader sees.
+                let comment = if methods.contains(&"GET") { comment.as_str() } else { "" };
+                encoder.row(&keys, |_| false, |at, out| match at {
+                    0 => write_string(out, &name),
+                    1 => write_string(out, if view { "view" } else { "table" }),
+                    2 => write_string(out, comment),
+                    _ => write_list(out, &methods),
+                });
+            }
+            if encoder.len() >= CHUNK_BYTES {
+                progress.add_time(started);
+                progress.add_rows(encoder.rows() - progress.rows());
+                yield Bytes::from(encoder.take());
+                started = Instant::now();
+            }
+        }
+        progress.add_time(started);
+        progress.add_rows(encoder.rows() - progress.rows());
+        lease.end();
+        drop(lease);
+        yield Bytes::from(encoder.finish());
+    })
+}
+
+fn write_list(out: &mut Vec<u8>, words: &[&str]) {
+    out.push(b'[');
+    for (at, word) in words.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write_string(out, word);
+    }
+    out.push(b']');
+}
+
+/// Returns the name of a database that the API serves; `None` for another.
+fn served(name: &str) -> Option<DatabaseName> {
+    DatabaseName::parse(name).ok().filter(|name| !name.is_system())
+}
+
+/// Returns the name of a table that the API serves; `None` for another.
+fn listed(name: &str) -> Option<TableName> {
+    TableName::parse(name).ok().filter(|name| !name.is_system())
+}
+
+/// Runs a query and returns all of its rows.
+async fn ask<T: FromRow + Send + 'static>(
+    lease: &mut Lease,
+    query: &'static str,
+    params: impl Into<Params> + Send,
+    limit: Duration,
+) -> Result<Vec<T>, DbError> {
+    lease.begin();
+    let rows = within(limit, async { driver(Connection::ask(lease.connection()?, query, params)).await }).await;
+    ended(lease, rows)
+}
+
+fn ended<T>(lease: &mut Lease, outcome: Result<T, DbError>) -> Result<T, DbError> {
+    match outcome {
+        Ok(value) => {
+            lease.end();
+            Ok(value)
+        }
+        Err(error) => Err(lease.failed(error)),
+    }
+}

@@ -1,0 +1,127 @@
+//! `GET /api/v1/crud` and `/api/v1/crud/{db}`: lists the databases, tables and views that the caller may use.
+
+use super::records::{self, Extent, Failure};
+use super::request_log::RequestRecord;
+use super::respond;
+use crate::app::App;
+use crate::database::error::no_database;
+use crate::database::{DbError, Lease, listing};
+use crate::query::plan::access::Rights;
+use crate::query::role::TableRule;
+use crate::system::keys::Caller;
+use axum::response::Response;
+use serde::Serialize;
+use shared::error::Problem;
+use shared::format::Format;
+use shared::ident::{DatabaseName, TableName};
+use shared::operation::Listing;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Lists databases or tables. Retries once if the connection was lost.
+pub(super) async fn run(
+    app: &Arc<App>,
+    caller: &Caller,
+    listing: Listing,
+    extent: Extent,
+    record: &RequestRecord,
+) -> Result<Response, Problem> {
+    let list = Lister { app, caller, record };
+    let outcome = match list.once(&listing, extent).await {
+        Err(Failure::Database(error)) if error.is_lost() => list.once(&listing, extent).await,
+        outcome => outcome,
+    };
+    outcome.map_err(Failure::into_problem)
+}
+
+struct Lister<'a> {
+    app: &'a Arc<App>,
+    caller: &'a Caller,
+    record: &'a RequestRecord,
+}
+
+#[derive(Serialize)]
+struct Named<'a> {
+    name: &'a str,
+}
+
+/// What a caller may do with a table: `None` for nothing, `Some(None)` for all that its key allows.
+type Allowed<'a> = Option<Option<&'a TableRule>>;
+
+impl Lister<'_> {
+    async fn once(&self, listing: &Listing, extent: Extent) -> Result<Response, Failure> {
+        match listing {
+            Listing::Databases => self.databases().await,
+            Listing::Tables(database) => self.tables(database, extent).await,
+        }
+    }
+
+    async fn databases(&self) -> Result<Response, Failure> {
+        let (lease, limit) = (self.lease().await?, self.timeout());
+        let rights = self.caller.rights();
+        let found = match rights.role() {
+            None => listing::databases(lease, limit).await?,
+            Some(_) => {
+                let is_visible = |database: &_, table: &_| allowed(rights, database, table).is_some();
+                listing::databases_with(lease, is_visible, limit).await?
+            }
+        };
+        let names: Vec<_> = found.iter().map(|name| Named { name: name.as_str() }).collect();
+        let json = serde_json::to_vec(&names)
+            .map_err(|error| Problem::internal("The databases can't be shown.", error.to_string()))?;
+        Ok(respond::payload(&json))
+    }
+
+    async fn tables(&self, database: &DatabaseName, extent: Extent) -> Result<Response, Failure> {
+        self.check(database).await?;
+        let (rights, grant) = (self.caller.rights().clone(), self.caller.grant().clone());
+        let owner = database.clone();
+        let methods = move |table: &TableName, traits| {
+            let rule = allowed(&rights, &owner, table)?;
+            Some(records::methods(&grant, traits, |action| rule.is_none_or(|rule| rule.allows(action))))
+        };
+        let progress = Arc::clone(self.record.progress());
+        let chunks = listing::tables(self.lease().await?, database.clone(), methods, self.timeout(), progress);
+        let content_type = Format::Envelope.content_type();
+        match extent {
+            Extent::Head => Ok(respond::chunks_head(chunks, content_type).await?),
+            Extent::Whole => respond::chunks(chunks, content_type, || self.record.stream(self.caller)).await,
+        }
+    }
+
+    /// Checks that the database exists, and that the caller's role may know it.
+    async fn check(&self, database: &DatabaseName) -> Result<(), Failure> {
+        let role = self.caller.rights().role();
+        let is_hidden = database.is_system() || role.is_some_and(|role| !role.role().knows_database(database));
+        if is_hidden {
+            return Err(no_database(database, &[]).into());
+        }
+        let limit = self.timeout();
+        if listing::has_database(&mut self.lease().await?, database, limit).await? {
+            return Ok(());
+        }
+        let others: Vec<_> = match role {
+            Some(_) => Vec::new(),
+            None => {
+                let names = listing::databases(self.lease().await?, limit).await?;
+                names.iter().map(|name| name.as_str().to_owned()).collect()
+            }
+        };
+        Err(no_database(database, &others).into())
+    }
+
+    async fn lease(&self) -> Result<Lease, DbError> {
+        self.app.pools.lease(self.caller.project(), self.caller.account()).await
+    }
+
+    fn timeout(&self) -> Duration {
+        self.caller.statement_timeout(self.app.pools.query_timeout())
+    }
+}
+
+fn allowed<'a>(rights: &'a Rights, database: &DatabaseName, table: &TableName) -> Allowed<'a> {
+    match rights.role() {
+        None => Some(None),
+        Some(role) => role.role().rule(database, table).map(Some),
+    }
+}
