@@ -29,6 +29,7 @@ mod schema_reader;
 mod text;
 pub mod transaction;
 pub mod user_sql;
+mod view_columns;
 
 pub use account_source::{AccountSource, Repaired};
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod compression;
 mod conflict;
 mod counting;
 mod delete;
+mod described;
 mod explain;
 mod filter;
 mod filter_words;
@@ -43,6 +44,7 @@ pub(crate) fn cases() -> Vec<Case> {
         conflict::cases(),
         counting::cases(),
         delete::cases(),
+        described::cases(),
         explain::cases(),
         filter::cases(),
         filter_words::cases(),

@@ -101,6 +101,7 @@ fn table(name: &str, fields: &[(&str, Kind)]) -> TableAccess {
         nullable: *name != "id",
         default: None,
         auto_increment: *name == "id",
+        invisible: false,
         generated: false,
         primary: *name == "id",
         unique: *name == "id",

@@ -7,6 +7,7 @@ use super::error::DbError;
 use super::pool::Lease;
 use super::run;
 use crate::query::catalog::relations::{ForeignKey, Relations};
+use super::view_columns;
 use crate::query::catalog::{Case, Charset, CharsetCoverage, Column, InsertTraits, Kind, Reference, Table, Traits};
 use shared::ident::{DatabaseName, FieldName, TableName};
 use std::collections::{HashMap, HashSet};
@@ -28,7 +29,7 @@ const TABLE: &str = concat!(
      WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND ",
     is_table!()
 );
-const READ_ONLY: &str = "SELECT IS_UPDATABLE = 'NO' FROM information_schema.VIEWS \
+const VIEW: &str = "SELECT IS_UPDATABLE = 'NO', VIEW_DEFINITION FROM information_schema.VIEWS \
      WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
 const COLUMNS: &str = "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLUMN_COMMENT, \
      GENERATION_EXPRESSION IS NOT NULL, CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLUMNS \
@@ -178,7 +179,10 @@ async fn read(
     let checks: Vec<String> = connection.ask(CHECKS, place).await?;
     let (triggers, update_triggers): (u64, bool) = (connection.ask(TRIGGERS, place).await?.pop()).unwrap_or_default();
     let view = table_type == "VIEW";
-    let read_only = view && (connection.ask::<bool>(READ_ONLY, place).await?.pop()).unwrap_or_default();
+    let (read_only, definition) = match view {
+        true => connection.ask::<(bool, Option<String>)>(VIEW, place).await?.pop().unwrap_or_default(),
+        false => (false, None),
+    };
     let facts = Facts::gather(&indexes, references, &checks);
     let mut limited = HashMap::new();
     for name in columns.iter().filter_map(|row| row.8.as_deref()) {
@@ -186,7 +190,14 @@ async fn read(
             limited.insert(name.to_owned(), coverage);
         }
     }
-    let columns: Vec<Column> = columns.into_iter().filter_map(|row| column(row, &facts, &limited)).collect();
+    let computed = definition.as_deref().and_then(view_columns::computed);
+    let computed = computed.filter(|computed| computed.len() == columns.len()).unwrap_or_default();
+    let columns = columns.into_iter().enumerate().filter_map(|(at, row)| {
+        let column = column(row, &facts, &limited)?;
+        Some(Column { generated: column.generated || computed.get(at) == Some(&true), ..column })
+    });
+    let mut columns: Vec<Column> = columns.collect();
+    columns.sort_by_key(|column| column.invisible);
     let primary = facts
         .primary
         .iter()
@@ -271,6 +282,7 @@ fn column(row: ColumnRow, facts: &Facts, limited: &HashMap<String, Arc<CharsetCo
         default: default.filter(|text| text != "NULL").map(|text| unquoted(&text)),
         auto_increment: extra.contains("auto_increment"),
         on_update: extra.to_ascii_lowercase().contains("on update"),
+        invisible: extra.contains("INVISIBLE"),
         generated,
         primary: facts.primary.contains(&name),
         unique: facts.unique.contains(&name),

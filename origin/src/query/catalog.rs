@@ -16,10 +16,12 @@ use std::sync::{Arc, OnceLock};
 pub struct Table {
     database: DatabaseName,
     name: TableName,
-    /// The readable columns, then those that a role hides.
+    /// The readable columns, invisible ones last, then those that a role hides.
     columns: Vec<Column>,
     /// The number of readable columns: all, unless this is a role's view of the table.
     readable: usize,
+    /// The number of readable columns that are not invisible.
+    visible: usize,
     by_name: HashMap<Box<str>, usize>,
     primary: Vec<usize>,
     key: Vec<usize>,
@@ -77,9 +79,12 @@ pub struct Column {
     /// The default value as in `COLUMN_DEFAULT`, a string without quotes; `None` if it is NULL or missing.
     pub default: Option<String>,
     pub auto_increment: bool,
+    /// MariaDB computes the column: it is generated, or an expression in a view.
     pub generated: bool,
     /// MariaDB sets the column when another one of the record is updated: `ON UPDATE CURRENT_TIMESTAMP`.
     pub on_update: bool,
+    /// Reads return the column only where they name it.
+    pub invisible: bool,
     /// The column is part of the primary key.
     pub primary: bool,
     /// A unique key consists of this column alone.
@@ -155,6 +160,7 @@ pub enum Case {
 }
 
 impl Table {
+    /// Creates the description of a table, whose invisible columns come last in `columns`.
     #[must_use]
     pub fn new(
         database: DatabaseName,
@@ -200,11 +206,13 @@ impl Table {
             [at] if columns[*at].is_counting_number() => Some(*at),
             _ => None,
         };
+        let visible = columns[..readable].iter().take_while(|column| !column.invisible).count();
         Self {
             whole: Arc::new(Layout {
-                kinds: columns[..readable].iter().map(|column| Some(column.kind)).collect(),
-                keys: ColumnLabels::new(columns[..readable].iter().map(|column| column.name.as_str())),
+                kinds: columns[..visible].iter().map(|column| Some(column.kind)).collect(),
+                keys: ColumnLabels::new(columns[..visible].iter().map(|column| column.name.as_str())),
             }),
+            visible,
             list: OnceLock::new(),
             database,
             name,
@@ -232,6 +240,13 @@ impl Table {
     #[must_use]
     pub fn columns(&self) -> &[Column] {
         &self.columns[..self.readable]
+    }
+
+    /// Returns the columns of a read that does not name its fields: all but invisible ones. They are the first of
+    /// [`Table::columns`].
+    #[must_use]
+    pub fn visible_columns(&self) -> &[Column] {
+        &self.columns[..self.visible]
     }
 
     /// Returns a column by its index, also one that a role hides.
@@ -268,12 +283,12 @@ impl Table {
         }
     }
 
-    /// Returns the index of the key's column; `None` unless the key is one unique integer column (other than YEAR) of a
-    /// table that is no view and has no triggers.
+    /// Returns the index of the key's column; `None` unless the key is one unique and visible integer column (other than
+    /// YEAR) of a table that is no view and has no triggers.
     #[must_use]
     pub fn number(&self) -> Option<usize> {
         let plain = !self.traits.view && !self.traits.stored_code;
-        self.number.filter(|_| plain && self.key_is_readable() && self.key_is_unique())
+        self.number.filter(|at| plain && *at < self.visible && self.key_is_unique())
     }
 
     /// Returns whether inserts of several requests may share a statement: the engine is InnoDB, which rolls back all
@@ -295,13 +310,13 @@ impl Table {
         self.traits
     }
 
-    /// Returns the layout of rows with all columns.
+    /// Returns the layout of rows with all visible columns.
     #[must_use]
     pub fn layout(&self) -> Arc<Layout> {
         Arc::clone(&self.whole)
     }
 
-    /// Returns the SQL text that lists all columns, cached after `write` has created it on first use.
+    /// Returns the SQL text that lists all visible columns, cached after `write` has created it on first use.
     pub fn list(&self, write: impl FnOnce() -> Box<str>) -> &str {
         self.list.get_or_init(write)
     }

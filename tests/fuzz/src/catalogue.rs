@@ -99,6 +99,7 @@ fn column(name: &str, kind: Kind, primary: bool, key_fields: usize) -> Column {
         nullable: !primary,
         default: None,
         auto_increment: alone,
+        invisible: false,
         generated: name == "computed",
         on_update: false,
         primary,

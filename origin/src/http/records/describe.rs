@@ -23,6 +23,7 @@ pub(in crate::http) async fn describe(app: &Arc<App>, caller: &Caller, path: &Ta
     }
     let fields = table.columns().iter().enumerate();
     let description = Description {
+        kind: if table.traits().view { "view" } else { "table" },
         methods: methods(caller.grant(), table.traits(), |action| access.may(action)),
         schema: fields.map(|(at, column)| Field::of(at, column, &access, caller)).collect(),
     };
@@ -41,6 +42,7 @@ pub(in crate::http) fn methods(grant: &Grant, traits: Traits, may: impl Fn(Actio
 
 #[derive(Serialize)]
 struct Description<'a> {
+    kind: &'static str,
     methods: Vec<&'static str>,
     schema: Vec<Field<'a>>,
 }
@@ -59,6 +61,9 @@ struct Field<'a> {
     primary_key: bool,
     auto_increment: bool,
     generated: bool,
+    /// Reads return the column only where they name it; left out if false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    invisible: bool,
     writable: bool,
     unique: bool,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
@@ -88,6 +93,7 @@ impl<'a> Field<'a> {
             primary_key: column.primary,
             auto_increment: column.auto_increment,
             generated: column.generated,
+            invisible: column.invisible,
             writable: !column.generated && !table.traits().read_only && access.may_write(at),
             unique: column.unique,
             values: &column.values,

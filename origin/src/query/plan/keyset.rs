@@ -193,11 +193,14 @@ fn key(table: &Table) -> Result<&[usize], String> {
 
 /// Returns the index of a sort value in the select list, and appends the value if it is not selected.
 fn cell(output: &mut Output, expression: &Expression, scope: &Scope<'_>) -> usize {
-    if let (Output::Whole, Expression::Column(column_ref)) = (&*output, expression) {
+    let visible = scope.root().visible_columns().len();
+    if let (Output::Whole, Expression::Column(column_ref)) = (&*output, expression)
+        && column_ref.column < visible
+    {
         return column_ref.column;
     }
     if matches!(output, Output::Whole) {
-        let all = (0..scope.root().columns().len()).map(|column| Expression::Column(ColumnRef { source: 0, column }));
+        let all = (0..visible).map(|column| Expression::Column(ColumnRef { source: 0, column }));
         *output = Output::Cells(all.collect());
     }
     let Output::Cells(cells) = output else {

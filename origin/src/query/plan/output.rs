@@ -51,7 +51,7 @@ fn invalid(message: String) -> Problem {
 
 /// Returns the columns of a selection of all fields, or of all but some; `None` if the selection lists its fields.
 fn whole(selection: &Selection, source: usize, scope: &Scope<'_>) -> Result<Option<Vec<ColumnRef>>, Problem> {
-    let all = || (0..scope.table(source).columns().len()).map(|column| ColumnRef { source, column });
+    let all = || (0..scope.table(source).visible_columns().len()).map(|column| ColumnRef { source, column });
     match selection {
         Selection::Only(_) => Ok(None),
         Selection::All => Ok(Some(all().collect())),

@@ -79,10 +79,10 @@ impl Builder {
         })
     }
 
-    /// Appends a table's columns, separated by commas; the text is cached per table.
+    /// Appends a table's visible columns, separated by commas; the text is cached per table.
     pub(super) fn all_columns(&mut self, table: &Table) -> &mut Self {
         let list = table.list(|| {
-            let all: Vec<usize> = (0..table.columns().len()).collect();
+            let all: Vec<usize> = (0..table.visible_columns().len()).collect();
             let mut list = Self::new();
             list.columns(table, &all);
             list.text.into()

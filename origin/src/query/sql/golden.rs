@@ -45,6 +45,7 @@ fn column(name: &str, kind: Kind) -> Column {
         nullable: name != "id",
         default: None,
         auto_increment: name == "id",
+        invisible: false,
         generated: name == "computed",
         on_update: false,
         primary: name == "id",

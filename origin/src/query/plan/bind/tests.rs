@@ -15,6 +15,7 @@ fn column(kind: Kind, type_text: &str, values: &[&str]) -> Column {
         nullable: true,
         default: None,
         auto_increment: false,
+        invisible: false,
         generated: false,
         on_update: false,
         primary: false,
