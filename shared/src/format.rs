@@ -1,4 +1,6 @@
-//! The format of the rows in a response, chosen by the `Accept` header. Errors are always JSON, in the envelope.
+//! The format of the rows in a response, chosen by the `Accept` header, and in the body of an insert. Errors are always JSON, in the envelope.
+
+use crate::operation::other_than_json;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Format {
@@ -29,6 +31,19 @@ impl Format {
             }
         }
         if json.is_preferred_to(best.1) { Self::Envelope } else { best.0 }
+    }
+
+    /// Returns the format of a body with rows: [`Format::Envelope`] for JSON or a missing type; `None` for a type, charset
+    /// or variant that is not supported.
+    #[must_use]
+    pub fn of_body(content_type: Option<&str>) -> Option<Self> {
+        if other_than_json(content_type).is_none() {
+            return Some(Self::Envelope);
+        }
+        match Range::parse(content_type?)?.wanted {
+            Wanted::Bare(format) => Some(format),
+            Wanted::Json | Wanted::Wildcard => None,
+        }
     }
 
     #[must_use]

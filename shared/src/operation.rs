@@ -114,7 +114,7 @@ pub enum RecordOperation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyUse {
     None,
-    /// JSON, which [`Pending::finish`] parses.
+    /// JSON, or the CSV or lines of JSON of an insert, which [`Pending::finish`] parses.
     Json,
     /// JSON or multipart with files, parsed as they arrive. [`Pending::finish`] does not need the body.
     Upload,
@@ -289,9 +289,7 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
             let operation = RecordOperation::Read(Read::from_pairs(table, format, pairs)?);
             (operation.further_action().unwrap_or(Action::Read), ready(Operation::Records(operation)))
         }
-        (Resource::Table(table), "POST") => {
-            (Action::Insert, Step::Insert(table, write::InsertHead::new(pairs, head.idempotency_key)?))
-        }
+        (Resource::Table(table), "POST") => (Action::Insert, Step::Insert(table, write::InsertHead::new(pairs, head)?)),
         (Resource::Table(table), "PUT" | "PATCH") => {
             options::none(&pairs)?;
             (Action::Update, Step::UpdateMany(table))
@@ -345,15 +343,15 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         (resource, method) => in_library(method, resource, pairs)?,
     };
     refuse_idle_headers(head, action)?;
-    let unreadable = check_content(head, step.body()).err();
+    let unreadable = check_content(head, &step).err();
     Ok(Pending { action, step, unreadable, grant: Grant::Full })
 }
 
 /// Checks that `Content-Type` and `Content-Encoding` fit the operation.
-fn check_content(head: &RequestHead<'_>, body: BodyUse) -> Result<(), Problem> {
-    match body {
+fn check_content(head: &RequestHead<'_>, step: &Step) -> Result<(), Problem> {
+    match step.body() {
         BodyUse::None => return Ok(()),
-        BodyUse::Json => expect_json(head.content_type)?,
+        BodyUse::Json => expect_json(head.content_type, step)?,
         BodyUse::Upload => drop(Encoding::of(head.content_type)?),
         BodyUse::Bytes => tus::expect_bytes(head)?,
     }
@@ -415,11 +413,21 @@ fn refuse_idle_headers(head: &RequestHead<'_>, action: Action) -> Result<(), Pro
     }
 }
 
-/// Checks that `Content-Type` is JSON or missing.
-fn expect_json(content_type: Option<&str>) -> Result<(), Problem> {
+/// Checks that `Content-Type` is JSON or missing; for an insert, perhaps another format of rows.
+fn expect_json(content_type: Option<&str>, step: &Step) -> Result<(), Problem> {
     let Some(essence) = other_than_json(content_type) else {
         return Ok(());
     };
+    if let Step::Insert(..) = step {
+        return match Format::of_body(content_type) {
+            Some(_) => Ok(()),
+            None => Err(Problem::new(
+                ErrorCode::UnsupportedMediaType,
+                format!("The Content-Type {} is not read here.", crate::ident::shown(content_type.unwrap_or_default())),
+            )
+            .with_hint("Send application/json, text/csv with a header row, or application/x-ndjson, in UTF-8.")),
+        };
+    }
     Err(Problem::new(
         ErrorCode::UnsupportedMediaType,
         format!("The Content-Type {} is not read here.", crate::ident::shown(essence)),

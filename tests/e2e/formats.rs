@@ -1,6 +1,6 @@
 //! The formats of an answer: CSV and NDJSON must have the same rows and values as JSON.
 
-mod types;
+pub(crate) mod types;
 
 use crate::host::{Answer, Host, option};
 use crate::raw::{converse, request};

@@ -14,6 +14,7 @@ mod filter_words;
 mod gathered;
 mod groups;
 mod idempotency;
+mod imports;
 mod include;
 mod insert;
 mod join_refusals;
@@ -52,6 +53,7 @@ pub(crate) fn cases() -> Vec<Case> {
         gathered::more_cases(),
         groups::cases(),
         idempotency::cases(),
+        imports::cases(),
         insert::cases(),
         join_refusals::cases(),
         include::cases(),

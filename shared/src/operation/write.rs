@@ -1,7 +1,9 @@
 //! Parses inserts, updates and deletes.
 
+mod csv;
 mod delete;
 mod idempotent_request;
+mod import;
 mod insert_head;
 mod key_values;
 mod row_table;
@@ -9,11 +11,13 @@ mod row_table;
 pub(super) use delete::DeleteHead;
 pub use delete::{Delete, Target};
 pub use idempotent_request::{Hash, IdempotentRequest};
+pub use import::Import;
 pub(super) use insert_head::InsertHead;
 pub use insert_head::OnConflict;
 
 use super::{RecordId, TablePath};
 use crate::error::{ErrorCode, Problem};
+use crate::format::Format;
 use crate::ident::{FieldName, shown};
 use crate::json::{self, Borrowed, Value};
 use key_values::{FOR_UPDATE, KeyValues};
@@ -28,6 +32,8 @@ pub struct Insert {
     /// All fields that any of the rows names.
     pub fields: Vec<FieldName>,
     pub rows: Rows,
+    /// The format and lines of rows that are not JSON of one record or `batchData`; `None` for such JSON.
+    pub import: Option<Import>,
     pub on_conflict: OnConflict,
     /// The identity of an insert with an `Idempotency-Key`; `None` without the header.
     pub idempotent: Option<IdempotentRequest>,
@@ -38,7 +44,7 @@ pub struct Insert {
 pub enum Rows {
     /// One record; the response is its id.
     One(Vec<Option<Value>>),
-    /// The records of `batchData`; the response is a list of ids.
+    /// The records of `batchData`, of CSV or of lines of JSON; the response is a list of ids.
     Batch(Vec<Vec<Option<Value>>>),
 }
 
@@ -57,13 +63,19 @@ const BATCH_KEY: &str = "batchData";
 
 impl Insert {
     pub(super) fn from_body(table: TablePath, head: InsertHead, body: &[u8]) -> Result<Self, Problem> {
-        let InsertHead { on_conflict, key } = head;
-        let (fields, rows) = Self::rows(body)?;
+        let InsertHead { on_conflict, key, format } = head;
+        let imported = |(fields, rows, import)| (fields, Rows::Batch(rows), Some(import));
+        let (fields, rows, import) = match format {
+            Format::Envelope => Self::rows(body).map(|(fields, rows)| (fields, rows, None))?,
+            Format::NdJson => RowTable::lines(body).map(imported)?,
+            Format::Csv => RowTable::csv(body).map(imported)?,
+        };
         Ok(Self {
-            idempotent: key.map(|key| IdempotentRequest::new(&key, &table, on_conflict, body)),
+            idempotent: key.map(|key| IdempotentRequest::new(&key, &table, on_conflict, format, body)),
             table,
             fields,
             rows,
+            import,
             on_conflict,
         })
     }

@@ -4,7 +4,7 @@ use crate::host::Host;
 use crate::test_db::TestDb;
 
 /// Columns of each type, with values at the limits of the type.
-pub(super) const TYPES: [(&str, &str, &[&str]); 33] = [
+pub(crate) const TYPES: [(&str, &str, &[&str]); 33] = [
     ("tiny", "TINYINT", &["-128", "127"]),
     ("whole", "INT", &["-5", "0"]),
     ("big", "BIGINT", &["9223372036854775807", "-9007199254740993"]),
@@ -41,7 +41,7 @@ pub(super) const TYPES: [(&str, &str, &[&str]); 33] = [
 ];
 
 /// Creates a table with a column of each type: two rows of values, and one of NULLs.
-pub(super) async fn types(host: Host) -> TestDb {
+pub(crate) async fn types(host: Host) -> TestDb {
     let columns: Vec<String> = TYPES.iter().map(|(name, kind, _)| format!("`{name}` {kind}")).collect();
     let db = TestDb::new(host, &[&format!("CREATE TABLE t (id INT PRIMARY KEY, {})", columns.join(", "))]).await;
     for row in 0..2 {

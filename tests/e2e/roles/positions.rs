@@ -70,6 +70,8 @@ fn reads(field: &str) -> Vec<Value> {
         json!({"order": {"field": field}}),
         json!({"order": [{"field": "name"}, {"field": field, "strategy": "DESC"}], "limit": 1}),
         json!({"order": {"field": format!("t.{field}")}}),
+        json!({"order": field}),
+        json!({"order": format!("name,-{field}")}),
         json!({"group": [field], "selectFields": [count]}),
         json!({"group": field, "selectFields": [field, count]}),
         json!({"distinct": true, "selectFields": [field]}),
@@ -181,6 +183,12 @@ async fn a_hidden_field_is_unknown_in_every_position_of_a_write(host: Host) {
             caller.batch(&[json!({"method": method.as_str(), "path": path, "body": body})]).await
         };
         judge(&in_batch(&visible).await, &in_batch(&hidden).await, &in_batch(&absent).await);
+    }
+    for (kind, body) in [("text/csv", "name,…\nn,n\n"), ("application/x-ndjson", "{}\n{\"…\":\"n\"}")] {
+        let import = |field: &str| {
+            caller.call(Method::POST, "t").header("content-type", kind).bytes(body.replace('…', field)).send()
+        };
+        judge(&import(VISIBLE).await, &import(HIDDEN).await, &import(ABSENT).await);
     }
     // A reference to an id is a value like another.
     let refers = async |field: &str| {

@@ -99,6 +99,33 @@ pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand
     bound.ok_or_else(|| refused(column, value, purpose))
 }
 
+/// Converts a CSV cell to a parameter to store, as reads write it: JSON and GeoJSON as their text, an empty cell for NULL.
+/// Returns `None` for an empty cell of a column without NULL, which takes its default.
+///
+/// # Errors
+/// `invalid_value` if the column's type can't hold the cell.
+pub fn cell(column: &Column, cell: &Value) -> Result<Option<Operand>, Problem> {
+    let text = match cell {
+        Value::Null if !column.nullable => return Ok(None),
+        Value::Text(text) => text,
+        other => return value(column, other, Purpose::Store).map(Some),
+    };
+    let read = match (column.kind, &**text) {
+        (Kind::Json | Kind::Geometry, text) => {
+            let read = shared::json::check(text.as_bytes()).ok().and_then(|text| shared::json::value(text).ok());
+            read.ok_or_else(|| faulty(column, Purpose::Store, "; this cell holds other text"))?
+        }
+        (Kind::Integer | Kind::Bit, "true" | "True" | "TRUE") => Value::Bool(true),
+        (Kind::Integer | Kind::Bit, "false" | "False" | "FALSE") => Value::Bool(false),
+        _ => return value(column, cell, Purpose::Store).map(Some),
+    };
+    match (column.kind, &read) {
+        // JSON's own null, not NULL.
+        (Kind::Json, Value::Null) => Ok(Some(own_text("null".to_owned()))),
+        _ => value(column, &read, Purpose::Store).map(Some),
+    }
+}
+
 /// Converts a value to the text of a LIKE or REGEXP pattern, whatever the column's type.
 ///
 /// # Errors

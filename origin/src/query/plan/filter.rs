@@ -4,7 +4,7 @@ use super::access;
 use super::bind::{self, Purpose};
 use super::related::exists;
 use super::scope::Scope;
-use super::{ColumnRef, LikePattern, Param, Predicate, Search};
+use super::{ColumnRef, LikePattern, Operand, Param, Predicate, Search};
 use crate::query::catalog::{Column, Kind, Table};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;

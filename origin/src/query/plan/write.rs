@@ -7,11 +7,12 @@ use super::scope::Scope;
 use super::{
     Delete, Insert, InsertAnswer, InsertCheck, InsertOne, OnConflict, Operand, Plan, Predicate, Update, filter,
 };
-use crate::query::catalog::Table;
+use crate::query::catalog::{Column, Table};
 use shared::error::{ErrorCode, Problem};
+use shared::format::Format;
 use shared::ident::{FieldName, shown};
 use shared::json::Value;
-use shared::operation::write;
+use shared::operation::write::{self, Import};
 
 pub(super) fn insert<'a>(
     insert: &'a write::Insert,
@@ -23,13 +24,24 @@ pub(super) fn insert<'a>(
     if count > batch_max_rows {
         return Err(Problem::new(
             ErrorCode::InvalidBody,
-            format!("batchData has {count} rows; {batch_max_rows} are taken at a time."),
+            match insert.import {
+                None => format!("batchData has {count} rows; {batch_max_rows} are taken at a time."),
+                Some(_) => format!("The body has {count} rows; {batch_max_rows} are taken at a time."),
+            },
         ));
     }
     writable(table)?;
     let mut columns = writable_columns(&insert.fields, table, &rules)?;
-    let mut rows =
-        insert.rows.as_slice().iter().map(|row| cells(&columns, row, table)).collect::<Result<Vec<_>, _>>()?;
+    let import = insert.import.as_ref();
+    let bind = match import.map(Import::format) {
+        Some(Format::Csv) => bind::cell,
+        Some(Format::NdJson | Format::Envelope) | None => stored,
+    };
+    let rows = insert.rows.as_slice().iter().enumerate().map(|(at, row)| {
+        cells(&columns, row, table, bind)
+            .map_err(|problem| import.map_or(problem.clone(), |import| import.name_line(at, &problem)))
+    });
+    let mut rows = rows.collect::<Result<Vec<_>, _>>()?;
     for (at, value) in rules.set() {
         columns.push(*at);
         rows.iter_mut().for_each(|row| row.push(Some(value.clone())));
@@ -188,14 +200,25 @@ fn is_counted(table: &Table, columns: &[usize]) -> bool {
     }
 }
 
-fn cells(columns: &[usize], row: &[Option<Value>], table: &Table) -> Result<Vec<Option<Operand>>, Problem> {
+fn cells(
+    columns: &[usize],
+    row: &[Option<Value>],
+    table: &Table,
+    bind: impl Fn(&Column, &Value) -> Result<Option<Operand>, Problem>,
+) -> Result<Vec<Option<Operand>>, Problem> {
     // Not `collect`: collecting into a `Result` does not reserve the vector's capacity.
     let mut cells = Vec::with_capacity(columns.len());
     for (at, cell) in columns.iter().zip(row) {
-        let bind = |value| bind::value(table.column(*at), value, Purpose::Store);
-        cells.push(cell.as_ref().map(bind).transpose()?);
+        cells.push(match cell {
+            Some(value) => bind(table.column(*at), value)?,
+            None => None,
+        });
     }
     Ok(cells)
+}
+
+fn stored(column: &Column, value: &Value) -> Result<Option<Operand>, Problem> {
+    bind::value(column, value, Purpose::Store).map(Some)
 }
 
 pub(super) fn update(update: &write::Update, scope: &Scope<'_>) -> Result<Update, Problem> {

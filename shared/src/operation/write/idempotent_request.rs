@@ -1,6 +1,7 @@
 //! Idempotent inserts: the `Idempotency-Key`, and the fingerprint by which two requests count as the same.
 
 use crate::error::{ErrorCode, Problem};
+use crate::format::Format;
 use crate::limits::IDEMPOTENCY_KEY_MAX_BYTES;
 use crate::operation::TablePath;
 use crate::operation::write::OnConflict;
@@ -74,7 +75,13 @@ pub struct IdempotentRequest {
 }
 
 impl IdempotentRequest {
-    pub(super) fn new(key: &IdempotencyKey, table: &TablePath, on_conflict: OnConflict, body: &[u8]) -> Self {
+    pub(super) fn new(
+        key: &IdempotencyKey,
+        table: &TablePath,
+        on_conflict: OnConflict,
+        format: Format,
+        body: &[u8],
+    ) -> Self {
         let option = match on_conflict {
             OnConflict::Refuse => "",
             OnConflict::Update => "update",
@@ -84,6 +91,10 @@ impl IdempotentRequest {
         // NUL separates the parts, since names contain none.
         for part in [table.database.as_str(), table.table.as_str(), option] {
             fingerprint.update(part.as_bytes());
+            fingerprint.update([0]);
+        }
+        if format != Format::Envelope {
+            fingerprint.update(format.content_type().as_bytes());
             fingerprint.update([0]);
         }
         fingerprint.update(body);
@@ -140,7 +151,7 @@ mod tests {
             table: crate::ident::TableName::parse("orders").unwrap(),
         };
         let key = IdempotencyKey::parse("\"k\"").unwrap();
-        let request = IdempotentRequest::new(&key, &table, OnConflict::Refuse, b"{}");
+        let request = IdempotentRequest::new(&key, &table, OnConflict::Refuse, Format::Envelope, b"{}");
         let [one, again, other] = ["ann", "ann", "bob"].map(|caller| request.for_caller(caller.as_bytes()));
         assert!(one == again);
         assert!(one.key() != other.key() && one.key() != request.key());

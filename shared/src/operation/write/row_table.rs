@@ -1,14 +1,19 @@
-//! Parses the rows of `batchData`: converts objects with different keys to rows with the same fields.
+//! Parses the rows of `batchData`, of CSV and of lines of JSON: converts objects with different keys to rows with the
+//! same fields.
 
+use super::csv::{Record, Records};
+use super::import::{Import, in_line};
 use super::{body, field};
 use crate::error::Problem;
-use crate::ident::FieldName;
+use crate::format::Format;
+use crate::ident::{FieldName, shown};
 use crate::json::{self, Parts, Value};
 use crate::limits::{BATCH_MAX_CELLS, BATCH_MAX_ROWS, JSON_MEMBERS_MAX_COUNT};
+use serde_json::value::RawValue;
 use std::collections::HashMap;
 
 /// A row's values in the order of the fields; `None` where the row does not name the field.
-type Row = Vec<Option<Value>>;
+pub(super) type Row = Vec<Option<Value>>;
 
 /// The rows read so far, and the fields that they name.
 #[derive(Default)]
@@ -24,36 +29,94 @@ impl RowTable {
         let mut table = Self::default();
         let mut parts = Parts::inside(list);
         while let Some(first) = parts.first_byte() {
-            let row = parts;
-            if table.rows.len() == BATCH_MAX_ROWS {
-                return Err(body(format!(
-                    "batchData has more than {BATCH_MAX_ROWS} rows; so many are taken at a time."
-                )));
-            }
+            let (at, mut row) = (table.rows.len(), parts);
+            let mut no_row = || no_row(&format!("batchData[{at}]"), row.next().unwrap_or_default());
+            table.check_room("batchData")?;
             if first != b'{' {
-                return Err(table.no_row(row));
+                return Err(no_row());
             }
             parts.pass_bracket();
-            table.push(&mut parts, row)?;
+            let cells = table.cells(&mut parts)?.ok_or_else(no_row)?;
+            table.push(cells, "batchData")?;
             parts.pass_bracket();
         }
-        if table.rows.is_empty() {
-            return Err(body("batchData is empty.".to_owned()));
-        }
-        let width = table.fields.len();
-        for row in &mut table.rows {
-            row.resize(width, None);
-        }
-        Ok((table.fields, table.rows))
+        table.finish("batchData")
     }
 
-    /// Adds a row with these members. `row` is the same row, for error messages.
-    fn push(&mut self, members: &mut Parts<'_>, row: Parts<'_>) -> Result<(), Problem> {
+    /// Parses lines of JSON, each of which is an object. Lines of white space are skipped.
+    pub(super) fn lines(bytes: &[u8]) -> Result<(Vec<FieldName>, Vec<Row>, Import), Problem> {
+        let (mut table, mut import) = (Self::default(), Import::new(Format::NdJson));
+        for (at, text) in json::check(bytes)?.split('\n').enumerate() {
+            let (line, text) = (at + 1, text.trim_ascii());
+            if text.is_empty() {
+                continue;
+            }
+            table.check_room(BODY)?;
+            let name = || format!("Line {line}");
+            if serde_json::from_str::<&RawValue>(text).is_err() || !text.starts_with('{') {
+                return Err(no_row(&name(), text));
+            }
+            let cells = table.cells(&mut Parts::inside(text)).map_err(|problem| in_line(line, &problem))?;
+            table.push(cells.ok_or_else(|| no_row(&name(), text))?, BODY)?;
+            import.begin_row(line);
+        }
+        let (fields, rows) = table.finish(BODY)?;
+        Ok((fields, rows, import))
+    }
+
+    /// Parses CSV, whose first record names the fields. An empty cell without quotes is null.
+    pub(super) fn csv(bytes: &[u8]) -> Result<(Vec<FieldName>, Vec<Row>, Import), Problem> {
+        let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+        let text = std::str::from_utf8(bytes)
+            .map_err(|fault| body(format!("The body is not UTF-8: byte {} is broken.", fault.valid_up_to())))?;
+        let (mut table, mut import) = (Self::default(), Import::new(Format::Csv));
+        let mut records = Records::new(text);
+        let Some(header) = records.next()? else {
+            return Err(body("The body has no header row, which names the fields.".to_owned()));
+        };
+        for name in header.cells {
+            let name = name.unwrap_or_default();
+            table.fields.push(field(&name)?);
+            if table.columns.insert(name.as_ref().into(), table.fields.len() - 1).is_some() {
+                return Err(body(format!("The header row names {} more than once.", shown(&name))));
+            }
+        }
+        let width = table.fields.len();
+        while let Some(Record { line, cells }) = records.next()? {
+            // An empty line is a record of one empty cell.
+            if width > 1 && matches!(cells[..], [None]) {
+                continue;
+            }
+            table.check_room(BODY)?;
+            if cells.len() != width {
+                let message = format!("Line {line} has {} cells, but the header row has {width}.", cells.len());
+                return Err(body(message).with_hint("A cell with a comma, a quote or a line break stands in quotes."));
+            }
+            let value =
+                |cell: Option<_>| cell.map_or(Value::Null, |text: std::borrow::Cow<'_, str>| Value::Text(text.into()));
+            table.push(cells.into_iter().map(|cell| Some(value(cell))).collect(), BODY)?;
+            import.begin_row(line);
+        }
+        let (fields, rows) = table.finish(BODY)?;
+        Ok((fields, rows, import))
+    }
+
+    /// Checks that one more row is allowed; `source` is where the rows stand, for the message.
+    fn check_room(&self, source: &str) -> Result<(), Problem> {
+        if self.rows.len() < BATCH_MAX_ROWS {
+            return Ok(());
+        }
+        Err(body(format!("{source} has more than {BATCH_MAX_ROWS} rows; so many are taken at a time.")))
+    }
+
+    /// Parses the members of an object to a row's cells; `None` if the object repeats a key, has too many keys, or holds
+    /// a string that is none.
+    fn cells(&mut self, members: &mut Parts<'_>) -> Result<Option<Row>, Problem> {
         let mut cells = vec![None; self.fields.len()];
         let mut nth = 0;
         while let (Some(name), Some(value)) = (members.next(), members.next()) {
             let (Ok(name), Ok(value)) = (json::string(name), Value::of(value)) else {
-                return Err(self.no_row(row));
+                return Ok(None);
             };
             // Most rows name the same fields in the same order.
             let is_expected = (self.fields.get(nth)).is_some_and(|field| field.as_str() == name);
@@ -69,14 +132,17 @@ impl RowTable {
             };
             nth += 1;
             if cells[column].replace(value).is_some() || nth > JSON_MEMBERS_MAX_COUNT {
-                return Err(self.no_row(row));
+                return Ok(None);
             }
         }
+        Ok(Some(cells))
+    }
+
+    fn push(&mut self, cells: Row, source: &str) -> Result<(), Problem> {
         self.rows.push(cells);
         if self.rows.len() * self.fields.len() > BATCH_MAX_CELLS {
             return Err(body(format!(
-                "The rows of batchData, times the {} fields that they name, come to more than \
-                 {BATCH_MAX_CELLS} cells.",
+                "The rows of {source}, times the {} fields that they name, come to more than {BATCH_MAX_CELLS} cells.",
                 self.fields.len()
             ))
             .with_hint("Send the records in several requests."));
@@ -84,13 +150,29 @@ impl RowTable {
         Ok(())
     }
 
-    /// Returns the problem of a list item, the one after the rows read so far, that is not a valid row.
-    fn no_row(&self, mut row: Parts<'_>) -> Problem {
-        let (at, text) = (self.rows.len(), row.next().unwrap_or_default());
-        match (json::value(text), json::members(text)) {
-            (Ok(Value::Object(_)), Err(fault)) => body(format!("batchData[{at}] can't be read: {fault}.")),
-            (Ok(other), _) => body(format!("batchData[{at}] must be an object, not {}.", other.kind())),
-            (Err(fault), _) => body(format!("batchData[{at}] can't be read: {fault}.")),
+    fn finish(mut self, source: &str) -> Result<(Vec<FieldName>, Vec<Row>), Problem> {
+        if self.rows.is_empty() {
+            return Err(body(match source {
+                BODY => "The body has no record.".to_owned(),
+                source => format!("{source} is empty."),
+            }));
         }
+        let width = self.fields.len();
+        for row in &mut self.rows {
+            row.resize(width, None);
+        }
+        Ok((self.fields, self.rows))
+    }
+}
+
+/// Where the rows of CSV and lines of JSON stand, for messages.
+const BODY: &str = "The body";
+
+/// Returns the problem of a text that is not a valid row; `name` is what messages call the row.
+fn no_row(name: &str, text: &str) -> Problem {
+    match (json::value(text), json::members(text)) {
+        (Ok(Value::Object(_)), Err(fault)) => body(format!("{name} can't be read: {fault}.")),
+        (Ok(other), _) => body(format!("{name} must be an object, not {}.", other.kind())),
+        (Err(fault), _) => body(format!("{name} can't be read: {fault}.")),
     }
 }

@@ -95,6 +95,19 @@ fn types() -> Vec<Refusal> {
             table.push(refusal(UnsupportedMediaType, call));
         }
     }
+    for kind in ["text/csv", "application/x-ndjson"] {
+        let [_, others @ ..] = takers();
+        for call in others {
+            table.push(refusal(UnsupportedMediaType, call.bytes("{}").header("content-type", kind)));
+        }
+    }
+    for kind in ["text/csv; charset=latin1", "text/csv; header=absent", "application/x-ndjson; charset=utf-16"] {
+        let call = call(Method::POST, POSTS).bytes("{}").header("content-type", kind);
+        table.push(refusal(UnsupportedMediaType, call));
+    }
+    for (kind, body) in [("text/csv", "title\n\"x"), ("text/csv", "title"), ("application/x-ndjson", "[]")] {
+        table.push(refusal(InvalidBody, call(Method::POST, POSTS).bytes(body).header("content-type", kind)));
+    }
     for call in takers() {
         let call = call.bytes("{}").header("content-encoding", "gzip");
         table.push(refusal(UnsupportedMediaType, call));
@@ -157,7 +170,7 @@ fn shapes() -> Vec<Refusal> {
         json!({"limit": "x"}),
         json!({"limit": null}),
         json!({"page": 1}),
-        json!({"order": "id"}),
+        json!({"order": 5}),
         json!({"selectFields": 5}),
         json!({"searchOperator": "XOR"}),
         json!({"nonsense": 1}),

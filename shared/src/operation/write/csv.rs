@@ -1,0 +1,166 @@
+//! Splits CSV (RFC 4180) into records and cells. Lines end with CRLF, LF or CR. A quote inside a cell that does not begin
+//! with one is an ordinary character.
+
+use super::body;
+use crate::error::Problem;
+use crate::limits::JSON_MEMBERS_MAX_COUNT;
+use std::borrow::Cow;
+
+/// A cell's text; `None` for an empty cell without quotes, which stands for NULL.
+pub(super) type Cell<'a> = Option<Cow<'a, str>>;
+
+/// The rest of a CSV text.
+#[derive(Debug)]
+pub(super) struct Records<'a> {
+    rest: &'a str,
+    /// The number of the line at which the rest begins, from 1.
+    line: usize,
+}
+
+/// A record, and the line at which it begins.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Record<'a> {
+    pub(super) line: usize,
+    pub(super) cells: Vec<Cell<'a>>,
+}
+
+impl<'a> Records<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { rest: text, line: 1 }
+    }
+
+    /// Returns the next record; `None` at the text's end.
+    ///
+    /// # Errors
+    /// `invalid_body` for a quoted cell that does not end or that other text follows, or more than
+    /// [`JSON_MEMBERS_MAX_COUNT`] cells.
+    pub(super) fn next(&mut self) -> Result<Option<Record<'a>>, Problem> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let line = self.line;
+        let mut cells = Vec::new();
+        loop {
+            if cells.len() == JSON_MEMBERS_MAX_COUNT {
+                return Err(body(format!("Line {line} has more than {JSON_MEMBERS_MAX_COUNT} cells.")));
+            }
+            cells.push(match self.rest.strip_prefix('"') {
+                Some(rest) => Some(self.quoted(rest)?),
+                None => self.bare(),
+            });
+            if let Some(rest) = self.rest.strip_prefix(',') {
+                self.rest = rest;
+                continue;
+            }
+            self.line += 1;
+            let rest = self.rest;
+            self.rest = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix(['\r', '\n'])).unwrap_or_default();
+            return Ok(Some(Record { line, cells }));
+        }
+    }
+
+    /// Takes a cell without quotes.
+    fn bare(&mut self) -> Cell<'a> {
+        let end = memchr::memchr3(b',', b'\r', b'\n', self.rest.as_bytes()).unwrap_or(self.rest.len());
+        let (cell, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        (!cell.is_empty()).then_some(Cow::Borrowed(cell))
+    }
+
+    /// Takes a cell in quotes; `text` begins after the first quote.
+    fn quoted(&mut self, text: &'a str) -> Result<Cow<'a, str>, Problem> {
+        let begins = self.line;
+        let (mut cell, mut rest) = (Cow::Borrowed(""), text);
+        loop {
+            let Some(end) = memchr::memchr(b'"', rest.as_bytes()) else {
+                return Err(body(format!("The quotes of a cell in line {begins} are not closed.")));
+            };
+            self.line += memchr::memchr_iter(b'\n', rest[..end].as_bytes()).count();
+            let behind = &rest[end + 1..];
+            if behind.starts_with('"') {
+                // A doubled quote stands for one.
+                cell.to_mut().push_str(&rest[..=end]);
+                rest = &behind[1..];
+                continue;
+            }
+            match cell.is_empty() {
+                true => cell = Cow::Borrowed(&rest[..end]),
+                false => cell.to_mut().push_str(&rest[..end]),
+            }
+            if !(behind.is_empty() || behind.starts_with([',', '\r', '\n'])) {
+                return Err(body(format!("Text follows the closing quote of a cell in line {}.", self.line))
+                    .with_hint("Double each quote inside of a quoted cell."));
+            }
+            self.rest = behind;
+            return Ok(cell);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::envelope::write_csv;
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> Result<Vec<Record<'_>>, Problem> {
+        let mut records = Records::new(text);
+        let mut all = Vec::new();
+        while let Some(record) = records.next()? {
+            all.push(record);
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn records_end_with_their_line_unless_quotes_are_open() {
+        let cell = |text| Some(Cow::Borrowed(text));
+        for (text, expected) in [
+            ("", vec![]),
+            ("a", vec![(1, vec![cell("a")])]),
+            ("a,b\r\nc,\"\"\n", vec![(1, vec![cell("a"), cell("b")]), (2, vec![cell("c"), cell("")])]),
+            ("a\rb\n\nc", vec![(1, vec![cell("a")]), (2, vec![cell("b")]), (3, vec![None]), (4, vec![cell("c")])]),
+            ("\"x\ny\"\"\",\nz", vec![(1, vec![cell("x\ny\""), None]), (3, vec![cell("z")])]),
+            (" \"a\" ,5\" pipe", vec![(1, vec![cell(" \"a\" "), cell("5\" pipe")])]),
+            ("\"\"\"\"\"\",ü", vec![(1, vec![cell("\"\""), cell("ü")])]),
+        ] {
+            let expected: Vec<_> = expected.into_iter().map(|(line, cells)| Record { line, cells }).collect();
+            assert_eq!(read(text).unwrap(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn quotes_that_can_not_be_meant_are_refused_with_their_line() {
+        for (text, part) in
+            [("a\n\"b", "line 2 are not closed"), ("\"a\n\nb\"c", "a cell in line 3"), ("\"a\" ,b", "a cell in line 1")]
+        {
+            assert!(read(text).unwrap_err().message().contains(part), "{text:?}");
+        }
+        assert!(read(&",".repeat(JSON_MEMBERS_MAX_COUNT)).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn cells_read_back_equal(rows in prop::collection::vec(prop::collection::vec(prop::option::of("[a,\"\r\n é]{0,6}"), 2..4), 0..4)) {
+            let mut text = Vec::new();
+            for row in &rows {
+                for (at, cell) in row.iter().enumerate() {
+                    if at > 0 {
+                        text.push(b',');
+                    }
+                    cell.iter().for_each(|cell| write_csv(&mut text, cell));
+                }
+                text.extend_from_slice(b"\r\n");
+            }
+            let text = String::from_utf8(text).unwrap();
+            let read: Vec<_> = read(&text).unwrap().into_iter().map(|record| record.cells).collect();
+            let rows: Vec<Vec<_>> = rows.iter().map(|row| row.iter().map(|cell| cell.as_deref().map(Cow::from)).collect()).collect();
+            prop_assert_eq!(read, rows);
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "[a,\"\r\n é]{0,30}") {
+            let _ = read(&text);
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Rows of an insert that are lines of CSV or JSON: what tells them from the rows of `batchData`.
+
+use crate::error::Problem;
+use crate::format::Format;
+
+/// The format of an insert's rows, and the line of each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Import {
+    format: Format,
+    /// The number of the line at which each row begins, from 1.
+    lines: Vec<usize>,
+}
+
+impl Import {
+    pub(super) fn new(format: Format) -> Self {
+        Self { format, lines: Vec::new() }
+    }
+
+    pub(super) fn begin_row(&mut self, line: usize) {
+        self.lines.push(line);
+    }
+
+    #[must_use]
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Returns the problem with the line of the row at fault before its message.
+    #[must_use]
+    pub fn name_line(&self, row: usize, problem: &Problem) -> Problem {
+        in_line(self.lines.get(row).copied().unwrap_or_default(), problem)
+    }
+}
+
+pub(super) fn in_line(line: usize, problem: &Problem) -> Problem {
+    Problem::new(problem.code(), format!("Line {line}: {}", problem.message()))
+        .with_hint_if(problem.hint().map(str::to_owned))
+}
