@@ -22,6 +22,7 @@ cases! {
         values_of_related_records_are_those_of_a_read,
         conditions_on_related_records_choose_records,
         what_cannot_be_included_is_refused,
+        the_schema_lists_the_relations_by_the_names_that_include_takes,
     ],
 }
 
@@ -365,4 +366,28 @@ async fn what_cannot_be_included_is_refused(host: Host) {
     let many: serde_json::Map<String, Value> =
         (0..9).map(|at| (format!("g{at}"), json!({"__query": {"comments": {"some": {}}}}))).collect();
     refused(&db, "posts", &json!({"query": many}), InvalidFilter, &["8 conditions"]).await;
+}
+
+async fn the_schema_lists_the_relations_by_the_names_that_include_takes(host: Host) {
+    let db = blog(host).await;
+    let relations = db.get("posts/_schema").await.payload()["relations"].take();
+    let one = |name: &str, field: &str| json!({"name": name, "kind": "one", "table": "users", "fields": [field], "references": ["id"]});
+    let many = |name: &str, field: &str| json!({"name": name, "kind": "many", "table": name, "fields": ["id"], "references": [field]});
+    let tags = json!({"name": "tags", "kind": "many", "table": "tags", "fields": ["id"], "references": ["post_id"],
+        "through": "post_tags"});
+    let expected = json!([
+        one("author", "author_id"),
+        one("editor", "editorId"),
+        many("comments", "post_id"),
+        many("post_tags", "post_id"),
+        tags
+    ]);
+    assert_eq!(relations, expected);
+    for table in ["users", "posts", "comments", "tags", "post_tags"] {
+        let schema = db.get(&format!("{table}/_schema")).await.payload();
+        for relation in schema["relations"].as_array().expect("a list") {
+            let include = json!({"include": {"relation": relation["name"], "as": "zq_related"}});
+            assert_eq!(ask(&db, table, &include).await.status, 200, "{table} {relation}");
+        }
+    }
 }

@@ -43,7 +43,7 @@ async fn options_and_schema_are_the_same(host: Host) {
     assert_eq!(options, db.get("t/_schema").await.payload());
     let mut keys: Vec<&String> = options.as_object().unwrap().keys().collect();
     keys.sort();
-    assert_eq!(keys, ["kind", "methods", "schema"]);
+    assert_eq!(keys, ["kind", "methods", "relations", "schema"]);
 }
 
 async fn each_field_is_described(host: Host) {

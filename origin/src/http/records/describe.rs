@@ -3,12 +3,15 @@
 use super::Tables;
 use crate::app::App;
 use crate::http::respond;
+use crate::query::catalog::relations::{Relation, RelationKind};
 use crate::query::catalog::{Column, Kind, Traits};
 use crate::query::plan::access::TableAccess;
+use crate::query::plan::related::visible;
 use crate::system::keys::Caller;
 use axum::response::Response;
 use serde::Serialize;
 use shared::error::Problem;
+use shared::ident::{FieldName, TableName};
 use shared::key::Grant;
 use shared::operation::TablePath;
 use shared::policy::{self, Action};
@@ -21,11 +24,17 @@ pub(in crate::http) async fn describe(app: &Arc<App>, caller: &Caller, path: &Ta
     if !access.may(Action::Read) {
         return Err(policy::role_forbids(&format!("read the schema of {}.{}", path.database, path.table)));
     }
+    let relations = app.schema_cache.relations(caller.project(), &path.database).await?;
+    let reads = |name: &TableName, column: &FieldName| {
+        caller.reads(&TablePath { database: path.database.clone(), table: name.clone() }, column)
+    };
+    let relations = visible(&relations, &access, &reads);
     let fields = table.columns().iter().enumerate();
     let description = Description {
         kind: if table.traits().view { "view" } else { "table" },
         methods: methods(caller.grant(), table.traits(), |action| access.may(action)),
         schema: fields.map(|(at, column)| Field::of(at, column, &access, caller)).collect(),
+        relations: relations.iter().map(Related::of).collect(),
     };
     let json = serde_json::to_vec(&description)
         .map_err(|error| Problem::internal("The schema can't be shown.", error.to_string()))?;
@@ -45,6 +54,41 @@ struct Description<'a> {
     kind: &'static str,
     methods: Vec<&'static str>,
     schema: Vec<Field<'a>>,
+    relations: Vec<Related<'a>>,
+}
+
+/// A relation that reads may include.
+#[derive(Serialize)]
+struct Related<'a> {
+    /// The name for the option `include`.
+    name: &'a str,
+    /// `one` for an object or null, `many` for a list.
+    kind: &'static str,
+    table: &'a str,
+    /// The table's own fields.
+    fields: Vec<&'a str>,
+    /// The fields with the same values, of `through` or else of `table`.
+    references: Vec<&'a str>,
+    /// The link table; left out if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    through: Option<&'a str>,
+}
+
+impl<'a> Related<'a> {
+    fn of(relation: &'a Relation) -> Self {
+        let names = |columns: &'a [FieldName]| columns.iter().map(FieldName::as_str).collect();
+        Self {
+            name: &relation.spelling,
+            kind: match relation.kind {
+                RelationKind::One => "one",
+                RelationKind::Many => "many",
+            },
+            table: relation.table.as_str(),
+            fields: names(&relation.columns),
+            references: names(&relation.matches),
+            through: relation.link.as_ref().map(|link| link.table.as_str()),
+        }
+    }
 }
 
 #[derive(Serialize)]
