@@ -75,12 +75,12 @@ impl<'a> Records<'a> {
             let Some(end) = memchr::memchr(b'"', rest.as_bytes()) else {
                 return Err(body(format!("The quotes of a cell in line {begins} are not closed.")));
             };
-            self.line += memchr::memchr_iter(b'\n', rest[..end].as_bytes()).count();
+            self.line += memchr::memchr_iter(b'\n', &rest.as_bytes()[..end]).count();
             let behind = &rest[end + 1..];
-            if behind.starts_with('"') {
+            if let Some(next) = behind.strip_prefix('"') {
                 // A doubled quote stands for one.
                 cell.to_mut().push_str(&rest[..=end]);
-                rest = &behind[1..];
+                rest = next;
                 continue;
             }
             match cell.is_empty() {
