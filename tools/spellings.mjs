@@ -162,10 +162,26 @@ function spellings(options) {
   return lines;
 }
 
+const names = { selectFields: ["id", "title"], order: ["-views", "id"], count: true };
+
+/** What some libraries spell in ways of their own. */
+const SPELT = {
+  "Lists as one parameter an item, and an order by names": [
+    ["twin", JSON.stringify(names)],
+    ["twin", JSON.stringify({ ...names, order: [{ field: "views", strategy: "DESC" }, { field: "id" }] })],
+    ["qs-repeat", qs.stringify(names, { arrayFormat: "repeat" })],
+    ["qs-comma", qs.stringify(names, { arrayFormat: "comma" })],
+    ["axios-plain", axiosUrl(names, { indexes: null })],
+    ["requests", "selectFields=id&selectFields=title&order=-views&order=id&count=True"],
+  ],
+  "An empty map": [
+    ["twin", '{"query":{},"limit":5}'],
+    ["php-json", "query=%5B%5D&limit=5"],
+  ],
+};
+
 const REFUSED = {
-  "A list that is the same parameter again": [
-    ["qs-repeat", qs.stringify({ selectFields: ["id", "title"] }, { arrayFormat: "repeat" })],
-    ["axios-plain", axiosUrl({ selectFields: ["id", "title"] }, { indexes: null })],
+  "A list inside of an option that is the same parameter again": [
     ["qs-repeat", qs.stringify({ query: { id: { value: [1, 2] } } }, { arrayFormat: "repeat" })],
   ],
   "Objects in a list without numbers": [
@@ -191,7 +207,8 @@ const blocks = [
 # twin: the body of the POST twin. json: one JSON value a parameter, encoded by encodeURIComponent; form: by
 # URLSearchParams; comma: with lists of names as a,b. qs: its default; -values: with encodeValuesOnly; -form: RFC 1738;
 # -brackets: arrayFormat brackets; -nulls: strictNullHandling. axios: its default; -indexes: with indexes.
-# php: http_build_query; -raw: RFC 3986.`,
+# php: http_build_query; -raw: RFC 3986; -json: json_encode. qs-repeat, -comma: these arrayFormats. axios-plain: without
+# indexes. requests: Python's.`,
 ];
 const block = (title, lines) => [`# ${title}`, ...lines.map((line) => line.join(" "))].join("\n");
 for (const [title, options] of Object.entries(READS)) {
@@ -206,6 +223,9 @@ for (const [title, options] of Object.entries(WITH_NULL)) {
       ["qs-nulls", qs.stringify(options, { strictNullHandling: true })],
     ]),
   );
+}
+for (const [title, lines] of Object.entries(SPELT)) {
+  blocks.push(block(title, lines));
 }
 for (const [title, lines] of Object.entries(REFUSED)) {
   blocks.push(block(`Refused: ${title}`, lines));
