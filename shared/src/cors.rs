@@ -10,14 +10,14 @@ const PREFLIGHT_CACHE_SECONDS: &str = "86400";
 
 /// Value of `Access-Control-Allow-Headers`. Names `Authorization`, since `*` does not cover it.
 const ALLOWED_HEADERS: &str = "Authorization, Cache-Control, Content-Type, Idempotency-Key, If-Match, If-Modified-Since, If-None-Match, \
-                               If-Range, If-Unmodified-Since, Range, Tus-Resumable, Upload-Length, Upload-Metadata, \
+                               If-Range, If-Unmodified-Since, Prefer, Range, Tus-Resumable, Upload-Length, Upload-Metadata, \
                                Upload-Offset, X-HTTP-Method-Override, X-Request-Id, traceparent, tracestate, *";
 
 const ALLOWED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// Response headers that web pages may read in addition to the CORS-safelisted ones.
 const EXPOSED_HEADERS: &str = "Accept-Ranges, Age, Allow, Content-Disposition, Content-Length, Content-Range, ETag, \
-                               Idempotency-Replayed, Location, RateLimit, RateLimit-Policy, Retry-After, \
+                               Idempotency-Replayed, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, \
                                Selkie-Media-Id, Selkie-Media-Url, Server-Timing, Tus-Extension, Tus-Max-Size, \
                                Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Metadata, \
                                Upload-Offset, WWW-Authenticate, X-Request-Id, X-Selkie-Limited";

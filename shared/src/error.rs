@@ -83,6 +83,8 @@ codes! {
     ForeignKeyViolation = "foreign_key_violation", 409, None;
     /// A trigger or stored procedure raised an error with SIGNAL.
     RejectedByDatabase = "rejected_by_database", 409, None;
+    /// A write would affect more records than its `maxAffected`.
+    TooManyAffected = "too_many_affected", 409, None;
     /// The folder already has a file of that name.
     MediaExists = "media_exists", 409, None;
     /// MariaDB reported a deadlock, again after one automatic retry.
@@ -91,7 +93,7 @@ codes! {
     IdempotencyInProgress = "idempotency_in_progress", 409, Some(1);
     /// The `Upload-Offset` of a chunk is not the resumable upload's current offset.
     UploadOffsetMismatch = "upload_offset_mismatch", 409, None;
-    /// A file does not satisfy `If-Match` or another condition, or the client's tus version is not supported.
+    /// A record or file does not satisfy `If-Match` or another condition, or the client's tus version is not supported.
     PreconditionFailed = "precondition_failed", 412, None;
     BodyTooLarge = "body_too_large", 413, None;
     UriTooLong = "uri_too_long", 414, None;

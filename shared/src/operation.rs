@@ -29,7 +29,7 @@ use route::Resource;
 use sql::SqlCall;
 use std::borrow::Cow;
 use tus::TusCall;
-use write::{Delete, Insert, Update};
+use write::{Delete, Insert, Target, Update, WriteOptions};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TablePath {
@@ -154,12 +154,25 @@ impl RecordOperation {
         }
     }
 
-    /// Returns the condition of a read; `None` without one, and for other operations.
+    /// Returns the condition on the records; `None` without one, and for operations on records by their id.
     #[must_use]
-    pub fn read_filter(&self) -> Option<&Condition> {
+    pub fn filter(&self) -> Option<&Condition> {
         match self {
             Self::Read(read) => read.filter.as_ref(),
+            Self::Update(Update { target: Target::Matching(condition), .. })
+            | Self::Delete(Delete { target: Target::Matching(condition), .. }) => Some(condition),
             _ => None,
+        }
+    }
+
+    /// Returns the options that all writes share; `None` for a read.
+    #[must_use]
+    pub fn write_options(&self) -> Option<&WriteOptions> {
+        match self {
+            Self::Read(_) | Self::ReadOne(_) => None,
+            Self::Insert(insert) => Some(&insert.options),
+            Self::Update(update) => Some(&update.options),
+            Self::Delete(delete) => Some(&delete.options),
         }
     }
 
@@ -197,8 +210,7 @@ enum Step {
     Ready(Box<Operation>),
     Query(TablePath, Format),
     Insert(TablePath, write::InsertHead),
-    Update(TablePath, RecordId),
-    UpdateMany(TablePath),
+    Update(TablePath, write::UpdateHead),
     Delete(TablePath, write::DeleteHead),
     Sql(Format),
     Batch,
@@ -263,8 +275,7 @@ impl Pending {
             Step::Sign(id) => return Ok(Operation::Media(MediaCall::Sign(id, SignedFor::from_body(body)?))),
             Step::Query(table, format) => RecordOperation::Read(Read::from_body(table, format, body)?),
             Step::Insert(table, head) => RecordOperation::Insert(Insert::from_body(table, head, body)?),
-            Step::Update(table, id) => RecordOperation::Update(Update::from_body(table, id, body)?),
-            Step::UpdateMany(table) => RecordOperation::Update(Update::many_from_body(table, body)?),
+            Step::Update(table, head) => RecordOperation::Update(Update::from_body(table, head, body)?),
             Step::Delete(table, head) => RecordOperation::Delete(Delete::from_body(table, head, body)?),
         };
         if let Some(action) = operation.further_action() {
@@ -291,11 +302,10 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         }
         (Resource::Table(table), "POST") => (Action::Insert, Step::Insert(table, write::InsertHead::new(pairs, head)?)),
         (Resource::Table(table), "PUT" | "PATCH") => {
-            options::none(&pairs)?;
-            (Action::Update, Step::UpdateMany(table))
+            (Action::Update, Step::Update(table, write::UpdateHead::new(None, pairs, head)?))
         }
         (Resource::Table(table), "DELETE") => {
-            (Action::Delete, Step::Delete(table, write::DeleteHead::from_pairs(None, pairs)?))
+            (Action::Delete, Step::Delete(table, write::DeleteHead::new(None, pairs, head)?))
         }
         (Resource::Databases, _) => {
             options::none(&pairs)?;
@@ -318,11 +328,10 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
             (operation.further_action().unwrap_or(Action::ReadOne), ready(Operation::Records(operation)))
         }
         (Resource::Record(table, id), "DELETE") => {
-            (Action::Delete, Step::Delete(table, write::DeleteHead::from_pairs(Some(id), pairs)?))
+            (Action::Delete, Step::Delete(table, write::DeleteHead::new(Some(id), pairs, head)?))
         }
         (Resource::Record(table, id), _) => {
-            options::none(&pairs)?;
-            (Action::Update, Step::Update(table, id))
+            (Action::Update, Step::Update(table, write::UpdateHead::new(Some(id), pairs, head)?))
         }
         (Resource::Sql, _) => {
             options::none(&pairs)?;
@@ -342,7 +351,7 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         }
         (resource, method) => in_library(method, resource, pairs)?,
     };
-    refuse_idle_headers(head, action)?;
+    refuse_idle_headers(head, action, &step)?;
     let unreadable = check_content(head, &step).err();
     Ok(Pending { action, step, unreadable, grant: Grant::Full })
 }
@@ -394,14 +403,20 @@ fn ready(operation: Operation) -> Step {
     Step::Ready(Box::new(operation))
 }
 
-/// Refuses headers that would have no effect: `Idempotency-Key` on anything but an insert, `If-Match` and
-/// `If-None-Match` on writes. Ignoring them would break a promise, such as not to overwrite another client's changes.
-fn refuse_idle_headers(head: &RequestHead<'_>, action: Action) -> Result<(), Problem> {
+/// Refuses headers that would have no effect: `Idempotency-Key` on anything but an insert, `If-Match` on writes other
+/// than those of one record, `If-None-Match` on writes. Ignoring them would break a promise, such as not to overwrite
+/// another client's changes.
+fn refuse_idle_headers(head: &RequestHead<'_>, action: Action, step: &Step) -> Result<(), Problem> {
     let writes = action.needs() == Access::Full;
     let inserts = action == Action::Insert;
+    let changes_one = match step {
+        Step::Update(_, head) => head.is_of_one(),
+        Step::Delete(_, head) => head.is_of_one(),
+        _ => false,
+    };
     let idle = [
         ("Idempotency-Key", head.idempotency_key.filter(|_| !inserts)),
-        ("If-Match", head.if_match.filter(|_| writes)),
+        ("If-Match", head.if_match.filter(|_| writes && !changes_one)),
         ("If-None-Match", head.if_none_match.filter(|_| writes)),
     ];
     match idle.into_iter().find(|(_, value)| value.is_some()) {

@@ -37,6 +37,7 @@ const TABLE: &[(u16, &[&str])] = &[
             "foreign_key_violation",
             "rejected_by_database",
             "media_exists",
+            "too_many_affected",
             "deadlock",
             "idempotency_in_progress",
             "upload_offset_mismatch",

@@ -34,6 +34,7 @@ mod search;
 mod together;
 mod update;
 mod update_many;
+mod write_options;
 
 use crate::case::Case;
 
@@ -73,6 +74,7 @@ pub(crate) fn cases() -> Vec<Case> {
         rejected::cases(),
         update::cases(),
         update_many::cases(),
+        write_options::cases(),
     ];
     groups.into_iter().flatten().collect()
 }

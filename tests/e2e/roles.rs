@@ -10,6 +10,7 @@ mod oracles;
 mod positions;
 mod related;
 mod retries;
+mod returning;
 mod rows;
 mod together;
 mod tokens;
@@ -34,6 +35,7 @@ pub(crate) fn cases() -> Vec<Case> {
         positions::cases(),
         related::cases(),
         retries::cases(),
+        returning::cases(),
         rows::cases(),
         together::cases(),
         tokens::cases(),

@@ -140,7 +140,7 @@ pub const NOT_ANSWERED: [&str; 4] =
 
 /// Request headers on which the decisions of edge and origin depend. `Connection` can't remove them, or the two would
 /// decide on different requests. Clients may not name end-to-end headers there anyway (RFC 9110, 7.6.1).
-const END_TO_END: [&str; 17] = [
+const END_TO_END: [&str; 18] = [
     "accept",
     "access-control-request-method",
     "authorization",
@@ -155,6 +155,7 @@ const END_TO_END: [&str; 17] = [
     "if-range",
     "if-unmodified-since",
     "origin",
+    "prefer",
     "range",
     "traceparent",
     "tracestate",

@@ -52,6 +52,7 @@ pub struct IncomingRequest {
     pub accept: Option<String>,
     pub cache_control: Option<String>,
     pub idempotency_key: Option<String>,
+    pub prefer: Option<String>,
     pub if_match: Option<String>,
     pub if_none_match: Option<String>,
     /// The request headers of the tus protocol; empty unless the path is that of resumable uploads.
@@ -87,6 +88,7 @@ impl IncomingRequest {
             accept: get("accept"),
             cache_control: get("cache-control"),
             idempotency_key: get("idempotency-key"),
+            prefer: get("prefer"),
             if_match: get("if-match"),
             if_none_match: get("if-none-match"),
             tus: match tus::is_at(&path) {
@@ -119,6 +121,7 @@ impl IncomingRequest {
             content_encoding: self.content_encoding.as_deref(),
             accept: self.accept.as_deref(),
             idempotency_key: self.idempotency_key.as_deref(),
+            prefer: self.prefer.as_deref(),
             if_match: self.if_match.as_deref(),
             if_none_match: self.if_none_match.as_deref(),
             origin: self.origin.as_deref(),

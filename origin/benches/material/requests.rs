@@ -153,8 +153,8 @@ pub(crate) fn render(plan: Plan<'_>, scope: &Scope<'_>) -> Vec<Statement> {
             let (shape, row) = plan.into_parts();
             vec![sql::insert_one(&shape, row)]
         }
-        Plan::Update(plan) => sql::update(plan, scope),
-        Plan::Delete(plan) => vec![sql::delete(plan, scope)],
+        Plan::Update(plan, _) => sql::update(plan, scope),
+        Plan::Delete(plan, _) => vec![sql::delete(plan, scope)],
     }
 }
 

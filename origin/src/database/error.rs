@@ -38,7 +38,7 @@ pub enum DbError {
     /// The statement is larger than MariaDB's `max_allowed_packet` of this many bytes.
     #[error("the statement is larger than a packet")]
     PacketTooLarge(usize),
-    /// The rows that a transaction reads exceed the limits of a batch's response.
+    /// The rows that a transaction reads exceed the limits of the response of a batch, or of a write that returns records.
     #[error("the answer is too large")]
     AnswerTooLarge,
     /// The records that are related to some hundred records take more than [`INCLUDE_MAX_BYTES`].
@@ -83,6 +83,7 @@ impl From<mysql_async::Error> for DbError {
                 DriverError::MixedParams | DriverError::Params(_) | DriverError::StmtParamsNumberExceedsLimit { .. },
             ) => Self::Misread,
             mysql_async::Error::Driver(DriverError::LocalInfile(_)) => Self::LocalFile,
+            mysql_async::Error::Other(other) if other.is::<AnswerTooLarge>() => Self::AnswerTooLarge,
             mysql_async::Error::Other(other) => match other.downcast_ref::<PacketTooLarge>() {
                 Some(PacketTooLarge(bytes)) => Self::PacketTooLarge(*bytes),
                 None => Self::Unavailable(other.to_string().into()),
@@ -97,6 +98,11 @@ impl From<mysql_async::Error> for DbError {
 #[derive(Debug, thiserror::Error)]
 #[error("the statement is larger than a packet of {0} bytes")]
 pub(super) struct PacketTooLarge(pub(super) usize);
+
+/// The records that a write returns exceed the limits of an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer is too large")]
+pub(super) struct AnswerTooLarge;
 
 impl DbError {
     /// Converts an error of connecting. MariaDB's message, such as a wrong password, is not shown to callers.
@@ -222,11 +228,13 @@ impl DbError {
             Self::AnswerTooLarge => Problem::new(
                 ErrorCode::InvalidBody,
                 format!(
-                    "The answer of a batch has {BATCH_ANSWER_MAX_ROWS} rows and \
-                     {BATCH_ANSWER_MAX_BYTES} bytes at most; with this operation it has more."
+                    "The answer of a batch, or of a write that returns records, has {BATCH_ANSWER_MAX_ROWS} rows and \
+                     {BATCH_ANSWER_MAX_BYTES} bytes at most; this one has more."
                 ),
             )
-            .with_hint("Read less, by limit and selectFields, or outside of the batch, where answers stream."),
+            .with_hint(
+                "Nothing was written. Read less, by limit, selectFields and returning, or outside of the batch.",
+            ),
         }
     }
 }

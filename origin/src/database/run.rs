@@ -4,12 +4,13 @@
 //! collected.
 
 mod many;
+mod records;
 pub(super) mod related;
 mod rows;
 
 use super::connection::{Connection, DefaultSchema, SessionState};
 pub(super) use super::deadline::{within, within_since};
-use super::error::{DbError, is_duplicate};
+use super::error::{AnswerTooLarge, DbError, is_duplicate};
 use super::json::Decoder;
 use super::pool::Lease;
 use crate::query::catalog::{Kind, Layout, Table};
@@ -20,8 +21,10 @@ use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream};
 pub use many::{Counting, MaxRows, Page, Reading, Spare, many};
 use mysql_async::{Column, Params, Row, Value};
+use records::Records;
 use shared::envelope::{ColumnLabels, Encoder, Shape, write_string};
 use shared::format::Format;
+use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -240,6 +243,9 @@ pub struct Written {
     pub affected: u64,
     /// The JSON text of each row's key, or `null` for a skipped row; empty if the statement returns no keys.
     pub keys: Vec<Vec<u8>>,
+    /// The JSON text of each written record, or `null` for a skipped row and a record that the caller may not read; empty
+    /// if the statement returns no records.
+    pub records: Vec<Vec<u8>>,
     /// The last insert id that MariaDB reports; 0 if there is none.
     pub last_insert_id: u64,
     /// A record breaks a rule of the caller's role. The transaction must be rolled back.
@@ -251,6 +257,7 @@ impl Written {
     pub fn and(&mut self, next: Self) {
         self.affected += next.affected;
         self.keys.extend(next.keys);
+        self.records.extend(next.records);
         self.last_insert_id = next.last_insert_id;
         self.denied |= next.denied;
     }
@@ -259,13 +266,14 @@ impl Written {
 /// Runs a write and reads all rows that it returns.
 pub(super) async fn execute(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
     let (duplicates, verdict) = (statement.duplicates(), statement.verdict());
+    let records = if statement.returned().is_some() { vec![NULL.to_vec()] } else { Vec::new() };
     let outcome = gather(connection, statement).await;
     if verdict != Verdict::None && outcome.as_ref().map_or(true, |written| written.denied) {
         connection.session = SessionState::Dirty;
     }
     match (duplicates, outcome) {
         (DuplicateReport::Fails, Err(mysql_async::Error::Server(error))) if is_duplicate(error.code, &error.state) => {
-            Ok(Written { keys: vec![NULL.to_vec()], ..Written::default() })
+            Ok(Written { keys: vec![NULL.to_vec()], records, ..Written::default() })
         }
         (DuplicateReport::Marked, Err(error)) => {
             connection.session = SessionState::Dirty;
@@ -282,9 +290,15 @@ const MARKS: usize = 2;
 async fn gather(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
     let mut written = Written::default();
     let (duplicates, verdict) = (statement.duplicates(), statement.verdict());
+    let returned = statement.returned().cloned();
     let (text, params) = statement.into_parts();
     let mut result = connection.run(&text, bind(params)).await?;
-    let mut decoders = result.columns().map(|columns| decoders(None, &columns)).unwrap_or_default();
+    let columns = result.columns().unwrap_or_default();
+    let width = columns.len();
+    let checked = usize::from(verdict == Verdict::Last);
+    let records = returned.map(|returned| Records::new(returned, &columns[..width.saturating_sub(checked)]));
+    let keys_end = records.as_ref().map_or(width.saturating_sub(checked), Records::start);
+    let decoders = decoders(None, &columns[..keys_end]);
     if verdict == Verdict::First {
         while let Some(row) = result.next().await? {
             written.denied |= *value(&row, 0) != Value::Int(1);
@@ -292,10 +306,8 @@ async fn gather(connection: &mut Connection, statement: Statement) -> mysql_asyn
         result.drop_result().await?;
         return Ok(written);
     }
-    if verdict == Verdict::Last {
-        decoders.pop();
-    }
-    let returns_rows = verdict == Verdict::Last || !decoders.is_empty();
+    let returns_rows = width > 0;
+    let mut bytes = 0;
     let marks = match duplicates {
         DuplicateReport::Marked if returns_rows => MARKS,
         _ => 0,
@@ -303,12 +315,22 @@ async fn gather(connection: &mut Connection, statement: Statement) -> mysql_asyn
     while let Some(row) = result.next().await? {
         if marks > 0 && *value(&row, 0) != Value::NULL {
             written.keys.push(NULL.to_vec());
+            written.records.extend(records.as_ref().map(|_| NULL.to_vec()));
             continue;
         }
         if decoders.len() > marks {
             written.keys.push(key_json(&decoders[marks..], &row, marks));
         }
-        written.denied |= verdict == Verdict::Last && *value(&row, decoders.len()) != Value::Int(1);
+        if let Some(records) = &records {
+            let record = records.json(&row);
+            bytes += record.len();
+            written.records.push(record);
+            let count = written.records.len();
+            if count > 1 && (count > BATCH_ANSWER_MAX_ROWS || bytes > BATCH_ANSWER_MAX_BYTES) {
+                return Err(mysql_async::Error::Other(AnswerTooLarge.into()));
+            }
+        }
+        written.denied |= verdict == Verdict::Last && *value(&row, width - 1) != Value::Int(1);
         written.affected += 1;
     }
     if !returns_rows {

@@ -8,12 +8,13 @@ use super::pool::Lease;
 use super::run::related::{Members, append, members, size};
 use super::run::{self, Progress, SessionEffect, Written, driver, within};
 use crate::query::catalog::Layout;
+use crate::query::plan::Param;
 use crate::query::plan::include::Included;
 use crate::query::sql::{Statement, Verdict};
 use mysql_async::Row;
 use mysql_async::prelude::Queryable as _;
 use shared::format::Format;
-use shared::limits::INCLUDE_BATCH_MAX_RECORDS;
+use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS, INCLUDE_BATCH_MAX_RECORDS};
 use std::time::{Duration, Instant};
 
 /// The time limit for a ROLLBACK; after it the connection is killed, and MariaDB rolls back by itself.
@@ -45,6 +46,21 @@ pub struct AnswerBudget {
     pub rows: usize,
     /// The number of bytes of JSON.
     pub bytes: usize,
+}
+
+impl AnswerBudget {
+    /// The limits of the answer of a batch, and of a write that returns records.
+    pub const WHOLE: Self = Self { rows: BATCH_ANSWER_MAX_ROWS, bytes: BATCH_ANSWER_MAX_BYTES };
+
+    /// Subtracts what another operation answers.
+    ///
+    /// # Errors
+    /// [`DbError::AnswerTooLarge`] if that is more than is left.
+    pub fn take(&mut self, rows: usize, bytes: usize) -> Result<(), DbError> {
+        self.rows = self.rows.checked_sub(rows).ok_or(DbError::AnswerTooLarge)?;
+        self.bytes = self.bytes.checked_sub(bytes).ok_or(DbError::AnswerTooLarge)?;
+        Ok(())
+    }
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -82,7 +98,7 @@ pub async fn write(
 }
 
 /// Runs statements in one transaction.
-async fn transact(
+pub async fn transact(
     lease: &mut Lease,
     statements: Vec<Statement>,
     effect: SessionEffect,
@@ -166,6 +182,47 @@ impl<'a> Transaction<'a> {
         let rows = self.heed(started, rows)?;
         self.rows += rows.count as u64;
         Ok(rows)
+    }
+
+    /// Runs a read and returns the values of its first `width` columns, to bind them in another statement. The read must
+    /// have a limit. After an error, the caller must roll back.
+    pub async fn values(
+        &mut self,
+        statement: Statement,
+        width: usize,
+        effect: SessionEffect,
+    ) -> Result<Vec<Vec<Param>>, DbError> {
+        self.lease.expect(effect);
+        let (started, left) = (Instant::now(), self.left());
+        let cells: Vec<_> = (0..width).collect();
+        let rows = async {
+            let (text, params) = statement.into_parts();
+            let connection = self.lease.connection()?;
+            let mut result = connection.run(&text, run::bind(params)).await?;
+            let mut rows = Vec::new();
+            while let Some(row) = result.next().await? {
+                rows.push(run::values(&row, &cells));
+            }
+            Ok(rows)
+        };
+        let rows = within(left, rows).await;
+        self.heed(started, rows)
+    }
+
+    /// Begins a part of the transaction that [`Transaction::undo`] rolls back.
+    pub async fn save(&mut self) -> Result<(), DbError> {
+        self.timed("SAVEPOINT selkie_dry_run").await
+    }
+
+    /// Rolls back what was written since [`Transaction::save`].
+    pub async fn undo(&mut self) -> Result<(), DbError> {
+        self.timed("ROLLBACK TO SAVEPOINT selkie_dry_run").await
+    }
+
+    async fn timed(&mut self, words: &'static str) -> Result<(), DbError> {
+        let (started, left) = (Instant::now(), self.left());
+        let done = self.command(words, left).await;
+        self.heed(started, done)
     }
 
     /// Returns the first row of the program's own query. Its table may be a view, so the session is reset afterwards.

@@ -2,7 +2,7 @@
 
 mod ids;
 
-use super::records::{self, Failure, Schema, Tables};
+use super::records::{self, Failure, Schema, Tables, Writer};
 use super::request_log::RequestRecord;
 use super::respond;
 use crate::app::App;
@@ -17,7 +17,6 @@ use ids::Ids;
 use shared::envelope::{self, Trailer};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
-use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
 use shared::operation::RecordOperation;
 use shared::operation::batch::Batch;
 use std::sync::Arc;
@@ -139,7 +138,7 @@ impl Attempt<'_> {
     /// Runs the operations in order.
     async fn all(&self, transaction: &mut Transaction<'_>) -> Result<Answer, Fault> {
         let mut ids = Ids::of(self.batch);
-        let mut budget = AnswerBudget { rows: BATCH_ANSWER_MAX_ROWS, bytes: BATCH_ANSWER_MAX_BYTES };
+        let mut budget = AnswerBudget::WHOLE;
         let mut answer = Answer { payload: vec![b'['], is_limited: false };
         for at in 0..self.batch.steps().len() {
             let done = self.step(at, transaction, &mut ids, &mut budget).await;
@@ -200,28 +199,36 @@ impl Attempt<'_> {
             Plan::InsertOne(insert) => {
                 let (shape, row) = insert.into_parts();
                 let written = transaction.execute(sql::insert_one(&shape, row), effect).await?;
-                let payload = records::ids(&written, InsertAnswer::Id);
+                let payload = records::inserted(&written, InsertAnswer::Id);
                 ids.keep(at, InsertAnswer::Id, &payload, written);
                 payload
             }
             Plan::Insert(insert, _) => {
                 let answer = insert.answer();
                 let statements = sql::insert(insert, &scope, self.app.bounds.packet_max_bytes);
-                let written = transaction.execute_all(statements, effect).await?;
-                let payload = records::ids(&written, answer);
+                let mut writer = Writer { transaction, scope: &scope, effect, budget };
+                let (payload, written) = writer.insert(statements, answer).await?;
                 ids.keep(at, answer, &payload, written);
-                payload
+                return Ok((payload, false));
             }
-            Plan::Update(update) => {
+            Plan::Update(update, Some(more)) => {
+                let mut writer = Writer { transaction, scope: &scope, effect, budget };
+                return Ok((writer.change(sql::update(update, &scope), *more).await?, false));
+            }
+            Plan::Delete(delete, Some(more)) => {
+                let mut writer = Writer { transaction, scope: &scope, effect, budget };
+                return Ok((writer.change(vec![sql::delete(delete, &scope)], *more).await?, false));
+            }
+            Plan::Update(update, None) => {
                 let written = transaction.execute_all(sql::update(update, &scope), effect).await?;
                 written.affected.to_string().into_bytes()
             }
-            Plan::Delete(delete) => {
+            Plan::Delete(delete, None) => {
                 let written = transaction.execute(sql::delete(delete, &scope), effect).await?;
                 written.affected.to_string().into_bytes()
             }
         };
-        budget.bytes = budget.bytes.checked_sub(payload.len()).ok_or(DbError::AnswerTooLarge)?;
+        budget.take(0, payload.len())?;
         Ok((payload, false))
     }
 }

@@ -16,6 +16,7 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::DatabaseName;
+use shared::operation::RecordOperation;
 use shared::operation::write::IdempotentRequest;
 use std::time::Duration;
 
@@ -36,6 +37,7 @@ pub(super) struct IdempotentInsert<'a> {
     pub(super) idempotent: &'a IdempotentRequest,
     pub(super) statements: Vec<Statement>,
     pub(super) answer: InsertAnswer,
+    pub(super) operation: &'a RecordOperation,
     pub(super) effect: SessionEffect,
     pub(super) progress: &'a Progress,
 }
@@ -78,7 +80,7 @@ impl<'a> IdempotentInsert<'a> {
             match idempotency::read(&mut transaction, self.database, self.idempotent, key).await {
                 Ok(Receipt::Answer(payload)) => {
                     transaction.rollback().await;
-                    return Ok(replayed(&payload));
+                    return Ok(replayed(&payload, self.operation));
                 }
                 Ok(Receipt::Mismatch) => return transaction.end(Err(mismatch().into())).await,
                 Ok(Receipt::Gone) => transaction.rollback().await,
@@ -117,7 +119,7 @@ impl<'a> IdempotentInsert<'a> {
         match idempotency::read(&mut transaction, self.database, self.idempotent, key).await {
             Ok(Receipt::Answer(payload)) => {
                 transaction.rollback().await;
-                Ok(replayed(&payload))
+                Ok(replayed(&payload, self.operation))
             }
             Ok(Receipt::Mismatch) => transaction.end(Err(mismatch().into())).await,
             Ok(Receipt::Expired | Receipt::Gone) => self.insert(transaction).await,
@@ -127,21 +129,22 @@ impl<'a> IdempotentInsert<'a> {
 
     /// Inserts the records and stores the response, in the transaction that locked the idempotency key.
     async fn insert(self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {
+        let operation = self.operation;
         let outcome = self.insert_with_receipt(&mut transaction).await;
         let payload = transaction.end(outcome).await?;
-        Ok(respond::payload(&payload))
+        Ok(respond::written(&payload, operation))
     }
 
     async fn insert_with_receipt(self, transaction: &mut Transaction<'_>) -> Result<Vec<u8>, Failure> {
         let written = transaction.execute_all(self.statements, self.effect).await?;
-        let payload = records::ids(&written, self.answer);
+        let payload = records::inserted(&written, self.answer);
         idempotency::store(transaction, self.database, self.idempotent, &payload).await?;
         Ok(payload)
     }
 }
 
-fn replayed(payload: &[u8]) -> Response {
-    let mut response = respond::payload(payload);
+fn replayed(payload: &[u8], operation: &RecordOperation) -> Response {
+    let mut response = respond::written(payload, operation);
     response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     response
 }

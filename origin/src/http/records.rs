@@ -4,14 +4,16 @@ mod describe;
 mod read;
 pub(super) mod search;
 mod tables;
+mod write;
 
 use super::idempotency::IdempotentInsert;
 use super::request_log::RequestRecord;
 use super::respond;
 use crate::app::App;
 use crate::database::run::{Reading, ReadingOne};
+use crate::database::transaction::{AnswerBudget, Transaction};
 use crate::database::{DbError, Lease, run, transaction};
-use crate::query::plan::{self, InsertAnswer, InsertOne, Plan, PlanLimits, SelectByKey};
+use crate::query::plan::{self, InsertAnswer, InsertOne, Plan, PlanLimits, SelectByKey, Surroundings};
 use crate::query::sql::{self, Statement};
 use crate::system::keys::Caller;
 use axum::response::Response;
@@ -24,6 +26,7 @@ use std::time::Duration;
 pub(super) use describe::{describe, methods};
 pub(super) use read::{not_found, several};
 pub(super) use tables::{Schema, Tables};
+pub(super) use write::{Writer, inserted};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
@@ -104,8 +107,8 @@ enum Prepared<'a> {
     /// An insert of one record, which may be coalesced with inserts of other requests into one statement.
     InsertOne(InsertOne),
     Insert(Vec<Statement>, InsertAnswer, Option<&'a IdempotentRequest>),
-    /// The statement of an update or delete.
-    Change(Vec<Statement>),
+    /// The statements of an update or delete, and what its transaction does besides them.
+    Change(Vec<Statement>, Option<Box<Surroundings>>),
 }
 
 impl<'a> Attempt<'a> {
@@ -122,7 +125,7 @@ impl<'a> Attempt<'a> {
             Prepared::Explain(statement, question) => Box::pin(self.explain(statement, question, effect)).await,
             Prepared::InsertOne(insert) => {
                 let written = Box::pin(self.insert_one(insert)).await?;
-                Ok(respond::payload(&ids(&written, InsertAnswer::Id)))
+                Ok(respond::payload(&inserted(&written, InsertAnswer::Id)))
             }
             Prepared::Insert(statements, answer, once) => match once {
                 Some(idempotent) => {
@@ -135,19 +138,30 @@ impl<'a> Attempt<'a> {
                         idempotent: of_caller.as_ref().unwrap_or(idempotent),
                         statements,
                         answer,
+                        operation: self.operation,
                         effect,
                         progress: self.record.progress(),
                     };
                     Box::pin(insert.run()).await
                 }
+                None if matches!(answer, InsertAnswer::Records | InsertAnswer::Count) => {
+                    let work = Work::Insert(statements, answer);
+                    let payload = Box::pin(self.write_with(work, tables, effect)).await?;
+                    Ok(respond::written(&payload, self.operation))
+                }
                 None => {
                     let written = self.write(statements, effect).await?;
-                    Ok(respond::payload(&ids(&written, answer)))
+                    Ok(respond::written(&inserted(&written, answer), self.operation))
                 }
             },
-            Prepared::Change(statements) => {
+            Prepared::Change(statements, None) => {
                 let written = self.write(statements, effect).await?;
                 Ok(respond::payload(written.affected.to_string().as_bytes()))
+            }
+            Prepared::Change(statements, Some(surroundings)) => {
+                let work = Work::Change(statements, surroundings);
+                let payload = Box::pin(self.write_with(work, tables, effect)).await?;
+                Ok(respond::written(&payload, self.operation))
             }
         }
     }
@@ -166,8 +180,8 @@ impl<'a> Attempt<'a> {
                 Prepared::Insert(statements, answer, once)
             }
             Plan::InsertOne(insert) => Prepared::InsertOne(insert),
-            Plan::Update(update) => Prepared::Change(sql::update(update, &scope)),
-            Plan::Delete(delete) => Prepared::Change(vec![sql::delete(delete, &scope)]),
+            Plan::Update(update, more) => Prepared::Change(sql::update(update, &scope), more),
+            Plan::Delete(delete, more) => Prepared::Change(vec![sql::delete(delete, &scope)], more),
         })
     }
 
@@ -192,24 +206,30 @@ impl<'a> Attempt<'a> {
         let limit = self.timeout();
         Ok(transaction::write(&mut lease, statements, effect, limit, self.record.progress()).await?)
     }
+
+    /// Runs a write with options in a transaction, and returns the JSON payload.
+    async fn write_with(&self, work: Work, tables: &Tables, effect: run::SessionEffect) -> Result<Vec<u8>, Failure> {
+        let scope = tables.scope(self.operation)?;
+        let mut lease = self.lease().await?;
+        let mut transaction = Transaction::begin(&mut lease, self.timeout(), self.record.progress()).await?;
+        let mut budget = AnswerBudget::WHOLE;
+        let mut writer = Writer { transaction: &mut transaction, scope: &scope, effect, budget: &mut budget };
+        let outcome = match work {
+            Work::Insert(statements, answer) => writer.insert(statements, answer).await.map(|(payload, _)| payload),
+            Work::Change(statements, surroundings) => writer.change(statements, *surroundings).await,
+        };
+        transaction.end(outcome).await
+    }
+}
+
+/// A write that runs in a transaction because of its options.
+enum Work {
+    Insert(Vec<Statement>, InsertAnswer),
+    Change(Vec<Statement>, Box<Surroundings>),
 }
 
 /// Returns the limits of a caller's operations.
 pub(super) fn limits(app: &App, caller: &Caller) -> PlanLimits {
     let bounds = &app.bounds;
     PlanLimits { batch_max_rows: bounds.batch_max_rows, read_max_rows: caller.max_rows(bounds.read_max_rows) }
-}
-
-/// Returns the JSON payload of an insert: the new key (null if there is none), or a list of keys for a batch.
-pub(super) fn ids(written: &run::Written, answer: InsertAnswer) -> Vec<u8> {
-    match (answer, written.keys.as_slice()) {
-        (InsertAnswer::Ids, keys) => {
-            let list = keys.join(&b","[..]);
-            [&b"["[..], &list, b"]"].concat()
-        }
-        (InsertAnswer::Id, [key, ..]) => key.clone(),
-        (InsertAnswer::Id, []) if written.last_insert_id > 0 => run::integer_json(written.last_insert_id),
-        (InsertAnswer::Id, []) | (InsertAnswer::Hidden, _) => b"null".to_vec(),
-        (InsertAnswer::HiddenList(count), _) => format!("[{}]", vec!["null"; count].join(",")).into_bytes(),
-    }
 }

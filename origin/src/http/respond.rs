@@ -15,6 +15,8 @@ use shared::conditional;
 use shared::envelope;
 use shared::error::Problem;
 use shared::format::Format;
+use shared::operation::RecordOperation;
+use shared::operation::read::Selection;
 
 /// A handler's error, attached to the response. `HttpService` turns it into an envelope with the request id.
 pub(super) struct Failed(Problem);
@@ -32,6 +34,8 @@ impl IntoResponse for Failed {
         response
     }
 }
+
+const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
 /// The initial capacity of a response's header map, enough for the headers of a read.
 const USUAL_HEADERS: usize = 10;
@@ -53,6 +57,22 @@ pub(super) fn record(body: Vec<u8>, format: Format) -> Response {
     let headers = response.headers_mut();
     headers.extend(tag.into_header().map(|tag| (header::ETAG, tag)));
     depends_on_accept(headers, "private, no-cache");
+    response
+}
+
+/// Returns a 200 response to a write: with the entity tag of the record if the payload is the whole record, and with
+/// `Preference-Applied` if the header `Prefer` asked for it.
+pub(super) fn written(payload: &[u8], operation: &RecordOperation) -> Response {
+    let body = envelope::success(payload);
+    let options = operation.write_options();
+    let is_whole = options.is_some_and(|options| options.returning == Some(Selection::All));
+    let tag = (is_whole && payload.starts_with(b"{")).then(|| ETag::of(&body));
+    let mut response = json(body);
+    let headers = response.headers_mut();
+    headers.extend(tag.and_then(ETag::into_header).map(|tag| (header::ETAG, tag)));
+    if options.is_some_and(|options| options.is_preference) {
+        headers.insert(PREFERENCE_APPLIED, HeaderValue::from_static("return=representation"));
+    }
     response
 }
 

@@ -25,7 +25,7 @@ pub struct Table {
     by_name: HashMap<Box<str>, usize>,
     primary: Vec<usize>,
     key: Vec<usize>,
-    identity: Vec<usize>,
+    row_key: Vec<usize>,
     number: Option<usize>,
     traits: Traits,
     whole: Arc<Layout>,
@@ -199,8 +199,7 @@ impl Table {
         // In the API, `{id}` addresses the column `id`, or the primary key if there is no column `id`.
         let id = by_name.get("id").map(|at| vec![*at]);
         let alone = |at: &Vec<usize>| columns[at[0]].unique && !columns[at[0]].nullable;
-        let identity = if primary.is_empty() { id.clone().filter(alone).unwrap_or_default() } else { primary.clone() };
-        let identity = if identity.iter().all(|at| *at < readable) { identity } else { Vec::new() };
+        let row_key = if primary.is_empty() { id.clone().filter(alone).unwrap_or_default() } else { primary.clone() };
         let key = id.unwrap_or_else(|| primary.clone());
         let number = match key.as_slice() {
             [at] if columns[*at].is_counting_number() => Some(*at),
@@ -221,7 +220,7 @@ impl Table {
             by_name,
             primary,
             key,
-            identity,
+            row_key,
             number,
             traits,
         }
@@ -299,10 +298,19 @@ impl Table {
     }
 
     /// Returns the indexes of NOT NULL columns that identify a record: the primary key, or else a unique column `id`.
-    /// Empty if the table has neither.
+    /// Empty if the table has neither, or the caller may not read them.
     #[must_use]
     pub fn identity(&self) -> &[usize] {
-        &self.identity
+        match self.row_key.iter().all(|at| *at < self.readable) {
+            true => &self.row_key,
+            false => &[],
+        }
+    }
+
+    /// Returns [`Table::identity`], also if the caller may not read it.
+    #[must_use]
+    pub fn row_key(&self) -> &[usize] {
+        &self.row_key
     }
 
     #[must_use]

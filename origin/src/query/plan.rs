@@ -13,6 +13,7 @@ pub mod keyset;
 mod output;
 mod read;
 pub mod related;
+mod returning;
 pub mod scope;
 mod select_by_key;
 mod write;
@@ -22,6 +23,7 @@ use include::Included;
 pub use insert_one::{InsertOne, RowShape};
 use keyset::Keyset;
 use related::Exists;
+pub use returning::{ChangeAnswer, KeyedReread, Precondition, Reread, Returning, Surroundings};
 use scope::Scope;
 pub use select_by_key::{KeyShape, SelectByKey};
 use shared::error::Problem;
@@ -45,8 +47,10 @@ pub enum Plan<'a> {
     Insert(Insert, Option<&'a IdempotentRequest>),
     /// Inserts one record, with a statement that requests can share.
     InsertOne(InsertOne),
-    Update(Update),
-    Delete(Delete),
+    /// An update, and what its transaction does besides it; `None` if the statement is all there is.
+    Update(Update, Option<Box<Surroundings>>),
+    /// A delete, and what its transaction does besides it; `None` if the statement is all there is.
+    Delete(Delete, Option<Box<Surroundings>>),
 }
 
 /// A column of one of the tables in a statement's [`Scope`].
@@ -184,7 +188,7 @@ pub struct Join {
     pub(super) on: Predicate,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Insert {
     /// The indexes of the columns that the rows give values for.
     pub(super) columns: Vec<usize>,
@@ -193,6 +197,8 @@ pub struct Insert {
     /// The indexes of the key's columns, to return from the new rows; empty if there is no key, for a view, or if
     /// MariaDB reports the key as the last insert id.
     pub(super) returning: Vec<usize>,
+    /// What to return of the new records, behind the key; `None` if the records are not returned.
+    pub(super) records: Option<Returning>,
     answer: InsertAnswer,
     pub(super) on_conflict: OnConflict,
     /// The columns that the caller's role sets, the last of `columns`: a conflict does not change them.
@@ -255,35 +261,40 @@ pub enum InsertAnswer {
     Hidden,
     /// A list of nulls, since the caller may not read the key.
     HiddenList(usize),
+    /// The one inserted record, or null.
+    Record,
+    /// A list of records or nulls, one per row of `batchData`.
+    Records,
+    /// The number of records, which are not kept: a dry run.
+    Count,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Update {
-    changes: Vec<(usize, Operand)>,
-    filter: Predicate,
+    /// The indexes of the columns to change, with their new values.
+    pub(super) changes: Vec<(usize, Change)>,
+    pub(super) filter: Predicate,
     /// The condition of the caller's role on the changed records, if a change could break it.
-    check: Option<Predicate>,
+    pub(super) check: Option<Predicate>,
+    /// The maximum number of records to update; `None` for all.
+    pub(super) limit: Option<u64>,
 }
 
-impl Update {
-    /// Returns the indexes of the columns to set with their new values, and the condition for the records to update.
-    #[must_use]
-    pub fn into_parts(self) -> (Vec<(usize, Operand)>, Predicate, Option<Predicate>) {
-        (self.changes, self.filter, self.check)
-    }
+/// The new value of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    Set(Operand),
+    /// The number is added to the column's value.
+    Add(Operand),
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Delete {
-    filter: Predicate,
-}
-
-impl Delete {
-    /// Returns the condition for the records to delete.
-    #[must_use]
-    pub fn into_filter(self) -> Predicate {
-        self.filter
-    }
+    pub(super) filter: Predicate,
+    /// The maximum number of records to delete; `None` for all.
+    pub(super) limit: Option<u64>,
+    /// What to return of the deleted records; `None` if they are not returned.
+    pub(super) records: Option<Returning>,
 }
 
 /// A condition of a WHERE or ON clause.
@@ -399,7 +410,7 @@ pub fn build<'a>(operation: &'a RecordOperation, scope: &Scope<'_>, limits: Plan
         RecordOperation::Read(read) => Ok(Plan::Select(read::records(read, scope, limits.read_max_rows)?, read)),
         RecordOperation::ReadOne(read) => read::one(read, scope),
         RecordOperation::Insert(insert) => write::insert(insert, scope.access(0), limits.batch_max_rows),
-        RecordOperation::Update(update) => write::update(update, scope).map(Plan::Update),
-        RecordOperation::Delete(delete) => write::delete(delete, scope).map(Plan::Delete),
+        RecordOperation::Update(update) => write::update(update, scope),
+        RecordOperation::Delete(delete) => write::delete(delete, scope),
     }
 }

@@ -11,6 +11,7 @@ mod insert;
 mod insert_one;
 mod predicate;
 pub mod receipt;
+mod returning;
 mod select;
 mod select_by_key;
 pub mod session;
@@ -20,15 +21,17 @@ mod tokens;
 mod update;
 pub mod xa;
 
+use crate::query::catalog::Layout;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{Param, Predicate};
 pub use delete::delete;
 pub use insert::insert;
 pub use insert_one::{insert_one, insert_several};
-pub use select::{count, explain, included, select};
+pub use select::{count, explain, included, select, select_for_update};
 pub use select_by_key::{select_by_key, select_by_keys};
 use shared::ident::DatabaseName;
 use shared::operation::sql::SqlCall;
+use std::sync::Arc;
 pub use update::update;
 
 #[derive(Debug, PartialEq)]
@@ -37,6 +40,22 @@ pub struct Statement {
     params: Vec<Param>,
     duplicates: DuplicateReport,
     verdict: Verdict,
+    returned: Option<Returned>,
+}
+
+/// What the rows of a write hold of the written records: their columns stand behind those of the key.
+#[derive(Clone, Debug)]
+pub struct Returned {
+    pub layout: Arc<Layout>,
+    /// Whether a column follows that is 1 if the caller may read the record.
+    pub is_ruled: bool,
+}
+
+/// Compares the kinds of the columns; their names are part of the statement's text.
+impl PartialEq for Returned {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_ruled == other.is_ruled && self.layout.kinds == other.layout.kinds
+    }
 }
 
 /// Where a statement returns whether its records keep to the rules of the caller's role: 1, or anything else if they
@@ -51,7 +70,7 @@ pub enum Verdict {
     Next,
     /// In the first cell of its only row, which belongs to the statement before.
     First,
-    /// In the last cell of each row, behind the key.
+    /// In the last cell of each row, behind the key and the record.
     Last,
 }
 
@@ -87,6 +106,12 @@ impl Statement {
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.verdict
+    }
+
+    /// Returns what the rows hold of the written records; `None` if they are not returned.
+    #[must_use]
+    pub fn returned(&self) -> Option<&Returned> {
+        self.returned.as_ref()
     }
 
     #[must_use]

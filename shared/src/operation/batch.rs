@@ -1,4 +1,4 @@
-//! Several operations on records in one transaction: `{"operations": [{method, path, body?}, …]}`. Each operation is
+//! Several operations on records in one transaction: `{"operations": [{method, path, body?, ifMatch?}, …]}`. Each operation is
 //! parsed like a single request and means the same. It may also contain a [`Reference`] to the id that an earlier
 //! insert of the batch generates.
 
@@ -12,6 +12,7 @@ use super::{BodyUse, Operation, RecordOperation, parse_head};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 use crate::json::{self, Value};
+use crate::key::Access;
 use crate::limits::{BATCH_COMMAS_MAX_COUNT, BATCH_MAX_CELLS, BATCH_OPERATIONS_MAX_COUNT};
 use crate::policy::Action;
 use crate::request::RequestHead;
@@ -115,6 +116,8 @@ struct Request {
     /// The path from `/api/v1/` on, with its query.
     path: Box<str>,
     body: Option<Value>,
+    /// The value of the header `If-Match`.
+    if_match: Option<Box<str>>,
 }
 
 const RECORDS: &str = "/api/v1/crud/";
@@ -126,24 +129,26 @@ impl Request {
             return Err(invalid(format!("It must be an object {{method, path, body}}, not {}.", item.kind())));
         };
         let members = json::members(text).map_err(|fault| invalid(format!("It can't be read: {fault}.")))?;
-        let (mut method, mut path, mut body) = (None, None, None);
+        let (mut method, mut path, mut body, mut if_match) = (None, None, None, None);
         for (name, value) in members {
             match (&*name, value) {
                 ("method", Value::Text(text)) => method = Some(known_method(&text)?),
                 ("path", Value::Text(text)) => path = Some(full_path(&text)?),
-                ("body", Value::Null) => {}
+                ("ifMatch", Value::Text(tags)) => if_match = Some(tags),
+                ("body" | "ifMatch", Value::Null) => {}
                 ("body", value) => body = Some(value),
-                ("method" | "path", other) => {
+                ("method" | "path" | "ifMatch", other) => {
                     return Err(invalid(format!("{name} must be a string, not {}.", other.kind())));
                 }
                 (other, _) => {
                     return Err(invalid(format!("An operation has no part {}.", shown(other)))
-                        .with_hint("Its parts are method, path and body."));
+                        .with_hint("Its parts are method, path, body and ifMatch."));
                 }
             }
         }
         let missing = |part: &str| invalid(format!("It has no {part}."));
-        Ok(Self { method: method.ok_or_else(|| missing("method"))?, path: path.ok_or_else(|| missing("path"))?, body })
+        let method = method.ok_or_else(|| missing("method"))?;
+        Ok(Self { method, path: path.ok_or_else(|| missing("path"))?, body, if_match })
     }
 
     /// Parses the operation, with each reference (`$ref:0`) replaced by the id that `fill` returns for it.
@@ -157,8 +162,12 @@ impl Request {
             method: &self.method,
             path: &reference::in_path(path, fill)?,
             query,
+            if_match: self.if_match.as_deref(),
             ..RequestHead::default()
         })?;
+        if self.if_match.is_some() && pending.action().needs() == Access::Read {
+            return Err(invalid("ifMatch is for updates and deletes of one record.".to_owned()));
+        }
         let action = pending.action();
         match action {
             Action::Read | Action::Query | Action::ReadOne | Action::Insert | Action::Update | Action::Delete => {}

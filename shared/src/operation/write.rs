@@ -5,8 +5,10 @@ mod delete;
 mod idempotent_request;
 mod import;
 mod insert_head;
-mod key_values;
+mod matching;
+mod options;
 mod row_table;
+mod update;
 
 pub(super) use delete::DeleteHead;
 pub use delete::{Delete, Target};
@@ -14,13 +16,15 @@ pub use idempotent_request::{Hash, IdempotentRequest};
 pub use import::Import;
 pub(super) use insert_head::InsertHead;
 pub use insert_head::OnConflict;
+pub use options::WriteOptions;
+pub use update::Update;
+pub(super) use update::UpdateHead;
 
-use super::{RecordId, TablePath};
+use super::TablePath;
 use crate::error::{ErrorCode, Problem};
 use crate::format::Format;
 use crate::ident::{FieldName, shown};
 use crate::json::{self, Borrowed, Value};
-use key_values::{FOR_UPDATE, KeyValues};
 use row_table::RowTable;
 use std::borrow::Cow;
 
@@ -35,6 +39,7 @@ pub struct Insert {
     /// The format and lines of rows that are not JSON of one record or `batchData`; `None` for such JSON.
     pub import: Option<Import>,
     pub on_conflict: OnConflict,
+    pub options: WriteOptions,
     /// The identity of an insert with an `Idempotency-Key`; `None` without the header.
     pub idempotent: Option<IdempotentRequest>,
 }
@@ -63,20 +68,22 @@ const BATCH_KEY: &str = "batchData";
 
 impl Insert {
     pub(super) fn from_body(table: TablePath, head: InsertHead, body: &[u8]) -> Result<Self, Problem> {
-        let InsertHead { on_conflict, key, format } = head;
+        let InsertHead { on_conflict, options, key, format } = head;
         let imported = |(fields, rows, import)| (fields, Rows::Batch(rows), Some(import));
         let (fields, rows, import) = match format {
             Format::Envelope => Self::rows(body).map(|(fields, rows)| (fields, rows, None))?,
             Format::NdJson => RowTable::lines(body).map(imported)?,
             Format::Csv => RowTable::csv(body).map(imported)?,
         };
+        let returning = options.returning.as_ref();
         Ok(Self {
-            idempotent: key.map(|key| IdempotentRequest::new(&key, &table, on_conflict, format, body)),
+            idempotent: key.map(|key| IdempotentRequest::new(&key, &table, (on_conflict, returning), format, body)),
             table,
             fields,
             rows,
             import,
             on_conflict,
+            options,
         })
     }
 
@@ -101,66 +108,6 @@ impl Insert {
             _ => Err(body(format!("batchData must be a list of records, not {}.", Value::from(batch).kind()))),
         }
     }
-}
-
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Update {
-    pub table: TablePath,
-    pub target: Target,
-    /// The fields to change; at least one.
-    pub fields: Vec<FieldName>,
-    /// The new values, in the order of `fields`.
-    pub values: Vec<Value>,
-}
-
-impl Update {
-    /// Parses the update of one record, whose body consists of the new values.
-    pub(super) fn from_body(table: TablePath, id: RecordId, bytes: &[u8]) -> Result<Self, Problem> {
-        let (fields, values) = columns(json::body_members(bytes)?)?;
-        if fields.is_empty() {
-            return Err(body("The body names no field to change.".to_owned()));
-        }
-        Ok(Self { table, target: Target::Record(id), fields, values })
-    }
-
-    /// Parses the update of all records that match conditions. The body contains the conditions and the new values.
-    pub(super) fn many_from_body(table: TablePath, bytes: &[u8]) -> Result<Self, Problem> {
-        let mut data = None;
-        let mut conditions = Vec::new();
-        for (name, value) in json::body_members(bytes)? {
-            match (&*name, value) {
-                ("data", value) => data = Some(value),
-                (_, value) => conditions.push((name.into_owned(), value)),
-            }
-        }
-        let key_values = KeyValues::collect(&FOR_UPDATE, conditions, |name| {
-            body(format!("An update of many records has no part {}.", shown(name)))
-                .with_hint("Use {\"updateKeyValues\": [{key, value}, …], \"data\": {…}}, or name one record by its id in the path.")
-        })?;
-        let condition = key_values.condition(&FOR_UPDATE)?.ok_or_else(|| {
-            body("The request does not say which records to change.".to_owned())
-                .with_hint("Name one by its id in the path, or several by {\"updateKeyValues\": [{key, value}, …]}.")
-        })?;
-        let (fields, values) = data_of(data)?;
-        Ok(Self { table, target: Target::Matching(condition), fields, values })
-    }
-}
-
-/// Parses `data`, the new values in an update of many records.
-fn data_of(data: Option<Value>) -> Result<(Vec<FieldName>, Vec<Value>), Problem> {
-    let Some(data) = data else {
-        return Err(body("The body has no data: no field to change.".to_owned()));
-    };
-    let Value::Object(text) = &data else {
-        return Err(body(format!("data must be an object of fields, not {}.", data.kind())));
-    };
-    let members = json::members(text).map_err(|fault| body(format!("data can't be read: {fault}.")))?;
-    let (fields, values) = columns(members)?;
-    if fields.is_empty() {
-        return Err(body("data names no field to change.".to_owned()));
-    }
-    Ok((fields, values))
 }
 
 fn columns<'a>(

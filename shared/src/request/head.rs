@@ -18,6 +18,8 @@ pub struct RequestHead<'a> {
     /// `Accept`, which selects the format of returned rows.
     pub accept: Option<&'a str>,
     pub idempotency_key: Option<&'a str>,
+    /// `Prefer`, by which a write may return the records that it wrote.
+    pub prefer: Option<&'a str>,
     pub if_match: Option<&'a str>,
     pub if_none_match: Option<&'a str>,
     pub origin: Option<&'a str>,
@@ -61,6 +63,7 @@ impl<'a> RequestHead<'a> {
             "content-encoding" => &mut self.content_encoding,
             "accept" => &mut self.accept,
             "idempotency-key" => &mut self.idempotency_key,
+            "prefer" => &mut self.prefer,
             "if-match" => &mut self.if_match,
             "if-none-match" => &mut self.if_none_match,
             "origin" => &mut self.origin,
@@ -114,6 +117,7 @@ mod tests {
             ("if-match", b"\"a\""),
             ("if-none-match", b"*"),
             ("origin", b"https://a.example"),
+            ("prefer", b"return=minimal"),
             ("tus-resumable", b"1.0.0"),
             ("upload-checksum", b"sha1 x"),
             ("upload-length", b"5"),
@@ -133,6 +137,7 @@ mod tests {
             (head.if_match, "\"a\""),
             (head.if_none_match, "*"),
             (head.origin, "https://a.example"),
+            (head.prefer, "return=minimal"),
             (head.tus.resumable, "1.0.0"),
             (head.tus.length, "5"),
             (head.tus.offset, "2"),

@@ -70,6 +70,7 @@ async fn preflights_allow_what_the_interface_reads_and_nothing_of_private_networ
         "idempotency-key",
         "if-match",
         "if-none-match",
+        "prefer",
         "range",
         "traceparent",
         "tus-resumable",

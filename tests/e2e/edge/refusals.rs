@@ -94,6 +94,7 @@ fn source(code: ErrorCode) -> Source {
         ErrorCode::IdempotencyInProgress | ErrorCode::IdempotencyMismatch => {
             Beyond("the database holds the receipts")
         }
+        ErrorCode::TooManyAffected => Beyond("the database counts the records"),
         ErrorCode::MediaExists
         | ErrorCode::UploadOffsetMismatch
         | ErrorCode::UploadLocked

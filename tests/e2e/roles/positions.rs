@@ -165,6 +165,20 @@ fn writes(field: &str) -> Vec<(Method, String, Value)> {
         (Method::PUT, "t".to_owned(), json!({"updateKeyValues": key("LIKE"), "data": data})),
         (Method::DELETE, "t".to_owned(), json!({"deleteKeyValues": key("=")})),
         (Method::DELETE, "t".to_owned(), json!({"deleteKeyValues": key("STARTS WITH")})),
+        (Method::PUT, "t".to_owned(), json!({"query": {field: "nobody"}, "data": data})),
+        (
+            Method::PUT,
+            "t".to_owned(),
+            json!({"query": {"id": 1, "x": {"fieldName": field, "value": "nobody"}}, "data": data}),
+        ),
+        (Method::PUT, "t".to_owned(), json!({"query": {"id": 1}, "data": {field: "b"}})),
+        (Method::DELETE, "t".to_owned(), json!({"query": {"g": {"__query": {field: "nobody"}}}})),
+        (Method::POST, format!("t?returning=id,{field}"), json!({"name": "n"})),
+        (Method::POST, format!("t?returning={field}"), json!({"batchData": [{"name": "n"}, {"name": "m"}]})),
+        (Method::PUT, format!("t/1?returning={field}"), json!({"name": "a"})),
+        (Method::PUT, format!("t?returning={field}"), json!({"query": {"id": 1}, "data": {"name": "a"}})),
+        (Method::DELETE, format!("t?returning={field}"), json!({"query": {"id": 999}})),
+        (Method::DELETE, format!("t?returning={field}"), json!({"deleteKeyValues": [{"key": "id", "value": 999}]})),
     ]
 }
 

@@ -99,8 +99,8 @@ fn on_records(operation: &RecordOperation) -> Result<Outcome, Problem> {
             let (shape, row) = plan.into_parts();
             vec![sql::insert_one(&shape, row)]
         }
-        Plan::Update(plan) => sql::update(plan, &scope),
-        Plan::Delete(plan) => vec![sql::delete(plan, &scope)],
+        Plan::Update(plan, _) => sql::update(plan, &scope),
+        Plan::Delete(plan, _) => vec![sql::delete(plan, &scope)],
     };
     Ok(Outcome::Ours(verb, statements))
 }

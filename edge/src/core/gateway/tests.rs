@@ -67,6 +67,7 @@ pub(in crate::core) fn call(method: &str, url: &str, key: Option<String>) -> Inc
         accept: None,
         cache_control: None,
         idempotency_key: None,
+        prefer: None,
         if_match: None,
         if_none_match: None,
         tus: Vec::new(),

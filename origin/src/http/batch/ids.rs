@@ -29,7 +29,9 @@ impl Ids {
             *given = match answer {
                 InsertAnswer::Id => Given::One(payload.to_vec()),
                 InsertAnswer::Ids => Given::Rows(written.keys),
-                InsertAnswer::Hidden | InsertAnswer::HiddenList(_) => Given::Nothing,
+                InsertAnswer::Record => written.keys.into_iter().next().map_or(Given::Nothing, Given::One),
+                InsertAnswer::Records => Given::Rows(written.keys),
+                InsertAnswer::Hidden | InsertAnswer::HiddenList(_) | InsertAnswer::Count => Given::Nothing,
             };
         }
     }

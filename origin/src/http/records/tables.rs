@@ -45,7 +45,7 @@ impl Tables {
             let path = TablePath { database: path.database.clone(), table: join.table.clone() };
             joined.push(table(&path).await?);
         }
-        let conditions = operation.read_filter().map(Condition::related).unwrap_or_default();
+        let conditions = operation.filter().map(Condition::related).unwrap_or_default();
         let related = match operation.includes().is_empty() && conditions.is_empty() {
             true => Vec::new(),
             false => {

@@ -3,6 +3,7 @@
 //! Binding by type lets MariaDB use its indexes (no text is compared to a number) and keeps digits exact. Ranges are
 //! checked by MariaDB, whose errors name the column.
 
+mod addend;
 mod geojson;
 mod json;
 mod member;
@@ -11,6 +12,7 @@ mod temporal;
 
 use super::{Form, Operand, Param};
 use crate::query::catalog::{Charset, Column, Kind};
+pub use addend::addend;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use shared::error::{ErrorCode, Problem, nearest};

@@ -198,7 +198,7 @@ pub(super) fn exists(related: &Related, scope: &Scope<'_>) -> Result<Predicate, 
             ErrorCode::InvalidFilter,
             format!("The condition on the related records {name} can't be used here."),
         )
-        .with_hint("Reads take it, in query; writes and rules of roles don't."));
+        .with_hint("Requests take it, in query; rules of roles don't."));
     };
     let name = free_name(scope)?;
     let inner = table.scope(&name);

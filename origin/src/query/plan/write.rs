@@ -3,9 +3,11 @@
 use super::access::{self, TableAccess, Writing, and};
 use super::bind::{self, Purpose};
 use super::filter::IdPurpose;
+use super::returning::{change, check_engine, without_transactions};
 use super::scope::Scope;
 use super::{
-    Delete, Insert, InsertAnswer, InsertCheck, InsertOne, OnConflict, Operand, Plan, Predicate, Update, filter,
+    Change, Delete, Insert, InsertAnswer, InsertCheck, InsertOne, OnConflict, Operand, Plan, Predicate, Reread,
+    Returning, Surroundings, Update, filter,
 };
 use crate::query::catalog::{Column, Table};
 use shared::error::{ErrorCode, Problem};
@@ -31,6 +33,8 @@ pub(super) fn insert<'a>(
         ));
     }
     writable(table)?;
+    check_engine(&insert.options, table)?;
+    let records = insert.options.returning.as_ref().map(|fields| Returning::of(fields, &access.scope())).transpose()?;
     let mut columns = writable_columns(&insert.fields, table, &rules)?;
     let import = insert.import.as_ref();
     let bind = match import.map(Import::format) {
@@ -47,6 +51,9 @@ pub(super) fn insert<'a>(
         rows.iter_mut().for_each(|row| row.push(Some(value.clone())));
     }
     let answer = match (&insert.rows, table.key_is_readable()) {
+        _ if insert.options.is_dry_run => InsertAnswer::Count,
+        (write::Rows::One(_), _) if records.is_some() => InsertAnswer::Record,
+        (write::Rows::Batch(_), _) if records.is_some() => InsertAnswer::Records,
         (write::Rows::One(_), true) => InsertAnswer::Id,
         (write::Rows::Batch(_), true) => InsertAnswer::Ids,
         (write::Rows::One(_), false) => InsertAnswer::Hidden,
@@ -70,6 +77,9 @@ pub(super) fn insert<'a>(
         {
             Vec::new()
         }
+        // Any column shows that there is a row.
+        (false, InsertAnswer::Count) if table.key().is_empty() => vec![0],
+        (false, InsertAnswer::Record | InsertAnswer::Records) if !table.key_is_readable() => Vec::new(),
         (false, _) => table.key().to_vec(),
     };
     // An insert with an Idempotency-Key runs in a transaction of its own.
@@ -84,7 +94,7 @@ pub(super) fn insert<'a>(
         return Ok(Plan::InsertOne(one));
     }
     Ok(Plan::Insert(
-        Insert { on_conflict, columns, rows, returning, answer, set_count, set_on_conflict, check },
+        Insert { on_conflict, columns, rows, returning, records, answer, set_count, set_on_conflict, check },
         insert.idempotent.as_ref(),
     ))
 }
@@ -141,10 +151,7 @@ fn writable(table: &Table) -> Result<(), Problem> {
 /// Returns the error for an idempotency key on a table without transactions, where a record could be stored without its
 /// receipt and so be inserted again.
 fn no_transactions(table: &Table) -> Problem {
-    let why = match table.traits().view {
-        true => "of the tables behind a view it is not known whether they have transactions",
-        false => "its engine has no transactions",
-    };
+    let why = without_transactions(table);
     Problem::new(
         ErrorCode::InvalidQueryOption,
         format!("The header Idempotency-Key can't be kept to with {}: {why}.", shown(table.name().as_str())),
@@ -221,15 +228,15 @@ fn stored(column: &Column, value: &Value) -> Result<Option<Operand>, Problem> {
     bind::value(column, value, Purpose::Store).map(Some)
 }
 
-pub(super) fn update(update: &write::Update, scope: &Scope<'_>) -> Result<Update, Problem> {
+pub(super) fn update<'p>(update: &write::Update, scope: &Scope<'_>) -> Result<Plan<'p>, Problem> {
     let (table, rules) = (scope.root(), scope.access(0).updating()?);
     writable(table)?;
     let mut changes = writable_columns(&update.fields, table, &rules)?
         .into_iter()
         .zip(&update.values)
-        .map(|(at, value)| Ok((at, bind::value(table.column(at), value, Purpose::Store)?)))
+        .map(|(at, value)| Ok((at, change(table.column(at), value)?)))
         .collect::<Result<Vec<_>, Problem>>()?;
-    changes.extend(rules.set().iter().cloned());
+    changes.extend(rules.set().iter().map(|(at, operand)| (*at, Change::Set(operand.clone()))));
     let rule = rules.rows().map(|rule| Predicate::clone(rule));
     let check = rule.clone().filter(|rule| {
         let changed: Vec<_> = changes.iter().map(|(at, _)| *at).collect();
@@ -248,14 +255,29 @@ pub(super) fn update(update: &write::Update, scope: &Scope<'_>) -> Result<Update
         }
     }
     let filter = and(Some(target(&update.target, scope)?), rule).unwrap_or(Predicate::Any(Vec::new()));
-    Ok(Update { changes, filter, check })
+    let options = &update.options;
+    let mut surroundings = Surroundings::of(options, &update.target, scope)?;
+    if let (Some(surroundings), Some(fields)) = (&mut surroundings, &options.returning) {
+        let returning = Returning::of(fields, scope)?;
+        let changed = (changes.as_slice(), options.max_affected);
+        surroundings.reread = Some(Reread::of(returning, (&update.target, &filter), changed, table)?);
+    }
+    Ok(Plan::Update(Update { changes, filter, check, limit: limit(options) }, surroundings))
 }
 
-pub(super) fn delete(delete: &write::Delete, scope: &Scope<'_>) -> Result<Delete, Problem> {
+/// Returns the maximum number of records to write: one more than allowed shows that there are too many.
+fn limit(options: &write::WriteOptions) -> Option<u64> {
+    options.max_affected.map(|most| most.saturating_add(1))
+}
+
+pub(super) fn delete<'p>(delete: &write::Delete, scope: &Scope<'_>) -> Result<Plan<'p>, Problem> {
     let rule = scope.access(0).deleting()?.map(|rule| Predicate::clone(&rule));
     writable(scope.root())?;
     let filter = and(Some(target(&delete.target, scope)?), rule).unwrap_or(Predicate::Any(Vec::new()));
-    Ok(Delete { filter })
+    let options = &delete.options;
+    let surroundings = Surroundings::of(options, &delete.target, scope)?;
+    let records = options.returning.as_ref().map(|fields| Returning::of(fields, scope)).transpose()?;
+    Ok(Plan::Delete(Delete { filter, limit: limit(options), records }, surroundings))
 }
 
 fn target(target: &write::Target, scope: &Scope<'_>) -> Result<Predicate, Problem> {

@@ -2,7 +2,7 @@
 //! values, [`Builder::verbatim`] users' own statements.
 
 use super::tokens::{Token, Tokens};
-use super::{DuplicateReport, Statement, Verdict};
+use super::{DuplicateReport, Returned, Statement, Verdict};
 use crate::query::catalog::Table;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{ColumnRef, Form, Operand, Param};
@@ -14,6 +14,7 @@ pub(super) struct Builder {
     params: Vec<Param>,
     duplicates: DuplicateReport,
     verdict: Verdict,
+    returned: Option<Returned>,
 }
 
 impl Builder {
@@ -23,6 +24,7 @@ impl Builder {
             params: Vec::new(),
             duplicates: DuplicateReport::NotReported,
             verdict: Verdict::None,
+            returned: None,
         }
     }
 
@@ -176,8 +178,14 @@ impl Builder {
         self.verdict = verdict;
     }
 
+    /// Sets what the rows of the statement hold of the written records.
+    pub(super) fn returned(&mut self, returned: Returned) {
+        self.returned = Some(returned);
+    }
+
     pub(super) fn finish(self) -> Statement {
-        Statement { text: self.text, params: self.params, duplicates: self.duplicates, verdict: self.verdict }
+        let Self { text, params, duplicates, verdict, returned } = self;
+        Statement { text, params, duplicates, verdict, returned }
     }
 }
 

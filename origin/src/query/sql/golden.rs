@@ -8,7 +8,7 @@ use crate::query::plan::access::{CallerRole, ProjectRole, Rights};
 use crate::query::plan::include::Included;
 use crate::query::plan::related::Loader;
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{self, Param, Plan, PlanLimits, Select};
+use crate::query::plan::{self, Param, Plan, PlanLimits, Reread, Select, Surroundings};
 use crate::query::role::{Claims, Role};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, ready};
@@ -170,7 +170,7 @@ fn statements(operation: &Operation, rights: &Rights) -> Result<Vec<Statement>, 
     let load = |name: TableName| -> BoxFuture<'_, _> { Box::pin(ready(access(&name))) };
     let relations = relations();
     let loader = Loader { relations: &relations, access: &load, reads: &reads };
-    let conditions = operation.read_filter().map(Condition::related).unwrap_or_default();
+    let conditions = operation.filter().map(Condition::related).unwrap_or_default();
     let related = loader.load(&root, operation.includes(), &conditions).now_or_never().unwrap()?;
     let scope = Scope::joined(&root, operation.joins(), &joined)?.with_related(&related);
     Ok(match plan::build(operation, &scope, LIMITS)? {
@@ -190,9 +190,30 @@ fn statements(operation: &Operation, rights: &Rights) -> Result<Vec<Statement>, 
             let (shape, row) = plan.into_parts();
             vec![super::insert_one(&shape, row)]
         }
-        Plan::Update(plan) => super::update(plan, &scope),
-        Plan::Delete(plan) => vec![super::delete(plan, &scope)],
+        Plan::Update(plan, more) => changes(super::update(plan, &scope), more, &scope),
+        Plan::Delete(plan, more) => changes(vec![super::delete(plan, &scope)], more, &scope),
     })
+}
+
+/// Renders an update or delete, with the statements of its transaction before and after it. The keys of changed records
+/// are rendered as if there were two, 1 and 2.
+fn changes(statements: Vec<Statement>, more: Option<Box<Surroundings>>, scope: &Scope<'_>) -> Vec<Statement> {
+    let Some(more) = more else { return statements };
+    let mut all: Vec<_> = more.precondition.map(|one| super::select_for_update(one.read, scope)).into_iter().collect();
+    let (mut before, mut after) = (None, None);
+    match more.reread {
+        None => {}
+        Some(Reread::ById(read)) => after = Some(super::select(read, scope)),
+        Some(Reread::ByKeys(reread)) => {
+            let key = |number| vec![Param::Int(number); scope.root().row_key().len()];
+            before = Some(super::select_for_update(reread.keys(), scope));
+            after = Some(super::select(reread.select(vec![key(1), key(2)]), scope));
+        }
+    }
+    all.extend(before);
+    all.extend(statements);
+    all.extend(after);
+    all
 }
 
 /// Renders a read, then its count if requested. `after` is rendered as if the last row had the sort values 1, 2, 3 ….

@@ -4,10 +4,11 @@
 //! foreign keys.
 
 use super::builder::Builder;
-use super::{DuplicateReport, Statement, Verdict, predicate};
+use super::returning::{self, rule};
+use super::{DuplicateReport, Statement, Verdict};
 use crate::query::catalog::Table;
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{CELL_MAX_BYTES, Insert, InsertCheck, OnConflict, Operand, Predicate, is_key};
+use crate::query::plan::{CELL_MAX_BYTES, Insert, InsertCheck, OnConflict, Operand, Returning, is_key};
 
 /// The maximum number of placeholders of a statement: MariaDB counts them in 16 bits.
 const PLACEHOLDERS_MAX: usize = 65_000;
@@ -35,6 +36,7 @@ pub fn insert(insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) -> Vec
         set: insert.set_on_conflict,
         columns: insert.columns,
         returning: insert.returning,
+        records: insert.records,
         on_conflict: insert.on_conflict,
         check: insert.check,
     };
@@ -66,6 +68,7 @@ struct Shape {
     /// The values that a conflict sets.
     set: Vec<(usize, Operand)>,
     returning: Vec<usize>,
+    records: Option<Returning>,
     on_conflict: OnConflict,
     check: Option<InsertCheck>,
 }
@@ -108,25 +111,34 @@ impl Shape {
             }
             OnConflict::Ignore { anchor } => self.ignore(&mut sql, anchor, table),
         }
-        let marked = matches!(self.on_conflict, OnConflict::Ignore { .. });
-        let has_key = !self.returning.is_empty();
-        if has_key || self.check.is_some() {
-            sql.syntax(" RETURNING ");
-        }
-        if marked && (has_key || self.check.is_some()) {
-            sql.syntax("@selkie_taken, @selkie_taken := NULL");
-            sql.syntax(if has_key { ", " } else { "" });
+        let mut separator = " RETURNING ";
+        if self.returns() && matches!(self.on_conflict, OnConflict::Ignore { .. }) {
+            sql.syntax(separator).syntax("@selkie_taken, @selkie_taken := NULL");
             sql.duplicates(DuplicateReport::Marked);
+            separator = ", ";
         }
-        sql.columns(table, &self.returning);
+        if !self.returning.is_empty() {
+            sql.syntax(separator).columns(table, &self.returning);
+            separator = ", ";
+        }
+        if let Some(records) = &self.records {
+            sql.syntax(separator);
+            returning::records(&mut sql, records, scope);
+            separator = ", ";
+        }
         if let Some(check) = &self.check {
-            sql.syntax(if has_key || marked { ", " } else { "" });
+            sql.syntax(separator);
             self.verdict(&mut sql, check, scope);
         }
         if self.on_conflict == OnConflict::Skip {
             sql.duplicates(DuplicateReport::Fails);
         }
         sql.finish()
+    }
+
+    /// Returns whether the statement returns rows.
+    fn returns(&self) -> bool {
+        !self.returning.is_empty() || self.records.is_some() || self.check.is_some()
     }
 
     /// Writes whether a row keeps to the role's rules. Rows that a conflict left unchanged are not looked at.
@@ -181,10 +193,10 @@ impl Shape {
     /// returned.
     fn ignore(&self, sql: &mut Builder, anchor: usize, table: &Table) {
         sql.syntax(" ON DUPLICATE KEY UPDATE ").column(table, anchor).syntax(" = ");
-        if self.returning.is_empty() && self.check.is_none() {
-            sql.column(table, anchor);
-        } else {
+        if self.returns() {
             sql.syntax("IF(@selkie_taken := 1, ").column(table, anchor).syntax(", ").column(table, anchor).syntax(")");
+        } else {
+            sql.column(table, anchor);
         }
     }
 }
@@ -195,17 +207,4 @@ fn mark(sql: &mut Builder, check: &InsertCheck, anchor: usize, scope: &Scope<'_>
     sql.column(table, anchor).syntax(" = IF(@selkie_taken := IF(");
     rule(sql, check.updated(), scope);
     sql.syntax(", 1, 2), ").column(table, anchor).syntax(", ").column(table, anchor).syntax("), ");
-}
-
-fn rule(sql: &mut Builder, rule: Option<&Predicate>, scope: &Scope<'_>) {
-    match rule {
-        None => {
-            sql.syntax("TRUE");
-        }
-        Some(rule) => {
-            sql.syntax("COALESCE(");
-            predicate::write(sql, scope, rule.clone());
-            sql.syntax(", FALSE)");
-        }
-    }
 }

@@ -39,6 +39,15 @@ pub fn included(included: &Included, keys: &[Vec<Param>]) -> Statement {
     sql.finish()
 }
 
+/// Renders a SELECT that locks its rows until the transaction ends, and reads them as they are then.
+#[must_use]
+pub fn select_for_update(select: Select, scope: &Scope<'_>) -> Statement {
+    let mut sql = Builder::new();
+    write(&mut sql, select, scope);
+    sql.syntax(" FOR UPDATE");
+    sql.finish()
+}
+
 #[must_use]
 pub fn explain(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();

@@ -8,22 +8,27 @@ use super::builder::Builder;
 use super::predicate::{self, filter};
 use super::{Statement, Verdict};
 use crate::query::catalog::Kind;
-use crate::query::plan::Update;
 use crate::query::plan::scope::Scope;
+use crate::query::plan::{Change, Param, Update};
 
 /// Renders an update. Several statements must run in one transaction.
 #[must_use]
 pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
     let mut sql = Builder::new();
-    let (changes, condition, check) = update.into_parts();
+    let Update { changes, filter: condition, check, limit } = update;
     // IF() would turn a geometry into bytes.
     let is_plain = |at: &usize| scope.root().column(*at).kind != Kind::Geometry;
     let first = changes.iter().map(|(at, _)| *at).find(is_plain).or_else(|| scope.root().key().first().copied());
-    sql.syntax("UPDATE ").table(scope.root()).syntax(" SET ").list(changes, |sql, (at, operand)| {
-        sql.column(scope.root(), at).syntax(" = ").operand(operand);
+    sql.syntax("UPDATE ").table(scope.root()).syntax(" SET ").list(changes, |sql, (at, change)| {
+        sql.column(scope.root(), at).syntax(" = ");
+        match change {
+            Change::Set(operand) => sql.operand(operand),
+            Change::Add(operand) => sql.column(scope.root(), at).syntax(" + ").operand(operand),
+        };
     });
     let Some(check) = check else {
         filter(&mut sql, scope, condition);
+        at_most(&mut sql, limit);
         return vec![sql.finish()];
     };
     let table = scope.root();
@@ -34,8 +39,16 @@ pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
     sql.syntax(", FALSE), ").column(table, anchor).syntax(", IF(@selkie_denied := 1, ").column(table, anchor);
     sql.syntax(", ").column(table, anchor).syntax("))");
     filter(&mut sql, scope, condition);
+    at_most(&mut sql, limit);
     sql.verdict(Verdict::Next);
     let mut verdict = Builder::new();
     verdict.syntax("SELECT @selkie_denied IS NULL, @selkie_denied := NULL").verdict(Verdict::First);
     vec![sql.finish(), verdict.finish()]
+}
+
+/// Appends the maximum number of records that an update or delete writes.
+pub(super) fn at_most(sql: &mut Builder, limit: Option<u64>) {
+    if let Some(limit) = limit {
+        sql.syntax(" LIMIT ").param(Param::UInt(limit));
+    }
 }

@@ -103,12 +103,19 @@ fn selected_fields(value: &Value) -> Result<Vec<Selected>, Problem> {
     }
 }
 
+impl What {
+    /// Returns the field, also that of an aggregate; `None` if all records are counted.
+    pub(in crate::operation) fn field(&self) -> Option<&FieldRef> {
+        match self {
+            Self::Field(field) | Self::Aggregate(_, field) => Some(field),
+            Self::CountAll => None,
+        }
+    }
+}
+
 impl Selected {
     fn describe(&self) -> String {
-        match &self.what {
-            What::Field(field) | What::Aggregate(_, field) => field.to_string(),
-            What::CountAll => EVERYTHING.to_owned(),
-        }
+        self.what.field().map_or_else(|| EVERYTHING.to_owned(), ToString::to_string)
     }
 }
 

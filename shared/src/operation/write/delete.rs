@@ -1,19 +1,22 @@
 //! Parses deletes: one record by its id, or all that match conditions.
 
 use super::body;
-use super::key_values::{FOR_DELETE, KeyValues};
+use super::matching::{FOR_DELETE, Matching, QUERY, SEARCH_OPERATOR};
+use super::options::{WRITE_OPTIONS, WriteOptions};
 use crate::error::Problem;
 use crate::ident::shown;
 use crate::json;
 use crate::operation::filter::Condition;
 use crate::operation::options::{self, Options};
 use crate::operation::{RecordId, TablePath};
+use crate::request::RequestHead;
 
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Delete {
     pub table: TablePath,
     pub target: Target,
+    pub options: WriteOptions,
 }
 
 /// The records to update or delete: one by its id, or those that match a condition.
@@ -23,49 +26,67 @@ pub enum Target {
     Matching(Condition),
 }
 
-/// The parts of a delete in the request's URL.
+/// The parts of a delete in the request's head.
 #[derive(Clone, Debug)]
 pub(in crate::operation) struct DeleteHead {
     id: Option<RecordId>,
-    key_values: KeyValues,
+    matching: Matching,
+    options: WriteOptions,
 }
 
 impl DeleteHead {
-    pub(in crate::operation) fn from_pairs(id: Option<RecordId>, options: Options) -> Result<Self, Problem> {
-        let key_values = KeyValues::collect(&FOR_DELETE, options, |name| {
-            options::unknown(name, &[FOR_DELETE.list, FOR_DELETE.joiner])
-        })?;
-        Ok(Self { id, key_values })
+    pub(in crate::operation) fn new(
+        id: Option<RecordId>,
+        options: Options,
+        head: &RequestHead<'_>,
+    ) -> Result<Self, Problem> {
+        let (mut matching, mut write) = (Matching::default(), WriteOptions::default());
+        for (name, value) in options {
+            let Some(value) = matching.take(&FOR_DELETE, &name, value) else {
+                continue;
+            };
+            if !write.take(&name, &value)? {
+                let [returning, dry_run, most] = WRITE_OPTIONS;
+                let known = [QUERY, SEARCH_OPERATOR, FOR_DELETE.list, FOR_DELETE.joiner, returning, dry_run, most];
+                return Err(options::unknown(&name, &known));
+            }
+        }
+        write.finish(head)?;
+        Ok(Self { id, matching, options: write })
+    }
+
+    /// Returns whether the delete is of one record by its id.
+    pub(in crate::operation) fn is_of_one(&self) -> bool {
+        self.id.is_some()
     }
 }
 
 impl Delete {
     pub(in crate::operation) fn from_body(table: TablePath, head: DeleteHead, bytes: &[u8]) -> Result<Self, Problem> {
-        let in_body = if bytes.trim_ascii().is_empty() {
-            KeyValues::default()
-        } else {
-            let members = json::body_members(bytes)?.into_iter().map(|(name, value)| (name.into_owned(), value));
-            KeyValues::collect(&FOR_DELETE, members, |name| {
-                body(format!("A delete has no part {}.", shown(name)))
-                    .with_hint("Use {\"deleteKeyValues\": [{key, value}, …]}.")
-            })?
-        };
-        if !in_body.is_empty() && !head.key_values.is_empty() {
-            return Err(body("deleteKeyValues stands in the body and in the URL.".to_owned()));
+        let mut in_body = Matching::default();
+        if !bytes.trim_ascii().is_empty() {
+            for (name, value) in json::body_members(bytes)? {
+                if in_body.take(&FOR_DELETE, &name, value).is_some() {
+                    return Err(body(format!("A delete has no part {}.", shown(&name)))
+                        .with_hint("Use {\"query\": {…}} or {\"deleteKeyValues\": [{key, value}, …]}."));
+                }
+            }
         }
-        let key_values = if in_body.is_empty() { head.key_values } else { in_body };
-        let target = match (head.id, key_values.condition(&FOR_DELETE)?) {
+        if !in_body.is_empty() && !head.matching.is_empty() {
+            return Err(body("There are conditions in the body and in the URL.".to_owned()));
+        }
+        let matching = if in_body.is_empty() { head.matching } else { in_body };
+        let target = match (head.id, matching.condition(&FOR_DELETE)?) {
             (Some(id), None) => Target::Record(id),
             (None, Some(condition)) => Target::Matching(condition),
             (Some(_), Some(_)) => {
-                return Err(body("The id in the path and deleteKeyValues exclude each other.".to_owned()));
+                return Err(body("The id in the path and conditions exclude each other.".to_owned()));
             }
             (None, None) => {
-                return Err(body("The request does not say which records to delete.".to_owned()).with_hint(
-                    "Name one by its id in the path, or several by {\"deleteKeyValues\": [{key, value}, …]}.",
-                ));
+                return Err(body("The request does not say which records to delete.".to_owned())
+                    .with_hint("Name one by its id in the path, or several by {\"query\": {field: condition, …}}."));
             }
         };
-        Ok(Self { table, target })
+        Ok(Self { table, target, options: head.options })
     }
 }

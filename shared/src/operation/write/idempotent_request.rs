@@ -4,6 +4,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::format::Format;
 use crate::limits::IDEMPOTENCY_KEY_MAX_BYTES;
 use crate::operation::TablePath;
+use crate::operation::read::Selection;
 use crate::operation::write::OnConflict;
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -78,7 +79,7 @@ impl IdempotentRequest {
     pub(super) fn new(
         key: &IdempotencyKey,
         table: &TablePath,
-        on_conflict: OnConflict,
+        (on_conflict, returning): (OnConflict, Option<&Selection>),
         format: Format,
         body: &[u8],
     ) -> Self {
@@ -96,6 +97,18 @@ impl IdempotentRequest {
         if format != Format::Envelope {
             fingerprint.update(format.content_type().as_bytes());
             fingerprint.update([0]);
+        }
+        // Without `returning`, the fingerprint is that of earlier versions.
+        match returning {
+            None => {}
+            Some(Selection::Only(fields)) => {
+                fingerprint.update(b"returning\0");
+                for name in fields.iter().filter_map(|selected| selected.what.field()) {
+                    fingerprint.update(name.to_string().as_bytes());
+                    fingerprint.update([0]);
+                }
+            }
+            Some(Selection::All | Selection::Except(_)) => fingerprint.update(b"returning\0*\0"),
         }
         fingerprint.update(body);
         Self {
@@ -151,7 +164,7 @@ mod tests {
             table: crate::ident::TableName::parse("orders").unwrap(),
         };
         let key = IdempotencyKey::parse("\"k\"").unwrap();
-        let request = IdempotentRequest::new(&key, &table, OnConflict::Refuse, Format::Envelope, b"{}");
+        let request = IdempotentRequest::new(&key, &table, (OnConflict::Refuse, None), Format::Envelope, b"{}");
         let [one, again, other] = ["ann", "ann", "bob"].map(|caller| request.for_caller(caller.as_bytes()));
         assert!(one == again);
         assert!(one.key() != other.key() && one.key() != request.key());

@@ -1,7 +1,9 @@
-//! The parts of an insert in the request's head: `onConflict`, `Idempotency-Key` and the format of the body.
+//! The parts of an insert in the request's head: `onConflict`, the options of all writes, `Idempotency-Key` and the format
+//! of the body.
 
 use super::idempotent_request::IdempotencyKey;
-use crate::error::Problem;
+use super::options::{DRY_RUN, RETURNING, WriteOptions};
+use crate::error::{ErrorCode, Problem};
 use crate::format::Format;
 use crate::json::Value;
 use crate::operation::options::{self, Options};
@@ -22,6 +24,7 @@ pub enum OnConflict {
 #[derive(Clone, Debug, Default)]
 pub(in crate::operation) struct InsertHead {
     pub(super) on_conflict: OnConflict,
+    pub(super) options: WriteOptions,
     pub(super) key: Option<IdempotencyKey>,
     /// The format of the body: [`Format::Envelope`] is JSON of one record or `batchData`.
     pub(super) format: Format,
@@ -32,16 +35,25 @@ const ON_CONFLICT: &str = "onConflict";
 impl InsertHead {
     /// Parses the options and headers of an insert. The body is taken for JSON if its type is not supported.
     pub(in crate::operation) fn new(options: Options, head: &RequestHead<'_>) -> Result<Self, Problem> {
-        let (idempotency_key, content_type) = (head.idempotency_key, head.content_type);
-        let mut head = Self { format: Format::of_body(content_type).unwrap_or_default(), ..Self::default() };
+        let format = Format::of_body(head.content_type).unwrap_or_default();
+        let mut insert = Self { format, ..Self::default() };
         for (name, value) in options {
             match name.as_str() {
-                ON_CONFLICT => head.on_conflict = on_conflict(&value)?,
-                other => return Err(options::unknown(other, &[ON_CONFLICT])),
+                ON_CONFLICT => insert.on_conflict = on_conflict(&value)?,
+                RETURNING | DRY_RUN => _ = insert.options.take(&name, &value)?,
+                other => return Err(options::unknown(other, &[ON_CONFLICT, RETURNING, DRY_RUN])),
             }
         }
-        head.key = idempotency_key.map(IdempotencyKey::parse).transpose()?;
-        Ok(head)
+        insert.options.finish(head)?;
+        insert.key = head.idempotency_key.map(IdempotencyKey::parse).transpose()?;
+        if insert.options.is_dry_run && insert.key.is_some() {
+            return Err(Problem::new(
+                ErrorCode::InvalidQueryOption,
+                "The header Idempotency-Key is not available with dryRun, which inserts nothing.",
+            )
+            .with_hint("Leave one of them out; nothing was done."));
+        }
+        Ok(insert)
     }
 }
 

@@ -1,0 +1,42 @@
+//! The records in the rows that a write returns.
+
+use super::{NULL, decoders, value};
+use crate::database::json::Decoder;
+use crate::query::sql::Returned;
+use mysql_async::{Column, Row, Value};
+use shared::envelope::write_object;
+
+/// Where the records stand in the rows of a statement.
+pub(super) struct Records {
+    returned: Returned,
+    decoders: Vec<Decoder>,
+    start: usize,
+}
+
+impl Records {
+    /// `columns` are the columns of a row up to and including those of the record.
+    pub(super) fn new(returned: Returned, columns: &[Column]) -> Self {
+        let kinds = &returned.layout.kinds;
+        let start = columns.len().saturating_sub(kinds.len() + usize::from(returned.is_ruled));
+        let decoders = decoders(Some(kinds), &columns[start..]);
+        Self { returned, decoders, start }
+    }
+
+    /// Returns the index of the record's first column.
+    pub(super) fn start(&self) -> usize {
+        self.start
+    }
+
+    /// Returns the JSON text of a row's record; `null` if the caller may not read it.
+    pub(super) fn json(&self, row: &Row) -> Vec<u8> {
+        let cell = |at: usize| value(row, self.start + at);
+        let Returned { layout, is_ruled } = &self.returned;
+        if *is_ruled && *cell(layout.kinds.len()) != Value::Int(1) {
+            return NULL.to_vec();
+        }
+        let mut out = Vec::new();
+        let is_null = |at| *cell(at) == Value::NULL;
+        write_object(&mut out, &layout.keys, is_null, |at, out| self.decoders[at].write(cell(at), out));
+        out
+    }
+}

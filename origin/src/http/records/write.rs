@@ -1,0 +1,185 @@
+//! Runs writes with options: compares entity tags, counts, returns records, undoes dry runs. Also the answers of all writes.
+
+use super::Failure;
+use crate::database::DbError;
+use crate::database::run::{SessionEffect, Written, integer_json};
+use crate::database::transaction::{AnswerBudget, Transaction};
+use crate::http::etag::ETag;
+use crate::query::plan::scope::Scope;
+use crate::query::plan::{ChangeAnswer, InsertAnswer, KeyedReread, Param, Precondition, Reread, Surroundings};
+use crate::query::sql::{self, Statement};
+use shared::error::{ErrorCode, Problem};
+use shared::{conditional, envelope};
+use std::sync::Arc;
+
+/// Records that are read again by one statement, whose parts of a key stay below MariaDB's 65,535 placeholders.
+const REREAD_MAX_ROWS: usize = 1_000;
+
+/// A write in an open transaction, which the caller must roll back after an error.
+pub(in crate::http) struct Writer<'w, 't> {
+    pub(in crate::http) transaction: &'w mut Transaction<'t>,
+    pub(in crate::http) scope: &'w Scope<'w>,
+    pub(in crate::http) effect: SessionEffect,
+    /// What the answer may still hold.
+    pub(in crate::http) budget: &'w mut AnswerBudget,
+}
+
+impl Writer<'_, '_> {
+    /// Runs the statements of an update or delete, and returns the JSON payload.
+    ///
+    /// # Errors
+    /// `precondition_failed`, `too_many_affected`.
+    pub(in crate::http) async fn change(
+        &mut self,
+        statements: Vec<Statement>,
+        surroundings: Surroundings,
+    ) -> Result<Vec<u8>, Failure> {
+        let Surroundings { precondition, max_affected, is_dry_run, reread, answer } = surroundings;
+        if let Some(precondition) = precondition {
+            self.check(precondition).await?;
+        }
+        let keys = match &reread {
+            Some(Reread::ByKeys(reread)) => self.keys(reread, max_affected).await?,
+            _ => Vec::new(),
+        };
+        if is_dry_run {
+            self.transaction.save().await?;
+        }
+        let written = self.transaction.execute_all(statements, self.effect).await?;
+        if max_affected.is_some_and(|most| written.affected > most) {
+            return Err(too_many(max_affected).into());
+        }
+        if is_dry_run {
+            self.transaction.undo().await?;
+        }
+        let count = written.records.len();
+        let payload = match (reread, answer) {
+            (None, ChangeAnswer::Count) => integer_json(written.affected),
+            (None, ChangeAnswer::Record) => one(written.records),
+            (None, ChangeAnswer::Records) => list(written.records.iter().filter(|record| *record != NULL)),
+            (Some(_), _) if written.affected == 0 && answer == ChangeAnswer::Record => NULL.to_vec(),
+            (Some(Reread::ById(read)), _) => {
+                let layout = Arc::clone(read.layout());
+                let statement = sql::select(read, self.scope);
+                let rows = self.transaction.rows(statement, &layout, &[], self.effect, None, self.budget).await?;
+                return Ok(if rows.count == 0 { NULL.to_vec() } else { rows.json });
+            }
+            (Some(Reread::ByKeys(reread)), _) => return self.reread(&reread, keys, answer).await,
+        };
+        self.budget.take(count, payload.len())?;
+        Ok(payload)
+    }
+
+    /// Locks the record, and compares its entity tag.
+    async fn check(&mut self, precondition: Precondition) -> Result<(), Failure> {
+        let Precondition { read, tags } = precondition;
+        let layout = Arc::clone(read.layout());
+        let statement = sql::select_for_update(read, self.scope);
+        // The record is not answered, and no larger than what MariaDB sends at once.
+        let mut budget = AnswerBudget { rows: 1, bytes: usize::MAX };
+        let rows = self.transaction.rows(statement, &layout, &[], self.effect, None, &mut budget).await?;
+        let holds = rows.count == 1 && conditional::names(&tags, ETag::of(&envelope::success(&rows.json)).as_str());
+        match holds {
+            true => Ok(()),
+            false => Err(Problem::new(
+                ErrorCode::PreconditionFailed,
+                "The record does not have the entity tag that If-Match names: it was changed meanwhile, or is gone.",
+            )
+            .with_hint("Nothing was changed. Read the record again, and send its new ETag.")
+            .into()),
+        }
+    }
+
+    /// Locks the records that are going to change, and returns their keys.
+    async fn keys(&mut self, reread: &KeyedReread, max_affected: Option<u64>) -> Result<Vec<Vec<Param>>, Failure> {
+        let keys = reread.keys();
+        let width = keys.layout().kinds.len();
+        let statement = sql::select_for_update(keys, self.scope);
+        let keys = self.transaction.values(statement, width, self.effect).await?;
+        if max_affected.is_some_and(|most| keys.len() as u64 > most) {
+            return Err(too_many(max_affected).into());
+        }
+        match keys.len() > self.budget.rows {
+            true => Err(DbError::AnswerTooLarge.into()),
+            false => Ok(keys),
+        }
+    }
+
+    async fn reread(
+        &mut self,
+        reread: &KeyedReread,
+        mut keys: Vec<Vec<Param>>,
+        answer: ChangeAnswer,
+    ) -> Result<Vec<u8>, Failure> {
+        let mut parts = Vec::new();
+        while !keys.is_empty() {
+            let later = keys.split_off(keys.len().min(REREAD_MAX_ROWS));
+            let statement = sql::select(reread.select(keys), self.scope);
+            let rows = self.transaction.rows(statement, reread.layout(), &[], self.effect, None, self.budget).await?;
+            parts.extend((rows.count > 0).then_some(rows.json));
+            keys = later;
+        }
+        Ok(match answer {
+            ChangeAnswer::Record => one(parts),
+            ChangeAnswer::Records | ChangeAnswer::Count => list(parts.iter()),
+        })
+    }
+
+    /// Runs the statements of an insert, and returns the JSON payload.
+    pub(in crate::http) async fn insert(
+        &mut self,
+        statements: Vec<Statement>,
+        answer: InsertAnswer,
+    ) -> Result<(Vec<u8>, Written), Failure> {
+        let is_dry_run = answer == InsertAnswer::Count;
+        if is_dry_run {
+            self.transaction.save().await?;
+        }
+        let written = self.transaction.execute_all(statements, self.effect).await?;
+        if is_dry_run {
+            self.transaction.undo().await?;
+        }
+        let payload = inserted(&written, answer);
+        self.budget.take(written.records.len(), payload.len())?;
+        Ok((payload, written))
+    }
+}
+
+const NULL: &[u8] = b"null";
+
+/// Returns the JSON payload of an insert: the new key (null if there is none), or a list of keys for a batch.
+pub(in crate::http) fn inserted(written: &Written, answer: InsertAnswer) -> Vec<u8> {
+    match (answer, written.keys.as_slice()) {
+        (InsertAnswer::Ids, keys) => list(keys.iter()),
+        (InsertAnswer::Id, [key, ..]) => key.clone(),
+        (InsertAnswer::Id, []) if written.last_insert_id > 0 => integer_json(written.last_insert_id),
+        (InsertAnswer::Id, []) | (InsertAnswer::Hidden, _) => NULL.to_vec(),
+        (InsertAnswer::HiddenList(count), _) => format!("[{}]", vec!["null"; count].join(",")).into_bytes(),
+        (InsertAnswer::Record, _) => written.records.first().cloned().unwrap_or_else(|| NULL.to_vec()),
+        (InsertAnswer::Records, _) => list(written.records.iter()),
+        (InsertAnswer::Count, _) => integer_json(written.affected),
+    }
+}
+
+fn one(records: Vec<Vec<u8>>) -> Vec<u8> {
+    records.into_iter().next().unwrap_or_else(|| NULL.to_vec())
+}
+
+fn list<'a>(records: impl Iterator<Item = &'a Vec<u8>>) -> Vec<u8> {
+    let mut out = vec![b'['];
+    for (at, record) in records.enumerate() {
+        out.extend_from_slice(if at > 0 { b"," } else { b"" });
+        out.extend_from_slice(record);
+    }
+    out.push(b']');
+    out
+}
+
+fn too_many(max_affected: Option<u64>) -> Problem {
+    let most = max_affected.unwrap_or_default();
+    Problem::new(
+        ErrorCode::TooManyAffected,
+        format!("The request would affect more records than the {most} that maxAffected allows."),
+    )
+    .with_hint("Nothing was changed. Narrow the conditions, or raise maxAffected; dryRun=true counts the records.")
+}

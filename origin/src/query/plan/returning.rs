@@ -1,0 +1,282 @@
+//! Resolves the records that writes return, and what the transaction of an update or delete does besides its statement:
+//! compare the record's entity tag, count, read the changed records again, roll back.
+
+use super::access::and;
+use super::bind::{self, Purpose};
+use super::filter::{IdPurpose, by_id};
+use super::keyset::stored;
+use super::output::Cells;
+use super::scope::Scope;
+use super::{Change, ColumnRef, Expression, Operand, Output, Param, Predicate, Select};
+use crate::query::catalog::{Kind, Layout, Table};
+use shared::envelope::ColumnLabels;
+use shared::error::{ErrorCode, Problem};
+use shared::ident::shown;
+use shared::limits::BATCH_ANSWER_MAX_ROWS;
+use shared::operation::RecordId;
+use shared::operation::filter::Comparison;
+use shared::operation::read::{Direction, Rows, Selection};
+use shared::operation::write::{Target, WriteOptions};
+use std::sync::Arc;
+
+/// The columns of written records to return, and which of the records the caller may read.
+#[derive(Clone, Debug)]
+pub struct Returning {
+    output: Output,
+    layout: Arc<Layout>,
+    /// The condition of the caller's role on the records; others are returned as null, or left out of a list.
+    rule: Option<Arc<Predicate>>,
+}
+
+/// What the transaction of an update or delete does besides its statement.
+#[derive(Debug)]
+pub struct Surroundings {
+    pub precondition: Option<Precondition>,
+    pub max_affected: Option<u64>,
+    /// Whether the change is rolled back.
+    pub is_dry_run: bool,
+    pub reread: Option<Reread>,
+    pub answer: ChangeAnswer,
+}
+
+/// The answer to an update or delete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeAnswer {
+    /// The number of affected records.
+    Count,
+    /// The record, or null.
+    Record,
+    /// A list of records.
+    Records,
+}
+
+/// The read of the record that must have one of some entity tags.
+#[derive(Debug)]
+pub struct Precondition {
+    /// Reads the record as a read without options does.
+    pub read: Select,
+    /// The value of `If-Match`.
+    pub tags: Box<str>,
+}
+
+/// How the records of an update are read after it.
+#[derive(Debug)]
+pub enum Reread {
+    /// By the `{id}`, which is unique and stays.
+    ById(Select),
+    /// By the keys that are read, and locked, before the update.
+    ByKeys(Box<KeyedReread>),
+}
+
+#[derive(Debug)]
+pub struct KeyedReread {
+    keys: Select,
+    returning: Returning,
+    /// For each column of the key its index, its kind, and its value after the update if that changes it.
+    columns: Vec<(usize, Kind, Option<Operand>)>,
+}
+
+impl Returning {
+    /// # Errors
+    /// `role_forbids` if the caller may not read; `unknown_field`; `invalid_query_option` for a view.
+    pub(super) fn of(selection: &Selection, scope: &Scope<'_>) -> Result<Self, Problem> {
+        let (table, rule) = (scope.root(), scope.access(0).reading()?);
+        if table.traits().view {
+            return Err(unfit(table, "a view can't return what was written"));
+        }
+        let (output, layout) = match selection {
+            Selection::All => (Output::Whole, table.layout()),
+            _ => {
+                let (output, layout, _) = Cells::of_records(selection, &[], scope)?.finish(scope);
+                (output, layout)
+            }
+        };
+        Ok(Self { output, layout, rule })
+    }
+
+    #[must_use]
+    pub fn output(&self) -> &Output {
+        &self.output
+    }
+
+    #[must_use]
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    #[must_use]
+    pub fn rule(&self) -> Option<&Predicate> {
+        self.rule.as_deref()
+    }
+
+    fn select(&self, filter: Predicate, order: &[usize]) -> Select {
+        let filter = and(Some(filter), self.rule.as_deref().cloned());
+        select(self.output.clone(), Arc::clone(&self.layout), filter, order)
+    }
+}
+
+fn select(output: Output, layout: Arc<Layout>, filter: Option<Predicate>, order: &[usize]) -> Select {
+    Select {
+        output,
+        layout,
+        joins: Vec::new(),
+        filter,
+        group: Vec::new(),
+        rows: Rows::All,
+        order: order.iter().map(|at| (column(*at), Direction::Ascending)).collect(),
+        limit: None,
+        is_limited: false,
+        offset: 0,
+        keyset: None,
+        includes: Vec::new(),
+    }
+}
+
+fn column(column: usize) -> Expression {
+    Expression::Column(ColumnRef { source: 0, column })
+}
+
+fn unfit(table: &Table, why: &str) -> Problem {
+    let name = shown(table.name().as_str());
+    Problem::new(ErrorCode::InvalidQueryOption, format!("The option returning is not available for {name}: {why}."))
+        .with_hint("Leave returning out, and read the records afterwards.")
+}
+
+/// Refuses options that need a table with transactions.
+///
+/// # Errors
+/// `invalid_query_option`
+pub(super) fn check_engine(options: &WriteOptions, table: &Table) -> Result<(), Problem> {
+    match options.needs_transaction() {
+        Some(what) if !table.traits().inserts.transactional => Err(Problem::new(
+            ErrorCode::InvalidQueryOption,
+            format!("{what} is not available for {}: {}.", shown(table.name().as_str()), without_transactions(table)),
+        )
+        .with_hint("Leave it out; nothing was done.")),
+        _ => Ok(()),
+    }
+}
+
+/// Returns why a write to a table can't be rolled back.
+pub(super) fn without_transactions(table: &Table) -> &'static str {
+    match table.traits().view {
+        true => "of the tables behind a view it is not known whether they have transactions",
+        false => "its engine has no transactions",
+    }
+}
+
+impl Surroundings {
+    /// Resolves the options of a delete, and of an update without `returning`; `None` if there are none. `returns` says
+    /// whether the records are returned.
+    pub(super) fn of(options: &WriteOptions, target: &Target, scope: &Scope<'_>) -> Result<Option<Box<Self>>, Problem> {
+        if *options == WriteOptions::default() {
+            return Ok(None);
+        }
+        check_engine(options, scope.root())?;
+        let precondition = match (&options.if_match, target) {
+            (Some(tags), Target::Record(id)) => Some(Precondition { read: read_one(id, scope)?, tags: tags.clone() }),
+            _ => None,
+        };
+        Ok(Some(Box::new(Self {
+            precondition,
+            max_affected: options.max_affected,
+            is_dry_run: options.is_dry_run,
+            reread: None,
+            answer: match (&options.returning, target) {
+                (None, _) => ChangeAnswer::Count,
+                (Some(_), Target::Record(_)) => ChangeAnswer::Record,
+                (Some(_), Target::Matching(_)) => ChangeAnswer::Records,
+            },
+        })))
+    }
+}
+
+/// Resolves a read of the whole record, as `GET …/{id}` without options.
+fn read_one(id: &RecordId, scope: &Scope<'_>) -> Result<Select, Problem> {
+    let (table, rule) = (scope.root(), scope.access(0).reading()?);
+    let filter = and(Some(by_id(id, table, IdPurpose::Read)?), rule.map(|rule| Predicate::clone(&rule)));
+    let mut read = select(Output::Whole, table.layout(), filter, &[]);
+    read.limit = (!table.key_is_unique()).then_some(1);
+    Ok(read)
+}
+
+impl Reread {
+    /// Resolves how the records of an update are read after it. `filter` is the condition of the update.
+    pub(super) fn of(
+        returning: Returning,
+        (target, filter): (&Target, &Predicate),
+        (changes, max_affected): (&[(usize, Change)], Option<u64>),
+        table: &Table,
+    ) -> Result<Self, Problem> {
+        let changes_key = |key: &[usize]| changes.iter().any(|(at, _)| key.contains(at));
+        if let Target::Record(id) = target
+            && table.key_is_unique()
+            && !changes_key(table.key())
+        {
+            return Ok(Self::ById(returning.select(by_id(id, table, IdPurpose::Write)?, &[])));
+        }
+        let key = table.row_key();
+        if key.is_empty() {
+            return Err(unfit(table, "without a primary key, changed records can't be found again"));
+        }
+        let columns = key.iter().map(|at| {
+            let column = table.column(*at);
+            let new = match changes.iter().find(|(changed, _)| changed == at) {
+                None => None,
+                Some((_, Change::Set(operand))) => Some(operand.clone()),
+                Some((_, Change::Add(_))) => return Err(unfit(table, "$add changes the key of the records")),
+            };
+            Ok((*at, column.kind, new))
+        });
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let layout = Layout {
+            kinds: key.iter().map(|at| Some(table.column(*at).kind)).collect(),
+            keys: ColumnLabels::new(key.iter().map(|at| table.column(*at).name.as_str())),
+        };
+        let cells = Output::Cells(key.iter().map(|at| column(*at)).collect());
+        let mut keys = select(cells, Arc::new(layout), Some(filter.clone()), key);
+        // One more than allowed shows that there are too many.
+        let most = max_affected.unwrap_or(u64::MAX).min(BATCH_ANSWER_MAX_ROWS as u64);
+        keys.limit = Some(most.saturating_add(1));
+        Ok(Self::ByKeys(Box::new(KeyedReread { keys, returning, columns })))
+    }
+}
+
+impl KeyedReread {
+    /// Returns the read of the keys of the records that are going to change.
+    #[must_use]
+    pub fn keys(&self) -> Select {
+        self.keys.clone()
+    }
+
+    #[must_use]
+    pub fn layout(&self) -> &Arc<Layout> {
+        self.returning.layout()
+    }
+
+    /// Returns the read of the records with these keys, which the driver returned before the update.
+    #[must_use]
+    pub fn select(&self, keys: Vec<Vec<Param>>) -> Select {
+        let order: Vec<_> = self.columns.iter().map(|(at, ..)| *at).collect();
+        let of_key = |key: Vec<Param>| {
+            let parts = self.columns.iter().zip(key).map(|((at, kind, new), old)| {
+                let operand = new.clone().or_else(|| stored(*kind, old));
+                let column_ref = ColumnRef { source: 0, column: *at };
+                match operand {
+                    Some(operand) => Predicate::Compare(column_ref, Comparison::Equal, operand),
+                    None => Predicate::Any(Vec::new()),
+                }
+            });
+            Predicate::All(parts.collect())
+        };
+        self.returning.select(Predicate::Any(keys.into_iter().map(of_key).collect()), &order)
+    }
+}
+
+/// Resolves the new value of a column.
+pub(super) fn change(column: &crate::query::catalog::Column, value: &shared::json::Value) -> Result<Change, Problem> {
+    match bind::addend(column, value)? {
+        Some(operand) => Ok(Change::Add(operand)),
+        None => bind::value(column, value, Purpose::Store).map(Change::Set),
+    }
+}

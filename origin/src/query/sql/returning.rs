@@ -1,0 +1,36 @@
+//! Renders the records that INSERT and DELETE return.
+
+use super::Returned;
+use super::builder::Builder;
+use super::expression;
+use super::predicate;
+use crate::query::plan::scope::Scope;
+use crate::query::plan::{Output, Predicate, Returning};
+use std::sync::Arc;
+
+/// Appends the columns of the records, then whether the caller may read the record if a role says which.
+pub(super) fn records(sql: &mut Builder, records: &Returning, scope: &Scope<'_>) {
+    match records.output() {
+        Output::Whole => sql.all_columns(scope.root()),
+        Output::Cells(cells) => sql.list(cells.iter().cloned(), |sql, cell| expression::write(sql, scope, cell)),
+    };
+    if let Some(readable) = records.rule() {
+        sql.syntax(", ");
+        rule(sql, Some(readable), scope);
+    }
+    sql.returned(Returned { layout: Arc::clone(records.layout()), is_ruled: records.rule().is_some() });
+}
+
+/// Appends whether a record keeps to a rule: true without one.
+pub(super) fn rule(sql: &mut Builder, rule: Option<&Predicate>, scope: &Scope<'_>) {
+    match rule {
+        None => {
+            sql.syntax("TRUE");
+        }
+        Some(rule) => {
+            sql.syntax("COALESCE(");
+            predicate::write(sql, scope, rule.clone());
+            sql.syntax(", FALSE)");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The conditions that select the records of a write: `query` with `searchOperator`, as in reads, or a list of
+//! `{key, value, operator?}` and the operator that joins them, for which updates and deletes use different names.
+
+use super::body;
+use crate::error::{ErrorCode, Problem};
+use crate::json::Value;
+use crate::operation::filter::{self, Condition, Joiner, Test};
+
+/// The names of the conditions of one kind of write, in bodies and in URLs.
+#[derive(Debug)]
+pub(super) struct Names {
+    pub(super) list: &'static str,
+    /// The name of the option whose value is `AND` or `OR`.
+    pub(super) joiner: &'static str,
+}
+
+pub(super) const FOR_UPDATE: Names = Names { list: "updateKeyValues", joiner: "updateKeyValuesOperator" };
+
+pub(super) const FOR_DELETE: Names = Names { list: "deleteKeyValues", joiner: "deleteKeyValuesOperator" };
+
+pub(super) const QUERY: &str = "query";
+pub(super) const SEARCH_OPERATOR: &str = "searchOperator";
+
+/// The unparsed conditions of a write, from the body or the URL.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Matching {
+    list: Option<Value>,
+    joiner: Option<Value>,
+    query: Option<Value>,
+    search_operator: Option<Value>,
+}
+
+impl Matching {
+    /// Takes a part of the conditions; returns the value if `name` is no part of them.
+    pub(super) fn take(&mut self, names: &Names, name: &str, value: Value) -> Option<Value> {
+        let part = match name {
+            QUERY => &mut self.query,
+            SEARCH_OPERATOR => &mut self.search_operator,
+            _ if name == names.list => &mut self.list,
+            _ if name == names.joiner => &mut self.joiner,
+            _ => return Some(value),
+        };
+        *part = Some(value);
+        None
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        [&self.list, &self.joiner, &self.query, &self.search_operator].into_iter().all(Option::is_none)
+    }
+
+    /// Parses the conditions; `None` if there are none.
+    pub(super) fn condition(&self, names: &Names) -> Result<Option<Condition>, Problem> {
+        if self.search_operator.is_some() && self.query.is_none() {
+            return Err(body(format!("{SEARCH_OPERATOR} joins the conditions of {QUERY}, which is missing.")));
+        }
+        let joiner = |name: &str, value: &Option<Value>| match value {
+            Some(value) => filter::joiner(name, value),
+            None => Ok(Joiner::And),
+        };
+        let of_list = joiner(names.joiner, &self.joiner)?;
+        let of_query = joiner(SEARCH_OPERATOR, &self.search_operator)?;
+        let Names { list: name, .. } = names;
+        match (&self.query, &self.list, &self.joiner) {
+            (Some(_), Some(_), _) | (Some(_), _, Some(_)) => {
+                Err(body(format!("{QUERY} and {name} exclude each other.")).with_hint("Put all conditions into query."))
+            }
+            (Some(query), None, None) => {
+                filter::check_extent(query)?;
+                let condition = Condition::from_query(query, of_query)?;
+                let condition = condition.ok_or_else(|| {
+                    invalid(format!("{QUERY} is empty: it must say which records are meant.")).with_hint(
+                        "Give at least one condition; no request changes or deletes a whole table by omission.",
+                    )
+                })?;
+                match has_empty_list(&condition) {
+                    true => Err(invalid(format!("A list of values in {QUERY} is empty."))
+                        .with_hint("Give it at least one value: an empty list could stand for all records.")),
+                    false => Ok(Some(condition)),
+                }
+            }
+            (None, Some(list), _) => {
+                filter::check_extent(list)?;
+                Condition::from_key_values(name, list, of_list).map(Some)
+            }
+            (None, None, _) => Ok(None),
+        }
+    }
+}
+
+fn has_empty_list(condition: &Condition) -> bool {
+    match condition {
+        Condition::Test(_, Test::In(values)) => values.is_empty(),
+        Condition::Test(..) => false,
+        Condition::All(parts) | Condition::Any(parts) => parts.iter().any(has_empty_list),
+        Condition::Not(part) => has_empty_list(part),
+        Condition::Related(related) => related.condition.as_deref().is_some_and(has_empty_list),
+    }
+}
+
+fn invalid(message: String) -> Problem {
+    Problem::new(ErrorCode::InvalidFilter, message)
+}

@@ -1,0 +1,124 @@
+//! The options that inserts, updates and deletes share, and the headers that do the same: `Prefer` and `If-Match`.
+
+use crate::error::{ErrorCode, Problem};
+use crate::json::Value;
+use crate::operation::options::{self, flag, whole_number};
+use crate::operation::read::Selection;
+use crate::operation::read::select::{Selected, What};
+use crate::request::RequestHead;
+
+/// The names of the options of updates and deletes; an insert takes all but the last.
+pub(super) const WRITE_OPTIONS: [&str; 3] = [RETURNING, DRY_RUN, "maxAffected"];
+pub(super) const RETURNING: &str = "returning";
+pub(super) const DRY_RUN: &str = "dryRun";
+
+/// What a write does besides writing.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct WriteOptions {
+    /// The fields of the written records to return; `None` if the answer is an id or a number.
+    pub returning: Option<Selection>,
+    /// `returning` comes from the header `Prefer`, not from the option.
+    pub is_preference: bool,
+    /// The write is rolled back; the answer is the number of records.
+    pub is_dry_run: bool,
+    /// The write fails if it affects more records.
+    pub max_affected: Option<u64>,
+    /// The value of `If-Match`: the record must have one of these entity tags.
+    pub if_match: Option<Box<str>>,
+}
+
+impl WriteOptions {
+    /// Takes an option; returns whether it is one of [`WRITE_OPTIONS`].
+    pub(super) fn take(&mut self, name: &str, value: &Value) -> Result<bool, Problem> {
+        match name {
+            RETURNING => self.returning = Some(returning(value)?),
+            DRY_RUN => self.is_dry_run = flag(name, value)?,
+            "maxAffected" => self.max_affected = Some(whole_number(name, value)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Takes the headers, after all options.
+    ///
+    /// # Errors
+    /// `invalid_query_option` if `returning` and `dryRun` are both given.
+    pub(super) fn finish(&mut self, head: &RequestHead<'_>) -> Result<(), Problem> {
+        self.if_match = head.if_match.map(Box::from);
+        if self.is_dry_run && self.returning.is_some() {
+            return Err(Problem::new(
+                ErrorCode::InvalidQueryOption,
+                "The options returning and dryRun exclude each other: dryRun answers a number.",
+            ));
+        }
+        // A preference that can't be met is ignored (RFC 7240, section 2).
+        if !self.is_dry_run && self.returning.is_none() && head.prefer.is_some_and(prefers_representation) {
+            self.returning = Some(Selection::All);
+            self.is_preference = true;
+        }
+        Ok(())
+    }
+
+    /// Returns whether the write needs a table whose engine can roll back, and the option or header that needs it; `None`
+    /// if it does not.
+    #[must_use]
+    pub fn needs_transaction(&self) -> Option<&'static str> {
+        match self {
+            Self { is_dry_run: true, .. } => Some("The option dryRun"),
+            Self { max_affected: Some(_), .. } => Some("The option maxAffected"),
+            Self { if_match: Some(_), .. } => Some("The header If-Match"),
+            _ => None,
+        }
+    }
+}
+
+/// Parses `*`, or a list of field names.
+fn returning(value: &Value) -> Result<Selection, Problem> {
+    if matches!(value, Value::Text(text) if text.trim() == "*") {
+        return Ok(Selection::All);
+    }
+    let fields = options::fields(RETURNING, value)?;
+    Ok(Selection::Only(fields.into_iter().map(|field| Selected { what: What::Field(field), alias: None }).collect()))
+}
+
+/// Returns whether a `Prefer` header has `return=representation`; of several `return`, the first one counts.
+fn prefers_representation(prefer: &str) -> bool {
+    let mut preferences = prefer.split(',').map(|preference| preference.split(';').next().unwrap_or_default());
+    let wanted = preferences.find_map(|preference| {
+        let (name, value) = preference.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("return").then(|| value.trim().trim_matches('"'))
+    });
+    wanted.is_some_and(|value| value.eq_ignore_ascii_case("representation"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_preference_for_the_answer_counts() {
+        for (prefer, expected) in [
+            ("return=representation", true),
+            ("Return = \"representation\"", true),
+            ("respond-async, return=representation; a=b", true),
+            ("return=minimal", false),
+            ("return=minimal, return=representation", false),
+            ("representation", false),
+            ("x-return=representation", false),
+            ("", false),
+        ] {
+            assert_eq!(prefers_representation(prefer), expected, "{prefer}");
+        }
+    }
+
+    #[test]
+    fn a_star_returns_all_fields() {
+        let text = |text: &str| returning(&Value::Text(text.into()));
+        assert_eq!(text(" * ").unwrap(), Selection::All);
+        assert!(matches!(text("id,title").unwrap(), Selection::Only(fields) if fields.len() == 2));
+        for wrong in ["", "id,id", "*,id,*"] {
+            assert_eq!(text(wrong).unwrap_err().code(), ErrorCode::InvalidQueryOption, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What a role gets back from its writes, and under which entity tags it may write.
+
+use super::{Caller, is_claim};
+use crate::host::Host;
+use crate::test_db::TestDb;
+use reqwest::Method;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+
+cases! {
+    Both: [
+        only_fields_that_may_be_read_come_back,
+        only_records_that_may_be_read_come_back,
+        who_may_not_read_gets_nothing_back,
+        a_tag_is_that_of_the_record_as_the_role_sees_it,
+        rules_hold_for_dry_runs_and_sums,
+    ],
+}
+
+const T: &[&str] = &[
+    "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, owner INT, n INT, secret VARCHAR(20) DEFAULT 's3cret')",
+    "INSERT INTO t (owner, n) VALUES (7, 1), (7, 2), (8, 3)",
+];
+
+fn caller(db: &TestDb) -> Caller<'_> {
+    let rule = json!({
+        "read": {"fields": {"omit": ["secret"]}, "rows": is_claim("owner", "sub")},
+        "insert": {"fields": ["owner", "n"]},
+        "update": {"fields": ["owner", "n"]},
+        "delete": true,
+    });
+    Caller::new(db, [("t", rule)], json!({"sub": "7"}))
+}
+
+async fn only_fields_that_may_be_read_come_back(host: Host) {
+    let db = TestDb::new(host, T).await;
+    let caller = caller(&db);
+    let inserted = caller.post("t?returning=*", &json!({"owner": 7, "n": 4})).await.payload();
+    assert_eq!(inserted, json!({"id": 4, "owner": 7, "n": 4}));
+    let preferred = caller.call(Method::PUT, "t/4").json(&json!({"n": 5})).header("prefer", "return=representation");
+    assert_eq!(preferred.send().await.payload(), json!({"id": 4, "owner": 7, "n": 5}));
+    for answer in [
+        caller.post("t?returning=secret", &json!({"owner": 7})).await,
+        caller.put("t/4?returning=id,secret", &json!({"n": 6})).await,
+        caller.delete("t/4?returning=secret").await,
+        caller.delete("t?query[secret]=x").await,
+    ] {
+        answer.refused(ErrorCode::UnknownField);
+    }
+    assert_eq!(caller.delete("t/4?returning=*").await.payload(), json!({"id": 4, "owner": 7, "n": 5}));
+}
+
+async fn only_records_that_may_be_read_come_back(host: Host) {
+    let db = TestDb::new(host, T).await;
+    let caller = caller(&db);
+    assert_eq!(caller.post("t?returning=*", &json!({"owner": 8, "n": 4})).await.payload(), Value::Null);
+    let rows = json!({"batchData": [{"owner": 8, "n": 5}, {"owner": 7, "n": 5}]});
+    assert_eq!(caller.post("t?returning=id", &rows).await.payload(), json!([null, {"id": 6}]));
+    let many = |n: u32| json!({"query": {"id": {"value": 3, "equality": "<="}}, "data": {"n": n}});
+    assert_eq!(caller.put("t", &many(9)).await.payload(), 3);
+    assert_eq!(
+        caller.put("t?returning=id,n", &many(10)).await.payload(),
+        json!([{"id": 1, "n": 10}, {"id": 2, "n": 10}])
+    );
+    // The record as it now stands is another's.
+    assert_eq!(caller.put("t/1?returning=*", &json!({"owner": 8})).await.payload(), Value::Null);
+    assert_eq!(db.value("SELECT owner FROM t WHERE id = 1").await, 8);
+    assert_eq!(caller.delete("t/1?returning=*").await.payload(), Value::Null);
+    let all = json!({"query": {"id": {"value": 0, "equality": ">"}}});
+    assert_eq!(caller.delete_where("t?returning=id", &all).await.payload(), json!([{"id": 2}, {"id": 6}]));
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 0);
+}
+
+async fn who_may_not_read_gets_nothing_back(host: Host) {
+    let db = TestDb::new(host, T).await;
+    let writer = Caller::new(&db, [("t", json!({"insert": true, "update": true, "delete": true}))], json!({}));
+    for answer in [
+        writer.post("t?returning=*", &json!({"n": 4})).await,
+        writer.put("t/1?returning=id", &json!({"n": 4})).await,
+        writer.delete("t/1?returning=*").await,
+    ] {
+        answer.refused(ErrorCode::RoleForbids);
+    }
+    let tagged = writer.call(Method::PUT, "t/1").json(&json!({"n": 4})).header("if-match", "*").send().await;
+    tagged.refused(ErrorCode::RoleForbids);
+    assert_eq!(db.value("SELECT SUM(n) FROM t").await, "6");
+    assert_eq!(writer.put("t/1", &json!({"n": {"$add": 1}})).await.payload(), 1);
+}
+
+async fn a_tag_is_that_of_the_record_as_the_role_sees_it(host: Host) {
+    let db = TestDb::new(host, T).await;
+    let caller = caller(&db);
+    let seen = caller.get("t/1").await.header("etag").expect("a tag").to_owned();
+    let whole = db.get("t/1").await.header("etag").expect("a tag").to_owned();
+    assert_ne!(seen, whole);
+    let put =
+        |rest: &str, tag: &str| caller.call(Method::PUT, rest).json(&json!({"n": 9})).header("if-match", tag).send();
+    put("t/1", &whole).await.refused(ErrorCode::PreconditionFailed);
+    // A change of what the role can't see is none to it.
+    db.exec("UPDATE t SET secret = 'other' WHERE id = 1").await;
+    assert_eq!(put("t/1", &seen).await.payload(), 1);
+    // Another's record is not there.
+    put("t/3", "*").await.refused(ErrorCode::PreconditionFailed);
+    assert_eq!(db.value("SELECT n FROM t WHERE id = 3").await, 3);
+}
+
+async fn rules_hold_for_dry_runs_and_sums(host: Host) {
+    let db = TestDb::new(host, T).await;
+    let own = is_claim("owner", "sub");
+    let rule = json!({"read": true, "update": {"fields": ["n", "owner"], "rows": own}, "delete": {"rows": own}});
+    let caller = Caller::new(&db, [("t", rule)], json!({"sub": "7"}));
+    let all = json!({"id": {"value": 0, "equality": ">"}});
+    assert_eq!(caller.delete_where("t?dryRun=true", &json!({"query": all})).await.payload(), 2);
+    let add = json!({"query": all, "data": {"n": {"$add": 10}}});
+    assert_eq!(caller.put("t?maxAffected=2&returning=n", &add).await.payload(), json!([{"n": 11}, {"n": 12}]));
+    caller.put("t?maxAffected=1", &add).await.refused(ErrorCode::TooManyAffected);
+    let away = json!({"owner": {"$add": 1}});
+    caller.put("t/1?dryRun=true", &away).await.refused(ErrorCode::RoleForbids);
+    caller.put("t/1?returning=*", &away).await.refused(ErrorCode::RoleForbids);
+    assert_eq!(caller.put("t/3?returning=*", &json!({"n": 1})).await.payload(), Value::Null);
+    assert_eq!(db.value("SELECT SUM(n) FROM t").await, "26");
+}
