@@ -1,8 +1,12 @@
 //! The errors that API callers see: [`ErrorCode`] is the stable vocabulary, [`Problem`] one occurrence. Each module
 //! converts its own errors to a `Problem` in one place.
 
+mod details;
+
 use crate::limits::IDENTIFIER_MAX_CHARS;
 use crate::rate::Allowance;
+use details::Fault;
+pub use details::{Details, Faults, Refusal};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
@@ -141,25 +145,6 @@ impl Serialize for ErrorCode {
     }
 }
 
-/// The member `details` of an error response.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Details {
-    /// MariaDB's error; `None` if the error is not MariaDB's.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub refusal: Option<Refusal>,
-    /// Index of the failed operation of a `/batch`; `None` for other requests.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub operation: Option<usize>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Refusal {
-    /// MariaDB's error number, such as 1062.
-    pub errno: u16,
-    pub sql_state: String,
-}
-
 /// An error response. What callers see of it contains no secret, file path or SQL that Selkie generated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -172,6 +157,8 @@ struct Inner {
     message: Cow<'static, str>,
     hint: Option<Cow<'static, str>>,
     details: Option<Details>,
+    /// Further faults of the same body.
+    others: Vec<Problem>,
     allow: Option<&'static str>,
     allowance: Option<Allowance>,
     retry_after_seconds: Option<u32>,
@@ -188,6 +175,7 @@ impl Problem {
                 message: message.into(),
                 hint: None,
                 details: None,
+                others: Vec::new(),
                 allow: None,
                 allowance: None,
                 retry_after_seconds: None,
@@ -223,11 +211,12 @@ impl Problem {
     }
 
     /// Replaces MariaDB's own message and the hint, which may show names and values that the caller's role hides, by one
-    /// that only depends on the code. Problems that did not come from MariaDB stay as they are.
+    /// that only depends on the code, and removes the names from the details. Problems that did not come from MariaDB stay as they are.
     #[must_use]
     pub fn without_database_message(mut self) -> Self {
-        if self.inner.details.as_ref().is_none_or(|details| details.refusal.is_none()) {
-            return self;
+        match &mut self.inner.details {
+            Some(details) if details.refusal.is_some() => (details.field, details.constraint) = (None, None),
+            _ => return self,
         }
         self.inner.message = Cow::Borrowed(match self.code() {
             ErrorCode::DuplicateKey => "Another record has the same value of a unique key.",
@@ -264,6 +253,14 @@ impl Problem {
             self.inner.message = format!("Operation {at}: {}", self.inner.message).into();
         }
         self.inner.details.get_or_insert_default().operation = Some(at);
+        self.inner.others = self.inner.others.into_iter().map(|other| other.in_operation(at)).collect();
+        self
+    }
+
+    /// Puts the line of a body at fault before the message.
+    #[must_use]
+    pub fn in_line(mut self, line: usize) -> Self {
+        self.inner.message = format!("Line {line}: {}", self.inner.message).into();
         self
     }
 
@@ -342,7 +339,8 @@ impl Problem {
             .chain(allowance.map(|(name, value)| (name, Cow::Owned(value))))
     }
 
-    /// Returns the response's body: `{"success":false,"payload":null,"error":{…}}`.
+    /// Returns the response's body: `{"success":false,"payload":null,"error":{…}}`, with all faults in `errors` if there
+    /// are several.
     #[must_use]
     pub fn to_json(&self, request_id: &str) -> Vec<u8> {
         let envelope = Envelope {
@@ -356,6 +354,10 @@ impl Problem {
                 retryable: self.code().retryable(),
                 request_id,
             },
+            errors: match self.inner.others.as_slice() {
+                [] => Vec::new(),
+                others => [self].into_iter().chain(others).map(Fault::from).collect(),
+            },
         };
         // Strings and numbers only: serialisation to memory can't fail.
         serde_json::to_vec(&envelope).unwrap_or_default()
@@ -367,6 +369,8 @@ struct Envelope<'a> {
     success: bool,
     payload: (),
     error: ErrorBody<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<Fault<'a>>,
 }
 
 #[derive(Serialize)]
@@ -407,96 +411,4 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn codes_are_unique_and_snake_case() {
-        let mut seen = std::collections::HashSet::new();
-        for code in ErrorCode::ALL {
-            assert!(seen.insert(code.as_str()), "{} twice", code.as_str());
-            assert!(code.as_str().bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
-            assert!((400..600).contains(&code.status()));
-        }
-    }
-
-    #[test]
-    fn a_problem_serialises_to_the_documented_envelope() {
-        let json = Problem::new(ErrorCode::UnknownField, "No field \"titel\".")
-            .with_hint("Did you mean \"title\"?")
-            .to_json("r1");
-        assert_eq!(
-            String::from_utf8_lossy(&json),
-            r#"{"success":false,"payload":null,"error":{"code":"unknown_field","message":"No field \"titel\".","hint":"Did you mean \"title\"?","retryable":false,"requestId":"r1"}}"#
-        );
-    }
-
-    #[test]
-    fn a_problem_of_a_batch_names_its_operation() {
-        let json = Problem::new(ErrorCode::DuplicateKey, "It exists.")
-            .with_details(1062, "23000")
-            .in_operation(2)
-            .to_json("r1");
-        assert_eq!(
-            String::from_utf8_lossy(&json),
-            r#"{"success":false,"payload":null,"error":{"code":"duplicate_key","message":"Operation 2: It exists.","details":{"errno":1062,"sqlState":"23000","operation":2},"retryable":false,"requestId":"r1"}}"#
-        );
-    }
-
-    #[test]
-    fn a_cause_is_not_shown_to_callers() {
-        let problem = Problem::internal("It failed.", "/var/lib is gone");
-        assert_eq!(problem.cause(), Some("/var/lib is gone"));
-        assert!(!String::from_utf8_lossy(&problem.to_json("r1")).contains("/var"));
-        assert!(!problem.to_string().contains("/var"));
-    }
-
-    #[test]
-    fn the_nearest_name_forgives_a_typo_but_not_another_word() {
-        assert_eq!(nearest("titel", ["id", "title", "body"]), Some("title"));
-        assert_eq!(nearest("zzzzzz", ["id", "title", "body"]), None);
-        let longest = "x".repeat(IDENTIFIER_MAX_CHARS);
-        let longer = longest.clone() + "x";
-        for (wanted, name, is_near) in [
-            ("tiXXe", "title", true),
-            ("tXXXe", "title", false),
-            ("ix", "id", true),
-            ("xx", "id", false),
-            (&longest, &longest, true),
-            (&longer, &longest, false),
-        ] {
-            assert_eq!(nearest(wanted, [name]).is_some(), is_near, "{wanted} {name}");
-        }
-    }
-
-    #[test]
-    fn a_problem_has_the_headers_of_its_code() {
-        let problem = |code| Problem::new(code, "It failed.");
-        for (problem, expected) in [
-            (problem(ErrorCode::InvalidBody).with_retry_after(7), &[][..]),
-            (problem(ErrorCode::MethodNotAllowed).with_allow("GET"), &[("allow", "GET")]),
-            (problem(ErrorCode::InvalidKey), &[("www-authenticate", "Bearer")]),
-            (problem(ErrorCode::MediaNotFound), &[("cache-control", "no-store")]),
-            (problem(ErrorCode::Overloaded), &[("retry-after", "1")]),
-            (problem(ErrorCode::Overloaded).with_retry_after(7), &[("retry-after", "7")]),
-            (problem(ErrorCode::DatabaseUnavailable), &[("retry-after", "2"), (UNAVAILABLE_HEADER, "database")]),
-        ] {
-            let headers: Vec<_> = problem.headers().collect();
-            let expected: Vec<_> = expected.iter().map(|(name, value)| (*name, Cow::Borrowed(*value))).collect();
-            assert_eq!(headers, expected, "{problem}");
-            let is_retryable = headers.iter().any(|(name, _)| *name == "retry-after");
-            assert_eq!(problem.code().retryable(), is_retryable, "{problem}");
-        }
-    }
-
-    #[test]
-    fn a_rejection_of_the_database_in_a_batch_keeps_its_message() {
-        let rejected = Problem::new(ErrorCode::RejectedByDatabase, "No.").in_operation(2);
-        assert_eq!(rejected.to_string(), "rejected_by_database: No.");
-    }
-
-    #[test]
-    fn a_word_of_megabytes_is_near_to_nothing() {
-        assert_eq!(nearest(&"title".repeat(1 << 20), ["title"]), None);
-    }
-}
+mod tests;

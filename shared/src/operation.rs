@@ -209,9 +209,9 @@ pub struct Pending {
 enum Step {
     Ready(Box<Operation>),
     Query(TablePath, Format),
-    Insert(TablePath, write::InsertHead),
-    Update(TablePath, write::UpdateHead),
-    Delete(TablePath, write::DeleteHead),
+    Insert(TablePath, Box<write::InsertHead>),
+    Update(TablePath, Box<write::UpdateHead>),
+    Delete(TablePath, Box<write::DeleteHead>),
     Sql(Format),
     Batch,
     Sign(MediaId),
@@ -274,9 +274,9 @@ impl Pending {
             Step::Batch => return Batch::from_body(body).map(Operation::Batch),
             Step::Sign(id) => return Ok(Operation::Media(MediaCall::Sign(id, SignedFor::from_body(body)?))),
             Step::Query(table, format) => RecordOperation::Read(Read::from_body(table, format, body)?),
-            Step::Insert(table, head) => RecordOperation::Insert(Insert::from_body(table, head, body)?),
-            Step::Update(table, head) => RecordOperation::Update(Update::from_body(table, head, body)?),
-            Step::Delete(table, head) => RecordOperation::Delete(Delete::from_body(table, head, body)?),
+            Step::Insert(table, head) => RecordOperation::Insert(Insert::from_body(table, *head, body)?),
+            Step::Update(table, head) => RecordOperation::Update(Update::from_body(table, *head, body)?),
+            Step::Delete(table, head) => RecordOperation::Delete(Delete::from_body(table, *head, body)?),
         };
         if let Some(action) = operation.further_action() {
             permit(action, &self.grant)?;
@@ -300,12 +300,14 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
             let operation = RecordOperation::Read(Read::from_pairs(table, format, pairs)?);
             (operation.further_action().unwrap_or(Action::Read), ready(Operation::Records(operation)))
         }
-        (Resource::Table(table), "POST") => (Action::Insert, Step::Insert(table, write::InsertHead::new(pairs, head)?)),
+        (Resource::Table(table), "POST") => {
+            (Action::Insert, Step::Insert(table, Box::new(write::InsertHead::new(pairs, head)?)))
+        }
         (Resource::Table(table), "PUT" | "PATCH") => {
-            (Action::Update, Step::Update(table, write::UpdateHead::new(None, pairs, head)?))
+            (Action::Update, Step::Update(table, Box::new(write::UpdateHead::new(None, pairs, head)?)))
         }
         (Resource::Table(table), "DELETE") => {
-            (Action::Delete, Step::Delete(table, write::DeleteHead::new(None, pairs, head)?))
+            (Action::Delete, Step::Delete(table, Box::new(write::DeleteHead::new(None, pairs, head)?)))
         }
         (Resource::Databases, _) => {
             options::none(&pairs)?;
@@ -328,10 +330,10 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
             (operation.further_action().unwrap_or(Action::ReadOne), ready(Operation::Records(operation)))
         }
         (Resource::Record(table, id), "DELETE") => {
-            (Action::Delete, Step::Delete(table, write::DeleteHead::new(Some(id), pairs, head)?))
+            (Action::Delete, Step::Delete(table, Box::new(write::DeleteHead::new(Some(id), pairs, head)?)))
         }
         (Resource::Record(table, id), _) => {
-            (Action::Update, Step::Update(table, write::UpdateHead::new(Some(id), pairs, head)?))
+            (Action::Update, Step::Update(table, Box::new(write::UpdateHead::new(Some(id), pairs, head)?)))
         }
         (Resource::Sql, _) => {
             options::none(&pairs)?;

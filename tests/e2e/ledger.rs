@@ -144,7 +144,17 @@ fn error_faults(answer: &Answer, body: &Value) -> Vec<String> {
     let error = &body["error"];
     let keys = |value: &Value| value.as_object().map(|map| map.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
     hold(body["success"] == false && body.get("payload") == Some(&Value::Null), "a refusal has success and payload");
-    hold(keys(body).len() == 3, "a refusal has success, payload and error only");
+    let several = body.get("errors").map(|errors| errors.as_array().map_or(0, Vec::len));
+    hold(
+        keys(body).len() == 3 + usize::from(several.is_some()),
+        "a refusal has success, payload, error and errors only",
+    );
+    hold(several.is_none_or(|count| (2..=20).contains(&count)), "errors lists 2 to 20 faults");
+    if several.is_some() {
+        let first = &body["errors"][0];
+        let same = ["code", "message", "details"].iter().all(|part| first.get(part) == error.get(part));
+        hold(same, "the first of errors is error");
+    }
     let known = ["code", "details", "hint", "message", "requestId", "retryable"];
     hold(keys(error).iter().all(|key| known.contains(&key.as_str())), "an error has the documented fields only");
     hold(error["message"].as_str().is_some_and(|text| !text.is_empty()), "an error has a message");
@@ -168,10 +178,12 @@ fn error_faults(answer: &Answer, body: &Value) -> Vec<String> {
     if let Some(details) = error.get("details") {
         let refusal = details["errno"].is_u64() && details["sqlState"].as_str().is_some_and(|state| state.len() == 5);
         let operation = details["operation"].is_u64() && answer.what.contains("/api/v1/batch");
-        let count = 2 * usize::from(refusal) + usize::from(operation);
+        let name = |key: &str| details[key].as_str().is_some_and(|name| !name.is_empty());
+        let others = [name("field"), name("constraint"), details["row"].is_u64(), operation];
+        let count = 2 * usize::from(refusal) + others.iter().filter(|holds| **holds).count();
         hold(
             count > 0 && keys(details).len() == count,
-            "details carry errno and sqlState, and the operation of a batch",
+            "details carry errno and sqlState, field, constraint and row, and the operation of a batch",
         );
     }
     let text = String::from_utf8_lossy(&answer.body).into_owned();

@@ -9,6 +9,7 @@ mod counting;
 mod delete;
 mod described;
 mod explain;
+mod faults;
 mod filter;
 mod filter_words;
 mod gathered;
@@ -48,6 +49,7 @@ pub(crate) fn cases() -> Vec<Case> {
         delete::cases(),
         described::cases(),
         explain::cases(),
+        faults::cases(),
         filter::cases(),
         filter_words::cases(),
         gathered::cases(),

@@ -1,6 +1,8 @@
 //! Errors of statements, and the problems that MariaDB's error numbers are answered with.
 
-use mysql_async::DriverError;
+mod names;
+
+use mysql_async::{DriverError, ServerError};
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, shown};
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS, INCLUDE_BATCH_MAX_RECORDS, INCLUDE_MAX_BYTES};
@@ -57,6 +59,8 @@ pub enum DbError {
 pub struct Refusal {
     state: String,
     message: String,
+    /// The index in `batchData` of the row at fault, if it is known.
+    row: Option<usize>,
 }
 
 impl Refusal {
@@ -74,7 +78,7 @@ impl From<mysql_async::Error> for DbError {
     fn from(error: mysql_async::Error) -> Self {
         match error {
             mysql_async::Error::Server(error) => {
-                Self::Refused(error.code, Refusal { state: error.state, message: error.message })
+                Self::Refused(error.code, Refusal { state: error.state, message: error.message, row: None })
             }
             mysql_async::Error::Driver(DriverError::StmtParamsMismatch { required, supplied }) => {
                 Self::ParamCount(required, supplied)
@@ -84,6 +88,13 @@ impl From<mysql_async::Error> for DbError {
             ) => Self::Misread,
             mysql_async::Error::Driver(DriverError::LocalInfile(_)) => Self::LocalFile,
             mysql_async::Error::Other(other) if other.is::<AnswerTooLarge>() => Self::AnswerTooLarge,
+            mysql_async::Error::Other(other) if other.is::<InRow>() => match other.downcast::<InRow>() {
+                Ok(found) => {
+                    let InRow { error, row } = *found;
+                    Self::Refused(error.code, Refusal { state: error.state, message: error.message, row: Some(row) })
+                }
+                Err(other) => Self::Unavailable(other.to_string().into()),
+            },
             mysql_async::Error::Other(other) => match other.downcast_ref::<PacketTooLarge>() {
                 Some(PacketTooLarge(bytes)) => Self::PacketTooLarge(*bytes),
                 None => Self::Unavailable(other.to_string().into()),
@@ -98,6 +109,14 @@ impl From<mysql_async::Error> for DbError {
 #[derive(Debug, thiserror::Error)]
 #[error("the statement is larger than a packet of {0} bytes")]
 pub(super) struct PacketTooLarge(pub(super) usize);
+
+/// MariaDB's error for one of several rows, with the row's index in `batchData`.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub(super) struct InRow {
+    pub(super) error: ServerError,
+    pub(super) row: usize,
+}
 
 /// The records that a write returns exceed the limits of an answer.
 #[derive(Debug, thiserror::Error)]
@@ -252,7 +271,7 @@ fn refused(errno: u16, refusal: Refusal) -> Problem {
                 .with_cause(format!("MariaDB refused with {errno}: {}", refusal.message));
         }
         ErrorCode::RejectedByDatabase => {
-            return Problem::new(code, refusal.message).with_details(errno, refusal.state);
+            return in_row(Problem::new(code, refusal.message).with_details(errno, refusal.state), refusal.row);
         }
         _ => {}
     }
@@ -265,13 +284,29 @@ fn refused(errno: u16, refusal: Refusal) -> Problem {
         .with_hint("Create it anew, or with SQL SECURITY INVOKER.");
     }
     let hint = hint(errno, &refusal.message);
+    let (field, constraint) = names::names(errno, &refusal.message);
+    let (field, constraint) = (field.map(str::to_owned), constraint.map(str::to_owned));
     let message = match code {
         // These messages quote the caller's values and statement, but neither accounts nor files.
         ErrorCode::DuplicateKey | ErrorCode::ForeignKeyViolation | ErrorCode::InvalidValue => ended(refusal.message),
         _ if errno == PARSE_ERROR => ended(refusal.message),
         _ => sentence(&refusal.message),
     };
-    Problem::new(code, message).with_details(errno, refusal.state).with_hint_if(hint)
+    let mut problem = Problem::new(code, message).with_details(errno, refusal.state).with_hint_if(hint);
+    if let Some(field) = field {
+        problem = problem.with_field(&field);
+    }
+    if let Some(constraint) = constraint {
+        problem = problem.with_constraint(&constraint);
+    }
+    in_row(problem, refusal.row)
+}
+
+fn in_row(problem: Problem, row: Option<usize>) -> Problem {
+    match row {
+        Some(row) => problem.with_row(row),
+        None => problem,
+    }
 }
 
 /// The error numbers for a definer that does not exist. For views, accounts without the right to know more get 1045

@@ -10,16 +10,17 @@ mod rows;
 
 use super::connection::{Connection, DefaultSchema, SessionState};
 pub(super) use super::deadline::{within, within_since};
-use super::error::{AnswerTooLarge, DbError, is_duplicate};
+use super::error::{AnswerTooLarge, DbError, InRow, is_duplicate};
 use super::json::Decoder;
 use super::pool::Lease;
 use crate::query::catalog::{Kind, Layout, Table};
 use crate::query::plan::Param;
 use crate::query::plan::include::Included;
-use crate::query::sql::{DuplicateReport, Statement, Verdict};
+use crate::query::sql::{self, DuplicateReport, Statement, Verdict};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream};
 pub use many::{Counting, MaxRows, Page, Reading, Spare, many};
+use mysql_async::prelude::{FromRow as _, Queryable as _};
 use mysql_async::{Column, Params, Row, Value};
 use records::Records;
 use shared::envelope::{ColumnLabels, Encoder, Shape, write_string};
@@ -266,6 +267,7 @@ impl Written {
 /// Runs a write and reads all rows that it returns.
 pub(super) async fn execute(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
     let (duplicates, verdict) = (statement.duplicates(), statement.verdict());
+    let first_row = statement.first_row();
     let records = if statement.returned().is_some() { vec![NULL.to_vec()] } else { Vec::new() };
     let outcome = gather(connection, statement).await;
     if verdict != Verdict::None && outcome.as_ref().map_or(true, |written| written.denied) {
@@ -275,11 +277,35 @@ pub(super) async fn execute(connection: &mut Connection, statement: Statement) -
         (DuplicateReport::Fails, Err(mysql_async::Error::Server(error))) if is_duplicate(error.code, &error.state) => {
             Ok(Written { keys: vec![NULL.to_vec()], records, ..Written::default() })
         }
+        (_, Err(mysql_async::Error::Server(error))) if first_row.is_some() => {
+            let at = failed_row(connection).await?;
+            let row = at.and_then(|at| Some(first_row? + usize::try_from(at).ok()?.checked_sub(1)?));
+            Err(match row {
+                Some(row) => mysql_async::Error::Other(Box::new(InRow { error, row })),
+                None => error.into(),
+            })
+        }
         (DuplicateReport::Marked, Err(error)) => {
             connection.session = SessionState::Dirty;
             Err(error)
         }
         (_, outcome) => outcome,
+    }
+}
+
+/// Returns which row of the failed statement is at fault, counted from 1; `None` if MariaDB does not say, as before 10.7.
+async fn failed_row(connection: &mut Connection) -> mysql_async::Result<Option<u64>> {
+    connection.session = SessionState::Dirty;
+    let [find, read] = sql::failed_row();
+    match connection.conn.query_drop(find).await {
+        Err(mysql_async::Error::Server(_)) => Ok(None),
+        Err(error) => Err(error),
+        Ok(()) => {
+            let mut result = connection.conn.query_iter(read).await?;
+            let row = result.next().await?;
+            result.drop_result().await?;
+            Ok(row.and_then(|row| u64::from_row_opt(row).ok()))
+        }
     }
 }
 

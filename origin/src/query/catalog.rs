@@ -353,6 +353,7 @@ impl Table {
                 format!("The table {} has no field {}.", shown(self.name.as_str()), shown(name.as_str())),
             )
             .with_hint_if(nearest(name.as_str(), names).map(|near| format!("Did you mean {}?", shown(near))))
+            .with_field(name.as_str())
         })
     }
 }

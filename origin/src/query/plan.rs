@@ -194,6 +194,8 @@ pub struct Insert {
     pub(super) columns: Vec<usize>,
     /// The rows, each with one value per entry of `columns`; `None` stands for the column's default.
     pub(super) rows: Vec<Vec<Option<Operand>>>,
+    /// Whether the rows come from `batchData`.
+    pub(super) is_list: bool,
     /// The indexes of the key's columns, to return from the new rows; empty if there is no key, for a view, or if
     /// MariaDB reports the key as the last insert id.
     pub(super) returning: Vec<usize>,

@@ -41,6 +41,7 @@ pub struct Statement {
     duplicates: DuplicateReport,
     verdict: Verdict,
     returned: Option<Returned>,
+    first_row: Option<usize>,
 }
 
 /// What the rows of a write hold of the written records: their columns stand behind those of the key.
@@ -114,10 +115,23 @@ impl Statement {
         self.returned.as_ref()
     }
 
+    /// Returns the index in `batchData` of the first row that the statement inserts; `None` if it inserts no list of rows.
+    #[must_use]
+    pub fn first_row(&self) -> Option<usize> {
+        self.first_row
+    }
+
     #[must_use]
     pub fn into_parts(self) -> (String, Vec<Param>) {
         (self.text, self.params)
     }
+}
+
+/// Renders the statements that read which row of the statement before them failed, counted from 1: NULL if MariaDB does not
+/// say. They leave the session variable `@selkie_row`. Preparing them would forget the row.
+#[must_use]
+pub fn failed_row() -> [&'static str; 2] {
+    ["GET DIAGNOSTICS CONDITION 1 @selkie_row = ROW_NUMBER", "SELECT @selkie_row"]
 }
 
 /// Renders a condition alone, for people to read.

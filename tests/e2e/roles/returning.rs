@@ -14,6 +14,7 @@ cases! {
         who_may_not_read_gets_nothing_back,
         a_tag_is_that_of_the_record_as_the_role_sees_it,
         rules_hold_for_dry_runs_and_sums,
+        errors_name_no_field_that_may_not_be_read,
     ],
 }
 
@@ -119,4 +120,29 @@ async fn rules_hold_for_dry_runs_and_sums(host: Host) {
     caller.put("t/1?returning=*", &away).await.refused(ErrorCode::RoleForbids);
     assert_eq!(caller.put("t/3?returning=*", &json!({"n": 1})).await.payload(), Value::Null);
     assert_eq!(db.value("SELECT SUM(n) FROM t").await, "26");
+}
+
+async fn errors_name_no_field_that_may_not_be_read(host: Host) {
+    let db = TestDb::new(
+        host,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, owner INT, n TINYINT, secret VARCHAR(20) NOT NULL DEFAULT 'x', \
+             UNIQUE KEY one_secret (secret), CONSTRAINT secret_rule CHECK (secret <> 'y'))",
+            "INSERT INTO t (owner, n, secret) VALUES (7, 1, 'x')",
+        ],
+    )
+    .await;
+    let caller = caller(&db);
+    let error = caller.post("t", &json!({"owner": 7})).await.refused(ErrorCode::DuplicateKey);
+    assert_eq!(error["details"], json!({"errno": 1062, "sqlState": "23000"}));
+    let rows = json!({"batchData": [{"owner": 7}, {"owner": 7}]});
+    let error = caller.post("t", &rows).await.refused(ErrorCode::DuplicateKey);
+    assert_eq!(error["details"], json!({"errno": 1062, "sqlState": "23000", "row": 0}));
+    let answer = caller.post("t", &json!({"n": "x", "secret": "y", "zq": 1})).await;
+    assert_eq!(answer.json()["errors"].as_array().map(Vec::len), Some(3), "{answer}");
+    let fields = |at: usize| answer.json()["errors"][at].clone();
+    assert_eq!(
+        (fields(0)["code"].clone(), fields(1)["code"].clone()),
+        (json!("unknown_field"), json!("unknown_field"))
+    );
 }

@@ -47,7 +47,7 @@ fn what_quotes_a_value_stays_word_for_word() {
         ),
     ] {
         let (state, message) = (state.to_owned(), message.to_owned());
-        let problem = DbError::Refused(errno, Refusal { state, message }).into_problem();
+        let problem = DbError::Refused(errno, Refusal { state, message, row: None }).into_problem();
         assert_eq!(problem.message(), shown);
     }
 }
@@ -56,7 +56,7 @@ fn what_quotes_a_value_stays_word_for_word() {
 fn a_signal_says_nothing_of_the_schema_or_of_locks() {
     for errno in [1054, 1062, 1213] {
         let (state, message) = (SIGNALLED.to_owned(), String::new());
-        let error = DbError::Refused(errno, Refusal { state, message });
+        let error = DbError::Refused(errno, Refusal { state, message, row: None });
         assert_eq!(error.errno(), None);
         assert_eq!(error.into_problem().code(), ErrorCode::RejectedByDatabase);
     }
@@ -79,7 +79,7 @@ fn a_missing_definer_is_told_as_such_and_without_account_names() {
     ];
     for (errno, state, message) in refusals {
         let (state, message) = (state.to_owned(), message.to_owned());
-        let problem = DbError::Refused(errno, Refusal { state, message }).into_problem();
+        let problem = DbError::Refused(errno, Refusal { state, message, row: None }).into_problem();
         assert_eq!(problem.code(), ErrorCode::SqlError);
         assert!(problem.message().contains("definer"), "{problem:?}");
         assert!(!problem.message().contains("gone"), "{problem:?}");

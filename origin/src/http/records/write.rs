@@ -60,7 +60,7 @@ impl Writer<'_, '_> {
             (Some(_), _) if written.affected == 0 && answer == ChangeAnswer::Record => NULL.to_vec(),
             (Some(Reread::ById(read)), _) => {
                 let layout = Arc::clone(read.layout());
-                let statement = sql::select(read, self.scope);
+                let statement = sql::select(*read, self.scope);
                 let rows = self.transaction.rows(statement, &layout, &[], self.effect, None, self.budget).await?;
                 return Ok(if rows.count == 0 { NULL.to_vec() } else { rows.json });
             }

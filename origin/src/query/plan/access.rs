@@ -385,7 +385,8 @@ impl<'a> Writing<'a> {
             true => Ok(at),
             false => {
                 let field = shown(name.as_str());
-                Err(self.access.forbids(&format!("give the field {field} a value in order to {}", self.what)))
+                let what = format!("give the field {field} a value in order to {}", self.what);
+                Err(self.access.forbids(&what).with_field(name.as_str()))
             }
         }
     }

@@ -249,6 +249,7 @@ fn faulty(column: &Column, purpose: Purpose, fault: &str) -> Problem {
         purpose.code(),
         format!("The field {} ({}) takes {takes}{fault}.", shown(column.name.as_str()), short(&column.type_text)),
     )
+    .with_field(column.name.as_str())
 }
 
 /// Shortens the text of a type to 120 characters, since an ENUM may have thousands of members.

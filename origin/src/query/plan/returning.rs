@@ -8,10 +8,11 @@ use super::keyset::stored;
 use super::output::Cells;
 use super::scope::Scope;
 use super::{Change, ColumnRef, Expression, Operand, Output, Param, Predicate, Select};
-use crate::query::catalog::{Kind, Layout, Table};
+use crate::query::catalog::{Column, Kind, Layout, Table};
 use shared::envelope::ColumnLabels;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
+use shared::json::Value;
 use shared::limits::BATCH_ANSWER_MAX_ROWS;
 use shared::operation::RecordId;
 use shared::operation::filter::Comparison;
@@ -63,7 +64,7 @@ pub struct Precondition {
 #[derive(Debug)]
 pub enum Reread {
     /// By the `{id}`, which is unique and stays.
-    ById(Select),
+    ById(Box<Select>),
     /// By the keys that are read, and locked, before the update.
     ByKeys(Box<KeyedReread>),
 }
@@ -77,6 +78,8 @@ pub struct KeyedReread {
 }
 
 impl Returning {
+    /// Resolves the fields that a write returns.
+    ///
     /// # Errors
     /// `role_forbids` if the caller may not read; `unknown_field`; `invalid_query_option` for a view.
     pub(super) fn of(selection: &Selection, scope: &Scope<'_>) -> Result<Self, Problem> {
@@ -166,8 +169,11 @@ pub(super) fn without_transactions(table: &Table) -> &'static str {
 }
 
 impl Surroundings {
-    /// Resolves the options of a delete, and of an update without `returning`; `None` if there are none. `returns` says
-    /// whether the records are returned.
+    /// Resolves the options of an update or delete, but for [`Surroundings::reread`]; `None` if there are none.
+    ///
+    /// # Errors
+    /// `invalid_query_option` if the table does not fit the options; `role_forbids` if the caller may not read the record
+    /// whose tag is compared.
     pub(super) fn of(options: &WriteOptions, target: &Target, scope: &Scope<'_>) -> Result<Option<Box<Self>>, Problem> {
         if *options == WriteOptions::default() {
             return Ok(None);
@@ -202,6 +208,9 @@ fn read_one(id: &RecordId, scope: &Scope<'_>) -> Result<Select, Problem> {
 
 impl Reread {
     /// Resolves how the records of an update are read after it. `filter` is the condition of the update.
+    ///
+    /// # Errors
+    /// `invalid_query_option` if the records can't be found again.
     pub(super) fn of(
         returning: Returning,
         (target, filter): (&Target, &Predicate),
@@ -213,7 +222,8 @@ impl Reread {
             && table.key_is_unique()
             && !changes_key(table.key())
         {
-            return Ok(Self::ById(returning.select(by_id(id, table, IdPurpose::Write)?, &[])));
+            let filter = by_id(id, table, IdPurpose::Write)?;
+            return Ok(Self::ById(Box::new(returning.select(filter, &[]))));
         }
         let key = table.row_key();
         if key.is_empty() {
@@ -274,7 +284,10 @@ impl KeyedReread {
 }
 
 /// Resolves the new value of a column.
-pub(super) fn change(column: &crate::query::catalog::Column, value: &shared::json::Value) -> Result<Change, Problem> {
+///
+/// # Errors
+/// `invalid_value`
+pub(super) fn change(column: &Column, value: &Value) -> Result<Change, Problem> {
     match bind::addend(column, value)? {
         Some(operand) => Ok(Change::Add(operand)),
         None => bind::value(column, value, Purpose::Store).map(Change::Set),

@@ -10,11 +10,14 @@ use super::{
     Returning, Surroundings, Update, filter,
 };
 use crate::query::catalog::{Column, Table};
-use shared::error::{ErrorCode, Problem};
+use shared::error::{ErrorCode, Faults, Problem};
 use shared::format::Format;
 use shared::ident::{FieldName, shown};
 use shared::json::Value;
 use shared::operation::write::{self, Import};
+
+/// The values of one row; `None` stands for the column's default.
+type Row = Vec<Option<Operand>>;
 
 pub(super) fn insert<'a>(
     insert: &'a write::Insert,
@@ -35,17 +38,7 @@ pub(super) fn insert<'a>(
     writable(table)?;
     check_engine(&insert.options, table)?;
     let records = insert.options.returning.as_ref().map(|fields| Returning::of(fields, &access.scope())).transpose()?;
-    let mut columns = writable_columns(&insert.fields, table, &rules)?;
-    let import = insert.import.as_ref();
-    let bind = match import.map(Import::format) {
-        Some(Format::Csv) => bind::cell,
-        Some(Format::NdJson | Format::Envelope) | None => stored,
-    };
-    let rows = insert.rows.as_slice().iter().enumerate().map(|(at, row)| {
-        cells(&columns, row, table, bind)
-            .map_err(|problem| import.map_or(problem.clone(), |import| import.name_line(at, &problem)))
-    });
-    let mut rows = rows.collect::<Result<Vec<_>, _>>()?;
+    let (mut columns, mut rows) = resolved(insert, table, &rules)?;
     for (at, value) in rules.set() {
         columns.push(*at);
         rows.iter_mut().for_each(|row| row.push(Some(value.clone())));
@@ -93,8 +86,9 @@ pub(super) fn insert<'a>(
     {
         return Ok(Plan::InsertOne(one));
     }
+    let is_list = matches!(insert.rows, write::Rows::Batch(_));
     Ok(Plan::Insert(
-        Insert { on_conflict, columns, rows, returning, records, answer, set_count, set_on_conflict, check },
+        Insert { is_list, on_conflict, columns, rows, returning, records, answer, set_count, set_on_conflict, check },
         insert.idempotent.as_ref(),
     ))
 }
@@ -207,21 +201,55 @@ fn is_counted(table: &Table, columns: &[usize]) -> bool {
     }
 }
 
-fn cells(
-    columns: &[usize],
-    row: &[Option<Value>],
-    table: &Table,
-    bind: impl Fn(&Column, &Value) -> Result<Option<Operand>, Problem>,
-) -> Result<Vec<Option<Operand>>, Problem> {
-    // Not `collect`: collecting into a `Result` does not reserve the vector's capacity.
-    let mut cells = Vec::with_capacity(columns.len());
-    for (at, cell) in columns.iter().zip(row) {
-        cells.push(match cell {
-            Some(value) => bind(table.column(*at), value)?,
-            None => None,
-        });
+/// Resolves the fields and values of an insert.
+///
+/// # Errors
+/// `unknown_field`, `role_forbids` or `invalid_value`, with all faults.
+fn resolved(insert: &write::Insert, table: &Table, rules: &Writing<'_>) -> Result<(Vec<usize>, Vec<Row>), Problem> {
+    let given = insert.rows.as_slice();
+    let is_list = matches!(insert.rows, write::Rows::Batch(_));
+    let import = insert.import.as_ref();
+    let bind = match import.map(Import::format) {
+        Some(Format::Csv) => bind::cell,
+        Some(Format::NdJson | Format::Envelope) | None => stored,
+    };
+    let mut faults = Faults::default();
+    let in_row = |at: Option<usize>, problem: Problem| match at {
+        Some(at) if is_list => problem.with_row(at),
+        _ => problem,
+    };
+    let columns: Vec<Option<usize>> = insert
+        .fields
+        .iter()
+        .enumerate()
+        .map(|(nth, name)| {
+            let first = || given.iter().position(|row| row[nth].is_some());
+            faults.keep(writable_column(name, table, rules).map_err(|problem| in_row(first(), problem)))
+        })
+        .collect();
+    let mut rows = Vec::with_capacity(given.len());
+    for (at, row) in given.iter().enumerate() {
+        let mut cells = Vec::with_capacity(row.len());
+        for (column, cell) in columns.iter().zip(row) {
+            let bound = match (column, cell) {
+                (Some(column), Some(value)) => {
+                    let bound = bind(table.column(*column), value).map_err(|problem| {
+                        let problem = import.map_or(problem.clone(), |import| import.name_line(at, &problem));
+                        in_row(Some(at), problem)
+                    });
+                    faults.keep(bound).flatten()
+                }
+                _ => None,
+            };
+            cells.push(bound);
+        }
+        rows.push(cells);
+        if faults.is_full() {
+            break;
+        }
     }
-    Ok(cells)
+    faults.end()?;
+    Ok((columns.into_iter().flatten().collect(), rows))
 }
 
 fn stored(column: &Column, value: &Value) -> Result<Option<Operand>, Problem> {
@@ -231,11 +259,14 @@ fn stored(column: &Column, value: &Value) -> Result<Option<Operand>, Problem> {
 pub(super) fn update<'p>(update: &write::Update, scope: &Scope<'_>) -> Result<Plan<'p>, Problem> {
     let (table, rules) = (scope.root(), scope.access(0).updating()?);
     writable(table)?;
-    let mut changes = writable_columns(&update.fields, table, &rules)?
-        .into_iter()
-        .zip(&update.values)
-        .map(|(at, value)| Ok((at, change(table.column(at), value)?)))
-        .collect::<Result<Vec<_>, Problem>>()?;
+    let mut faults = Faults::default();
+    let given = update.fields.iter().zip(&update.values);
+    let changes = given.filter_map(|(name, value)| {
+        let changed = writable_column(name, table, &rules).and_then(|at| Ok((at, change(table.column(at), value)?)));
+        faults.keep(changed)
+    });
+    let mut changes: Vec<_> = changes.collect();
+    faults.end()?;
     changes.extend(rules.set().iter().map(|(at, operand)| (*at, Change::Set(operand.clone()))));
     let rule = rules.rows().map(|rule| Predicate::clone(rule));
     let check = rule.clone().filter(|rule| {
@@ -287,19 +318,15 @@ fn target(target: &write::Target, scope: &Scope<'_>) -> Result<Predicate, Proble
     }
 }
 
-fn writable_columns(fields: &[FieldName], table: &Table, rules: &Writing<'_>) -> Result<Vec<usize>, Problem> {
-    fields
-        .iter()
-        .map(|name| {
-            let at = rules.column(name)?;
-            match table.column(at).generated {
-                false => Ok(at),
-                true => Err(Problem::new(
-                    ErrorCode::InvalidValue,
-                    format!("The field {} is computed by MariaDB and takes no value.", shown(name.as_str())),
-                )
-                .with_hint("Leave it out.")),
-            }
-        })
-        .collect()
+fn writable_column(name: &FieldName, table: &Table, rules: &Writing<'_>) -> Result<usize, Problem> {
+    let at = rules.column(name)?;
+    match table.column(at).generated {
+        false => Ok(at),
+        true => Err(Problem::new(
+            ErrorCode::InvalidValue,
+            format!("The field {} is computed by MariaDB and takes no value.", shown(name.as_str())),
+        )
+        .with_hint("Leave it out.")
+        .with_field(name.as_str())),
+    }
 }

@@ -15,6 +15,7 @@ pub(super) struct Builder {
     duplicates: DuplicateReport,
     verdict: Verdict,
     returned: Option<Returned>,
+    first_row: Option<usize>,
 }
 
 impl Builder {
@@ -25,6 +26,7 @@ impl Builder {
             duplicates: DuplicateReport::NotReported,
             verdict: Verdict::None,
             returned: None,
+            first_row: None,
         }
     }
 
@@ -183,9 +185,14 @@ impl Builder {
         self.returned = Some(returned);
     }
 
+    /// Sets the index in `batchData` of the statement's first row.
+    pub(super) fn first_row(&mut self, row: usize) {
+        self.first_row = Some(row);
+    }
+
     pub(super) fn finish(self) -> Statement {
-        let Self { text, params, duplicates, verdict, returned } = self;
-        Statement { text, params, duplicates, verdict, returned }
+        let Self { text, params, duplicates, verdict, returned, first_row } = self;
+        Statement { text, params, duplicates, verdict, returned, first_row }
     }
 }
 

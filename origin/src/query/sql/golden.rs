@@ -203,7 +203,7 @@ fn changes(statements: Vec<Statement>, more: Option<Box<Surroundings>>, scope: &
     let (mut before, mut after) = (None, None);
     match more.reread {
         None => {}
-        Some(Reread::ById(read)) => after = Some(super::select(read, scope)),
+        Some(Reread::ById(read)) => after = Some(super::select(*read, scope)),
         Some(Reread::ByKeys(reread)) => {
             let key = |number| vec![Param::Int(number); scope.root().row_key().len()];
             before = Some(super::select_for_update(reread.keys(), scope));

@@ -34,6 +34,7 @@ pub fn insert(insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) -> Vec
     let shape = Shape {
         kept,
         set: insert.set_on_conflict,
+        is_list: insert.is_list,
         columns: insert.columns,
         returning: insert.returning,
         records: insert.records,
@@ -41,6 +42,7 @@ pub fn insert(insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) -> Vec
         check: insert.check,
     };
     let mut statements = Vec::new();
+    let mut first = 0;
     let mut chunk: Vec<Row> = Vec::new();
     let mut bytes = 0;
     for row in insert.rows {
@@ -50,19 +52,23 @@ pub fn insert(insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) -> Vec
             chunk.len() < most_rows && bytes + row_bytes <= most_bytes && shape.may_share(last, &row)
         });
         if !fits {
-            statements.push(shape.statement(std::mem::take(&mut chunk), scope));
-            bytes = 0;
+            let rows = std::mem::take(&mut chunk);
+            let count = rows.len();
+            statements.push(shape.statement(rows, first, scope));
+            (first, bytes) = (first + count, 0);
         }
         bytes += row_bytes;
         chunk.push(row);
     }
-    statements.push(shape.statement(chunk, scope));
+    statements.push(shape.statement(chunk, first, scope));
     statements
 }
 
 /// The columns and the conflict handling that all statements of one insert have in common.
 struct Shape {
     columns: Vec<usize>,
+    /// Whether the rows come from `batchData`.
+    is_list: bool,
     /// The columns that a conflict does not change.
     kept: Vec<usize>,
     /// The values that a conflict sets.
@@ -85,7 +91,8 @@ impl Shape {
         }
     }
 
-    fn statement(&self, mut rows: Vec<Row>, scope: &Scope<'_>) -> Statement {
+    /// `first` is the index of the first row in `batchData`.
+    fn statement(&self, mut rows: Vec<Row>, first: usize, scope: &Scope<'_>) -> Statement {
         let table = scope.root();
         let given = self.given(&mut rows);
         let columns = given.as_deref().unwrap_or(&self.columns);
@@ -129,6 +136,9 @@ impl Shape {
         if let Some(check) = &self.check {
             sql.syntax(separator);
             self.verdict(&mut sql, check, scope);
+        }
+        if self.is_list {
+            sql.first_row(first);
         }
         if self.on_conflict == OnConflict::Skip {
             sql.duplicates(DuplicateReport::Fails);

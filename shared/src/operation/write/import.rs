@@ -33,6 +33,5 @@ impl Import {
 }
 
 pub(super) fn in_line(line: usize, problem: &Problem) -> Problem {
-    Problem::new(problem.code(), format!("Line {line}: {}", problem.message()))
-        .with_hint_if(problem.hint().map(str::to_owned))
+    problem.clone().in_line(line)
 }

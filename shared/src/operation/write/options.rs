@@ -43,9 +43,14 @@ impl WriteOptions {
     /// Takes the headers, after all options.
     ///
     /// # Errors
-    /// `invalid_query_option` if `returning` and `dryRun` are both given.
+    /// `invalid_query_option` if `returning` and `dryRun` are both given, or `If-Match` is empty: servers on the way may drop
+    /// an empty header, and with it the condition.
     pub(super) fn finish(&mut self, head: &RequestHead<'_>) -> Result<(), Problem> {
         self.if_match = head.if_match.map(Box::from);
+        if head.if_match.is_some_and(|tags| tags.trim().is_empty()) {
+            return Err(Problem::new(ErrorCode::InvalidQueryOption, "The header If-Match is empty.")
+                .with_hint("Send the ETag of the record with its quotes; nothing was done."));
+        }
         if self.is_dry_run && self.returning.is_some() {
             return Err(Problem::new(
                 ErrorCode::InvalidQueryOption,

@@ -184,6 +184,12 @@ fn headers() -> Vec<Refusal> {
     ] {
         table.push(refusal(InvalidQueryOption, idle.header(name, "\"x\"")));
     }
+    for options in
+        ["returning=", "returning=id,id", "dryRun=perhaps", "dryRun=true&returning=*", "maxAffected=-1", "limit=1"]
+    {
+        let update = call(Method::PUT, &format!("{POSTS}/1?{options}"));
+        table.push(refusal(InvalidQueryOption, update.json(&json!({"title": "x"}))));
+    }
     table
 }
 

@@ -29,6 +29,7 @@ pub fn addend(column: &Column, value: &Value) -> Result<Option<Operand>, Problem
         let (name, type_text) = (shown(column.name.as_str()), short(&column.type_text));
         Problem::new(ErrorCode::InvalidValue, format!("The field {name} ({type_text}) {fault}."))
             .with_hint("Write {\"$add\": 1}, or a negative number to subtract, for a field of a number type.")
+            .with_field(column.name.as_str())
     };
     let [(_, operand)] = members.as_slice() else {
         return Err(refused("takes $add without other members"));

@@ -1,0 +1,75 @@
+//! Finds the field and the constraint that an error message of MariaDB names.
+
+/// Returns the field at fault and the violated key or constraint; `None` where the message names none.
+pub(super) fn names(errno: u16, message: &str) -> (Option<&str>, Option<&str>) {
+    match errno {
+        // Duplicate entry 'x' for key 'title'
+        1062 | 1586 => (None, message.rsplit_once("for key ").and_then(|(_, rest)| quoted(rest))),
+        // … CONSTRAINT `fk` FOREIGN KEY (`author_id`) REFERENCES …
+        1451 | 1452 => {
+            let constraint = message.rsplit_once("CONSTRAINT ").and_then(|(_, rest)| quoted(rest));
+            let columns = message.rsplit_once("FOREIGN KEY (").and_then(|(_, rest)| rest.split_once(')'));
+            let field = columns.filter(|(list, _)| errno == 1452 && !list.contains(", "));
+            (field.and_then(|(list, _)| quoted(list)), constraint)
+        }
+        // CONSTRAINT `posts.rating` failed for `demo`.`posts`: `posts.rating` is the check of one field.
+        4025 => {
+            let constraint = message.split_once("CONSTRAINT ").and_then(|(_, rest)| quoted(rest));
+            (constraint.and_then(|name| name.split_once('.')).map(|(_, field)| field), constraint)
+        }
+        1364 => (message.strip_prefix("Field ").and_then(quoted), None),
+        1048 => (message.strip_prefix("Column ").and_then(quoted), None),
+        // BIGINT value is out of range in '`demo`.`posts`.`views` + 1'
+        1690 => (message.split_once("in '").and_then(|(_, rest)| quoted(rest)), None),
+        // Data too long for column 'title' at row 1
+        1264 | 1265 | 1292 | 1366 | 1406 | 4078 => {
+            let named = message.rsplit_once("for column ").or_else(|| message.rsplit_once("column "));
+            (named.and_then(|(_, rest)| quoted(rest)), None)
+        }
+        _ => (None, None),
+    }
+}
+
+/// Returns the name that the text begins with, without quotes; of `` `a`.`b` `` the last part. `None` if it has a quote.
+fn quoted(text: &str) -> Option<&str> {
+    let quote = text.chars().next().filter(|quote| matches!(quote, '\'' | '`'))?;
+    let (name, rest) = text[1..].split_once(quote)?;
+    if rest.starts_with(quote) {
+        return None;
+    }
+    match rest.strip_prefix('.') {
+        Some(rest) if rest.starts_with('`') => quoted(rest),
+        _ => Some(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_in_messages() {
+        for (errno, message, field, constraint) in [
+            (1062, "Duplicate entry 'for key 'x'' for key 'PRIMARY'", None, Some("PRIMARY")),
+            (
+                1452,
+                "Cannot add or update a child row: a foreign key constraint fails (`d`.`c`, CONSTRAINT `fk` FOREIGN KEY \
+                 (`t`) REFERENCES `t` (`id`))",
+                Some("t"),
+                Some("fk"),
+            ),
+            (1451, "… (`d`.`c`, CONSTRAINT `fk` FOREIGN KEY (`t`) REFERENCES `t` (`id`))", None, Some("fk")),
+            (4025, "CONSTRAINT `ck` failed for `d`.`c`", None, Some("ck")),
+            (4025, "CONSTRAINT `c.n` failed for `d`.`c`", Some("n"), Some("c.n")),
+            (1364, "Field 'id' doesn't have a default value", Some("id"), None),
+            (1048, "Column 'a' cannot be null", Some("a"), None),
+            (1406, "Data too long for column 'a' at row 1", Some("a"), None),
+            (1292, "Incorrect date value: 'for column 'x'' for column `d`.`e`.`day` at row 1", Some("day"), None),
+            (1690, "BIGINT UNSIGNED value is out of range in '`d`.`t`.`n` + -700'", Some("n"), None),
+            (1048, "Column 'a''b' cannot be null", None, None),
+            (1105, "Unknown error", None, None),
+        ] {
+            assert_eq!(names(errno, message), (field, constraint), "{message}");
+        }
+    }
+}

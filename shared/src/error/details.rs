@@ -1,0 +1,114 @@
+//! The members `details` and `errors` of an error response.
+
+use super::{ErrorCode, Problem};
+use serde::Serialize;
+
+/// The member `details` of an error response.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Details {
+    /// MariaDB's error; `None` if the error is not MariaDB's.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<Refusal>,
+    /// The field at fault; `None` if no single field is, or MariaDB does not name it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<Box<str>>,
+    /// The index of the record at fault in `batchData`; `None` for a single record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row: Option<usize>,
+    /// The violated key or constraint, as MariaDB names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub constraint: Option<Box<str>>,
+    /// Index of the failed operation of a `/batch`; `None` for other requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Refusal {
+    /// MariaDB's error number, such as 1062.
+    pub errno: u16,
+    pub sql_state: String,
+}
+
+/// An item of `errors`.
+#[derive(Serialize)]
+pub(super) struct Fault<'a> {
+    code: ErrorCode,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'a Details>,
+}
+
+impl<'a> From<&'a Problem> for Fault<'a> {
+    fn from(problem: &'a Problem) -> Self {
+        Self { code: problem.code(), message: problem.message(), details: problem.details() }
+    }
+}
+
+/// The faults of a body that are found before it is run.
+#[derive(Debug, Default)]
+pub struct Faults(Vec<Problem>);
+
+impl Faults {
+    /// The maximum number of faults that are collected; more would not help the caller.
+    const MAX_COUNT: usize = 20;
+
+    /// Returns the value, or collects the problem.
+    pub fn keep<T>(&mut self, outcome: Result<T, Problem>) -> Option<T> {
+        match outcome {
+            Ok(value) => Some(value),
+            Err(problem) => {
+                if !self.is_full() {
+                    self.0.push(problem);
+                }
+                None
+            }
+        }
+    }
+
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.0.len() >= Self::MAX_COUNT
+    }
+
+    /// Ends the collection.
+    ///
+    /// # Errors
+    /// The first problem, with the others in `errors`.
+    pub fn end(self) -> Result<(), Problem> {
+        let mut all = self.0.into_iter();
+        match all.next() {
+            None => Ok(()),
+            Some(first) => Err(first.with_others(all.collect())),
+        }
+    }
+}
+
+impl Problem {
+    /// Adds the field at fault to the details.
+    #[must_use]
+    pub fn with_field(mut self, name: &str) -> Self {
+        self.inner.details.get_or_insert_default().field = Some(name.into());
+        self
+    }
+
+    /// Adds the index of the record at fault in `batchData` to the details.
+    #[must_use]
+    pub fn with_row(mut self, row: usize) -> Self {
+        self.inner.details.get_or_insert_default().row = Some(row);
+        self
+    }
+
+    /// Adds the violated key or constraint to the details.
+    #[must_use]
+    pub fn with_constraint(mut self, name: &str) -> Self {
+        self.inner.details.get_or_insert_default().constraint = Some(name.into());
+        self
+    }
+
+    fn with_others(mut self, others: Vec<Self>) -> Self {
+        self.inner.others = others;
+        self
+    }
+}
