@@ -404,7 +404,7 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
     let lower = wanted.to_lowercase();
     names
         .into_iter()
-        .map(|name| (strsim::damerau_levenshtein(&lower, &name.to_lowercase()), name))
+        .map(|name| (strsim::osa_distance(&lower, &name.to_lowercase()), name))
         .min()
         .filter(|(distance, name)| *distance <= 1 + name.chars().count().min(wanted.chars().count()) / 3)
         .map(|(_, name)| name)

@@ -127,6 +127,12 @@ impl Pools {
         self.settings.query_timeout
     }
 
+    /// Returns how long a request waits for a connection.
+    #[must_use]
+    pub fn wait_timeout(&self) -> Duration {
+        self.settings.wait_timeout
+    }
+
     /// Leases a connection of a project's account.
     ///
     /// # Errors

@@ -194,7 +194,7 @@ async fn malformed_conditions_are_refused(host: Host) {
         let answer = db.post("items/query", &json!({"query": query})).await;
         answer.refused(ErrorCode::InvalidFilter);
     }
-    for text in ["5", "null", "%22x%22", "[]", "[1]", ""] {
+    for text in ["5", "null", "%22x%22", "[1]", ""] {
         let answer = db.get(&format!("items?query={text}")).await;
         answer.refused(ErrorCode::InvalidFilter);
     }

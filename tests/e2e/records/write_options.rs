@@ -244,7 +244,8 @@ async fn inserts_return_records_by_any_spelling(host: Host) {
         ("returning=id,id", ErrorCode::InvalidQueryOption),
         ("returning=nope", ErrorCode::UnknownField),
         ("returning=other.id", ErrorCode::UnknownField),
-        ("returning=5&returning=6", ErrorCode::InvalidQueryOption),
+        ("returning=name&returning=name", ErrorCode::InvalidQueryOption),
+        ("returning=name&returning=nope", ErrorCode::UnknownField),
     ] {
         db.post(&format!("items?{options}"), &json!({"name": "y"})).await.refused(code);
         db.put(&format!("items/1?{options}"), &json!({"name": "y"})).await.refused(code);

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use mysql_async::prelude::FromRow as _;
 use shared::envelope::Trailer;
 use shared::format::Format;
+use shared::limits::INCLUDE_BATCH_MAX_RECORDS;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,8 +34,19 @@ pub struct Reading {
     pub counting: Option<Counting>,
     /// The reads of related records.
     pub includes: Vec<Included>,
-    /// Set if the read may return more records than one batch of related records.
+    /// The maximum number of records; `None` for all.
+    pub limit: Option<u64>,
+    /// Must be set before the read runs if [`Reading::may_need_spare`].
     pub spare: Option<Spare>,
+}
+
+impl Reading {
+    /// Returns whether the read may return more records with related ones than one batch has.
+    #[must_use]
+    pub fn may_need_spare(&self) -> bool {
+        let is_one_batch = self.limit.is_some_and(|limit| limit < INCLUDE_BATCH_MAX_RECORDS as u64);
+        !self.includes.is_empty() && !is_one_batch
+    }
 }
 
 /// A page that another page may follow: its statement reads one row more than `limit`.
@@ -85,7 +97,7 @@ pub fn many(
     progress: Arc<Progress>,
 ) -> Chunks {
     Box::pin(async_stream::try_stream! {
-        let Reading { statement, layout, format, page, max_rows, counting, includes, spare } = *reading;
+        let Reading { statement, layout, format, page, max_rows, counting, includes, spare, .. } = *reading;
         let (text, params) = statement.into_parts();
         lease.expect(effect);
         lease.begin();

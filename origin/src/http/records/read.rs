@@ -2,7 +2,7 @@
 
 use super::{Attempt, Extent, Failure, Prepared};
 use crate::database::run::{Counting, Found, MaxRows, Page, Reading, ReadingOne, Spare};
-use crate::database::{self, run};
+use crate::database::{self, DbError, run};
 use crate::http::respond;
 use crate::query::cursor;
 use crate::query::plan::scope::Scope;
@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use shared::error::{ErrorCode, Problem};
 use shared::format::Format;
-use shared::limits::INCLUDE_BATCH_MAX_RECORDS;
+
 use shared::operation::read::{Answer, Count, Read, ReadOne};
 use std::sync::Arc;
 
@@ -40,10 +40,10 @@ impl Attempt<'_> {
         Ok(match read.answer {
             Answer::Explanation => explained(select, scope),
             Answer::Records => {
-                let spare = self.spare(&select)?;
                 let reading = Reading {
                     includes: select.includes().to_vec(),
-                    spare,
+                    limit: select.limit(),
+                    spare: None,
                     layout: Arc::clone(select.layout()),
                     statement: sql::select(select, scope),
                     format: read.format,
@@ -79,20 +79,17 @@ impl Attempt<'_> {
         Ok((select, page))
     }
 
-    /// Returns a second connection for the related records of a read that may return more records than one batch.
+    /// Waits until the read may use a second connection for its related records. It holds no connection meanwhile.
     ///
     /// # Errors
-    /// `rate_limited` if the project has too many such reads, `overloaded` if all projects together do.
-    fn spare(&self, select: &Select) -> Result<Option<Spare>, Problem> {
-        let most = INCLUDE_BATCH_MAX_RECORDS as u64;
-        if select.includes().is_empty() || select.limit().is_some_and(|limit| limit < most) {
-            return Ok(None);
-        }
+    /// [`DbError::Overloaded`] after as long as a request waits for a connection.
+    async fn spare(&self) -> Result<Spare, DbError> {
         let project = self.caller.project();
-        let guard = self.app.streams.spares().try_take(project, 1);
-        let guard = guard.map_err(|refused| refused.into_problem("reads of many records with include"))?;
+        let taken = self.app.streams.spares().take(project, 1);
+        let guard = tokio::time::timeout(self.app.pools.wait_timeout(), taken).await;
+        let guard = guard.map_err(|_| DbError::Overloaded)?;
         let (pools, access) = (Arc::clone(&self.app.pools), self.caller.account());
-        Ok(Some(Spare { pools, project: project.clone(), access, guard }))
+        Ok(Spare { pools, project: project.clone(), access, guard })
     }
 
     pub(super) async fn one(&self, reading: ReadingOne, effect: run::SessionEffect) -> Result<Response, Failure> {
@@ -120,6 +117,9 @@ impl Attempt<'_> {
         let limit = self.timeout();
         let progress = Arc::clone(self.record.progress());
         let content_type = reading.format.content_type();
+        if reading.may_need_spare() {
+            reading.spare = Some(Box::pin(self.spare()).await?);
+        }
         let mut lease = self.lease().await?;
         let is_limited = match withheld {
             Some(statement) => run::has_row(&mut lease, statement, effect, limit, &progress).await?,
