@@ -16,9 +16,10 @@ trap 'rm -rf "$parts"' EXIT
 cargo build --locked -p selkie-edge --lib --profile edge --target wasm32-unknown-unknown
 .tools/bin/wasm-bindgen target/wasm32-unknown-unknown/edge/edge.wasm --out-dir "$parts" --out-name worker \
   --target module --no-typescript --experimental-reset-state-function --force-enable-abort-handler
-# Nobody reads functions' names, a tenth of what an isolate loads, and equal functions are needed once. Nothing else: what
+# Nobody reads functions' names, a tenth of what an isolate loads, and equal functions are needed once. No more: what
 # binaryen's other passes save of what rustc has optimised (10 % of the bytes) compresses 2 % worse.
-"$bin/wasm-opt" --duplicate-function-elimination --strip-debug --strip-producers --enable-mutable-globals --enable-sign-ext --enable-nontrapping-float-to-int \
+"$bin/wasm-opt" --duplicate-function-elimination --remove-unused-brs --rse --vacuum --duplicate-function-elimination \
+  --strip-debug --strip-producers --enable-mutable-globals --enable-sign-ext --enable-nontrapping-float-to-int \
   --enable-bulk-memory --enable-multivalue --enable-reference-types --enable-exception-handling \
   "$parts/worker_bg.wasm" -o "$parts/index_bg.wasm"
 # workerd takes a module of wasm as a plain import.

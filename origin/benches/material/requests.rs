@@ -103,6 +103,7 @@ fn table(name: &str, fields: &[(&str, Kind)]) -> TableAccess {
         auto_increment: *name == "id",
         invisible: false,
         generated: false,
+        on_update: false,
         primary: *name == "id",
         unique: *name == "id",
         values: Vec::new(),
