@@ -328,6 +328,23 @@ pub enum Predicate {
     Exists(Box<Exists>),
 }
 
+impl Predicate {
+    /// Returns the number of values that the condition binds.
+    fn values(&self) -> usize {
+        let all = |parts: &[Self]| parts.iter().map(Self::values).sum();
+        match self {
+            Self::Same(..) | Self::IsNull(_) | Self::OrderedNull(_) => 0,
+            Self::Compare(..) | Self::Like(..) | Self::Regexp(..) | Self::Match(_) | Self::Ordered(..) => 1,
+            Self::Between(..) => 2,
+            Self::In(_, operands) => operands.len(),
+            Self::All(parts) | Self::Any(parts) => all(parts),
+            Self::Not(part) | Self::Untrue(part) => part.values(),
+            Self::Guarded(guard, part) => guard.values() + part.values(),
+            Self::Exists(exists) => exists.filter.as_ref().map_or(0, Self::values),
+        }
+    }
+}
+
 /// The author of a LIKE pattern, which determines the escape character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LikePattern {

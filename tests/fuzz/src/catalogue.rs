@@ -1,6 +1,7 @@
 //! Tables that the requests refer to: those of the golden file, so that its requests mean the same here, and others
 //! with more names and types.
 
+use origin::query::catalog::relations::{ForeignKey, Relations};
 use origin::query::catalog::{Case, Charset, CharsetCoverage, Column, Kind, Table, Traits};
 use shared::ident::{DatabaseName, FieldName, TableName};
 use std::sync::{Arc, LazyLock};
@@ -51,6 +52,32 @@ static TABLES: LazyLock<Vec<Arc<Table>>> = LazyLock::new(|| {
         ),
     ]
 });
+
+/// The foreign keys of the golden file's tables.
+static RELATIONS: LazyLock<Relations> = LazyLock::new(|| {
+    let table = |name: &str| TableName::parse(name).expect("a name");
+    let field = |name: &str| FieldName::parse(name).expect("a name");
+    let key = |from: &str, column: &str, target: &str| ForeignKey {
+        name: format!("{from}_{column}"),
+        table: table(from),
+        columns: vec![field(column)],
+        target: table(target),
+        target_columns: vec![field("id")],
+    };
+    let keys = vec![
+        key("users", "boss_id", "users"),
+        key("links", "post_id", "posts"),
+        key("links", "user_id", "users"),
+        key("log", "post_id", "posts"),
+        key("post_tags", "post_id", "posts"),
+    ];
+    Relations::new(keys, [(table("links"), vec![field("post_id"), field("user_id")])].into())
+});
+
+#[must_use]
+pub fn relations() -> &'static Relations {
+    &RELATIONS
+}
 
 /// Returns all tables.
 #[must_use]

@@ -2,13 +2,19 @@
 
 use crate::catalogue;
 use crate::request::Request;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, ready};
 use origin::query::catalog::Table;
 use origin::query::plan::access::Rights;
+use origin::query::plan::include::Included;
+use origin::query::plan::related::Loader;
 use origin::query::plan::scope::Scope;
 use origin::query::plan::{self, Param, Plan, PlanLimits, Select};
 use origin::query::sql::{self, Statement};
 use shared::error::Problem;
+use shared::ident::TableName;
 use shared::limits::BATCH_MAX_ROWS;
+use shared::operation::filter::Condition;
 use shared::operation::read::{Answer, Count, Read};
 use shared::operation::sql::SqlCall;
 use shared::operation::{Operation, RecordOperation, TablePath, parse_head};
@@ -88,11 +94,23 @@ fn on_records(operation: &RecordOperation) -> Result<Outcome, Problem> {
     };
     let joined = joined.into_iter().map(|table| Rights::Full.of(table)).collect::<Result<Vec<_>, _>>()?;
     let root = Rights::Full.of(root)?;
-    let scope = Scope::joined(&root, operation.joins(), &joined)?;
+    let access = |name: TableName| -> BoxFuture<'_, _> {
+        let table = catalogue::find(&path.database, &name).expect("tables with foreign keys exist");
+        Box::pin(ready(Rights::Full.of(table)))
+    };
+    let loader = Loader { relations: catalogue::relations(), access: &access, reads: &|_, _| true };
+    let conditions = operation.filter().map(Condition::related).unwrap_or_default();
+    let loaded = loader.load(&root, operation.includes(), &conditions).now_or_never();
+    let related = loaded.expect("nothing waits")?;
+    let scope = Scope::joined(&root, operation.joins(), &joined)?.with_related(&related);
     let verb = verb(operation);
     let statements = match plan::build(operation, &scope, LIMITS)? {
         Plan::Select(plan, read) => reads(plan, read, &scope)?,
-        Plan::SelectOne(plan, read) => vec![select(plan, read.answer, &scope)],
+        Plan::SelectOne(plan, read) => {
+            let mut statements = included(plan.includes());
+            statements.push(select(plan, read.answer, &scope));
+            statements
+        }
         Plan::SelectByKey(plan) => vec![sql::select_by_key(plan.shape(), plan.key())],
         Plan::Insert(plan, _) => sql::insert(plan, &scope, PACKET_MAX_BYTES),
         Plan::InsertOne(plan) => {
@@ -107,7 +125,7 @@ fn on_records(operation: &RecordOperation) -> Result<Outcome, Problem> {
 
 /// Returns the statement of a read or its explanation, and of its count if requested.
 fn reads(mut plan: Select, read: &Read, scope: &Scope<'_>) -> Result<Vec<Statement>, Problem> {
-    let mut statements = Vec::new();
+    let mut statements = included(plan.includes());
     if read.count == Count::Exact {
         statements.push(sql::count(plan.clone(), scope));
     }
@@ -117,6 +135,17 @@ fn reads(mut plan: Select, read: &Read, scope: &Scope<'_>) -> Result<Vec<Stateme
     }
     statements.push(select(plan, read.answer, scope));
     Ok(statements)
+}
+
+/// Returns the reads of related records, as if there were three records with the keys 1, 2 and 3.
+fn included(includes: &[Included]) -> Vec<Statement> {
+    let of = |one: &Included| {
+        let keys: Vec<_> = (1..=3).map(|key| vec![Param::Int(key); one.parent_cells().len()]).collect();
+        let mut statements = vec![sql::included(one, &keys)];
+        statements.extend(included(one.includes()));
+        statements
+    };
+    includes.iter().flat_map(of).collect()
 }
 
 fn select(plan: Select, answer: Answer, scope: &Scope<'_>) -> Statement {

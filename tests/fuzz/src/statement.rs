@@ -6,6 +6,7 @@ use shared::operation::sql::SqlCall;
 /// Every word of Selkie's own SQL. A word that is missing here is either new, and must be added, or an injection.
 const WORDS: &[&str] = &[
     "AGAINST",
+    "ALL",
     "AND",
     "AS",
     "AVG",
@@ -23,6 +24,7 @@ const WORDS: &[&str] = &[
     "DISTINCT",
     "DUPLICATE",
     "ESCAPE",
+    "EXISTS",
     "EXPANSION",
     "EXPLAIN",
     "FALSE",
@@ -63,6 +65,7 @@ const WORDS: &[&str] = &[
     "ST_GeomFromGeoJSON",
     "SUM",
     "TRUE",
+    "UNION",
     "UPDATE",
     "USING",
     "VALUE",

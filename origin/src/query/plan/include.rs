@@ -17,6 +17,9 @@ use shared::operation::read::{Direction, Include, Rows};
 /// Maximum SELECTs of one UNION.
 const BRANCHES_MAX_COUNT: usize = 64;
 
+/// Maximum bound values of one UNION of several SELECTs: MariaDB counts them in 16 bits.
+const UNION_MAX_VALUES: usize = 16_384;
+
 /// The read of the records that one relation adds to other records.
 #[derive(Clone, Debug)]
 pub struct Included {
@@ -74,7 +77,10 @@ impl Included {
     pub fn keys_max(&self) -> usize {
         match self.batch {
             Batch::List => INCLUDE_BATCH_MAX_RECORDS,
-            Batch::Union => BRANCHES_MAX_COUNT,
+            Batch::Union => {
+                let values = self.key.len() + 1 + self.select.filter.as_ref().map_or(0, Predicate::values);
+                (UNION_MAX_VALUES / values).clamp(1, BRANCHES_MAX_COUNT)
+            }
         }
     }
 
