@@ -42,7 +42,7 @@ pub struct Config {
     /// How long an origin may be silent before the edge checks its health.
     pub origin_connect_timeout: Duration,
     pub keys: KeySet,
-    /// The issuers whose tokens the edge verifies; it forwards those of others unverified.
+    /// The issuers whose tokens the edge verifies; it forwards the tokens of other issuers unverified.
     pub issuers: EdgeIssuers,
     pub cors: CorsOrigins,
     pub logs_requests: bool,

@@ -210,8 +210,9 @@ impl Problem {
         self
     }
 
-    /// Replaces MariaDB's own message and the hint, which may show names and values that the caller's role hides, by one
-    /// that only depends on the code, and removes the names from the details. Problems that did not come from MariaDB stay as they are.
+    /// Replaces MariaDB's own message by one that only depends on the code, and removes the hint, the field and the
+    /// constraint: they may show names and values that the caller's role hides. Returns problems that did not come from
+    /// MariaDB unchanged.
     #[must_use]
     pub fn without_database_message(mut self) -> Self {
         match &mut self.inner.details {
@@ -257,7 +258,7 @@ impl Problem {
         self
     }
 
-    /// Puts the line of a body at fault before the message.
+    /// Prefixes the message with the number of the body's line at fault.
     #[must_use]
     pub fn in_line(mut self, line: usize) -> Self {
         self.inner.message = format!("Line {line}: {}", self.inner.message).into();

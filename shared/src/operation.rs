@@ -91,7 +91,7 @@ pub enum Operation {
     Tus(TusCall),
 }
 
-/// What a list of names is about.
+/// What a request for a list of names lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listing {
     /// The databases of the caller's project.
@@ -430,7 +430,7 @@ fn refuse_idle_headers(head: &RequestHead<'_>, action: Action, step: &Step) -> R
     }
 }
 
-/// Checks that `Content-Type` is JSON or missing; for an insert, perhaps another format of rows.
+/// Checks that `Content-Type` is JSON or missing; for an insert, CSV and lines of JSON are allowed too.
 fn expect_json(content_type: Option<&str>, step: &Step) -> Result<(), Problem> {
     let Some(essence) = other_than_json(content_type) else {
         return Ok(());

@@ -12,6 +12,7 @@ mod generate;
 mod json;
 mod paging;
 mod read;
+mod related;
 mod roles;
 mod shrink;
 mod spell;
@@ -23,6 +24,7 @@ use crate::service::shared;
 use crate::test_db::TestDb;
 use dice::Dice;
 use read::Read;
+use related::related_records_are_those_of_a_plain_evaluation;
 use roles::{
     reads_of_a_role_answer_what_a_plain_evaluation_of_its_records_answers, writes_of_a_role_change_what_its_rules_allow,
 };
@@ -37,6 +39,7 @@ cases! {
         pages_by_next_make_up_the_whole_answer,
         reads_of_a_role_answer_what_a_plain_evaluation_of_its_records_answers,
         writes_of_a_role_change_what_its_rules_allow,
+        related_records_are_those_of_a_plain_evaluation,
     ],
 }
 

@@ -112,7 +112,7 @@ impl Gateway {
     }
 
     /// Decides who answers a request, and records route, action and caller in `log`. `now` is in seconds since 1970.
-    /// `has_signed` returns whether a key signed a user's token, `None` if it can't tell; only that may wait.
+    /// `has_signed` returns whether a key signed a user's token, or `None` if it can't tell. Nothing else is awaited.
     ///
     /// # Errors
     /// The refusal of the shared parsers, of the API key or user's token, or of the policy; `body_too_large`.

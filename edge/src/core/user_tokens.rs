@@ -21,8 +21,9 @@ impl UserTokens {
         Self { issuers, verified: RefCell::new(VerifiedTokens::new(CAPACITY)) }
     }
 
-    /// Verifies the token of another issuer; returns `None` for what is no such token. `has_signed` returns whether a key
-    /// signed the token, `None` if it can't tell. Doesn't verify a token that a key may have signed which is not listed.
+    /// Verifies the token of another issuer; returns `None` if the token is not one of another issuer. `has_signed`
+    /// returns whether a key signed the token, or `None` if it can't tell. Returns [`UserCaller::Unverified`] if the
+    /// issuer is not listed, if a key that is not listed may have signed the token, or if `has_signed` returns `None`.
     ///
     /// # Errors
     /// `invalid_key` or `expired_key` if the origin must refuse the token too.

@@ -9,7 +9,7 @@ use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{CryptoKey, SubtleCrypto};
 
 thread_local! {
-    /// The imported keys of the issuers, as many as `ISSUERS` lists.
+    /// The issuers' keys as WebCrypto imported them: at most those that `ISSUERS` lists.
     static IMPORTED: RefCell<HashMap<KeyMaterial, CryptoKey>> = RefCell::default();
 }
 

@@ -43,7 +43,7 @@ pub enum DbError {
     /// The rows that a transaction reads exceed the limits of the response of a batch, or of a write that returns records.
     #[error("the answer is too large")]
     AnswerTooLarge,
-    /// The records that are related to some hundred records take more than [`INCLUDE_MAX_BYTES`].
+    /// The related records of one batch of records take more than [`INCLUDE_MAX_BYTES`].
     #[error("the related records are too large")]
     IncludeTooLarge,
     /// A read was to return all rows, but rows that were added meanwhile exceed the maximum of all reads.
@@ -252,7 +252,7 @@ impl DbError {
                 ),
             )
             .with_hint(
-                "Nothing was written. Read less, by limit, selectFields and returning, or outside of the batch.",
+                "Nothing was written. Read less with limit, selectFields and returning, or read outside of the batch.",
             ),
         }
     }

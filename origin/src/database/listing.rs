@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 const DATABASES: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA";
 const DATABASE: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ?";
 const ALL_TABLES: &str = concat!("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE ", is_table!());
-/// The comment of a view is the word VIEW, or MariaDB's complaint about its definition.
+/// For a view, `TABLE_COMMENT` is the word VIEW or an error message about the view's definition, so it is left empty.
 const TABLES: &str = concat!(
     "SELECT TABLE_NAME, TABLE_TYPE = 'VIEW', IF(TABLE_TYPE = 'VIEW', '', TABLE_COMMENT) FROM information_schema.TABLES \
      WHERE TABLE_SCHEMA = ? AND ",
@@ -35,7 +35,8 @@ pub async fn databases(mut lease: Lease, limit: Duration) -> Result<BTreeSet<Dat
     Ok(names.iter().filter_map(|name| served(name)).collect())
 }
 
-/// Returns the databases with a table for which `is_visible` is true, in ascending order. Holds no names of tables.
+/// Returns the databases with a table for which `is_visible` is true, in ascending order. Does not collect the names of
+/// the tables, which may be many.
 pub async fn databases_with(
     mut lease: Lease,
     is_visible: impl Fn(&DatabaseName, &TableName) -> bool,
@@ -104,7 +105,7 @@ pub fn tables(
             let (name, view, comment) = <(String, bool, String)>::from_row_opt(row).map_err(|_| DbError::Misread)?;
             let traits = Traits { view, read_only: read_only.contains(&name), ..Traits::default() };
             if let Some(methods) = listed(&name).and_then(|name| methods(&name, traits)) {
-                // A comment is part of the schema, which only a reader sees.
+                // A comment is part of the schema, which is only shown to callers who may read the table.
                 let comment = if methods.contains(&"GET") { comment.as_str() } else { "" };
                 encoder.row(&keys, |_| false, |at, out| match at {
                     0 => write_string(out, &name),
@@ -139,12 +140,12 @@ fn write_list(out: &mut Vec<u8>, words: &[&str]) {
     out.push(b']');
 }
 
-/// Returns the name of a database that the API serves; `None` for another.
+/// Parses the name of a database; `None` if the name is invalid or a system database.
 fn served(name: &str) -> Option<DatabaseName> {
     DatabaseName::parse(name).ok().filter(|name| !name.is_system())
 }
 
-/// Returns the name of a table that the API serves; `None` for another.
+/// Parses the name of a table; `None` if the name is invalid or a system table.
 fn listed(name: &str) -> Option<TableName> {
     TableName::parse(name).ok().filter(|name| !name.is_system())
 }

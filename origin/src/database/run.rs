@@ -141,7 +141,7 @@ pub async fn one(
     found
 }
 
-/// Reads the records that are related to a row, and encodes all.
+/// Reads the records that are related to a row, and encodes the row with them.
 async fn with_related(
     lease: &mut Lease,
     row: Row,
@@ -406,7 +406,7 @@ pub(super) fn write_row(encoder: &mut Encoder, keys: &ColumnLabels, decoders: &[
     write_cells(encoder, keys, decoders, |at| value(row, at));
 }
 
-/// Writes rows with the members of their related records, which are the last of the layout.
+/// Writes rows with their related records, which `layout` has after the columns of the rows.
 pub(super) fn write_rows(
     encoder: &mut Encoder,
     layout: &Layout,
@@ -503,7 +503,7 @@ pub(super) fn forget_schema(lease: &mut Lease) {
     }
 }
 
-/// Returns values of a row as parameters of another query.
+/// Returns the values of a row's cells with these indexes, as parameters of another query.
 pub(super) fn values(row: &Row, cells: &[usize]) -> Vec<Param> {
     let value = |at: &usize| match row.as_ref(*at) {
         None | Some(Value::NULL) => Param::Null,

@@ -52,10 +52,10 @@ impl AnswerBudget {
     /// The limits of the answer of a batch, and of a write that returns records.
     pub const WHOLE: Self = Self { rows: BATCH_ANSWER_MAX_ROWS, bytes: BATCH_ANSWER_MAX_BYTES };
 
-    /// Subtracts what another operation answers.
+    /// Subtracts the rows and bytes that an operation returns.
     ///
     /// # Errors
-    /// [`DbError::AnswerTooLarge`] if that is more than is left.
+    /// [`DbError::AnswerTooLarge`] if the operation returns more than the budget has left.
     pub fn take(&mut self, rows: usize, bytes: usize) -> Result<(), DbError> {
         self.rows = self.rows.checked_sub(rows).ok_or(DbError::AnswerTooLarge)?;
         self.bytes = self.bytes.checked_sub(bytes).ok_or(DbError::AnswerTooLarge)?;
@@ -209,7 +209,7 @@ impl<'a> Transaction<'a> {
         self.heed(started, rows)
     }
 
-    /// Begins a part of the transaction that [`Transaction::undo`] rolls back.
+    /// Sets the savepoint that [`Transaction::undo`] rolls back to.
     pub async fn save(&mut self) -> Result<(), DbError> {
         self.timed("SAVEPOINT selkie_dry_run").await
     }

@@ -1,7 +1,8 @@
 //! Tells which columns of a view are computed, from the definition that MariaDB keeps. Does no I/O.
 
 /// Returns for each column of a view whether it is an expression rather than a column of a table or view behind it;
-/// `None` for a definition that can't be read, such as that of a UNION.
+/// `None` unless the definition begins with `select`. Of a UNION, only the first SELECT is looked at: MariaDB can't
+/// write to such a view.
 ///
 /// MariaDB keeps definitions in one form: ``select `d`.`t`.`a` AS `a`,`d`.`t`.`b` + 1 AS `c` from …``.
 pub(super) fn computed(definition: &str) -> Option<Vec<bool>> {
@@ -53,7 +54,7 @@ fn quoted_end(bytes: &[u8], start: usize) -> usize {
     bytes.len() - 1
 }
 
-/// Returns whether an item is names joined by dots, and its own name: `` `t`.`a` AS `b` ``.
+/// Returns whether an item of a select list is a column with an alias, such as `` `t`.`a` AS `b` ``.
 fn is_column(item: &str) -> bool {
     let bytes = item.as_bytes();
     let mut at = 0;

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 pub struct Table {
     database: DatabaseName,
     name: TableName,
-    /// The readable columns, invisible ones last, then those that a role hides.
+    /// The readable columns, of which the INVISIBLE ones come last, followed by the columns that a role hides.
     columns: Vec<Column>,
     /// The number of readable columns: all, unless this is a role's view of the table.
     readable: usize,
@@ -83,7 +83,7 @@ pub struct Column {
     pub generated: bool,
     /// MariaDB sets the column when another one of the record is updated: `ON UPDATE CURRENT_TIMESTAMP`.
     pub on_update: bool,
-    /// Reads return the column only where they name it.
+    /// The column is INVISIBLE: a read returns it only if the read names it.
     pub invisible: bool,
     /// The column is part of the primary key.
     pub primary: bool,

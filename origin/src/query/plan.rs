@@ -79,7 +79,7 @@ pub struct Select {
     pub(super) offset: u64,
     /// The total order for keyset pagination; `None` if no page can follow by keyset.
     keyset: Option<Keyset>,
-    /// The reads of the records that are related to these.
+    /// The reads of the records that are related to the selected ones.
     includes: Vec<Included>,
 }
 
@@ -167,7 +167,7 @@ pub enum Expression {
     CountAll,
     /// The score of a record in a full-text search.
     Score(Search),
-    /// A constant.
+    /// A constant: the number of a SELECT in a UNION.
     Number(usize),
     /// True if one of these columns is not NULL, otherwise NULL: shows whether a joined table has a record in this row.
     Presence(Vec<ColumnRef>),
@@ -194,7 +194,7 @@ pub struct Insert {
     pub(super) columns: Vec<usize>,
     /// The rows, each with one value per entry of `columns`; `None` stands for the column's default.
     pub(super) rows: Vec<Vec<Option<Operand>>>,
-    /// Whether the rows come from `batchData`.
+    /// Whether the body is a list of rows: `batchData`, CSV or lines of JSON.
     pub(super) is_list: bool,
     /// The indexes of the key's columns, to return from the new rows; empty if there is no key, for a view, or if
     /// MariaDB reports the key as the last insert id.
@@ -267,7 +267,7 @@ pub enum InsertAnswer {
     Record,
     /// A list of records or nulls, one per row of `batchData`.
     Records,
-    /// The number of records, which are not kept: a dry run.
+    /// The number of inserted records, for a dry run, which is rolled back.
     Count,
 }
 
@@ -278,7 +278,8 @@ pub struct Update {
     pub(super) filter: Predicate,
     /// The condition of the caller's role on the changed records, if a change could break it.
     pub(super) check: Option<Predicate>,
-    /// The maximum number of records to update; `None` for all.
+    /// The LIMIT of the UPDATE: one more than `maxAffected`, to detect that it is exceeded; `None` without
+    /// `maxAffected`.
     pub(super) limit: Option<u64>,
 }
 
@@ -293,7 +294,8 @@ pub enum Change {
 #[derive(Debug)]
 pub struct Delete {
     pub(super) filter: Predicate,
-    /// The maximum number of records to delete; `None` for all.
+    /// The LIMIT of the DELETE: one more than `maxAffected`, to detect that it is exceeded; `None` without
+    /// `maxAffected`.
     pub(super) limit: Option<u64>,
     /// What to return of the deleted records; `None` if they are not returned.
     pub(super) records: Option<Returning>,

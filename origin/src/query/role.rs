@@ -37,7 +37,8 @@ pub enum Pattern {
 /// What a role may do with a table. `None`: nothing of the kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableRule {
-    /// Whether the rule is for one table. Fields that it omits must exist: one that was renamed is not hidden any more.
+    /// Whether the rule is for one table, rather than for several. Fields that such a rule omits must exist, or the
+    /// rule denies reads, inserts and updates: a renamed field would not be omitted any more.
     pub of_table: bool,
     pub read: Option<ReadRule>,
     pub insert: Option<WriteRule>,

@@ -44,7 +44,7 @@ pub struct Statement {
     first_row: Option<usize>,
 }
 
-/// What the rows of a write hold of the written records: their columns stand behind those of the key.
+/// The columns of the written records in the rows that a write returns. They follow the columns of the key.
 #[derive(Clone, Debug)]
 pub struct Returned {
     pub layout: Arc<Layout>,
@@ -109,7 +109,8 @@ impl Statement {
         self.verdict
     }
 
-    /// Returns what the rows hold of the written records; `None` if they are not returned.
+    /// Returns the columns of the written records in the rows of the statement; `None` if the statement does not return
+    /// records.
     #[must_use]
     pub fn returned(&self) -> Option<&Returned> {
         self.returned.as_ref()
@@ -127,8 +128,9 @@ impl Statement {
     }
 }
 
-/// Renders the statements that read which row of the statement before them failed, counted from 1: NULL if MariaDB does not
-/// say. They leave the session variable `@selkie_row`. Preparing them would forget the row.
+/// Renders the two statements that read which row of the previous statement failed, counted from 1; NULL if MariaDB
+/// does not say. They set the session variable `@selkie_row`. They must not be prepared: that would clear the
+/// diagnostics of the failed statement.
 #[must_use]
 pub fn failed_row() -> [&'static str; 2] {
     ["GET DIAGNOSTICS CONDITION 1 @selkie_row = ROW_NUMBER", "SELECT @selkie_row"]

@@ -47,7 +47,7 @@ pub enum IssuerError {
     Edge(#[from] EdgeIssuersFault),
 }
 
-/// Why the edge can't have the keys of an issuer.
+/// Why the edge can't verify the tokens of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeysFault {
     #[error("its keys can't be fetched from here: {0}")]
@@ -145,10 +145,11 @@ impl Issuers {
     }
 }
 
-/// Returns the issuers as the edge needs them, with their keys as they are now, and those that must be left out.
+/// Returns the issuers for the edge's variable `ISSUERS`, with their keys, which are fetched if the issuer has a URL;
+/// also the issuers that must be left out.
 ///
 /// # Errors
-/// There are more than an edge can have.
+/// [`IssuerError::Edge`] if an edge can't have the issuers together, for example because they are too many.
 pub async fn for_edge(rows: &[IssuerRow]) -> Result<(EdgeIssuers, Vec<(&IssuerRow, KeysFault)>), IssuerError> {
     let (mut issuers, mut left_out) = (Vec::new(), Vec::new());
     for row in rows {

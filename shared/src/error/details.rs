@@ -9,7 +9,7 @@ pub struct Details {
     /// MariaDB's error; `None` if the error is not MariaDB's.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Refusal>,
-    /// The field at fault; `None` if no single field is, or MariaDB does not name it.
+    /// The field at fault; `None` if no single field is at fault, or MariaDB does not name the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<Box<str>>,
     /// The index of the record at fault in `batchData`; `None` for a single record.
@@ -46,7 +46,7 @@ impl<'a> From<&'a Problem> for Fault<'a> {
     }
 }
 
-/// The faults of a body that are found before it is run.
+/// Collects the faults of a body, which are found before the operation runs.
 #[derive(Debug, Default)]
 pub struct Faults(Vec<Problem>);
 
@@ -54,7 +54,7 @@ impl Faults {
     /// The maximum number of faults that are collected; more would not help the caller.
     const MAX_COUNT: usize = 20;
 
-    /// Returns the value, or collects the problem.
+    /// Returns the value of `Ok`; for `Err`, returns `None` and collects the problem unless [`Faults::is_full`].
     pub fn keep<T>(&mut self, outcome: Result<T, Problem>) -> Option<T> {
         match outcome {
             Ok(value) => Some(value),

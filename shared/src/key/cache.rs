@@ -8,8 +8,8 @@ use std::fmt;
 use std::mem;
 use std::sync::Arc;
 
-/// What verified tokens prove. Has two generations of at most `capacity` tokens each; when the young generation is full,
-/// it replaces the old one.
+/// A cache of what verified tokens prove. Has two generations of at most `capacity` tokens each; when the young
+/// generation is full, it replaces the old one.
 pub struct VerifiedTokens<V> {
     capacity: usize,
     young: HashMap<TokenDigest, V>,

@@ -18,7 +18,7 @@ pub struct EdgeIssuer {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EdgeIssuers(Vec<EdgeIssuer>);
 
-/// Why issuers can't be those of an edge. Entries are numbered from 1; no message shows a value.
+/// Why a list of issuers is invalid for an edge. Entries are numbered from 1; no message shows a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EdgeIssuersFault {
     #[error("it is no JSON list of objects with \"issuer\", \"audience\" and \"jwks\"")]

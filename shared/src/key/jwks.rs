@@ -72,7 +72,7 @@ impl VerificationKey {
         &self.material
     }
 
-    /// Returns the length of the key's signatures in bytes. No other is valid.
+    /// Returns the length of the key's signatures in bytes. A signature of another length is invalid.
     #[must_use]
     pub fn signature_bytes(&self) -> usize {
         match &self.material {
@@ -106,7 +106,7 @@ impl VerificationKey {
 /// Why no key verifies a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoKey {
-    /// The issuer may have a new key.
+    /// No key has the token's `kid`. The issuer may have a newer key.
     UnknownId,
     /// No key has the token's algorithm, or the token does not say which of several keys signed it.
     Unfit,
@@ -137,7 +137,7 @@ pub enum KeyFault {
     Secret,
     #[error("its type is none of RSA, EC with the curve P-256 and OKP with the curve Ed25519")]
     Type,
-    #[error("its alg is another than its type is accepted with: RS256 for RSA, ES256 for P-256, EdDSA for Ed25519")]
+    #[error("its alg does not fit its type: it must be RS256 for RSA, ES256 for P-256, EdDSA for Ed25519")]
     Algorithm,
     #[error("its use is not sig, or its key_ops do not contain verify")]
     Use,
@@ -145,7 +145,7 @@ pub enum KeyFault {
     Length,
     #[error("its values are missing or no base64url of the right length")]
     Malformed,
-    #[error("a key with the same kid and type stands before it")]
+    #[error("an earlier key of the set has the same kid and type")]
     Repeated,
 }
 
@@ -222,7 +222,7 @@ impl VerificationKeys {
 struct Jwk<'a>(&'a Value);
 
 impl Jwk<'_> {
-    /// Converts the key, unless it can't verify tokens, or can't be told from one `before` it.
+    /// Converts the key, unless it can't verify tokens, or has the `kid` and type of a key in `before`.
     fn to_key(&self, before: &[VerificationKey]) -> Result<VerificationKey, KeyFault> {
         let (kty, kid) = (self.text("kty")?.ok_or(KeyFault::Malformed)?, self.text("kid")?);
         if self.has("d") || self.has("k") || kty == "oct" {

@@ -44,7 +44,7 @@ pub struct Related {
     /// The relation as the caller names it, as in [`Include`](super::read::Include).
     pub relation: Box<str>,
     pub quantifier: Quantifier,
-    /// The condition on the related records; `None` for any record.
+    /// The condition on the related records; `None` for a condition that is always true.
     pub condition: Option<Box<Condition>>,
 }
 

@@ -93,13 +93,13 @@ pub(super) fn wrong(name: &str, expected: &str, got: &Value) -> Problem {
     Problem::new(ErrorCode::InvalidQueryOption, format!("The option {name} must be {expected}, not {got}."))
 }
 
-/// Returns the items of a JSON list as text.
+/// Returns the text between the brackets of a JSON list.
 fn inside(list: &str) -> &str {
     let list = list.trim();
     list.strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or(list)
 }
 
-/// Returns the list of the items of two occurrences of an option.
+/// Returns one list with the items of both occurrences of an option that is given twice.
 fn together(first: &Value, second: &Value) -> Value {
     let items = |value: &Value| match value {
         Value::Text(words) => {

@@ -30,7 +30,8 @@ pub(super) fn names(errno: u16, message: &str) -> (Option<&str>, Option<&str>) {
     }
 }
 
-/// Returns the name that the text begins with, without quotes; of `` `a`.`b` `` the last part. `None` if it has a quote.
+/// Returns the name that the text begins with, without quotes; of `` `a`.`b` `` the last part. `None` if the name
+/// contains a quote.
 fn quoted(text: &str) -> Option<&str> {
     let quote = text.chars().next().filter(|quote| matches!(quote, '\'' | '`'))?;
     let (name, rest) = text[1..].split_once(quote)?;

@@ -34,14 +34,15 @@ pub struct Reading {
     pub counting: Option<Counting>,
     /// The reads of related records.
     pub includes: Vec<Included>,
-    /// The maximum number of records; `None` for all.
+    /// The maximum number of records to return; `None` without a limit. The statement may read one row more.
     pub limit: Option<u64>,
     /// Must be set before the read runs if [`Reading::may_need_spare`].
     pub spare: Option<Spare>,
 }
 
 impl Reading {
-    /// Returns whether the read may return more records with related ones than one batch has.
+    /// Returns whether the read includes related records and its records may exceed one batch, so that a second
+    /// connection must read related records while the first one still streams.
     #[must_use]
     pub fn may_need_spare(&self) -> bool {
         let is_one_batch = self.limit.is_some_and(|limit| limit < INCLUDE_BATCH_MAX_RECORDS as u64);

@@ -6,7 +6,7 @@ use crate::query::sql::Returned;
 use mysql_async::{Column, Row, Value};
 use shared::envelope::write_object;
 
-/// Where the records stand in the rows of a statement.
+/// Decodes the records in the rows of a statement.
 pub(super) struct Records {
     returned: Returned,
     decoders: Vec<Decoder>,

@@ -20,14 +20,15 @@ use std::collections::HashMap;
 #[derive(Debug)]
 pub(in crate::database) struct Members {
     kind: RelationKind,
-    /// For each row, the index of its group; `None` if it has no related records.
+    /// For each row, the index of its group in `json`, whose JSON may be empty; `None` if the key of the row is NULL.
     groups: Vec<Option<usize>>,
     /// The JSON objects of each group, separated by commas.
     json: Vec<Vec<u8>>,
 }
 
 impl Members {
-    /// Writes the member of the row with this index: a list, or an object or null.
+    /// Writes the value of the relation's member in the row with this index: a list of objects for a relation to many
+    /// records, an object or null for a relation to one.
     pub(in crate::database) fn write(&self, row: usize, out: &mut Vec<u8>) {
         let json = self.groups[row].map_or(&[][..], |group| &self.json[group]);
         match self.kind {
@@ -63,7 +64,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Boxed, since includes nest.
+    /// Reads and encodes the related records of each include. Returns a boxed future, because nested includes recurse.
     fn all<'f>(
         &'f mut self,
         includes: &'f [Included],
@@ -101,8 +102,8 @@ impl Reader<'_> {
         Ok(Members { kind: included.kind(), groups, json })
     }
 
-    /// Reads the related records of some keys, and appends each to the JSON of its key; `first` is the index of the first
-    /// key among all.
+    /// Reads the related records of some keys, and appends each to the JSON of its key; `first` is the index in `json`
+    /// of the first of `keys`.
     async fn read(
         &mut self,
         included: &Included,
@@ -159,8 +160,8 @@ impl Reader<'_> {
     }
 }
 
-/// Appends a row as a JSON object, after a comma if it is not the first, with the members of its related records, in which
-/// it has the index `at`. Returns the number of bytes.
+/// Appends a row as a JSON object, after a comma if it is not the first, with its related records: those of the row
+/// with index `at` in each of `members`. Returns the number of bytes appended.
 pub(in crate::database) fn append(
     out: &mut Vec<u8>,
     layout: &Layout,

@@ -1,4 +1,5 @@
-//! Encodes the rows of a streamed read: each at once, or in batches whose related records are read before.
+//! Encodes the rows of a streamed read: each row when it arrives or, if the read includes related records, in batches
+//! after their related records were read.
 
 use super::related::members;
 use super::{CHUNK_ROOM_BYTES, SessionEffect, decoders, within, write_row, write_rows};
@@ -23,7 +24,8 @@ pub struct Spare {
     pub pools: Arc<Pools>,
     pub project: ProjectName,
     pub access: Access,
-    /// Bounds the requests that wait for a second connection while they hold the first, so that they can't take all.
+    /// Limits the requests that wait for a second connection while they hold one, so that they can't hold the whole
+    /// pool and wait for each other.
     pub guard: Guard,
 }
 
@@ -33,7 +35,8 @@ impl Spare {
     }
 }
 
-/// How to read the records that are related to rows.
+/// The reads of the records that are related to a read's rows, and the connection, session effect and time limit for
+/// them.
 #[derive(Debug)]
 pub(super) struct RelatedReads {
     pub(super) includes: Vec<Included>,
@@ -43,7 +46,7 @@ pub(super) struct RelatedReads {
     pub(super) limit: Duration,
 }
 
-/// Encodes rows, and keeps the last one.
+/// Encodes rows, and keeps the last one for the cursor of the next page.
 #[derive(Debug)]
 pub(super) struct RowWriter<'a> {
     pub(super) encoder: Encoder,
@@ -105,7 +108,7 @@ impl<'a> RowWriter<'a> {
         Ok(())
     }
 
-    /// Encodes the batch with its related records, which are read on this connection.
+    /// Encodes the batch with its related records, which are read on `lease`'s connection.
     pub(super) async fn relate(&mut self, lease: &mut Lease) -> Result<(), DbError> {
         if self.batch.is_empty() {
             return Ok(());

@@ -41,7 +41,7 @@ pub(in crate::http) async fn describe(app: &Arc<App>, caller: &Caller, path: &Ta
     Ok(respond::payload(&json))
 }
 
-/// Returns the methods that a caller may use on a table. `may` is what its role allows.
+/// Returns the methods that a caller may use on a table. `may` returns whether the caller's role allows an action.
 pub(in crate::http) fn methods(grant: &Grant, traits: Traits, may: impl Fn(Action) -> bool) -> Vec<&'static str> {
     policy::table_methods(|action| {
         let is_possible = !traits.read_only || action == Action::Read;
@@ -67,7 +67,7 @@ struct Related<'a> {
     table: &'a str,
     /// The table's own fields.
     fields: Vec<&'a str>,
-    /// The fields with the same values, of `through` or else of `table`.
+    /// The fields of `through`, or of `table` without a link table, that must equal `fields` in a related record.
     references: Vec<&'a str>,
     /// The link table; left out if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,7 +105,7 @@ struct Field<'a> {
     primary_key: bool,
     auto_increment: bool,
     generated: bool,
-    /// Reads return the column only where they name it; left out if false.
+    /// The column is INVISIBLE: a read returns it only if the read names it. Left out if false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     invisible: bool,
     writable: bool,

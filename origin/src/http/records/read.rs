@@ -79,7 +79,8 @@ impl Attempt<'_> {
         Ok((select, page))
     }
 
-    /// Waits until the read may use a second connection for its related records. It holds no connection meanwhile.
+    /// Waits until the read may use a second connection for its related records. The read must not hold a connection
+    /// while it waits.
     ///
     /// # Errors
     /// [`DbError::Overloaded`] after as long as a request waits for a connection.

@@ -12,7 +12,8 @@ use shared::error::{ErrorCode, Problem};
 use shared::{conditional, envelope};
 use std::sync::Arc;
 
-/// Records that are read again by one statement, whose parts of a key stay below MariaDB's 65,535 placeholders.
+/// Maximum records that one statement reads again by their keys. The maximum keeps the columns of the keys below
+/// MariaDB's 65,535 placeholders per statement.
 const REREAD_MAX_ROWS: usize = 1_000;
 
 /// A write in an open transaction, which the caller must roll back after an error.
@@ -20,7 +21,7 @@ pub(in crate::http) struct Writer<'w, 't> {
     pub(in crate::http) transaction: &'w mut Transaction<'t>,
     pub(in crate::http) scope: &'w Scope<'w>,
     pub(in crate::http) effect: SessionEffect,
-    /// What the answer may still hold.
+    /// The rows and bytes that the response may still have.
     pub(in crate::http) budget: &'w mut AnswerBudget,
 }
 
@@ -75,7 +76,7 @@ impl Writer<'_, '_> {
         let Precondition { read, tags } = precondition;
         let layout = Arc::clone(read.layout());
         let statement = sql::select_for_update(read, self.scope);
-        // The record is not answered, and no larger than what MariaDB sends at once.
+        // The record is not part of the response, and MariaDB's `max_allowed_packet` bounds its size.
         let mut budget = AnswerBudget { rows: 1, bytes: usize::MAX };
         let rows = self.transaction.rows(statement, &layout, &[], self.effect, None, &mut budget).await?;
         let holds = rows.count == 1 && conditional::names(&tags, ETag::of(&envelope::success(&rows.json)).as_str());
@@ -147,7 +148,7 @@ impl Writer<'_, '_> {
 
 const NULL: &[u8] = b"null";
 
-/// Returns the JSON payload of an insert: the new key (null if there is none), or a list of keys for a batch.
+/// Returns the JSON payload of an insert in the form of `answer`: keys, records or nulls, or the number of records.
 pub(in crate::http) fn inserted(written: &Written, answer: InsertAnswer) -> Vec<u8> {
     match (answer, written.keys.as_slice()) {
         (InsertAnswer::Ids, keys) => list(keys.iter()),

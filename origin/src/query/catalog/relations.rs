@@ -29,17 +29,18 @@ pub struct Relations {
 pub struct Relation {
     /// The default name of the related records in the response.
     pub name: String,
-    /// The name by which a caller finds this relation and no other.
+    /// A name that only this relation of the table has: `name`, or a more specific one if `name` is ambiguous.
     pub spelling: String,
     pub kind: RelationKind,
     /// The table of the related records.
     pub table: TableName,
     /// The columns of the table itself.
     pub columns: Vec<FieldName>,
-    /// The columns with the same values: of the related table, or of the link table if there is one.
+    /// The columns that equal `columns` in a related record, in the same order: columns of the link table if there is
+    /// one, else of the related table.
     pub matches: Vec<FieldName>,
     pub link: Option<Link>,
-    /// Further names that find the relation if they find only one.
+    /// Further names of the relation, tried after `spelling` and `name`. Other relations may have the same names.
     aliases: Vec<String>,
 }
 
@@ -66,8 +67,8 @@ impl Relations {
         Self { keys, primary }
     }
 
-    /// Returns the relations of a table of which `is_visible` is true: first those to one record, in the order of their
-    /// foreign keys.
+    /// Returns the relations of a table for which `is_visible` returns true: first the relations to one record, in the
+    /// order of their foreign keys.
     #[must_use]
     pub fn of(&self, table: &TableName, is_visible: impl Fn(&Relation) -> bool) -> Vec<Relation> {
         let own = self.keys.iter().filter(|key| key.table == *table).map(to_one);
@@ -85,7 +86,8 @@ impl Relations {
         relations
     }
 
-    /// Returns the other foreign key of a link table; nothing if `near` is not a key of one.
+    /// Returns the foreign keys that form the primary key of their table together with `near`, which makes the table a
+    /// link table; none for other tables.
     fn far_keys<'a>(&'a self, near: &'a ForeignKey) -> impl Iterator<Item = &'a ForeignKey> {
         let primary = self.primary.get(&near.table).map_or(&[][..], Vec::as_slice);
         let is_link = move |far: &&ForeignKey| {
@@ -97,10 +99,11 @@ impl Relations {
     }
 }
 
-/// Finds a relation by its name: its default name, else its spelling or another name.
+/// Finds a relation by its name. Tries the spellings first, then the default names, then the aliases.
 ///
 /// # Errors
-/// `ambiguous_relation` with the spellings of all candidates; `code` if there is none, with the nearest name as hint.
+/// `ambiguous_relation` with the spellings of all relations that have the name; `code` if none has it, with the nearest
+/// spelling as hint.
 pub fn find<'a>(
     relations: &'a [Relation],
     table: &TableName,
@@ -131,7 +134,7 @@ pub fn find<'a>(
             let names: Vec<_> = several.iter().map(|one| one.spelling.as_str()).collect();
             Err(Problem::new(
                 ErrorCode::AmbiguousRelation,
-                format!("The relation {} of {} may be several.", shown(name), shown(table.as_str())),
+                format!("The relation name {} of {} is ambiguous.", shown(name), shown(table.as_str())),
             )
             .with_hint(format!("Use one of {}.", names.join(", "))))
         }

@@ -79,11 +79,12 @@ pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Pred
     })
 }
 
-/// Keeps a pattern from being tried on records that the caller may not read, since the time that it takes would tell their
-/// values, and refuses searches whose result depends on such records.
+/// Guards a predicate against leaks of records that the caller may not read: a slow pattern is only matched against
+/// records that the caller may read, since the duration of the match would reveal the values of others. On a table with
+/// such records, refuses full-text searches with query expansion, whose result depends on all records.
 fn guarded(predicate: Predicate, source: usize, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let rule = || access::read_rule(source, scope);
-    // One wildcard is matched in one pass.
+    // A pattern with one `%` is matched in one pass, which is fast.
     let is_slow = |pattern: &Operand| match &pattern.param {
         Param::Text(text) => text.bytes().filter(|byte| *byte == b'%').count() > 1,
         _ => false,
@@ -103,7 +104,8 @@ fn guarded(predicate: Predicate, source: usize, scope: &Scope<'_>) -> Result<Pre
     })
 }
 
-/// Returns the problem of a search with query expansion, which takes words from records that the caller may not read.
+/// Returns the problem of a search with query expansion in a table of which the caller may not read all records: the
+/// search would take words from the others.
 pub(super) fn no_expansion() -> Problem {
     role_forbids("search with query expansion in a table of which it reads some records only")
         .with_hint("Use the mode natural or boolean.")

@@ -20,16 +20,18 @@ const BRANCHES_MAX_COUNT: usize = 64;
 /// Maximum bound values of one UNION of several SELECTs: MariaDB counts them in 16 bits.
 const UNION_MAX_VALUES: usize = 16_384;
 
-/// The read of the records that one relation adds to other records.
+/// The read of the records that one relation adds to their parent records.
 #[derive(Clone, Debug)]
 pub struct Included {
     table: RelatedTable,
-    /// The indexes of the relation's key in the rows of the other records.
+    /// The indexes of the relation's key in the rows of the parent records, to which the related records are added.
     parent_cells: Vec<usize>,
-    /// The related table's columns with the values of that key.
+    /// The columns of the related table, or of the link table if there is one, that equal the relation's key, in the
+    /// same order.
     key: Vec<ColumnRef>,
     batch: Batch,
-    /// The read without the condition on the key. The last cell of a row tells to which key it belongs.
+    /// The read without the condition on the key. [`Batch`] says which cell of a row identifies the key that the row
+    /// belongs to.
     select: Select,
     includes: Vec<Included>,
 }
@@ -66,7 +68,7 @@ impl Included {
         &self.table
     }
 
-    /// Returns the reads of what is included in the related records.
+    /// Returns the reads of the includes that are nested in this one.
     #[must_use]
     pub fn includes(&self) -> &[Self] {
         &self.includes
@@ -84,14 +86,16 @@ impl Included {
         }
     }
 
-    /// Returns whether the last cell of a row is its key; otherwise it is the index of its key in the statement.
+    /// Returns true if the last cell of a row is its key, false if it is the index of its key among the keys of the
+    /// statement.
     #[must_use]
     pub fn returns_keys(&self) -> bool {
         self.batch == Batch::List
     }
 
-    /// Returns the SELECTs, of one UNION, for the records of these keys, as the driver returned them. The number of keys is
-    /// rounded up, so that few different statements are prepared.
+    /// Returns the SELECTs, of one UNION, for the records of these keys, as the driver returned them. The number of
+    /// keys is rounded up to a power of two, at most [`Included::keys_max`], so that few different statements are
+    /// prepared.
     #[must_use]
     pub fn selects(&self, keys: &[Vec<Param>]) -> Vec<Select> {
         let scope = self.table.scope(self.table.access_name());
@@ -111,7 +115,7 @@ impl Included {
                 .map(|at| {
                     let equals = self.key.iter().enumerate().map(|(part, column_ref)| {
                         let value = keys.get(at).and_then(|key| operand(column_ref, key.get(part)?));
-                        // No record has the key NULL.
+                        // Padding, or a value that the column can't hold: `= NULL` matches no record.
                         let value = value.unwrap_or(Operand::NULL);
                         Predicate::Compare(*column_ref, Comparison::Equal, value)
                     });
@@ -142,7 +146,8 @@ pub(super) fn add(includes: &[Include], scope: &Scope<'_>, cells: &mut Cells) ->
     Ok(())
 }
 
-/// Resolves includes; `parents` has the indexes of each one's key in the rows of the records that have the relation.
+/// Resolves includes. For each include, `parents` has the indexes of its relation's key in the rows of the parent
+/// records.
 pub(super) fn resolve(
     includes: &[Include],
     parents: Vec<Vec<usize>>,

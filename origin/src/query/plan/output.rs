@@ -384,7 +384,7 @@ fn own_name(expression: &Expression, scope: &Scope<'_>) -> String {
         }
         Expression::CountAll => "count".to_owned(),
         Expression::Score(_) => "score".to_owned(),
-        // These are not part of the response.
+        // Such cells are not part of the response, so they need no name.
         Expression::Presence(_) | Expression::Number(_) => String::new(),
     }
 }

@@ -145,7 +145,8 @@ impl Loader<'_> {
     }
 }
 
-/// Returns the relations of a table of which the caller may read all columns, in all their tables.
+/// Returns the relations of a table whose columns the caller may read: the key columns in the table itself, in the
+/// related table and in the link table.
 #[must_use]
 pub fn visible(
     relations: &Relations,
@@ -183,7 +184,7 @@ pub struct Exists {
     pub(in crate::query) filter: Option<Predicate>,
 }
 
-/// Subqueries are equal if they name the same relation and condition: within a read, a name means one relation.
+/// Compares the name of the relation, which means one relation within a read, the paired columns and the condition.
 impl PartialEq for Exists {
     fn eq(&self, other: &Self) -> bool {
         self.table.name == other.table.name && self.on == other.on && self.filter == other.filter
@@ -198,7 +199,7 @@ pub(super) fn exists(related: &Related, scope: &Scope<'_>) -> Result<Predicate, 
             ErrorCode::InvalidFilter,
             format!("The condition on the related records {name} can't be used here."),
         )
-        .with_hint("Requests take it, in query; rules of roles don't."));
+        .with_hint("Use it in the query of a request; the rules of roles can't have it."));
     };
     let name = free_name(scope)?;
     let inner = table.scope(&name);

@@ -25,7 +25,8 @@ use std::sync::Arc;
 pub struct Returning {
     output: Output,
     layout: Arc<Layout>,
-    /// The condition of the caller's role on the records; others are returned as null, or left out of a list.
+    /// The condition of the caller's role on the records; records that do not meet it are returned as null, or left out
+    /// of the list of an update or delete.
     rule: Option<Arc<Predicate>>,
 }
 
@@ -51,7 +52,7 @@ pub enum ChangeAnswer {
     Records,
 }
 
-/// The read of the record that must have one of some entity tags.
+/// The check of `If-Match`: the record must have one of the entity tags.
 #[derive(Debug)]
 pub struct Precondition {
     /// Reads the record as a read without options does.
@@ -63,7 +64,7 @@ pub struct Precondition {
 /// How the records of an update are read after it.
 #[derive(Debug)]
 pub enum Reread {
-    /// By the `{id}`, which is unique and stays.
+    /// By the `{id}`, which identifies one record and which the update does not change.
     ById(Box<Select>),
     /// By the keys that are read, and locked, before the update.
     ByKeys(Box<KeyedReread>),
@@ -163,13 +164,14 @@ pub(super) fn check_engine(options: &WriteOptions, table: &Table) -> Result<(), 
 /// Returns why a write to a table can't be rolled back.
 pub(super) fn without_transactions(table: &Table) -> &'static str {
     match table.traits().view {
-        true => "of the tables behind a view it is not known whether they have transactions",
+        true => "it is a view, and its tables may have no transactions",
         false => "its engine has no transactions",
     }
 }
 
 impl Surroundings {
-    /// Resolves the options of an update or delete, but for [`Surroundings::reread`]; `None` if there are none.
+    /// Resolves the options of an update or delete; `None` if the request has none. Leaves [`Surroundings::reread`]
+    /// empty, which the caller sets.
     ///
     /// # Errors
     /// `invalid_query_option` if the table does not fit the options; `role_forbids` if the caller may not read the record
@@ -259,12 +261,14 @@ impl KeyedReread {
         self.keys.clone()
     }
 
+    /// Returns the layout of the rows that [`KeyedReread::select`] reads, not of the rows of keys.
     #[must_use]
     pub fn layout(&self) -> &Arc<Layout> {
         self.returning.layout()
     }
 
-    /// Returns the read of the records with these keys, which the driver returned before the update.
+    /// Returns the read of the records that had these keys before the update. `keys` has the values as the driver
+    /// returned them.
     #[must_use]
     pub fn select(&self, keys: Vec<Vec<Param>>) -> Select {
         let order: Vec<_> = self.columns.iter().map(|(at, ..)| *at).collect();

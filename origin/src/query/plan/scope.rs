@@ -17,7 +17,7 @@ pub struct Scope<'a> {
     /// The root table's name in the statement; `None` for its own name.
     root_name: Option<&'a TableName>,
     joined: Vec<Joined<'a>>,
-    /// The tables that the root's records are related to, as far as the request names them.
+    /// The tables that the request reaches by relations of the root table.
     related: &'a [RelatedTable],
 }
 
@@ -35,7 +35,8 @@ impl<'a> Scope<'a> {
         Self { root, root_name: None, joined: Vec::new(), related: &[] }
     }
 
-    /// Returns the scope of a statement on related records: a table with a name of its own, and a link table.
+    /// Returns the scope of a statement on related records: the related table, called `name` in the statement, joined
+    /// with the link table if there is one.
     #[must_use]
     pub(super) fn related(
         root: &'a TableAccess,
@@ -48,7 +49,7 @@ impl<'a> Scope<'a> {
         Self { root, root_name, joined, related }
     }
 
-    /// Adds the tables that the root's records are related to.
+    /// Sets the tables that the request reaches by relations of the root table.
     #[must_use]
     pub fn with_related(self, related: &'a [RelatedTable]) -> Self {
         Self { related, ..self }

@@ -30,8 +30,8 @@ pub(super) fn insert<'a>(
         return Err(Problem::new(
             ErrorCode::InvalidBody,
             match insert.import {
-                None => format!("batchData has {count} rows; {batch_max_rows} are taken at a time."),
-                Some(_) => format!("The body has {count} rows; {batch_max_rows} are taken at a time."),
+                None => format!("batchData has {count} rows; {batch_max_rows} is the maximum per request."),
+                Some(_) => format!("The body has {count} rows; {batch_max_rows} is the maximum per request."),
             },
         ));
     }
@@ -70,7 +70,7 @@ pub(super) fn insert<'a>(
         {
             Vec::new()
         }
-        // Any column shows that there is a row.
+        // A dry run counts the returned rows, so any column will do.
         (false, InsertAnswer::Count) if table.key().is_empty() => vec![0],
         (false, InsertAnswer::Record | InsertAnswer::Records) if !table.key_is_readable() => Vec::new(),
         (false, _) => table.key().to_vec(),
@@ -296,7 +296,8 @@ pub(super) fn update<'p>(update: &write::Update, scope: &Scope<'_>) -> Result<Pl
     Ok(Plan::Update(Update { changes, filter, check, limit: limit(options) }, surroundings))
 }
 
-/// Returns the maximum number of records to write: one more than allowed shows that there are too many.
+/// Returns the LIMIT of an update or delete: one more than `maxAffected`, so that a count above `maxAffected` shows
+/// that there are too many records. `None` without `maxAffected`.
 fn limit(options: &write::WriteOptions) -> Option<u64> {
     options.max_affected.map(|most| most.saturating_add(1))
 }

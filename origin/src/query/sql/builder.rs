@@ -180,7 +180,7 @@ impl Builder {
         self.verdict = verdict;
     }
 
-    /// Sets what the rows of the statement hold of the written records.
+    /// Sets the columns of the written records in the rows of the statement.
     pub(super) fn returned(&mut self, returned: Returned) {
         self.returned = Some(returned);
     }

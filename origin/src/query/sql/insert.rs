@@ -67,7 +67,7 @@ pub fn insert(insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) -> Vec
 /// The columns and the conflict handling that all statements of one insert have in common.
 struct Shape {
     columns: Vec<usize>,
-    /// Whether the rows come from `batchData`.
+    /// Whether the body is a list of rows: `batchData`, CSV or lines of JSON.
     is_list: bool,
     /// The columns that a conflict does not change.
     kept: Vec<usize>,
@@ -91,7 +91,7 @@ impl Shape {
         }
     }
 
-    /// `first` is the index of the first row in `batchData`.
+    /// Renders the INSERT of these rows; `first` is the index of the first of them in the request.
     fn statement(&self, mut rows: Vec<Row>, first: usize, scope: &Scope<'_>) -> Statement {
         let table = scope.root();
         let given = self.given(&mut rows);

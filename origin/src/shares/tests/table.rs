@@ -72,6 +72,7 @@ fn of_records() -> Vec<Expected> {
         ),
         row("connections that kill a statement", written(KILLS_MAX_COUNT), written(KILLS_PER_ACCOUNT_MAX_COUNT)),
         counted("streamed answers of records", streams.shares()),
+        counted("second connections of reads with `include` and no `limit` below 256", streams.spares()),
         row(
             "bytes of JSON bodies, without the first 64 KiB of each",
             format!("{} MiB", bodies.whole() / MIB),

@@ -281,7 +281,7 @@ fn joiner_of(label: &str, value: &Value) -> Result<Joiner, Problem> {
         .map_err(|_| invalid(format!("operator of the condition {} must be AND or OR.", shown(label))))
 }
 
-/// Adds the hint for a comparison that is given as `operator`.
+/// Adds the hint that `equality` gives the comparison, for a condition that gives one as `operator`.
 fn as_equality(problem: Problem, operator: &Value) -> Problem {
     match operator {
         Value::Text(word) if self::operator(word).is_ok() => problem.with_hint(format!(

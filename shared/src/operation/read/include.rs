@@ -16,7 +16,7 @@ pub struct Include {
     /// The relation as the caller names it, such as `author` or `comments.post_id`. The origin, which knows the foreign
     /// keys, resolves it.
     pub relation: Box<str>,
-    /// The member of the record; `None` for the relation's own name.
+    /// The name of the member that holds the related records; `None` for the relation's own name.
     pub alias: Option<FieldName>,
     pub select: Selection,
     /// The condition on the related records; `None` for all.
@@ -24,7 +24,7 @@ pub struct Include {
     pub order: Vec<Order>,
     /// Maximum related records of one record; `None` for all.
     pub limit: Option<u64>,
-    /// Records that are related to the related ones.
+    /// The includes that are nested in this one: what to return in each related record.
     pub includes: Vec<Include>,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn includes(value: &Value) -> Result<Vec<Include>, Problem> {
 fn level(value: &Value, depth: usize, count: &mut usize) -> Result<Vec<Include>, Problem> {
     const EXPECTED: &str = "names of relations, or a list of names and {relation, …}";
     if depth > INCLUDE_MAX_DEPTH {
-        return Err(options::invalid(format!("The option include goes deeper than {INCLUDE_MAX_DEPTH} levels.")));
+        return Err(options::invalid(format!("The option include is nested deeper than {INCLUDE_MAX_DEPTH} levels.")));
     }
     let parts = match value {
         Value::Text(text) => text.split(',').take(INCLUDE_MAX_COUNT + 1).map(|name| Value::Text(name.into())).collect(),

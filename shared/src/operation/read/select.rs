@@ -104,7 +104,7 @@ fn selected_fields(value: &Value) -> Result<Vec<Selected>, Problem> {
 }
 
 impl What {
-    /// Returns the field, also that of an aggregate; `None` if all records are counted.
+    /// Returns the selected or aggregated field; `None` for a count of all records.
     pub(in crate::operation) fn field(&self) -> Option<&FieldRef> {
         match self {
             Self::Field(field) | Self::Aggregate(_, field) => Some(field),

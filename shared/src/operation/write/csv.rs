@@ -59,7 +59,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Takes a cell without quotes.
+    /// Consumes a cell without quotes, and returns it.
     fn bare(&mut self) -> Cell<'a> {
         let end = memchr::memchr3(b',', b'\r', b'\n', self.rest.as_bytes()).unwrap_or(self.rest.len());
         let (cell, rest) = self.rest.split_at(end);
@@ -67,7 +67,7 @@ impl<'a> Records<'a> {
         (!cell.is_empty()).then_some(Cow::Borrowed(cell))
     }
 
-    /// Takes a cell in quotes; `text` begins after the first quote.
+    /// Consumes a cell in quotes, and returns its text; `text` begins after the first quote.
     fn quoted(&mut self, text: &'a str) -> Result<Cow<'a, str>, Problem> {
         let begins = self.line;
         let (mut cell, mut rest) = (Cow::Borrowed(""), text);

@@ -1,4 +1,4 @@
-//! Rows of an insert that are lines of CSV or JSON: what tells them from the rows of `batchData`.
+//! The format and line numbers of an insert's rows that come from CSV or lines of JSON, not from `batchData`.
 
 use crate::error::Problem;
 use crate::format::Format;
@@ -25,7 +25,7 @@ impl Import {
         self.format
     }
 
-    /// Returns the problem with the line of the row at fault before its message.
+    /// Returns the problem with its message prefixed by the line number of this row.
     #[must_use]
     pub fn name_line(&self, row: usize, problem: &Problem) -> Problem {
         in_line(self.lines.get(row).copied().unwrap_or_default(), problem)

@@ -6,7 +6,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::json::Value;
 use crate::operation::filter::{self, Condition, Joiner, Test};
 
-/// The names of the conditions of one kind of write, in bodies and in URLs.
+/// The names, in bodies and URLs, of the conditions of updates or of deletes.
 #[derive(Debug)]
 pub(super) struct Names {
     pub(super) list: &'static str,
@@ -31,7 +31,7 @@ pub(super) struct Matching {
 }
 
 impl Matching {
-    /// Takes a part of the conditions; returns the value if `name` is no part of them.
+    /// Stores `value` if `name` is the name of a part of the conditions; otherwise returns `value`.
     pub(super) fn take(&mut self, names: &Names, name: &str, value: Value) -> Option<Value> {
         let part = match name {
             QUERY => &mut self.query,

@@ -29,7 +29,7 @@ pub struct WriteOptions {
 }
 
 impl WriteOptions {
-    /// Takes an option; returns whether it is one of [`WRITE_OPTIONS`].
+    /// Parses and stores an option if it is one of [`WRITE_OPTIONS`]; returns whether it is.
     pub(super) fn take(&mut self, name: &str, value: &Value) -> Result<bool, Problem> {
         match name {
             RETURNING => self.returning = Some(returning(value)?),
@@ -40,11 +40,11 @@ impl WriteOptions {
         Ok(true)
     }
 
-    /// Takes the headers, after all options.
+    /// Applies the headers `If-Match` and `Prefer`. Must be called after all options were taken.
     ///
     /// # Errors
-    /// `invalid_query_option` if `returning` and `dryRun` are both given, or `If-Match` is empty: servers on the way may drop
-    /// an empty header, and with it the condition.
+    /// `invalid_query_option` if `returning` and `dryRun` are both given, or `If-Match` is empty: a proxy may drop an
+    /// empty header, and the write would then run without the condition.
     pub(super) fn finish(&mut self, head: &RequestHead<'_>) -> Result<(), Problem> {
         self.if_match = head.if_match.map(Box::from);
         if head.if_match.is_some_and(|tags| tags.trim().is_empty()) {
@@ -65,8 +65,7 @@ impl WriteOptions {
         Ok(())
     }
 
-    /// Returns whether the write needs a table whose engine can roll back, and the option or header that needs it; `None`
-    /// if it does not.
+    /// Returns the option or header that needs a table whose engine can roll back; `None` if nothing does.
     #[must_use]
     pub fn needs_transaction(&self) -> Option<&'static str> {
         match self {
@@ -87,7 +86,8 @@ fn returning(value: &Value) -> Result<Selection, Problem> {
     Ok(Selection::Only(fields.into_iter().map(|field| Selected { what: What::Field(field), alias: None }).collect()))
 }
 
-/// Returns whether a `Prefer` header has `return=representation`; of several `return`, the first one counts.
+/// Returns whether a `Prefer` header has `return=representation`; of several `return` preferences, only the first one
+/// counts.
 fn prefers_representation(prefer: &str) -> bool {
     let mut preferences = prefer.split(',').map(|preference| preference.split(';').next().unwrap_or_default());
     let wanted = preferences.find_map(|preference| {

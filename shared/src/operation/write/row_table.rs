@@ -90,7 +90,7 @@ impl RowTable {
             table.check_room(BODY)?;
             if cells.len() != width {
                 let message = format!("Line {line} has {} cells, but the header row has {width}.", cells.len());
-                return Err(body(message).with_hint("A cell with a comma, a quote or a line break stands in quotes."));
+                return Err(body(message).with_hint("Quote each cell that contains a comma, a quote or a line break."));
             }
             let value =
                 |cell: Option<_>| cell.map_or(Value::Null, |text: std::borrow::Cow<'_, str>| Value::Text(text.into()));
@@ -101,16 +101,17 @@ impl RowTable {
         Ok((fields, rows, import))
     }
 
-    /// Checks that one more row is allowed; `source` is where the rows stand, for the message.
+    /// Checks that one more row is allowed; `source` is what the message calls the list of rows: `batchData` or the
+    /// body.
     fn check_room(&self, source: &str) -> Result<(), Problem> {
         if self.rows.len() < BATCH_MAX_ROWS {
             return Ok(());
         }
-        Err(body(format!("{source} has more than {BATCH_MAX_ROWS} rows; so many are taken at a time.")))
+        Err(body(format!("{source} has more than {BATCH_MAX_ROWS} rows, the maximum per request.")))
     }
 
-    /// Parses the members of an object to a row's cells; `None` if the object repeats a key, has too many keys, or holds
-    /// a string that is none.
+    /// Parses the members of an object to a row's cells; `None` if the object repeats a key, has too many keys, or has
+    /// an invalid key or value.
     fn cells(&mut self, members: &mut Parts<'_>) -> Result<Option<Row>, Problem> {
         let mut cells = vec![None; self.fields.len()];
         let mut nth = 0;
@@ -142,7 +143,7 @@ impl RowTable {
         self.rows.push(cells);
         if self.rows.len() * self.fields.len() > BATCH_MAX_CELLS {
             return Err(body(format!(
-                "The rows of {source}, times the {} fields that they name, come to more than {BATCH_MAX_CELLS} cells.",
+                "{source} has more than {BATCH_MAX_CELLS} cells: its rows, times the {} fields that they name.",
                 self.fields.len()
             ))
             .with_hint("Send the records in several requests."));
@@ -165,7 +166,7 @@ impl RowTable {
     }
 }
 
-/// Where the rows of CSV and lines of JSON stand, for messages.
+/// What messages call the list of rows of CSV and lines of JSON.
 const BODY: &str = "The body";
 
 /// Returns the problem of a text that is not a valid row; `name` is what messages call the row.

@@ -22,7 +22,7 @@ pub struct Update {
     pub options: WriteOptions,
 }
 
-/// The parts of an update in the request's head.
+/// What the path, options and headers of an update say; the body is parsed later.
 #[derive(Clone, Debug)]
 pub(in crate::operation) struct UpdateHead {
     id: Option<RecordId>,
@@ -45,7 +45,7 @@ impl UpdateHead {
         Ok(Self { id, options: write })
     }
 
-    /// Returns whether the update is of one record by its id.
+    /// Returns whether the path names the one record to update by its id.
     pub(in crate::operation) fn is_of_one(&self) -> bool {
         self.id.is_some()
     }

@@ -11,7 +11,7 @@ const ISSUER: &str = "https://id.example";
 
 /// A token with the `iss` https://id.example, whose signature nobody can verify.
 const FOREIGN: &str = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJodHRwczovL2lkLmV4YW1wbGUifQ.AQ";
-/// The same with the `iss` selkie.
+/// The same, but with the `iss` of this installation's own keys, selkie.
 const FORGED: &str = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJzZWxraWUifQ.AQ";
 
 #[test]
@@ -92,7 +92,8 @@ fn token(header: &Value, claims: &Value) -> String {
     format!("{}.{}.{}", part(header), part(claims), BASE64.encode([1; 64]))
 }
 
-/// What the edge made of a token: the name under which it counts the caller of a forwarded request, or the error.
+/// Sends a read with a token. Returns the name under which the edge's rate limit counts the caller if the edge forwards
+/// the request, or else the error code.
 fn outcome(gateway: &Gateway, token: &str, now: u64, signed: Option<bool>) -> Result<String, &'static str> {
     let (read, log) = (call("GET", POSTS, Some(token.to_owned())), RequestLog::begin("GET"));
     let decided = gateway.decide(&read, now, &log, async |_, _| signed).now_or_never().unwrap();
@@ -114,7 +115,8 @@ fn a_verified_token_is_counted_by_its_subject_and_others_by_themselves() {
     let [one, two] = [300, 301].map(|seconds| token(&header(), &with(claims(), "exp", json!(NOW + seconds))));
     assert_eq!(outcome(&gateway, &one, NOW, Some(true)), subject);
     assert_eq!(outcome(&gateway, &two, NOW, Some(true)), subject);
-    // A token that the runtime can't verify, of a key or an issuer that is not listed, or that names no key.
+    // Forwarded unverified: a key that the runtime can't use, an unlisted key, an unlisted issuer, and tokens without
+    // `kid`.
     let nameless = token(&json!({"alg": "EdDSA"}), &claims());
     let digest = |text: &str| Ok(Token::from_header(Some(text)).unwrap().digest().to_string());
     for (text, signed) in [
@@ -136,7 +138,7 @@ fn what_the_origin_must_refuse_is_refused_at_the_edge() {
         (header(), claims(), false, "invalid_key"),
         (header(), with(claims(), "aud", json!("other")), true, "invalid_key"),
         (header(), with(claims(), "exp", json!(NOW - 60)), true, "expired_key"),
-        // Nothing is told about a token that nobody signed.
+        // A forger must not learn that the claims have expired.
         (header(), with(claims(), "exp", json!(NOW - 60)), false, "invalid_key"),
         (header(), with(claims(), "nbf", json!(NOW + 61)), true, "invalid_key"),
         (header(), with(claims(), "sub", json!(null)), true, "invalid_key"),
@@ -154,7 +156,8 @@ fn what_the_origin_must_refuse_is_refused_at_the_edge() {
     // A signature of another length than the key's.
     let short = format!("{}AQ", token(&header(), &claims()).trim_end_matches(|c| c != '.'));
     assert_eq!(outcome(&gateway, &short, NOW, None), Err("invalid_key"));
-    // The route is judged first, and a file may be public.
+    // An unknown route is refused before the token is verified. A request for a file is forwarded even with a forged
+    // token, since the file may be public.
     let forged = Some(token(&header(), &claims()));
     let decide = |url| {
         let call = call("GET", url, forged.clone());

@@ -17,7 +17,8 @@ impl Limits {
     /// Resolves a rule's fields and values. `view` has the columns of `table` in another order.
     pub(super) fn bind(rule: &TableRule, table: &Arc<Table>, view: &Table, claims: &Claims) -> Self {
         let rows = |rows: &Option<Template>| rows.as_ref().map(|rows| Arc::new(rows_of(rows, table, view, claims)));
-        // Denies what would show or change a field that was to be omitted, and has another name now.
+        // A field that the rule omits may have been renamed, and then the rule would no longer omit it. If an omitted
+        // field does not exist, reads, inserts and updates are denied.
         let is_known = |fields: &&Fields| match fields {
             Fields::Except(_) if rule.of_table => {
                 let names =
@@ -67,8 +68,8 @@ fn rows_of(rows: &Template, table: &Arc<Table>, view: &Table, claims: &Claims) -
     }
 }
 
-/// Returns whether all texts that a condition compares with numbers are plain decimal numbers: MariaDB would also take
-/// ` 7` and `7e0` for 7, which may be other callers' claims.
+/// Returns whether all texts that a condition compares with numbers are plain decimal numbers: MariaDB takes ` 7` and
+/// `7e0` for 7, so a caller with such a claim would see the records of the caller whose claim is 7.
 fn is_exact(condition: &Condition, table: &Table) -> bool {
     let (field, test) = match condition {
         Condition::All(parts) | Condition::Any(parts) => return parts.iter().all(|part| is_exact(part, table)),

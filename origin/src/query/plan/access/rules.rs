@@ -42,7 +42,8 @@ pub(in crate::query::plan) fn restrict(joins: &mut [Join], scope: &Scope<'_>) ->
     Ok(kept)
 }
 
-/// Returns the condition on records of a table that the caller may read; `None` without one.
+/// Returns the condition that a table's records must meet for the caller's role to read them; `None` if the role has no
+/// such condition.
 pub(in crate::query::plan) fn read_rule(source: usize, scope: &Scope<'_>) -> Option<Predicate> {
     let at_source = |column_ref: ColumnRef| ColumnRef { source, ..column_ref };
     scope.access(source).condition(Action::Read).map(|rule| moved(rule.clone(), &at_source))

@@ -14,7 +14,7 @@ const ADD: &str = "$add";
 /// an object.
 ///
 /// # Errors
-/// `invalid_value` if the column holds no numbers, the operand is none, or the object has other members.
+/// `invalid_value` if the column holds no numbers, the operand is not a number, or the object has other members.
 pub fn addend(column: &Column, value: &Value) -> Result<Option<Operand>, Problem> {
     let Value::Object(text) = value else {
         return Ok(None);
@@ -37,7 +37,7 @@ pub fn addend(column: &Column, value: &Value) -> Result<Option<Operand>, Problem
     let is_number = matches!(operand, Value::Number(_) | Value::Text(_));
     let bound = match column.kind {
         Kind::Integer => number::integer(operand, Purpose::Store),
-        // As text, MariaDB would add it as a double.
+        // MariaDB would convert a text parameter to a double before it adds it.
         Kind::Decimal => number::decimal(operand, Purpose::Filter),
         Kind::Float | Kind::Double => number::double(operand),
         _ => return Err(refused("holds no numbers that $add could change")),
