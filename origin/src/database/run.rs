@@ -4,6 +4,7 @@
 //! collected.
 
 mod many;
+mod params;
 mod records;
 pub(super) mod related;
 mod rows;
@@ -14,14 +15,14 @@ use super::error::{AnswerTooLarge, DbError, InRow, is_duplicate};
 use super::json::Decoder;
 use super::pool::Lease;
 use crate::query::catalog::{Kind, Layout, Table};
-use crate::query::plan::Param;
 use crate::query::plan::include::Included;
 use crate::query::sql::{self, DuplicateReport, Statement, Verdict};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream};
 pub use many::{Counting, MaxRows, Page, Reading, Spare, many};
 use mysql_async::prelude::{FromRow as _, Queryable as _};
-use mysql_async::{Column, Params, Row, Value};
+use mysql_async::{Column, Row, Value};
+pub(super) use params::{bind, values};
 use records::Records;
 use shared::envelope::{ColumnLabels, Encoder, Shape, write_string};
 use shared::format::Format;
@@ -129,7 +130,7 @@ pub async fn one(
     let row = within(limit, single(&mut lease, statement)).await;
     let found = match row {
         Ok((Some(row), None)) if !includes.is_empty() => {
-            within(limit, with_related(&mut lease, row, &layout, &includes, format, progress)).await
+            within_since(started, limit, with_related(&mut lease, row, &layout, &includes, format, progress)).await
         }
         Ok((Some(row), None)) => Ok(found(&row, &layout, format, progress)),
         Ok((Some(_), Some(_))) => Ok(Found::Several),
@@ -459,26 +460,6 @@ pub(super) fn decoders(kinds: Option<&[Option<Kind>]>, columns: &[Column]) -> Ve
         .collect()
 }
 
-pub(super) fn bind(params: Vec<Param>) -> Params {
-    if params.is_empty() {
-        return Params::Empty;
-    }
-    Params::Positional(
-        params
-            .into_iter()
-            .map(|param| match param {
-                Param::Null => Value::NULL,
-                Param::Int(number) => Value::Int(number),
-                Param::UInt(number) => Value::UInt(number),
-                Param::Float(number) => Value::Float(number),
-                Param::Double(number) => Value::Double(number),
-                Param::Text(text) => Value::Bytes(String::from(text).into_bytes()),
-                Param::Bytes(bytes) => Value::Bytes(bytes),
-            })
-            .collect(),
-    )
-}
-
 /// Marks a lease's statement as ended, after its result was read completely or it failed, and converts its error.
 pub(super) fn ended<T>(lease: &mut Lease, outcome: Result<T, mysql_async::Error>) -> Result<T, DbError> {
     match outcome {
@@ -501,29 +482,4 @@ pub(super) fn forget_schema(lease: &mut Lease) {
     if let Ok(connection) = lease.connection() {
         connection.schema = DefaultSchema::Unknown;
     }
-}
-
-/// Returns the values of a row's cells with these indexes, as parameters of another query.
-pub(super) fn values(row: &Row, cells: &[usize]) -> Vec<Param> {
-    let value = |at: &usize| match row.as_ref(*at) {
-        None | Some(Value::NULL) => Param::Null,
-        Some(Value::Int(number)) => Param::Int(*number),
-        Some(Value::UInt(number)) => Param::UInt(*number),
-        Some(Value::Float(number)) => Param::Float(*number),
-        Some(Value::Double(number)) => Param::Double(*number),
-        Some(Value::Bytes(bytes)) => Param::Bytes(bytes.clone()),
-        Some(Value::Date(year, month, day, 0, 0, 0, 0)) => Param::Text(format!("{year:04}-{month:02}-{day:02}").into()),
-        Some(Value::Date(year, month, day, hour, minute, second, micros)) => {
-            Param::Text(format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}").into())
-        }
-        Some(Value::Time(negative, days, hours, minute, second, micros)) => Param::Text(
-            format!(
-                "{}{:02}:{minute:02}:{second:02}.{micros:06}",
-                if *negative { "-" } else { "" },
-                days * 24 + u32::from(*hours)
-            )
-            .into(),
-        ),
-    };
-    cells.iter().map(value).collect()
 }

@@ -7,6 +7,7 @@
 mod relations;
 mod single_flight;
 
+pub use self::relations::RelationsAge;
 use self::single_flight::SingleFlight;
 use super::charset_coverage::CharsetCoverages;
 use super::error::{DbError, no_database};

@@ -491,9 +491,8 @@ fn a_write_under_a_condition_that_nobody_checks_is_refused_and_a_read_is_not() {
         ("POST", "/api/v1/sql", true),
     ] {
         let has_tag = path != POSTS && ["PUT", "PATCH", "DELETE"].contains(&method);
-        let plain = head(method, path, "");
-        let if_match = refused(&RequestHead { if_match: Some("\"x\""), ..plain });
-        let if_none_match = refused(&RequestHead { if_none_match: Some("*"), ..plain });
+        let if_match = refused(&RequestHead { if_match: Some("\"x\""), ..head(method, path, "") });
+        let if_none_match = refused(&RequestHead { if_none_match: Some("*"), ..head(method, path, "") });
         let named = |text: &Option<String>, name| text.as_ref().is_some_and(|t| t.contains(name));
         assert_eq!(named(&if_match, "If-Match"), writes && !has_tag, "{method} {path}");
         assert_eq!(named(&if_none_match, "If-None-Match"), writes, "{method} {path}");

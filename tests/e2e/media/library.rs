@@ -102,7 +102,7 @@ async fn lists_take_names_that_look_like_json_for_names(host: Host) {
 }
 
 async fn lists_refuse_what_they_do_not_know(host: Host) {
-    for options in ["type=picture", "kind=image", "limit=x", "page=1", "order=name", "limit=10001", "folder=.."] {
+    for options in ["type=picture", "kind=image", "limit=x", "page=1", "order=,", "limit=10001", "folder=.."] {
         let answer = host.get(&format!("{MEDIA}?{options}")).send().await;
         answer.refused(ErrorCode::InvalidQueryOption);
     }

@@ -130,6 +130,14 @@ async fn composite_and_text_keys_relate_as_mariadb_compares_them(host: Host) {
     let seats = json!({"include": {"relation": "seats", "selectFields": "id"}, "order": by_key});
     let seats = field(&db, "rows", &seats, "seats").await;
     assert_eq!(seats, json!([[{"id": 1}, {"id": 2}], [{"id": 3}], []]));
+    for (direction, expected) in [("ASC", json!([[4, 5], [6]])), ("DESC", json!([[5, 4], [6]]))] {
+        let order = json!({"field": "width", "strategy": direction});
+        let include = json!({"include": {"relation": "rows", "selectFields": "width", "order": order}, "order": {"field": "code"}});
+        let lists = field(&db, "halls", &include, "rows").await;
+        let widths =
+            |list: &Value| -> Value { list.as_array().unwrap().iter().map(|row| row["width"].clone()).collect() };
+        assert_eq!(lists.as_array().unwrap().iter().map(widths).collect::<Value>(), expected, "{direction}");
+    }
     for name in ["rows", "stands_in"] {
         let include = json!({"include": {"relation": name, "selectFields": "width"}, "selectFields": "id"});
         let found = field(&db, "seats", &include, "rows").await;
@@ -355,6 +363,12 @@ async fn what_cannot_be_included_is_refused(host: Host) {
         ("posts", json!({"include": deep}), InvalidQueryOption, &["4 levels"]),
         ("posts", json!({"include": vec!["author"; 9]}), InvalidQueryOption, &["8 relations"]),
         ("posts", json!({"include": "author", "distinct": true}), InvalidQueryOption, &["distinct"]),
+        (
+            "posts",
+            json!({"include": "author", "selectFields": [{"fieldName": "id", "aggregate": "SUM"}]}),
+            InvalidQueryOption,
+            &["aggregates"],
+        ),
         ("posts", json!({"include": "author", "group": "title"}), InvalidQueryOption, &["group"]),
         ("posts", json!({"query": {"nope": {"some": {}}}}), UnknownField, &["nope"]),
         ("posts", json!({"query": {"comments": {"some": 5}}}), InvalidFilter, &["some", "comments"]),

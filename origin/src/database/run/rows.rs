@@ -1,7 +1,7 @@
 //! Encodes the rows of a streamed read: each row when it arrives or, if the read includes related records, in batches
 //! after their related records were read.
 
-use super::related::members;
+use super::related::{members, size};
 use super::{CHUNK_ROOM_BYTES, SessionEffect, decoders, within, write_row, write_rows};
 use crate::database::DbError;
 use crate::database::json::Decoder;
@@ -14,7 +14,7 @@ use shared::envelope::{Encoder, Shape};
 use shared::format::Format;
 use shared::ident::ProjectName;
 use shared::key::Access;
-use shared::limits::INCLUDE_BATCH_MAX_RECORDS;
+use shared::limits::{INCLUDE_BATCH_MAX_RECORDS, INCLUDE_MAX_BYTES};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,7 +55,8 @@ pub(super) struct RowWriter<'a> {
     reads: RelatedReads,
     /// Rows whose related records are not read yet.
     batch: Vec<Row>,
-    second: Option<Lease>,
+    /// The approximate memory of the batch.
+    batch_bytes: usize,
     last: Option<Row>,
 }
 
@@ -67,7 +68,7 @@ impl<'a> RowWriter<'a> {
             decoders: decoders(Some(&layout.kinds), columns),
             reads,
             batch: Vec::new(),
-            second: None,
+            batch_bytes: 0,
             last: None,
         }
     }
@@ -79,6 +80,7 @@ impl<'a> RowWriter<'a> {
 
     pub(super) fn add(&mut self, row: Row) {
         if !self.reads.includes.is_empty() {
+            self.batch_bytes += size(&row);
             self.batch.push(row);
             return;
         }
@@ -88,24 +90,27 @@ impl<'a> RowWriter<'a> {
 
     /// Returns whether [`RowWriter::relate_on_spare`] must be called before another row is added.
     pub(super) fn is_batch_full(&self) -> bool {
-        self.batch.len() == INCLUDE_BATCH_MAX_RECORDS && self.reads.spare.is_some()
+        let is_full = self.batch.len() == INCLUDE_BATCH_MAX_RECORDS && self.reads.spare.is_some();
+        is_full || self.batch_bytes > INCLUDE_MAX_BYTES
     }
 
     /// Encodes the batch with its related records, which are read on a second connection.
     pub(super) async fn relate_on_spare(&mut self) -> Result<(), DbError> {
-        let mut lease = match (self.second.take(), &self.reads.spare) {
-            (Some(lease), _) => lease,
-            (None, Some(spare)) => spare.lease().await?,
-            (None, None) => return Ok(()),
+        // Returned after each batch: the client may be slow to read it.
+        let mut lease = match &self.reads.spare {
+            Some(spare) => spare.lease().await?,
+            None => return Err(DbError::IncludeTooLarge),
         };
         lease.expect(self.reads.effect);
         lease.begin();
         match self.relate(&mut lease).await {
-            Ok(()) => lease.end(),
-            Err(error) => return Err(lease.failed(error)),
+            Ok(()) => {
+                lease.end();
+                lease.reset_if_dirty().await;
+                Ok(())
+            }
+            Err(error) => Err(lease.failed(error)),
         }
-        self.second = Some(lease);
-        Ok(())
     }
 
     /// Encodes the batch with its related records, which are read on `lease`'s connection.
@@ -119,6 +124,7 @@ impl<'a> RowWriter<'a> {
         write_rows(&mut self.encoder, self.layout, &self.decoders, &self.batch, &members);
         self.last = self.batch.pop();
         self.batch.clear();
+        self.batch_bytes = 0;
         Ok(())
     }
 

@@ -7,10 +7,18 @@ use crate::query::catalog::relations::Relations;
 use shared::error::Problem;
 use shared::ident::{DatabaseName, ProjectName};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The maximum number of databases whose foreign keys are cached.
 pub(super) const DATABASES_MAX: usize = 1_000;
+
+/// Whether cached foreign keys may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RelationsAge {
+    Cached,
+    /// They are read again, since a statement that was planned with the cached ones was refused.
+    Fresh,
+}
 
 /// The foreign keys of a database, and when they were read.
 #[derive(Clone, Debug)]
@@ -29,10 +37,15 @@ impl SchemaCache {
         self: &Arc<Self>,
         project: &ProjectName,
         database: &DatabaseName,
+        age: RelationsAge,
     ) -> Result<Arc<Relations>, Problem> {
         let version = self.version(project);
         let key = (project.clone(), database.clone());
-        let is_usable = |entry: &Entry| entry.version == version && entry.read_at.elapsed() < STALE_AFTER;
+        let max_age = match age {
+            RelationsAge::Cached => STALE_AFTER,
+            RelationsAge::Fresh => Duration::ZERO,
+        };
+        let is_usable = |entry: &Entry| entry.version == version && entry.read_at.elapsed() < max_age;
         if let Some(entry) = self.relations.get(&key).filter(is_usable) {
             return Ok(entry.relations);
         }

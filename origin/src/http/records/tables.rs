@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::database::run::SessionEffect;
+use crate::database::schema_cache::RelationsAge;
 use crate::query::catalog::Table;
 use crate::query::plan::access::TableAccess;
 use crate::query::plan::related::{Loader, RelatedTable};
@@ -30,6 +31,15 @@ pub(in crate::http) enum Schema {
     Fresh,
 }
 
+impl Schema {
+    fn relations_age(self) -> RelationsAge {
+        match self {
+            Self::Cached => RelationsAge::Cached,
+            Self::Fresh => RelationsAge::Fresh,
+        }
+    }
+}
+
 impl Tables {
     pub(in crate::http) async fn load(
         app: &Arc<App>,
@@ -49,7 +59,8 @@ impl Tables {
         let related = match operation.includes().is_empty() && conditions.is_empty() {
             true => Vec::new(),
             false => {
-                let relations = app.schema_cache.relations(caller.project(), &path.database).await?;
+                let relations =
+                    app.schema_cache.relations(caller.project(), &path.database, schema.relations_age()).await?;
                 let in_database = |name: &TableName| TablePath { database: path.database.clone(), table: name.clone() };
                 let load = |name: TableName| -> BoxFuture<'_, _> {
                     let path = in_database(&name);

@@ -61,7 +61,8 @@ impl Writer<'_, '_> {
             (Some(_), _) if written.affected == 0 && answer == ChangeAnswer::Record => NULL.to_vec(),
             (Some(Reread::ById(read)), _) => {
                 let layout = Arc::clone(read.layout());
-                let statement = sql::select(*read, self.scope);
+                // Reads the newest version, as the update did: the transaction may have an older snapshot.
+                let statement = sql::select_for_update(*read, self.scope);
                 let rows = self.transaction.rows(statement, &layout, &[], self.effect, None, self.budget).await?;
                 return Ok(if rows.count == 0 { NULL.to_vec() } else { rows.json });
             }
@@ -115,7 +116,7 @@ impl Writer<'_, '_> {
         let mut parts = Vec::new();
         while !keys.is_empty() {
             let later = keys.split_off(keys.len().min(REREAD_MAX_ROWS));
-            let statement = sql::select(reread.select(keys), self.scope);
+            let statement = sql::select_for_update(reread.select(keys), self.scope);
             let rows = self.transaction.rows(statement, reread.layout(), &[], self.effect, None, self.budget).await?;
             parts.extend((rows.count > 0).then_some(rows.json));
             keys = later;

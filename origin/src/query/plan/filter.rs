@@ -84,9 +84,9 @@ pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Pred
 /// such records, refuses full-text searches with query expansion, whose result depends on all records.
 fn guarded(predicate: Predicate, source: usize, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let rule = || access::read_rule(source, scope);
-    // A pattern with one `%` is matched in one pass, which is fast.
     let is_slow = |pattern: &Operand| match &pattern.param {
-        Param::Text(text) => text.bytes().filter(|byte| *byte == b'%').count() > 1,
+        // A text and one wildcard behind it is matched in one pass, and found by an index.
+        Param::Text(text) => text.trim_end_matches('%').contains(['%', '_']),
         _ => false,
     };
     let is_guarded = match &predicate {

@@ -120,6 +120,10 @@ impl Included {
                         Predicate::Compare(*column_ref, Comparison::Equal, value)
                     });
                     let mut select = self.select_where(Predicate::All(equals.collect()));
+                    if count > 1 {
+                        // Without a LIMIT, MariaDB leaves the ORDER BY of a UNION's SELECT out.
+                        select.limit.get_or_insert(u64::MAX);
+                    }
                     if let Output::Cells(cells) = &mut select.output {
                         cells.push(Expression::Number(at));
                     }

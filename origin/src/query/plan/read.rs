@@ -24,6 +24,12 @@ const CODE: ErrorCode = ErrorCode::InvalidQueryOption;
 pub(super) fn records(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>) -> Result<Select, Problem> {
     let mut joins = joins(&read.joins, scope)?;
     let rule = access::restrict(&mut joins, scope)?;
+    if !read.includes.is_empty() && output::aggregates(&read.select, &read.joins, &read.group) {
+        return Err(Problem::new(
+            CODE,
+            "The option include does not go with aggregates, which are of no single record.",
+        ));
+    }
     let group = column_refs(&read.group, scope)?;
     let search = read.search.as_ref().map(|search| searched(search, scope)).transpose()?;
     let cells = cells(read, &group, search.as_ref(), scope)?;

@@ -201,7 +201,7 @@ pub(super) fn exists(related: &Related, scope: &Scope<'_>) -> Result<Predicate, 
         )
         .with_hint("Use it in the query of a request; the rules of roles can't have it."));
     };
-    let name = free_name(scope)?;
+    let name = free_name(scope, table)?;
     let inner = table.scope(&name);
     let on = table.own_columns(scope)?.into_iter().zip(table.matches(&inner)?).collect();
     let (joins, rule) = table.link(&inner)?;
@@ -220,8 +220,10 @@ pub(super) fn exists(related: &Related, scope: &Scope<'_>) -> Result<Predicate, 
 }
 
 /// Returns a name that no table of the outer statement has.
-fn free_name(scope: &Scope<'_>) -> Result<TableName, Problem> {
-    let is_free = |name: &str| (0..scope.size()).all(|source| !scope.name(source).as_str().eq_ignore_ascii_case(name));
-    let mut names = (1..=scope.size() + 1).map(|number| format!("related{number}"));
+fn free_name(scope: &Scope<'_>, table: &RelatedTable) -> Result<TableName, Problem> {
+    let link = table.link.iter().map(|link| link.table().name().as_str());
+    let taken: Vec<&str> = (0..scope.size()).map(|source| scope.name(source).as_str()).chain(link).collect();
+    let is_free = |name: &str| taken.iter().all(|taken| !taken.eq_ignore_ascii_case(name));
+    let mut names = (1..=taken.len() + 1).map(|number| format!("related{number}"));
     TableName::parse(&names.find(|name| is_free(name)).unwrap_or_default())
 }

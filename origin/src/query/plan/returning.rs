@@ -181,6 +181,15 @@ impl Surroundings {
             return Ok(None);
         }
         check_engine(options, scope.root())?;
+        let needs_one = options.if_match.is_some() || options.returning.is_some();
+        if needs_one && matches!(target, Target::Record(_)) && !scope.root().key_is_unique() {
+            let name = shown(scope.root().name().as_str());
+            return Err(Problem::new(
+                ErrorCode::InvalidQueryOption,
+                format!("returning and If-Match need an id of one record; in {name} several may have the same."),
+            )
+            .with_hint("Name the records by the option query instead."));
+        }
         let precondition = match (&options.if_match, target) {
             (Some(tags), Target::Record(id)) => Some(Precondition { read: read_one(id, scope)?, tags: tags.clone() }),
             _ => None,
@@ -203,9 +212,7 @@ impl Surroundings {
 fn read_one(id: &RecordId, scope: &Scope<'_>) -> Result<Select, Problem> {
     let (table, rule) = (scope.root(), scope.access(0).reading()?);
     let filter = and(Some(by_id(id, table, IdPurpose::Read)?), rule.map(|rule| Predicate::clone(&rule)));
-    let mut read = select(Output::Whole, table.layout(), filter, &[]);
-    read.limit = (!table.key_is_unique()).then_some(1);
-    Ok(read)
+    Ok(select(Output::Whole, table.layout(), filter, &[]))
 }
 
 impl Reread {

@@ -15,6 +15,7 @@ use shared::format::Format;
 use shared::ident::{FieldName, shown};
 use shared::json::Value;
 use shared::operation::write::{self, Import};
+use shared::policy::role_forbids;
 
 /// The values of one row; `None` stands for the column's default.
 type Row = Vec<Option<Operand>>;
@@ -262,7 +263,16 @@ pub(super) fn update<'p>(update: &write::Update, scope: &Scope<'_>) -> Result<Pl
     let mut faults = Faults::default();
     let given = update.fields.iter().zip(&update.values);
     let changes = given.filter_map(|(name, value)| {
-        let changed = writable_column(name, table, &rules).and_then(|at| Ok((at, change(table.column(at), value)?)));
+        let changed = writable_column(name, table, &rules).and_then(|at| {
+            let change = change(table.column(at), value)?;
+            match change {
+                // An overflow, or the lack of one, would tell the value.
+                Change::Add(_) if table.find(name).is_none() => {
+                    Err(role_forbids("add to a field that it may not read"))
+                }
+                change => Ok((at, change)),
+            }
+        });
         faults.keep(changed)
     });
     let mut changes: Vec<_> = changes.collect();

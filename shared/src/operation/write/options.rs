@@ -72,6 +72,8 @@ impl WriteOptions {
             Self { is_dry_run: true, .. } => Some("The option dryRun"),
             Self { max_affected: Some(_), .. } => Some("The option maxAffected"),
             Self { if_match: Some(_), .. } => Some("The header If-Match"),
+            // A response that is too large takes the write back.
+            Self { returning: Some(_), .. } => Some("The option returning"),
             _ => None,
         }
     }
