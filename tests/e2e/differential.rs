@@ -44,7 +44,7 @@ cases! {
 }
 
 /// Default number of schemas for each host. Fewer for the edge, which forwards the origin's answers.
-const ROUNDS: [(Host, usize); 2] = [(Host::Origin, 25), (Host::Edge, 6)];
+const ROUNDS: [(Host, usize); 2] = [(Host::Origin, 10), (Host::Edge, 3)];
 
 /// Number of reads of each schema.
 const READS: usize = 40;

@@ -100,7 +100,10 @@ impl Condition {
                 Self::Related(relation, quantifier, inner)
             }
             _ if dice.chance(15) => Self::Leaf("IS NULL", None),
-            _ => Self::Leaf(*dice.pick(&["=", "!=", "<", ">="]), Some(dice.below(4) as i64)),
+            _ => {
+                let equality: &'static str = dice.pick::<&'static str>(&["=", "!=", "<", ">="]);
+                Self::Leaf(equality, Some(dice.below(4) as i64))
+            }
         }
     }
 
