@@ -24,6 +24,7 @@ use mysql_async::prelude::{FromRow as _, Queryable as _};
 use mysql_async::{Column, Row, Value};
 pub(super) use params::{bind, values};
 use records::Records;
+use related::CellWriter;
 use shared::envelope::{ColumnLabels, Encoder, Shape, write_string};
 use shared::format::Format;
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
@@ -415,18 +416,11 @@ pub(super) fn write_rows(
     rows: &[Row],
     members: &[related::Members],
 ) {
-    let own = layout.keys.len() - members.len();
-    let format = encoder.format();
+    let cells = CellWriter { decoders, members, format: encoder.format() };
+    let keys = &layout.keys;
     for (at, row) in rows.iter().enumerate() {
-        encoder.row(
-            &layout.keys,
-            |cell| *value(row, cell) == Value::NULL,
-            |cell, out| match (cell.checked_sub(own), format) {
-                (Some(member), _) => members[member].write(at, out),
-                (None, Format::NdJson) => decoders[cell].write_in_line(value(row, cell), out),
-                (None, _) => decoders[cell].write(value(row, cell), out),
-            },
-        );
+        let is_null = |cell| *value(row, cell) == Value::NULL;
+        encoder.row(keys, is_null, |cell, out| cells.write((row, at), (cell, keys.len()), out));
     }
 }
 

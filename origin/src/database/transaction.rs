@@ -5,7 +5,7 @@
 
 use super::error::DbError;
 use super::pool::Lease;
-use super::run::related::{Members, append, members, size};
+use super::run::related::{CellWriter, Members, members, size};
 use super::run::{self, Progress, SessionEffect, Written, driver, within};
 use crate::query::catalog::Layout;
 use crate::query::plan::Param;
@@ -249,7 +249,8 @@ impl<'a> Transaction<'a> {
         let decoders = run::decoders(Some(&layout.kinds), &columns);
         let mut rows = Rows::default();
         let add = |rows: &mut Rows, row: &Row, members: &[Members], at: usize| {
-            append(&mut rows.json, layout, Format::Envelope, &decoders, row, members, at);
+            let cells = CellWriter { decoders: &decoders, members, format: Format::Envelope };
+            cells.append(&mut rows.json, layout, row, at);
             rows.count += 1;
             match rows.count > budget.rows || rows.json.len() > budget.bytes {
                 true => Err(DbError::AnswerTooLarge),

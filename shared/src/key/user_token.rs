@@ -35,7 +35,7 @@ pub struct UserToken<'a> {
     claims: RoleClaims,
 }
 
-/// Whom a verified token signs in.
+/// The user whom a verified token signs in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserIdentity {
     /// The user's [`subject_id`].

@@ -3,6 +3,7 @@
 use super::{bind, decoders, value, values};
 use crate::database::connection::Connection;
 use crate::database::error::DbError;
+use crate::database::json::Decoder;
 use crate::query::catalog::Layout;
 use crate::query::catalog::relations::RelationKind;
 use crate::query::plan::Param;
@@ -117,6 +118,8 @@ impl Reader<'_> {
         let columns = result.columns().unwrap_or_default();
         let layout = included.select().layout();
         let decoders = decoders(Some(&layout.kinds), &columns);
+        let format = self.format;
+        let alone = CellWriter { decoders: &decoders, members: &[], format };
         let key_cell = columns.len().saturating_sub(1);
         let group_of = |row: &Row| match (included.returns_keys(), value(row, key_cell)) {
             (true, _) => known.get(&bytes_of(row, &[key_cell])).copied(),
@@ -134,7 +137,7 @@ impl Reader<'_> {
                 self.bytes_left = self.bytes_left.checked_sub(size(&row)).ok_or(DbError::IncludeTooLarge)?;
                 rows.push((group, row));
             } else if !is_one || json[group].is_empty() {
-                let written = append(&mut json[group], layout, self.format, &decoders, &row, &[], 0);
+                let written = alone.append(&mut json[group], layout, &row, 0);
                 self.bytes_left = self.bytes_left.checked_sub(written).ok_or(DbError::IncludeTooLarge)?;
             }
         }
@@ -146,13 +149,14 @@ impl Reader<'_> {
         let mut at = 0;
         for part in rows.chunks(shared::limits::INCLUDE_BATCH_MAX_RECORDS) {
             let members = self.all(included.includes(), part).await?;
+            let cells = CellWriter { members: &members, ..alone };
             for (within, row) in part.iter().enumerate() {
                 let group = groups[at];
                 at += 1;
                 if is_one && !json[group].is_empty() {
                     continue;
                 }
-                let written = append(&mut json[group], layout, self.format, &decoders, row, &members, within);
+                let written = cells.append(&mut json[group], layout, row, within);
                 self.bytes_left = self.bytes_left.checked_sub(written).ok_or(DbError::IncludeTooLarge)?;
             }
         }
@@ -160,33 +164,41 @@ impl Reader<'_> {
     }
 }
 
-/// Appends a row as a JSON object, after a comma if it is not the first, with its related records: those of the row
-/// with index `at` in each of `members`. Returns the number of bytes appended.
-pub(in crate::database) fn append(
-    out: &mut Vec<u8>,
-    layout: &Layout,
-    format: Format,
-    decoders: &[crate::database::json::Decoder],
-    row: &Row,
-    members: &[Members],
-    at: usize,
-) -> usize {
-    let before = out.len();
-    if before > 0 {
-        out.push(b',');
+/// Writes the cells of rows: their columns, then their related records.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::database) struct CellWriter<'a> {
+    pub(in crate::database) decoders: &'a [Decoder],
+    pub(in crate::database) members: &'a [Members],
+    pub(in crate::database) format: Format,
+}
+
+impl CellWriter<'_> {
+    /// Writes the cell with index `cell` of a row that has `count` cells. `at` is the row's index in each of the members.
+    pub(in crate::database) fn write(
+        &self,
+        (row, at): (&Row, usize),
+        (cell, count): (usize, usize),
+        out: &mut Vec<u8>,
+    ) {
+        let own = count - self.members.len();
+        match (cell.checked_sub(own), self.format) {
+            (Some(member), _) => self.members[member].write(at, out),
+            (None, Format::NdJson) => self.decoders[cell].write_in_line(value(row, cell), out),
+            (None, _) => self.decoders[cell].write(value(row, cell), out),
+        }
     }
-    let own = layout.keys.len() - members.len();
-    write_object(
-        out,
-        &layout.keys,
-        |cell| *value(row, cell) == Value::NULL,
-        |cell, out| match (cell.checked_sub(own), format) {
-            (Some(member), _) => members[member].write(at, out),
-            (None, Format::NdJson) => decoders[cell].write_in_line(value(row, cell), out),
-            (None, _) => decoders[cell].write(value(row, cell), out),
-        },
-    );
-    out.len() - before
+
+    /// Appends a row as a JSON object, after a comma if it is not the first. Returns the number of bytes appended.
+    pub(in crate::database) fn append(&self, out: &mut Vec<u8>, layout: &Layout, row: &Row, at: usize) -> usize {
+        let before = out.len();
+        if before > 0 {
+            out.push(b',');
+        }
+        let keys = &layout.keys;
+        let is_null = |cell| *value(row, cell) == Value::NULL;
+        write_object(out, keys, is_null, |cell, out| self.write((row, at), (cell, keys.len()), out));
+        out.len() - before
+    }
 }
 
 /// Returns the approximate memory of a row.
