@@ -6,12 +6,12 @@ use crate::policy::{Action, method_label};
 use std::sync::{Arc, OnceLock};
 use uuid::Uuid;
 
-/// A caller with a token of another issuer, as the edge knows it.
+/// A caller whose token Selkie did not issue, as identified by the edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserCaller {
     /// The id of the subject of a verified token.
     Verified(Uuid),
-    /// A token that only the origin can verify.
+    /// The digest of a token that the edge could not verify.
     Unverified(TokenDigest),
 }
 

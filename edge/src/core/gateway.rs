@@ -115,7 +115,7 @@ impl Gateway {
     /// `has_signed` returns whether a key signed a user's token, or `None` if it can't tell. Nothing else is awaited.
     ///
     /// # Errors
-    /// The refusal of the shared parsers, of the API key or user's token, or of the policy; `body_too_large`.
+    /// Errors of the shared parsers, of authentication and of the policy; `method_not_allowed`; `body_too_large`.
     pub async fn decide(
         &self,
         request: &IncomingRequest,

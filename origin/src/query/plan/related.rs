@@ -59,7 +59,7 @@ impl RelatedTable {
         Scope::related(&self.access, name, self.link.as_ref(), &self.related)
     }
 
-    /// Returns the columns, in [`RelatedTable::scope`], whose values are those of [`RelatedTable::own_columns`].
+    /// Returns the join columns that equal [`RelatedTable::own_columns`]; `scope` is [`RelatedTable::scope`].
     pub(super) fn matches(&self, scope: &Scope<'_>) -> Result<Vec<ColumnRef>, Problem> {
         self.relation.matches.iter().map(|name| column(scope, scope.size() - 1, name)).collect()
     }

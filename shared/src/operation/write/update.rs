@@ -52,7 +52,7 @@ impl UpdateHead {
 }
 
 impl Update {
-    /// Parses the body: the new values if the path names the record, or conditions and `data`.
+    /// Parses the body: the new values if the path has an id, else conditions and `data`.
     pub(in crate::operation) fn from_body(table: TablePath, head: UpdateHead, bytes: &[u8]) -> Result<Self, Problem> {
         let UpdateHead { id, options } = head;
         let (target, (fields, values)) = match id {

@@ -11,7 +11,7 @@ const ISSUER: &str = "https://id.example";
 
 /// A token with the `iss` https://id.example, whose signature nobody can verify.
 const FOREIGN: &str = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJodHRwczovL2lkLmV4YW1wbGUifQ.AQ";
-/// The same, but with the `iss` of this installation's own keys, selkie.
+/// The same, but with the `iss` of Selkie's own API keys, `selkie`.
 const FORGED: &str = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJzZWxraWUifQ.AQ";
 
 #[test]
@@ -115,8 +115,8 @@ fn a_verified_token_is_counted_by_its_subject_and_others_by_themselves() {
     let [one, two] = [300, 301].map(|seconds| token(&header(), &with(claims(), "exp", json!(NOW + seconds))));
     assert_eq!(outcome(&gateway, &one, NOW, Some(true)), subject);
     assert_eq!(outcome(&gateway, &two, NOW, Some(true)), subject);
-    // Forwarded unverified: a key that the runtime can't use, an unlisted key, an unlisted issuer, and tokens without
-    // `kid`.
+    // Forwarded unverified: a key that the runtime can't use, an unlisted key or issuer, and a token without `kid` that
+    // no listed key verifies.
     let nameless = token(&json!({"alg": "EdDSA"}), &claims());
     let digest = |text: &str| Ok(Token::from_header(Some(text)).unwrap().digest().to_string());
     for (text, signed) in [
