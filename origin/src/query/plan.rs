@@ -323,7 +323,7 @@ pub enum Predicate {
     /// At least one condition holds; false if the list is empty.
     Any(Vec<Predicate>),
     Not(Box<Predicate>),
-    /// Both hold. The second condition is tried only on records for which the first one holds.
+    /// The second condition on records for which the first one holds, and NULL on others, on which it is not tried.
     Guarded(Box<Predicate>, Box<Predicate>),
     /// The condition is false or NULL.
     Untrue(Box<Predicate>),

@@ -75,11 +75,12 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) 
             sql.syntax(")");
         }
         Predicate::Guarded(guard, inner) => {
+            // NULL, as for the missing record of a LEFT JOIN: FALSE would become TRUE in a NOT.
             sql.syntax("IF(");
             write(sql, scope, *guard);
             sql.syntax(", ");
             write(sql, scope, *inner);
-            sql.syntax(", FALSE)");
+            sql.syntax(", NULL)");
         }
         Predicate::Untrue(inner) => {
             sql.syntax("(");
