@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 cases! {
     Own: [
         a_million_rows_leave_memory_as_it_was,
+        records_with_related_ones_leave_memory_as_it_was,
         a_slow_reader_holds_mariadb_back_without_a_thread,
         a_reader_who_takes_nothing_in_time_is_cut_off,
     ],
@@ -44,7 +45,29 @@ async fn a_million_rows_leave_memory_as_it_was(_: Host) {
     stop(service).await;
 }
 
-/// Reads an answer and counts its rows, which contain no braces.
+async fn records_with_related_ones_leave_memory_as_it_was(_: Host) {
+    let service = start(Edge::Without, &[]).await;
+    for statement in [
+        "CREATE TABLE parents (PRIMARY KEY (id)) AS SELECT seq AS id FROM seq_1_to_100000",
+        // Two for each parent, 60 MB in all.
+        "CREATE TABLE children (id INT PRIMARY KEY, parent_id BIGINT UNSIGNED NOT NULL, body TEXT NOT NULL,
+           FOREIGN KEY (parent_id) REFERENCES parents (id))
+         AS SELECT seq AS id, seq % 100000 + 1 AS parent_id, REPEAT('x', 300) AS body FROM seq_1_to_200000",
+    ] {
+        sql(&service, statement).send().await.payload();
+    }
+    let path = "/api/v1/crud/demo/parents?include=children";
+    assert_eq!(rows(&service, &format!("{path}&limit=1000")).await, 3_000);
+    let process = Process::of(&service);
+    let before = process.resident();
+    process.forget_peak();
+    assert_eq!(rows(&service, path).await, 300_000);
+    let grown = process.peak().saturating_sub(before);
+    assert!(grown < GROWTH_MAX_BYTES, "grown by {grown} bytes");
+    stop(service).await;
+}
+
+/// Reads an answer and counts its records, whose values contain no braces.
 async fn rows(service: &Service, path: &str) -> usize {
     let response = get(service, path).request().send().await.expect("a head");
     let mut chunks = response.bytes_stream();
