@@ -77,6 +77,7 @@ async fn once(connection: &mut Conn, workload: Workload, random: &mut Random) ->
             let values = Params::Positional((1..=BATCH_ROWS).flat_map(new_post).collect());
             connection.exec_drop(statement::INSERT_BATCH.as_str(), values).await?;
         }
+        Workload::Stories | Workload::Related => anyhow::bail!("the floor takes no part in {}", workload.title()),
         Workload::W4 => drain(connection, statement::ALL_POSTS).await?,
         Workload::Million => drain(connection, statement::ALL_MILLION).await?,
         Workload::Sql => {

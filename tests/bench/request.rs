@@ -65,6 +65,15 @@ impl Requests {
                     ),
                 }
             }
+            Workload::Stories => self.get(format_args!("{tables}/stories?limit=20&order=-id"), buffer),
+            // [{"relation":"replies","limit":5,"order":"-id"}, "writer"]
+            Workload::Related => self.get(
+                format_args!(
+                    "{tables}/stories?limit=20&order=-id&include=%5B%7B%22relation%22%3A%22replies%22%2C%22limit%22%3A5%2C\
+                     %22order%22%3A%22-id%22%7D%2C%22writer%22%5D"
+                ),
+                buffer,
+            ),
             Workload::W3 => self.post(format_args!("{tables}/inbox"), &new_post(random.up_to(POSTS)), buffer),
             Workload::Batch => self.post(format_args!("{tables}/inbox"), &BATCH, buffer),
             Workload::W4 => self.get(format_args!("{tables}/posts"), buffer),

@@ -10,6 +10,10 @@ pub(crate) enum Workload {
     Lone,
     /// Reads twenty rows, filtered and ordered by an index.
     W2,
+    /// Reads the twenty latest stories.
+    Stories,
+    /// Reads the twenty latest stories, each with its author and its five latest replies.
+    Related,
     /// Inserts one row.
     W3,
     /// Inserts a thousand rows by one request.
@@ -34,13 +38,15 @@ pub(crate) const STORM_CALLERS: u16 = 1_000;
 
 impl Workload {
     /// All workloads in the order of measurement: those that measure memory come before those that use much of it.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::W1,
         Self::Lone,
         Self::W4,
         Self::Million,
         Self::Storm,
         Self::W2,
+        Self::Stories,
+        Self::Related,
         Self::W3,
         Self::Mixed,
         Self::Batch,
@@ -52,6 +58,8 @@ impl Workload {
             Self::W1 => "W1: one row by random id",
             Self::Lone => "W1 by a lone caller",
             Self::W2 => "W2: twenty rows, filtered and ordered",
+            Self::Stories => "Twenty stories",
+            Self::Related => "Twenty stories with author and five latest replies",
             Self::W3 => "W3: insert one row",
             Self::Batch => "Insert 1,000 rows by one request",
             Self::Mixed => "Mixed: nine W1, one W3",
@@ -65,7 +73,7 @@ impl Workload {
     /// Returns the number of concurrent callers if the arguments ask for `asked`.
     pub(crate) fn callers(self, asked: u16) -> u16 {
         match self {
-            Self::W1 | Self::W2 | Self::W3 | Self::Mixed => asked,
+            Self::W1 | Self::W2 | Self::Stories | Self::Related | Self::W3 | Self::Mixed => asked,
             Self::Storm => STORM_CALLERS,
             Self::Sql => asked.min(8),
             Self::Batch => asked.min(4),
@@ -76,7 +84,7 @@ impl Workload {
     /// Returns the number of rows that a right answer has; `None` if it varies.
     pub(crate) const fn rows(self) -> Option<u64> {
         match self {
-            Self::W2 => Some(20),
+            Self::W2 | Self::Stories | Self::Related => Some(20),
             Self::Batch => Some(BATCH_ROWS),
             Self::W4 => Some(100_000),
             Self::Sql => Some(10),

@@ -110,10 +110,16 @@ fn by_id(report: &Report) -> Vec<Target> {
 fn others(report: &Report) -> Vec<Target> {
     let ours = |workload| report.rounds(closed(workload), Role::Origin);
     let of_floor = |workload| report.against_floor(closed(workload), ours(workload), RATE);
+    let total: Figure = |sample| Some(sample.server_micros? + sample.database_micros?);
     let all_rows = ours(Workload::W4);
     let by_hand = report.rounds(closed(Workload::W4), Role::Streamed);
     vec![
         target("twenty filtered: requests/s, × floor", AtLeast(0.68), of_floor(Workload::W2)),
+        target(
+            "twenty with author and 5 latest replies each: processor time, × the twenty alone",
+            AtMost(2.2),
+            ratio(ours(Workload::Related), ours(Workload::Stories), total),
+        ),
         target("insert one: requests/s, × floor", AtLeast(0.85), of_floor(Workload::W3)),
         target("100,000 rows: time, × hand-written", AtMost(1.0), ratio(all_rows, by_hand, |sample| Some(sample.p50))),
         target("100,000 rows: growth, MB", AtMost(16.0), worst(all_rows, |sample| sample.grown_bytes.map(megabytes))),
