@@ -140,7 +140,7 @@ pub(super) async fn relations(
             }
         }
     }
-    Ok(Relations::new(keys, primary))
+    Ok(Relations::new(&keys, &primary))
 }
 
 async fn names(lease: &mut Lease, query: &'static str, limit: Duration) -> Result<Vec<String>, DbError> {

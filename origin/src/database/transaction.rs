@@ -250,6 +250,9 @@ impl<'a> Transaction<'a> {
         let mut rows = Rows::default();
         let add = |rows: &mut Rows, row: &Row, members: &[Members], at: usize| {
             let cells = CellWriter { decoders: &decoders, members, format: Format::Envelope };
+            if rows.count > 0 {
+                rows.json.push(b',');
+            }
             cells.append(&mut rows.json, layout, row, at);
             rows.count += 1;
             match rows.count > budget.rows || rows.json.len() > budget.bytes {

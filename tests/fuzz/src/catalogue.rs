@@ -71,7 +71,7 @@ static RELATIONS: LazyLock<Relations> = LazyLock::new(|| {
         key("log", "post_id", "posts"),
         key("post_tags", "post_id", "posts"),
     ];
-    Relations::new(keys, [(table("links"), vec![field("post_id"), field("user_id")])].into())
+    Relations::new(&keys, &[(table("links"), vec![field("post_id"), field("user_id")])].into())
 });
 
 #[must_use]

@@ -6,7 +6,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, ready};
 use origin::query::catalog::Table;
 use origin::query::plan::access::Rights;
-use origin::query::plan::include::Included;
+use origin::query::plan::include::{Batch, Included};
 use origin::query::plan::related::Loader;
 use origin::query::plan::scope::Scope;
 use origin::query::plan::{self, Param, Plan, PlanLimits, Select};
@@ -141,7 +141,9 @@ fn reads(mut plan: Select, read: &Read, scope: &Scope<'_>) -> Result<Vec<Stateme
 fn included(includes: &[Included]) -> Vec<Statement> {
     let of = |one: &Included| {
         let keys: Vec<_> = (1..=3).map(|key| vec![Param::Int(key); one.parent_cells().len()]).collect();
-        let mut statements = vec![sql::included(one, &keys)];
+        let keys: Vec<_> = keys.iter().map(Vec::as_slice).collect();
+        let mut statements: Vec<_> =
+            [one.batch(), Batch::Union].map(|batch| sql::included(one, batch, &keys)).into_iter().collect();
         statements.extend(included(one.includes()));
         statements
     };

@@ -7,31 +7,34 @@ use crate::database::json::Decoder;
 use crate::query::catalog::Layout;
 use crate::query::catalog::relations::RelationKind;
 use crate::query::plan::Param;
-use crate::query::plan::include::Included;
+use crate::query::plan::include::{Batch, Included};
 use crate::query::sql;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use mysql_async::{Row, Value};
 use shared::envelope::write_object;
 use shared::format::Format;
-use shared::limits::INCLUDE_MAX_BYTES;
+use shared::limits::{INCLUDE_BATCH_MAX_RECORDS, INCLUDE_MAX_BYTES};
 use std::collections::HashMap;
+use std::ops::Range;
+
+/// The index of each key, by the bytes of [`write_key`].
+type Keys = HashMap<Vec<u8>, usize>;
 
 /// The records that one relation adds to each of several rows.
 #[derive(Debug)]
 pub(in crate::database) struct Members {
     kind: RelationKind,
-    /// For each row, the index of its group in `json`, whose JSON may be empty; `None` if the key of the row is NULL.
-    groups: Vec<Option<usize>>,
-    /// The JSON objects of each group, separated by commas.
-    json: Vec<Vec<u8>>,
+    /// For each row, the index of its key's group; `None` if the key of the row is NULL.
+    groups_of_rows: Vec<Option<usize>>,
+    groups: Groups,
 }
 
 impl Members {
     /// Writes the value of the relation's member in the row with this index: a list of objects for a relation to many
     /// records, an object or null for a relation to one.
     pub(in crate::database) fn write(&self, row: usize, out: &mut Vec<u8>) {
-        let json = self.groups[row].map_or(&[][..], |group| &self.json[group]);
+        let json = self.groups_of_rows[row].map_or(&[][..], |group| self.groups.json(group));
         match self.kind {
             RelationKind::Many => {
                 out.push(b'[');
@@ -41,6 +44,54 @@ impl Members {
             RelationKind::One if json.is_empty() => out.extend_from_slice(b"null"),
             RelationKind::One => out.extend_from_slice(json),
         }
+    }
+}
+
+/// The related records of several keys, as JSON objects separated by commas.
+#[derive(Debug, Default)]
+struct Groups {
+    /// The JSON of all groups. Most rows arrive group by group, and extend the last one.
+    json: Vec<u8>,
+    /// For each key, the range of its records in `json`.
+    ranges: Vec<Range<usize>>,
+    /// For each key, the number of its records, those that are not written yet included.
+    counts: Vec<u64>,
+}
+
+impl Groups {
+    fn new(keys: usize) -> Self {
+        Self { json: Vec::new(), ranges: vec![0..0; keys], counts: vec![0; keys] }
+    }
+
+    fn json(&self, group: usize) -> &[u8] {
+        &self.json[self.ranges[group].clone()]
+    }
+
+    /// Appends a record to a group. Returns the number of bytes that `write` appended.
+    fn append(&mut self, group: usize, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+        let range = self.ranges[group].clone();
+        let start = match range.end == self.json.len() {
+            true if range.is_empty() => range.end,
+            true => range.start,
+            // Another group was written since.
+            false => {
+                let start = self.json.len();
+                self.json.extend_from_within(range.clone());
+                start
+            }
+        };
+        if !range.is_empty() {
+            self.json.push(b',');
+        }
+        let before = self.json.len();
+        write(&mut self.json);
+        self.ranges[group] = start..self.json.len();
+        self.json.len() - before
+    }
+
+    fn clear(&mut self, group: usize) {
+        self.ranges[group] = 0..0;
+        self.counts[group] = 0;
     }
 }
 
@@ -82,85 +133,107 @@ impl Reader<'_> {
     }
 
     async fn one(&mut self, included: &Included, rows: &[Row]) -> Result<Members, DbError> {
-        let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
+        let mut known: Keys = HashMap::with_capacity(rows.len());
         let mut keys: Vec<Vec<Param>> = Vec::new();
-        let mut groups = Vec::with_capacity(rows.len());
+        let mut groups_of_rows = Vec::with_capacity(rows.len());
+        let mut bytes = Vec::new();
         for row in rows {
             let cells = included.parent_cells();
-            let is_null = cells.iter().any(|at| *value(row, *at) == Value::NULL);
-            groups.push((!is_null).then(|| {
-                *known.entry(bytes_of(row, cells)).or_insert_with(|| {
-                    keys.push(values(row, cells));
-                    keys.len() - 1
-                })
-            }));
+            if cells.iter().any(|at| *value(row, *at) == Value::NULL) {
+                groups_of_rows.push(None);
+                continue;
+            }
+            write_key(&mut bytes, row, cells);
+            let group = known.get(bytes.as_slice()).copied().unwrap_or_else(|| {
+                keys.push(values(row, cells));
+                known.insert(bytes.clone(), keys.len() - 1);
+                keys.len() - 1
+            });
+            groups_of_rows.push(Some(group));
         }
-        let mut json = vec![Vec::new(); keys.len()];
-        for (number, keys) in keys.chunks(included.keys_max()).enumerate() {
-            let first = number * included.keys_max();
-            self.read(included, keys, first, &known, &mut json).await?;
+        let mut groups = Groups::new(keys.len());
+        let all: Vec<usize> = (0..keys.len()).collect();
+        let mut cut = Vec::new();
+        for wanted in all.chunks(included.keys_max(included.batch())) {
+            cut.extend(self.read(included, included.batch(), (&keys, wanted, &known), &mut groups).await?);
         }
-        Ok(Members { kind: included.kind(), groups, json })
+        for wanted in cut.chunks(included.keys_max(Batch::Union)) {
+            self.read(included, Batch::Union, (&keys, wanted, &known), &mut groups).await?;
+        }
+        Ok(Members { kind: included.kind(), groups_of_rows, groups })
     }
 
-    /// Reads the related records of some keys, and appends each to the JSON of its key; `first` is the index in `json`
-    /// of the first of `keys`.
+    /// Reads the related records of the keys whose indexes are `wanted`, and appends each to its group. Returns those
+    /// of `wanted` whose records the statement returned in part only, with their groups cleared.
     async fn read(
         &mut self,
         included: &Included,
-        keys: &[Vec<Param>],
-        first: usize,
-        known: &HashMap<Vec<u8>, usize>,
-        json: &mut [Vec<u8>],
-    ) -> Result<(), DbError> {
-        let (text, params) = sql::included(included, keys).into_parts();
+        batch: Batch,
+        (keys, wanted, known): (&[Vec<Param>], &[usize], &Keys),
+        groups: &mut Groups,
+    ) -> Result<Vec<usize>, DbError> {
+        let wanted_keys: Vec<&[Param]> = wanted.iter().map(|at| keys[*at].as_slice()).collect();
+        let (text, params) = sql::included(included, batch, &wanted_keys).into_parts();
         let mut result = self.connection.run(&text, bind(params)).await?;
         let columns = result.columns().unwrap_or_default();
         let layout = included.select().layout();
         let decoders = decoders(Some(&layout.kinds), &columns);
-        let format = self.format;
-        let alone = CellWriter { decoders: &decoders, members: &[], format };
+        let alone = CellWriter { decoders: &decoders, members: &[], format: self.format };
         let key_cell = columns.len().saturating_sub(1);
-        let group_of = |row: &Row| match (included.returns_keys(), value(row, key_cell)) {
-            (true, _) => known.get(&bytes_of(row, &[key_cell])).copied(),
-            (false, Value::Int(at)) => usize::try_from(*at).ok().map(|at| first + at),
-            (false, Value::UInt(at)) => usize::try_from(*at).ok().map(|at| first + at),
-            (false, _) => None,
+        let mut bytes = Vec::new();
+        let mut group_of = |row: &Row| match (batch, value(row, key_cell)) {
+            (Batch::List, _) => {
+                write_key(&mut bytes, row, &[key_cell]);
+                known.get(bytes.as_slice()).copied()
+            }
+            (Batch::Union, Value::Int(at)) => wanted.get(usize::try_from(*at).ok()?).copied(),
+            (Batch::Union, Value::UInt(at)) => wanted.get(usize::try_from(*at).ok()?).copied(),
+            (Batch::Union, _) => None,
         };
-        let is_one = included.kind() == RelationKind::One;
+        let limit = match included.kind() {
+            RelationKind::One => 1,
+            RelationKind::Many => included.limit().unwrap_or(u64::MAX),
+        };
         let mut rows = Vec::new();
+        let (mut count, mut last) = (0, None);
         while let Some(row) = result.next().await? {
-            let Some(group) = group_of(&row).filter(|group| *group < json.len()) else {
+            count += 1;
+            last = group_of(&row);
+            let Some(group) = last.filter(|group| groups.counts[*group] < limit) else {
                 continue;
             };
-            if !included.includes().is_empty() {
-                self.bytes_left = self.bytes_left.checked_sub(size(&row)).ok_or(DbError::IncludeTooLarge)?;
+            groups.counts[group] += 1;
+            let kept = if included.includes().is_empty() {
+                groups.append(group, |out| alone.append(out, layout, &row, 0))
+            } else {
+                let kept = size(&row);
                 rows.push((group, row));
-            } else if !is_one || json[group].is_empty() {
-                let written = alone.append(&mut json[group], layout, &row, 0);
-                self.bytes_left = self.bytes_left.checked_sub(written).ok_or(DbError::IncludeTooLarge)?;
-            }
+                kept
+            };
+            self.bytes_left = self.bytes_left.checked_sub(kept).ok_or(DbError::IncludeTooLarge)?;
         }
         result.drop_result().await?;
-        if rows.is_empty() {
-            return Ok(());
+        let mut cut = Vec::new();
+        if batch == Batch::List && included.list_limit(wanted.len()).is_some_and(|limit| count >= limit) {
+            let is_cut = |group: &usize| {
+                let count = groups.counts[*group];
+                count < limit && (count == 0 || last == Some(*group))
+            };
+            cut = wanted.iter().copied().filter(is_cut).collect();
+            rows.retain(|(group, _)| !cut.contains(group));
+            cut.iter().for_each(|group| groups.clear(*group));
         }
-        let (groups, rows): (Vec<usize>, Vec<Row>) = rows.into_iter().unzip();
-        let mut at = 0;
-        for part in rows.chunks(shared::limits::INCLUDE_BATCH_MAX_RECORDS) {
+        let (groups_of_rows, rows): (Vec<usize>, Vec<Row>) = rows.into_iter().unzip();
+        let parts = rows.chunks(INCLUDE_BATCH_MAX_RECORDS).zip(groups_of_rows.chunks(INCLUDE_BATCH_MAX_RECORDS));
+        for (part, groups_of_part) in parts {
             let members = self.all(included.includes(), part).await?;
             let cells = CellWriter { members: &members, ..alone };
-            for (within, row) in part.iter().enumerate() {
-                let group = groups[at];
-                at += 1;
-                if is_one && !json[group].is_empty() {
-                    continue;
-                }
-                let written = cells.append(&mut json[group], layout, row, within);
+            for (at, (row, group)) in part.iter().zip(groups_of_part).enumerate() {
+                let written = groups.append(*group, |out| cells.append(out, layout, row, at));
                 self.bytes_left = self.bytes_left.checked_sub(written).ok_or(DbError::IncludeTooLarge)?;
             }
         }
-        Ok(())
+        Ok(cut)
     }
 }
 
@@ -188,16 +261,11 @@ impl CellWriter<'_> {
         }
     }
 
-    /// Appends a row as a JSON object, after a comma if it is not the first. Returns the number of bytes appended.
-    pub(in crate::database) fn append(&self, out: &mut Vec<u8>, layout: &Layout, row: &Row, at: usize) -> usize {
-        let before = out.len();
-        if before > 0 {
-            out.push(b',');
-        }
+    /// Appends a row as a JSON object. `at` is the row's index in each of the members.
+    pub(in crate::database) fn append(&self, out: &mut Vec<u8>, layout: &Layout, row: &Row, at: usize) {
         let keys = &layout.keys;
         let is_null = |cell| *value(row, cell) == Value::NULL;
         write_object(out, keys, is_null, |cell, out| self.write((row, at), (cell, keys.len()), out));
-        out.len() - before
     }
 }
 
@@ -210,19 +278,22 @@ pub(in crate::database) fn size(row: &Row) -> usize {
     (0..row.len()).map(|at| size_of::<Value>() + text(at)).sum()
 }
 
-/// Returns bytes that are equal for equal keys, whether the driver returns an integer as signed or as unsigned.
-fn bytes_of(row: &Row, cells: &[usize]) -> Vec<u8> {
-    let mut out = Vec::new();
+/// Replaces `out` by bytes that are equal for equal keys, whether the driver returns an integer as signed or as unsigned.
+fn write_key(out: &mut Vec<u8>, row: &Row, cells: &[usize]) {
+    out.clear();
     for at in cells {
-        let (kind, bytes) = match value(row, *at) {
-            Value::Int(number) => (b'i', i128::from(*number).to_be_bytes().to_vec()),
-            Value::UInt(number) => (b'i', i128::from(*number).to_be_bytes().to_vec()),
-            Value::Bytes(bytes) => (b'b', bytes.clone()),
-            other => (b'o', format!("{other:?}").into_bytes()),
-        };
-        out.push(kind);
-        out.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
-        out.extend_from_slice(&bytes);
+        match value(row, *at) {
+            Value::Int(number) => write_part(out, b'i', &i128::from(*number).to_be_bytes()),
+            Value::UInt(number) => write_part(out, b'i', &i128::from(*number).to_be_bytes()),
+            Value::Bytes(bytes) => write_part(out, b'b', bytes),
+            other => write_part(out, b'o', format!("{other:?}").as_bytes()),
+        }
     }
-    out
+}
+
+/// Appends a part with its kind and length, so that no two lists of parts have the same bytes.
+fn write_part(out: &mut Vec<u8>, kind: u8, bytes: &[u8]) {
+    out.push(kind);
+    out.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
+    out.extend_from_slice(bytes);
 }

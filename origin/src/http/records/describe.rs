@@ -35,7 +35,7 @@ pub(in crate::http) async fn describe(app: &Arc<App>, caller: &Caller, path: &Ta
         kind: if table.traits().view { "view" } else { "table" },
         methods: methods(caller.grant(), table.traits(), |action| access.may(action)),
         schema: fields.map(|(at, column)| Field::of(at, column, &access, caller)).collect(),
-        relations: relations.iter().map(Related::of).collect(),
+        relations: relations.iter().map(|relation| Related::of(relation)).collect(),
     };
     let json = serde_json::to_vec(&description)
         .map_err(|error| Problem::internal("The schema can't be shown.", error.to_string()))?;

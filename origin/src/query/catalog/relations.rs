@@ -4,6 +4,7 @@
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{FieldName, TableName, shown};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A foreign key of a table, to a table of the same database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,12 +17,10 @@ pub struct ForeignKey {
     pub target_columns: Vec<FieldName>,
 }
 
-/// The foreign keys and primary keys of a database.
+/// The relations of each table of a database.
 #[derive(Debug, Default)]
 pub struct Relations {
-    keys: Vec<ForeignKey>,
-    /// The columns of each table's primary key.
-    primary: HashMap<TableName, Vec<FieldName>>,
+    by_table: HashMap<TableName, Vec<Arc<Relation>>>,
 }
 
 /// A relation of a table to another one, or to itself.
@@ -62,41 +61,62 @@ pub struct Link {
 }
 
 impl Relations {
+    /// Derives the relations from the foreign keys, and from the columns of each table's primary key.
     #[must_use]
-    pub fn new(keys: Vec<ForeignKey>, primary: HashMap<TableName, Vec<FieldName>>) -> Self {
-        Self { keys, primary }
+    pub fn new(keys: &[ForeignKey], primary: &HashMap<TableName, Vec<FieldName>>) -> Self {
+        let mut by_table: HashMap<TableName, Vec<Relation>> = HashMap::new();
+        for key in keys {
+            by_table.entry(key.table.clone()).or_default().push(to_one(key));
+        }
+        for key in keys {
+            by_table.entry(key.target.clone()).or_default().push(to_many(key));
+        }
+        for near in keys {
+            let far = far_keys(near, keys, primary).map(|far| through(near, far));
+            by_table.entry(near.target.clone()).or_default().extend(far);
+        }
+        Self { by_table: by_table.into_iter().map(|(table, relations)| (table, spelled(relations))).collect() }
     }
 
     /// Returns the relations of a table for which `is_visible` returns true: first the relations to one record, in the
     /// order of their foreign keys.
     #[must_use]
-    pub fn of(&self, table: &TableName, is_visible: impl Fn(&Relation) -> bool) -> Vec<Relation> {
-        let own = self.keys.iter().filter(|key| key.table == *table).map(to_one);
-        let others = self.keys.iter().filter(|key| key.target == *table);
-        let many = others.clone().map(to_many);
-        let through = others.flat_map(|near| self.far_keys(near).map(|far| through(near, far)));
-        let mut relations: Vec<_> = own.chain(many).chain(through).filter(is_visible).collect();
-        for at in 0..relations.len() {
-            let is_taken =
-                relations.iter().enumerate().any(|(other, one)| other != at && one.name == relations[at].name);
-            if !is_taken {
-                relations[at].spelling = relations[at].name.clone();
-            }
+    pub fn of(&self, table: &TableName, is_visible: impl Fn(&Relation) -> bool) -> Vec<Arc<Relation>> {
+        let all = self.by_table.get(table).map_or(&[][..], Vec::as_slice);
+        let visible: Vec<_> = all.iter().filter(|relation| is_visible(relation)).map(Arc::clone).collect();
+        if visible.len() == all.len() {
+            return visible;
         }
-        relations
+        // A name that a hidden relation has too is not ambiguous.
+        spelled(visible.iter().map(|relation| Relation::clone(relation)).collect())
     }
+}
 
-    /// Returns the foreign keys that form the primary key of their table together with `near`, which makes the table a
-    /// link table; none for other tables.
-    fn far_keys<'a>(&'a self, near: &'a ForeignKey) -> impl Iterator<Item = &'a ForeignKey> {
-        let primary = self.primary.get(&near.table).map_or(&[][..], Vec::as_slice);
-        let is_link = move |far: &&ForeignKey| {
-            far.table == near.table
-                && far.columns.len() + near.columns.len() == primary.len()
-                && primary.iter().all(|column| near.columns.contains(column) != far.columns.contains(column))
-        };
-        self.keys.iter().filter(is_link)
+/// Sets the spelling of relations whose name no other of them has to that name.
+fn spelled(mut relations: Vec<Relation>) -> Vec<Arc<Relation>> {
+    for at in 0..relations.len() {
+        let is_taken = relations.iter().enumerate().any(|(other, one)| other != at && one.name == relations[at].name);
+        if !is_taken {
+            relations[at].spelling = relations[at].name.clone();
+        }
     }
+    relations.into_iter().map(Arc::new).collect()
+}
+
+/// Returns the foreign keys that form the primary key of their table together with `near`, which makes the table a
+/// link table; none for other tables.
+fn far_keys<'a>(
+    near: &'a ForeignKey,
+    keys: &'a [ForeignKey],
+    primary: &'a HashMap<TableName, Vec<FieldName>>,
+) -> impl Iterator<Item = &'a ForeignKey> {
+    let primary = primary.get(&near.table).map_or(&[][..], Vec::as_slice);
+    let is_link = move |far: &&ForeignKey| {
+        far.table == near.table
+            && far.columns.len() + near.columns.len() == primary.len()
+            && primary.iter().all(|column| near.columns.contains(column) != far.columns.contains(column))
+    };
+    keys.iter().filter(is_link)
 }
 
 /// Finds a relation by its name. Tries the spellings first, then the default names, then the aliases.
@@ -105,11 +125,11 @@ impl Relations {
 /// `ambiguous_relation` with the spellings of all relations that have the name; `code` if none has it, with the nearest
 /// spelling as hint.
 pub fn find<'a>(
-    relations: &'a [Relation],
+    relations: &'a [Arc<Relation>],
     table: &TableName,
     name: &str,
     code: ErrorCode,
-) -> Result<&'a Relation, Problem> {
+) -> Result<&'a Arc<Relation>, Problem> {
     let by = |found: &dyn Fn(&Relation) -> bool| relations.iter().filter(|one| found(one)).collect::<Vec<_>>();
     let mut candidates = by(&|one| one.spelling == name);
     if candidates.is_empty() {
@@ -223,7 +243,7 @@ mod tests {
         let primary = [("post_tags", "post_id,tag_id"), ("follows", "follower_id,followee_id"), ("notes", "id")];
         let fields = |text: &str| text.split(',').map(|name| FieldName::parse(name).unwrap()).collect();
         Relations::new(
-            vec![
+            &[
                 key("p1", "posts", "author_id", "users", "id"),
                 key("p2", "posts", "editorId", "users", "id"),
                 key("c1", "comments", "post_id", "posts", "id"),
@@ -236,13 +256,13 @@ mod tests {
                 key("n1", "notes", "post_id", "posts", "id"),
                 key("s1", "seats", "hall,row", "rows", "hall,number"),
             ],
-            primary.map(|(table, columns)| (TableName::parse(table).unwrap(), fields(columns))).into(),
+            &primary.map(|(table, columns)| (TableName::parse(table).unwrap(), fields(columns))).into(),
         )
     }
 
     fn spellings(table: &str) -> Vec<String> {
         let relations = relations().of(&TableName::parse(table).unwrap(), |_| true);
-        relations.into_iter().map(|one| format!("{}={}", one.name, one.spelling)).collect()
+        relations.iter().map(|one| format!("{}={}", one.name, one.spelling)).collect()
     }
 
     #[test]

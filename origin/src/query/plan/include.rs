@@ -30,19 +30,22 @@ pub struct Included {
     /// same order.
     key: Vec<ColumnRef>,
     batch: Batch,
-    /// The read without the condition on the key. [`Batch`] says which cell of a row identifies the key that the row
-    /// belongs to.
+    /// The maximum number of related records of one parent record.
+    limit: Option<u64>,
+    /// The read without the condition on the key, and without a limit.
     select: Select,
     includes: Vec<Included>,
 }
 
 /// How one statement reads the records of several keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Batch {
-    /// By a list of keys: the last cell of a row is its key.
+pub enum Batch {
+    /// By a list of keys, in the order of the keys: the last cell of a row is its key. If the parent records have a
+    /// limit, the statement returns as many rows as all of them may have together, so that it may omit rows of the
+    /// last returned key and those of the keys after it.
     List,
-    /// By one SELECT for each key, since each has a LIMIT, or keys may be equal without being identical, as texts are
-    /// under many collations: the last cell of a row is the number of its SELECT.
+    /// By one SELECT for each key, with its own LIMIT: the last cell of a row is the number of its SELECT. MariaDB
+    /// compares the keys, which may be equal without being identical, as texts are under many collations.
     Union,
 }
 
@@ -55,6 +58,18 @@ impl Included {
     #[must_use]
     pub fn parent_cells(&self) -> &[usize] {
         &self.parent_cells
+    }
+
+    /// Returns how the records are read at first.
+    #[must_use]
+    pub fn batch(&self) -> Batch {
+        self.batch
+    }
+
+    /// Returns the maximum number of related records of one parent record; `None` if it has no limit.
+    #[must_use]
+    pub fn limit(&self) -> Option<u64> {
+        self.limit
     }
 
     /// Returns the read without the condition on keys.
@@ -76,8 +91,8 @@ impl Included {
 
     /// Returns the maximum number of keys of one statement.
     #[must_use]
-    pub fn keys_max(&self) -> usize {
-        match self.batch {
+    pub fn keys_max(&self, batch: Batch) -> usize {
+        match batch {
             Batch::List => INCLUDE_BATCH_MAX_RECORDS,
             Batch::Union => {
                 let values = self.key.len() + 1 + self.select.filter.as_ref().map_or(0, Predicate::values);
@@ -86,33 +101,45 @@ impl Included {
         }
     }
 
-    /// Returns true if the last cell of a row is its key, false if it is the index of its key among the keys of the
-    /// statement.
+    /// Returns the maximum number of rows of a [`Batch::List`] of this many keys; `None` if it has no limit.
     #[must_use]
-    pub fn returns_keys(&self) -> bool {
-        self.batch == Batch::List
+    pub fn list_limit(&self, keys: usize) -> Option<u64> {
+        Some(self.limit?.saturating_mul(keys as u64))
     }
 
-    /// Returns the SELECTs, of one UNION, for the records of these keys, as the driver returned them. The number of
-    /// keys is rounded up to a power of two, at most [`Included::keys_max`], so that few different statements are
-    /// prepared.
+    /// Returns the SELECTs, of one UNION if there are several, for the records of these keys, as the driver returned
+    /// them. The number of keys is rounded up, so that few different statements are prepared.
     #[must_use]
-    pub fn selects(&self, keys: &[Vec<Param>]) -> Vec<Select> {
+    pub fn selects(&self, batch: Batch, keys: &[&[Param]]) -> Vec<Select> {
         let scope = self.table.scope(self.table.access_name());
         let operand = |column_ref: &ColumnRef, value: &Param| stored(scope.column(*column_ref).kind, value.clone());
-        let count = keys.len().next_power_of_two().min(self.keys_max());
-        match self.batch {
+        match batch {
             Batch::List => {
                 let column_ref = self.key[0];
                 let known = keys.iter().filter_map(|key| operand(&column_ref, key.first()?));
                 let mut operands: Vec<Operand> = known.collect();
                 if let Some(last) = operands.last().cloned() {
-                    operands.resize(count, last);
+                    operands.resize(keys.len().next_power_of_two(), last);
                 }
-                vec![self.select_where(Predicate::In(column_ref, operands))]
+                let mut select = self.select_where(Predicate::In(column_ref, operands));
+                if self.kind() == RelationKind::Many {
+                    // In the same direction as the order, so that MariaDB can read one index for both.
+                    let direction = select.order.first().map_or(Direction::Ascending, |(_, direction)| *direction);
+                    select.order.retain(|(by, _)| *by != Expression::Column(column_ref));
+                    select.order.insert(0, (Expression::Column(column_ref), direction));
+                }
+                select.limit = self.list_limit(keys.len());
+                if let Output::Cells(cells) = &mut select.output {
+                    cells.push(Expression::Column(column_ref));
+                }
+                vec![select]
             }
-            Batch::Union => (0..count)
-                .map(|at| {
+            Batch::Union => {
+                let count = match keys.len() {
+                    few @ ..4 => few,
+                    more => more.next_multiple_of(4).min(self.keys_max(batch)),
+                };
+                let select = |at: usize| {
                     let equals = self.key.iter().enumerate().map(|(part, column_ref)| {
                         let value = keys.get(at).and_then(|key| operand(column_ref, key.get(part)?));
                         // Padding, or a value that the column can't hold: `= NULL` matches no record.
@@ -120,6 +147,10 @@ impl Included {
                         Predicate::Compare(*column_ref, Comparison::Equal, value)
                     });
                     let mut select = self.select_where(Predicate::All(equals.collect()));
+                    select.limit = match self.kind() {
+                        RelationKind::One => Some(1),
+                        RelationKind::Many => self.limit,
+                    };
                     if count > 1 {
                         // Without a LIMIT, MariaDB leaves the ORDER BY of a UNION's SELECT out.
                         select.limit.get_or_insert(u64::MAX);
@@ -128,8 +159,9 @@ impl Included {
                         cells.push(Expression::Number(at));
                     }
                     select
-                })
-                .collect(),
+                };
+                (0..count).map(select).collect()
+            }
         }
     }
 
@@ -183,22 +215,18 @@ fn resolve_one(
     }
     let mut cells = Cells::of_records(&include.select, &[], &scope)?;
     add(&include.includes, &scope, &mut cells)?;
-    let (mut output, layout, parents) = cells.finish(&scope);
+    let (output, layout, parents) = cells.finish(&scope);
     let includes = resolve(&include.includes, parents, &scope)?;
     let key = table.matches(&scope)?;
     let own = table.own_columns(parent)?;
-    let batch = match (key.as_slice(), own.as_slice(), include.limit) {
-        ([key], [own], None) if is_exact(scope.column(*key), parent.column(*own)) => Batch::List,
+    let batch = match (key.as_slice(), own.as_slice()) {
+        ([key], [own]) if is_exact(scope.column(*key), parent.column(*own)) => Batch::List,
         _ => Batch::Union,
     };
     let (joins, rule) = table.link(&scope)?;
     let filter = include.filter.as_ref().map(|condition| predicate(condition, &scope)).transpose()?;
     let mut order = Vec::new();
     if !is_one {
-        if batch == Batch::List {
-            // The key comes first, so that MariaDB can read an index of the key in its order.
-            order.extend(key.iter().map(|key| (Expression::Column(*key), Direction::Ascending)));
-        }
         for step in &include.order {
             let column_ref = scope.resolve(&step.field, ErrorCode::InvalidQueryOption)?;
             order.push((Expression::Column(column_ref), step.direction));
@@ -211,9 +239,6 @@ fn resolve_one(
             }
         }
     }
-    if let (Batch::List, Output::Cells(cells)) = (batch, &mut output) {
-        cells.extend(key.iter().map(|key| Expression::Column(*key)));
-    }
     let select = Select {
         output,
         layout,
@@ -222,13 +247,13 @@ fn resolve_one(
         group: Vec::new(),
         rows: Rows::All,
         order,
-        limit: include.limit.or((is_one && batch == Batch::Union).then_some(1)),
+        limit: None,
         is_limited: false,
         offset: 0,
         keyset: None,
         includes: Vec::new(),
     };
-    Ok(Included { table: table.clone(), parent_cells, key, batch, select, includes })
+    Ok(Included { table: table.clone(), parent_cells, key, batch, limit: include.limit, select, includes })
 }
 
 fn invalid(include: &Include, what: &str) -> Problem {

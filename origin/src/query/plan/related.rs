@@ -11,13 +11,14 @@ use shared::ident::{FieldName, TableName, shown};
 use shared::operation::filter::{Condition, Quantifier, Related};
 use shared::operation::read::Include;
 use shared::operation::read::join::JoinKind;
+use std::sync::Arc;
 
 /// A table that a read reaches by a relation, and the tables that it reaches from there.
 #[derive(Clone, Debug)]
 pub struct RelatedTable {
     /// The relation's name in the request.
     name: Box<str>,
-    relation: Relation,
+    relation: Arc<Relation>,
     access: TableAccess,
     /// The link table; `None` if the relation has none.
     link: Option<TableAccess>,
@@ -152,7 +153,7 @@ pub fn visible(
     relations: &Relations,
     table: &TableAccess,
     reads: &dyn Fn(&TableName, &FieldName) -> bool,
-) -> Vec<Relation> {
+) -> Vec<Arc<Relation>> {
     let all = |table: &TableName, columns: &[FieldName]| columns.iter().all(|column| reads(table, column));
     let own = table.table();
     relations.of(own.name(), |relation| {

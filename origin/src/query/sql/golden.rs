@@ -5,7 +5,7 @@ use super::Statement;
 use crate::query::catalog::relations::{ForeignKey, Relations};
 use crate::query::catalog::{Case, Charset, CharsetCoverage, Column, InsertTraits, Kind, Table, Traits};
 use crate::query::plan::access::{CallerRole, ProjectRole, Rights};
-use crate::query::plan::include::Included;
+use crate::query::plan::include::{Batch, Included};
 use crate::query::plan::related::Loader;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{self, Param, Plan, PlanLimits, Reread, Select, Surroundings};
@@ -240,7 +240,11 @@ fn selects(mut plan: Select, read: &Read, scope: &Scope<'_>) -> Result<Vec<State
 fn included(includes: &[Included]) -> Vec<Statement> {
     let of = |included: &Included| {
         let keys: Vec<_> = (1..=3).map(|key| vec![Param::Int(key); included.parent_cells().len()]).collect();
-        let mut statements = vec![super::included(included, &keys)];
+        let keys: Vec<_> = keys.iter().map(Vec::as_slice).collect();
+        // Where a list of keys is not enough, the SELECTs of a UNION as well.
+        let mut batches = vec![included.batch()];
+        batches.extend((included.batch() == Batch::List && included.limit().is_some()).then_some(Batch::Union));
+        let mut statements: Vec<_> = batches.iter().map(|batch| super::included(included, *batch, &keys)).collect();
         statements.extend(super::golden::included(included.includes()));
         statements
     };
@@ -263,7 +267,7 @@ fn relations() -> Relations {
         key("log", "post_id", "posts"),
     ];
     let primary = ["post_id", "user_id"].map(|name| FieldName::parse(name).unwrap()).to_vec();
-    Relations::new(keys, [(TableName::parse("links").unwrap(), primary)].into())
+    Relations::new(&keys, &[(TableName::parse("links").unwrap(), primary)].into())
 }
 
 fn shown_problem(problem: &Problem) -> String {

@@ -4,7 +4,7 @@ use super::Statement;
 use super::builder::Builder;
 use super::expression;
 use super::predicate::{self, filter};
-use crate::query::plan::include::Included;
+use crate::query::plan::include::{Batch, Included};
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{Expression, Join, Output, Param, Predicate, Select};
 use shared::operation::read::join::JoinKind;
@@ -20,11 +20,11 @@ pub fn select(select: Select, scope: &Scope<'_>) -> Statement {
 
 /// Renders the read of the records that are related to the records with these keys.
 #[must_use]
-pub fn included(included: &Included, keys: &[Vec<Param>]) -> Statement {
+pub fn included(included: &Included, batch: Batch, keys: &[&[Param]]) -> Statement {
     let table = included.table();
     let scope = table.scope(table.access_name());
     let mut sql = Builder::new();
-    let mut selects = included.selects(keys);
+    let mut selects = included.selects(batch, keys);
     match (selects.len(), selects.pop()) {
         (1, Some(select)) => write(&mut sql, select, &scope),
         (_, last) => {
