@@ -3,6 +3,7 @@
 //! Each case sets roles of its own through the CLI, and calls as keys with these roles.
 
 mod claims;
+mod indexes;
 mod leaks;
 mod life;
 mod matrix;
@@ -28,6 +29,7 @@ use std::process::Output;
 pub(crate) fn cases() -> Vec<Case> {
     let groups = [
         claims::cases(),
+        indexes::cases(),
         leaks::cases(),
         life::cases(),
         matrix::cases(),
