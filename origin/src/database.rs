@@ -26,6 +26,7 @@ pub mod run;
 pub mod sample;
 pub mod schema_cache;
 mod schema_reader;
+pub(crate) mod single_flight;
 mod text;
 pub mod transaction;
 pub mod user_sql;

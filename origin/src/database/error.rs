@@ -2,6 +2,7 @@
 
 mod names;
 
+use super::single_flight::LoadAborted;
 use mysql_async::{DriverError, ServerError};
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, shown};
@@ -101,6 +102,12 @@ impl From<mysql_async::Error> for DbError {
             },
             other => Self::Unavailable(other.to_string().into()),
         }
+    }
+}
+
+impl From<LoadAborted> for DbError {
+    fn from(_: LoadAborted) -> Self {
+        Self::Unavailable("loading a description of the schema was aborted".into())
     }
 }
 

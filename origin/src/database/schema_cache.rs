@@ -5,14 +5,13 @@
 //! their own, so that callers' statements never delay them. While loading fails, the old description stays in use.
 
 mod relations;
-mod single_flight;
 
 pub use self::relations::RelationsAge;
-use self::single_flight::SingleFlight;
 use super::charset_coverage::CharsetCoverages;
 use super::error::{DbError, no_database};
 use super::pool::{Lease, PoolSettings, Pools};
 use super::schema_reader::{self, Found};
+use super::single_flight::SingleFlight;
 use crate::query::catalog::Table;
 use quick_cache::Equivalent;
 use quick_cache::sync::Cache;
@@ -90,9 +89,9 @@ pub struct SchemaCache {
     /// Per project, the number of schema changes made through this origin (0 without an entry). A description read
     /// under a smaller number is not used. Grows with the number of projects, which only an administrator creates.
     versions: RwLock<HashMap<ProjectName, u64>>,
-    table_loads: SingleFlight<(Key, u64, Reason), Arc<Found>>,
-    view_loads: SingleFlight<(ProjectName, u64), Arc<Views>>,
-    relation_loads: SingleFlight<((ProjectName, DatabaseName), u64), relations::Entry>,
+    table_loads: SingleFlight<(Key, u64, Reason), Arc<Found>, DbError>,
+    view_loads: SingleFlight<(ProjectName, u64), Arc<Views>, DbError>,
+    relation_loads: SingleFlight<((ProjectName, DatabaseName), u64), relations::Entry, DbError>,
     loads: AtomicU64,
 }
 

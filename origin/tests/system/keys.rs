@@ -1,16 +1,18 @@
 //! Keys from issue to revocation, as a running origin sees them.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
+use futures_util::future::join_all;
 use mysql_async::prelude::Queryable;
 use origin::database::admin::KeyStatus;
 use origin::system::System;
 use origin::system::keys::{KeyError, KeyRegistry};
 use origin::system::projects::ProjectError;
 use shared::error::ErrorCode;
-use shared::ident::ProjectName;
-use shared::key::{Access, Grant, KeySet, verify};
+use shared::ident::{ProjectName, RoleName};
+use shared::key::{Access, Grant, KeySet, RoleGrant, verify};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -156,4 +158,54 @@ async fn rotation_keeps_two_signing_keys_and_ends_the_keys_of_the_third() {
     for key in &issued[1..] {
         registry.authenticate(Some(&key.token)).await.unwrap();
     }
+}
+
+/// Counts the SELECTs from Selkie's tables so far. The server must log all statements.
+async fn selects(server: &Server) -> u64 {
+    let count = "SELECT COUNT(*) FROM mysql.general_log WHERE command_type IN ('Query', 'Execute')
+        AND argument LIKE 'SELECT%FROM selkie.%' AND argument NOT LIKE '%general_log%'";
+    server.root().await.query_first(count).await.unwrap().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_costs_few_statements_however_many_callers_there_are() {
+    const CALLERS: u64 = 100;
+    let server = Server::start(None);
+    server.sql(&["SET GLOBAL log_output = 'TABLE'", "SET GLOBAL general_log = 1"]).await;
+    let system = Installation::new("").system(&server.address());
+    system.prepare().await.unwrap();
+    let registry = registry(&system).await;
+    let role = RoleName::parse("author").unwrap();
+    let set = async |definition: &str| system.admin.set_role(&default(), &role, definition, 1).await.unwrap();
+    set(r#"{"tables": {"*": {"read": true}}}"#).await;
+    let mut issued = Vec::new();
+    for at in 0..CALLERS {
+        let claims = [("sub".to_owned(), at.into())].into();
+        let grant = Grant::Role(Arc::new(RoleGrant { role: role.clone(), claims }));
+        issued.push(system.keys.issue(&default(), grant, "", None).await.unwrap());
+    }
+    registry.refresh().await.unwrap();
+
+    // Each key is looked up, their role once.
+    let before = selects(&server).await;
+    let requests = issued.iter().map(|key| registry.authenticate(Some(&key.token)));
+    let callers: Vec<_> = join_all(requests).await.into_iter().map(Result::unwrap).collect();
+    let asked = selects(&server).await - before;
+    assert_eq!(asked, CALLERS + 1);
+
+    let since = Instant::now();
+    let mut streams: Vec<_> =
+        callers.iter().map(|caller| Box::pin(Arc::clone(&registry).ended(caller.clone(), since))).collect();
+    assert!(streams.iter_mut().all(|stream| stream.now_or_never().is_none()));
+    let before = selects(&server).await;
+    system.keys.revoke(issued[0].id).await.unwrap();
+    registry.refresh().await.unwrap();
+    let ended = |stream| tokio::time::timeout(Duration::from_secs(30), stream);
+    ended(streams.remove(0)).await.unwrap();
+    assert!(streams.iter_mut().all(|stream| stream.now_or_never().is_none()), "the other streams go on");
+    set(r#"{"tables": {}}"#).await;
+    registry.refresh().await.unwrap();
+    join_all(streams.into_iter().map(ended)).await.into_iter().for_each(|outcome| outcome.unwrap());
+    // The revoked key; for each change its number twice, the signing keys, the issuers, the keys of all streams, the role.
+    assert_eq!(selects(&server).await - before, 1 + 2 * 6);
 }

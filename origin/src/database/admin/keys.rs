@@ -6,13 +6,14 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Params, TxOpts, Value};
 use shared::ident::{ProjectName, RoleName};
 use shared::key::{Access, Grant};
+use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::projects::project;
 use super::{Admin, AdminError};
 
-/// The maximum number of ids in one statement of [`Admin::touch_keys`].
-const TOUCHED_MAX_COUNT: usize = 500;
+/// The maximum number of ids in one statement.
+const IDS_MAX_COUNT: usize = 500;
 
 /// Increments the version in [`Admin::key_changes`], which origins poll each second. Part of every change of keys.
 pub(super) const CHANGED: &str = "UPDATE selkie.key_changes SET version = version + 1 WHERE id = 1";
@@ -139,6 +140,26 @@ impl Admin {
         })
     }
 
+    /// Returns the status of several keys.
+    pub async fn key_statuses(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, KeyStatus>, AdminError> {
+        let mut statuses: HashMap<Uuid, KeyStatus> = ids.iter().map(|id| (*id, KeyStatus::Unknown)).collect();
+        for ids in ids.chunks(IDS_MAX_COUNT) {
+            let mut conn = self.conn().await?;
+            let query = format!(
+                "SELECT id, revoked_at IS NOT NULL FROM selkie.`keys` WHERE id IN ({})",
+                vec!["?"; ids.len()].join(", ")
+            );
+            let values: Vec<Value> = ids.iter().map(|id| id.to_string().into()).collect();
+            let rows: Vec<(String, bool)> =
+                self.within(ask::all(conn.exec_iter(query, Params::Positional(values)))).await?;
+            for (id, is_revoked) in rows {
+                let id = Uuid::try_parse(&id).map_err(|_| AdminError::Corrupt("key id"))?;
+                statuses.insert(id, if is_revoked { KeyStatus::Revoked } else { KeyStatus::Live });
+            }
+        }
+        Ok(statuses)
+    }
+
     /// Revokes a key, and returns its status before the call.
     pub async fn revoke_key(&self, id: Uuid, now: u64) -> Result<KeyStatus, AdminError> {
         let before = self.key_status(id).await?;
@@ -203,7 +224,7 @@ impl Admin {
     /// MariaDB failed; some uses may have been recorded.
     pub async fn touch_keys(&self, ids: &[Uuid], now: u64) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
-        for ids in ids.chunks(TOUCHED_MAX_COUNT) {
+        for ids in ids.chunks(IDS_MAX_COUNT) {
             let marks = vec!["?"; ids.len()].join(", ");
             let values: Vec<Value> =
                 std::iter::once(now.into()).chain(ids.iter().map(|id| id.to_string().into())).collect();

@@ -3,58 +3,41 @@
 //! of keys, roles or issuers, by any process, increments the generation in MariaDB; [`KeyRegistry::watch`] polls it each
 //! second, and after a change each token is looked up again. A row deleted by hand takes effect within a minute.
 
+mod entry;
+mod roles;
+
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use shared::error::{ErrorCode, Problem};
-use shared::ident::{ProjectName, RoleName};
 use shared::key::{Grant, KeySet, Principal, Token, TokenDigest, UserToken};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use self::entry::{Entry, EntryBytes, KeyUse};
+use self::roles::Roles;
 use super::tokens::Issuers;
 use super::{Caller, KeyError, Keys};
 use crate::clock::now;
 use crate::database::admin::{Admin, AdminError, KeyStatus};
-use crate::query::plan::access::{CallerRole, ProjectRole, Rights};
-use crate::query::role::{Claims as RuleClaims, Role};
+use crate::database::single_flight::LoadAborted;
+use crate::query::plan::access::{CallerRole, Rights};
+use crate::query::role::Claims as RuleClaims;
 
-/// Maximum number of cached tokens of the usual size.
-const TOKENS_MAX_COUNT: usize = 10_000;
+/// Number of tokens for which the cache is laid out. Their memory is what limits them.
+const TOKENS_EXPECTED_COUNT: usize = 10_000;
 
-/// Maximum memory of all cached tokens: users' tokens may have some kilobytes of claims.
+/// Maximum memory of all cached tokens: their claims may take some kilobytes each.
 const TOKENS_MAX_BYTES: u64 = 32 * 1024 * 1024;
-
-/// Memory of a cached token without its claims.
-const TOKEN_BYTES: u64 = 512;
-
-/// Memory of a token's claims, parsed and as the values of rules, per byte of the token.
-const CLAIMS_FACTOR: u64 = 4;
-
-/// Cached roles, each of which may have its own view of [`ROLE_TABLES_MAX_COUNT`] tables.
-///
-/// [`ROLE_TABLES_MAX_COUNT`]: shared::limits::ROLE_TABLES_MAX_COUNT
-const ROLES_MAX_COUNT: usize = 1_000;
-
-/// Seconds for which the status of a key is cached if the generation doesn't change.
-const RECHECK_SECONDS: u64 = 60;
-
-/// Seconds for which the absence of a key's row is cached. Only tokens with a valid signature are looked up.
-const RECHECK_UNKNOWN_SECONDS: u64 = 1;
 
 /// Interval of polling the generation: the maximum delay until a revocation takes effect.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 const FLUSH_INTERVAL: Duration = Duration::from_secs(10);
-
-/// Minimum seconds between two recorded uses of a key.
-const USE_GRANULARITY_SECONDS: u64 = 60;
 
 /// Maximum number of uses waiting to be written. More are dropped, since uses are only shown to people.
 const USES_MAX_COUNT: usize = 10_000;
@@ -65,11 +48,38 @@ pub struct KeyRegistry {
     keys: Keys,
     present: ArcSwap<Present>,
     tokens: Cache<TokenDigest, Arc<Entry>, EntryBytes>,
-    /// Roles, with the generation in which they were read.
-    roles: Cache<(ProjectName, RoleName), (u64, Arc<ProjectRole>)>,
+    roles: Roles,
     uses: Mutex<HashMap<Uuid, u64>>,
-    /// Time at which this origin last noticed a change of keys.
-    changed_at: watch::Sender<Instant>,
+    /// The latest change of keys that this origin noticed.
+    changes: watch::Sender<Arc<Change>>,
+    /// The keys of the callers that wait in [`KeyRegistry::ended`], with the number of those callers.
+    awaited: Mutex<HashMap<Uuid, usize>>,
+}
+
+/// A change of keys, roles or issuers.
+#[derive(Debug)]
+struct Change {
+    noticed_at: Instant,
+    /// The status of the awaited keys after the change, so that not each of their callers asks MariaDB.
+    keys: HashMap<Uuid, KeyStatus>,
+}
+
+/// A caller that waits in [`KeyRegistry::ended`].
+struct Awaited<'a> {
+    registry: &'a KeyRegistry,
+    id: Uuid,
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        let mut awaited = lock(&self.registry.awaited);
+        if let Some(count) = awaited.get_mut(&self.id) {
+            *count -= 1;
+            if *count == 0 {
+                awaited.remove(&self.id);
+            }
+        }
+    }
 }
 
 /// The public signing keys and the issuers, and the generation in which they were read.
@@ -80,62 +90,6 @@ struct Present {
     issuers: Issuers,
 }
 
-/// A cached token. Only tokens with a valid signature are cached.
-#[derive(Debug)]
-struct Entry {
-    generation: u64,
-    looked_up_at: u64,
-    caller: Result<Caller, Problem>,
-    /// The key's row; `None` for a user's token, which has none.
-    key: Option<KeyUse>,
-    bytes: u64,
-}
-
-/// A recorded key and its last use.
-#[derive(Debug)]
-struct KeyUse {
-    id: Uuid,
-    status: KeyStatus,
-    noted_at: AtomicU64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct EntryBytes;
-
-impl Weighter<TokenDigest, Arc<Entry>> for EntryBytes {
-    fn weight(&self, _: &TokenDigest, entry: &Arc<Entry>) -> u64 {
-        entry.bytes
-    }
-}
-
-impl Entry {
-    fn status(&self) -> KeyStatus {
-        self.key.as_ref().map_or(KeyStatus::Live, |key| key.status)
-    }
-
-    fn holds(&self, generation: u64, now: u64) -> bool {
-        let seconds = match self.status() {
-            KeyStatus::Unknown => RECHECK_UNKNOWN_SECONDS,
-            KeyStatus::Live | KeyStatus::Revoked => RECHECK_SECONDS,
-        };
-        self.generation == generation && now < self.looked_up_at.saturating_add(seconds)
-    }
-
-    fn verdict(&self, now: u64) -> Result<Caller, Problem> {
-        match self.status() {
-            KeyStatus::Live => {
-                let caller = self.caller.clone()?;
-                caller.principal().check_lifetime(now).map(|()| caller)
-            }
-            KeyStatus::Revoked => Err(Problem::new(ErrorCode::RevokedKey, "The key was revoked.")
-                .with_hint("Ask for a new key: selkie key create.")),
-            KeyStatus::Unknown => {
-                Err(Problem::new(ErrorCode::InvalidKey, "The key is not known to this installation."))
-            }
-        }
-    }
-}
-
 impl KeyRegistry {
     /// Creates the registry and reads the signing keys from MariaDB. [`Keys::prepare`] must have created one.
     ///
@@ -144,13 +98,14 @@ impl KeyRegistry {
     pub async fn open(admin: Admin, keys: Keys) -> Result<Self, KeyError> {
         let present = read(&admin, &keys, &Issuers::default()).await?;
         Ok(Self {
+            roles: Roles::new(admin.clone()),
             admin,
             keys,
             present: ArcSwap::from_pointee(present),
-            tokens: Cache::with_weighter(TOKENS_MAX_COUNT, TOKENS_MAX_BYTES, EntryBytes),
-            roles: Cache::new(ROLES_MAX_COUNT),
+            tokens: Cache::with_weighter(TOKENS_EXPECTED_COUNT, TOKENS_MAX_BYTES, EntryBytes),
             uses: Mutex::new(HashMap::new()),
-            changed_at: watch::Sender::new(Instant::now()),
+            changes: watch::Sender::new(Arc::new(Change { noticed_at: Instant::now(), keys: HashMap::new() })),
+            awaited: Mutex::new(HashMap::new()),
         })
     }
 
@@ -184,22 +139,19 @@ impl KeyRegistry {
     async fn look_up(&self, token: Token<'_>, now: u64) -> Result<Arc<Entry>, Problem> {
         // Read before the key's row: if keys change in between, the entry is stale.
         let present = self.present.load_full();
-        let entry = |caller, key, bytes| {
-            Arc::new(Entry { generation: present.generation, looked_up_at: now, caller, key, bytes })
-        };
+        let entry = |caller, key| Arc::new(Entry::new(present.generation, now, caller, key));
         if let Some(token) = token.of_user() {
-            let bytes = TOKEN_BYTES + CLAIMS_FACTOR * token.signed_bytes().len() as u64;
-            return Ok(entry(self.verify_user(token, &present, now).await?, None, bytes));
+            return Ok(entry(self.verify_user(token, &present, now).await?, None));
         }
         let principal = token.verify(&present.keys, now)?;
         let id = principal.key_id();
-        let status = self.admin.key_status(id).await.map_err(|error| unavailable(&error))?;
+        let status = self.status(id).await?;
         let caller = match self.rights(&principal, present.generation).await? {
             Some(rights) => Ok(Caller::new(principal, rights, None)),
             None => Err(Problem::new(ErrorCode::RoleForbids, "The key's role does not exist any more.")
                 .with_hint("Ask for a new key: selkie key create.")),
         };
-        Ok(entry(caller, Some(KeyUse { id, status, noted_at: AtomicU64::new(0) }), TOKEN_BYTES))
+        Ok(entry(caller, Some(KeyUse::new(id, status))))
     }
 
     /// Verifies a user's token. The inner error is that of a verified token without a role, which may be cached.
@@ -225,6 +177,10 @@ impl KeyRegistry {
         })
     }
 
+    async fn status(&self, id: Uuid) -> Result<KeyStatus, Problem> {
+        self.admin.key_status(id).await.map_err(|error| unavailable(&error))
+    }
+
     /// Returns what a principal may do; `None` if its role does not exist.
     async fn rights(&self, principal: &Principal, generation: u64) -> Result<Option<Rights>, Problem> {
         let grant = match principal.grant() {
@@ -232,47 +188,17 @@ impl KeyRegistry {
             Grant::Read => return Ok(Some(Rights::Read)),
             Grant::Role(grant) => grant,
         };
-        let role = self.role(principal.project(), &grant.role, generation).await?;
+        let role = self.roles.role(principal.project(), &grant.role, generation).await?;
         Ok(role.map(|role| Rights::Role(Arc::new(CallerRole::new(role, RuleClaims::new(&grant.claims))))))
     }
 
-    /// Returns a role as it was in a generation or later; `None` if it does not exist.
-    async fn role(
-        &self,
-        project: &ProjectName,
-        name: &RoleName,
-        generation: u64,
-    ) -> Result<Option<Arc<ProjectRole>>, Problem> {
-        let key = (project.clone(), name.clone());
-        if let Some((read_in, role)) = self.roles.get(&key)
-            && read_in == generation
-        {
-            return Ok(Some(role));
-        }
-        let row = self.admin.role(project, name).await.map_err(|error| unavailable(&error))?;
-        let Some(row) = row else {
-            return Ok(None);
-        };
-        let role = Role::parse(&row.definition).map_err(|fault| {
-            Problem::internal("The key's role can't be read.", format!("role {name} of project {project}: {fault}"))
-        })?;
-        let role = Arc::new(ProjectRole::new(name.clone(), role));
-        self.roles.insert(key, (generation, Arc::clone(&role)));
-        Ok(Some(role))
-    }
-
     fn note_use(&self, entry: &Entry, now: u64) {
-        let Some(key) = &entry.key else {
+        let Some(id) = entry.to_note(now) else {
             return;
         };
-        let noted_at = key.noted_at.load(Ordering::Relaxed);
-        if key.status != KeyStatus::Live || now < noted_at.saturating_add(USE_GRANULARITY_SECONDS) {
-            return;
-        }
-        key.noted_at.store(now, Ordering::Relaxed);
-        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut uses = lock(&self.uses);
         if uses.len() < USES_MAX_COUNT {
-            uses.insert(key.id, now);
+            uses.insert(id, now);
         }
     }
 
@@ -308,42 +234,54 @@ impl KeyRegistry {
     pub async fn refresh(&self) -> Result<(), KeyError> {
         let present = self.present.load_full();
         if self.admin.key_changes().await? != present.generation {
-            self.present.store(Arc::new(read(&self.admin, &self.keys, &present.issuers).await?));
-            self.changed_at.send_replace(Instant::now());
+            let present = read(&self.admin, &self.keys, &present.issuers).await?;
+            // Read after the generation. A caller that begins to wait meanwhile looks its key up itself.
+            let ids: Vec<Uuid> = lock(&self.awaited).keys().copied().collect();
+            let keys = self.admin.key_statuses(&ids).await?;
+            self.present.store(Arc::new(present));
+            self.changes.send_replace(Arc::new(Change { noticed_at: Instant::now(), keys }));
         }
         Ok(())
     }
 
     /// Waits until a caller that was valid at `since` is so no longer: its key is revoked or deleted, its issuer removed or
-    /// changed, or its role changed or removed. Checks that only after a change of keys.
+    /// changed, or its role changed or removed. Checks that only after a change of keys, for which [`KeyRegistry::refresh`]
+    /// looks the keys of all waiting callers up at once.
     pub async fn ended(self: Arc<Self>, caller: Caller, since: Instant) {
-        let mut changes = self.changed_at.subscribe();
-        let mut has_changed = *changes.borrow_and_update() >= since;
+        let mut changes = self.changes.subscribe();
+        let _awaited = caller.issuer().is_none().then(|| self.await_key(caller.key_id()));
+        let mut change = Some(changes.borrow_and_update().clone()).filter(|change| change.noticed_at >= since);
         loop {
-            // The channel is never closed: this registry owns the sender.
-            if !has_changed && changes.changed().await.is_err() {
-                return;
-            }
-            has_changed = match self.is_live(&caller).await {
-                Ok(true) => false,
-                Ok(false) => return,
-                Err(_) => {
-                    // The caller counts as valid until that can be read.
-                    tokio::time::sleep(POLL_INTERVAL).await;
-                    true
+            if change.is_none() {
+                // The channel is never closed: this registry owns the sender.
+                if changes.changed().await.is_err() {
+                    return;
                 }
-            };
+                change = Some(changes.borrow_and_update().clone());
+            }
+            let known = change.as_ref().and_then(|change| change.keys.get(&caller.key_id()).copied());
+            match self.is_live(&caller, known).await {
+                Ok(true) => change = None,
+                Ok(false) => return,
+                // The caller counts as valid until that can be read.
+                Err(_) => tokio::time::sleep(POLL_INTERVAL).await,
+            }
         }
     }
 
-    async fn is_live(&self, caller: &Caller) -> Result<bool, Problem> {
+    fn await_key(&self, id: Uuid) -> Awaited<'_> {
+        *lock(&self.awaited).entry(id).or_default() += 1;
+        Awaited { registry: self, id }
+    }
+
+    /// Returns whether a caller's key or issuer and its role are as they were. `known` is the status of its key, which is
+    /// looked up otherwise.
+    async fn is_live(&self, caller: &Caller, known: Option<KeyStatus>) -> Result<bool, Problem> {
         let present = self.present.load_full();
-        let is_trusted = match caller.issuer() {
-            Some(issuer) => present.issuers.has(issuer),
-            None => {
-                let status = self.admin.key_status(caller.key_id()).await;
-                status.map_err(|error| unavailable(&error))? == KeyStatus::Live
-            }
+        let is_trusted = match (caller.issuer(), known) {
+            (Some(issuer), _) => present.issuers.has(issuer),
+            (None, Some(status)) => status == KeyStatus::Live,
+            (None, None) => self.status(caller.key_id()).await? == KeyStatus::Live,
         };
         if !is_trusted {
             return Ok(false);
@@ -362,7 +300,7 @@ impl KeyRegistry {
     /// # Errors
     /// MariaDB failed. The uses are lost.
     pub async fn flush(&self) -> Result<(), KeyError> {
-        let uses = std::mem::take(&mut *self.uses.lock().unwrap_or_else(PoisonError::into_inner));
+        let uses = std::mem::take(&mut *lock(&self.uses));
         let Some(latest) = uses.values().copied().max() else {
             return Ok(());
         };
@@ -384,6 +322,17 @@ async fn read(admin: &Admin, keys: &Keys, before: &Issuers) -> Result<Present, K
         rows => rows?,
     };
     Ok(Present { generation, keys: keys.public_keys().await?, issuers: Issuers::new(rows, before) })
+}
+
+impl From<LoadAborted> for Problem {
+    fn from(_: LoadAborted) -> Self {
+        Self::internal("The key can't be checked.", "reading its role was aborted")
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // The maps are valid after every step, so a poisoned lock can be used.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn unavailable(error: &AdminError) -> Problem {

@@ -2,35 +2,48 @@
 //!
 //! Knows nothing of what is loaded.
 
-use crate::database::error::DbError;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-type Outcome<V> = Result<V, DbError>;
-type Running<K, V> = HashMap<K, Shared<BoxFuture<'static, Outcome<V>>>>;
+type Running<K, V, E> = HashMap<K, Shared<BoxFuture<'static, Result<V, E>>>>;
 
 /// The loads in flight, by key. Each waits for a connection, so the pool's queue limits their number.
-pub(super) struct SingleFlight<K, V> {
-    running: Arc<Mutex<Running<K, V>>>,
+pub(crate) struct SingleFlight<K, V, E> {
+    running: Arc<Mutex<Running<K, V, E>>>,
 }
 
-impl<K, V> Default for SingleFlight<K, V> {
+/// The task of a load panicked or was aborted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoadAborted;
+
+impl<K, V, E> Default for SingleFlight<K, V, E> {
     fn default() -> Self {
         Self { running: Arc::default() }
     }
 }
 
-impl<K, V> SingleFlight<K, V>
+impl<K, V, E> fmt::Debug for SingleFlight<K, V, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SingleFlight").finish_non_exhaustive()
+    }
+}
+
+impl<K, V, E> SingleFlight<K, V, E>
 where
     K: Clone + Eq + Hash + Send + 'static,
     V: Clone + Send + Sync + 'static,
+    E: Clone + From<LoadAborted> + Send + Sync + 'static,
 {
     /// Returns the outcome of the load in flight for this key, or starts `load` if there is none. The load runs in its
     /// own task, so it continues if its caller is cancelled.
-    pub(super) async fn run(&self, key: K, load: impl Future<Output = Outcome<V>> + Send + 'static) -> Outcome<V> {
+    ///
+    /// # Errors
+    /// Those of the load; [`LoadAborted`].
+    pub(crate) async fn run(&self, key: K, load: impl Future<Output = Result<V, E>> + Send + 'static) -> Result<V, E> {
         let outcome = {
             let mut running = lock(&self.running);
             match running.get(&key) {
@@ -41,7 +54,7 @@ where
                         let _ended = ended;
                         load.await
                     });
-                    let outcome = async { task.await.unwrap_or_else(|_| Err(aborted())) };
+                    let outcome = async { task.await.unwrap_or_else(|_| Err(LoadAborted.into())) };
                     let outcome = outcome.boxed().shared();
                     running.insert(key, outcome.clone());
                     outcome
@@ -53,36 +66,33 @@ where
 }
 
 /// Removes a load from the map when it ends, even by a panic.
-struct Ended<K: Eq + Hash, V> {
-    running: Arc<Mutex<Running<K, V>>>,
+struct Ended<K: Eq + Hash, V, E> {
+    running: Arc<Mutex<Running<K, V, E>>>,
     key: K,
 }
 
-impl<K: Eq + Hash, V> Drop for Ended<K, V> {
+impl<K: Eq + Hash, V, E> Drop for Ended<K, V, E> {
     fn drop(&mut self) {
         lock(&self.running).remove(&self.key);
     }
 }
 
-fn lock<K, V>(running: &Mutex<Running<K, V>>) -> MutexGuard<'_, Running<K, V>> {
+fn lock<K, V, E>(running: &Mutex<Running<K, V, E>>) -> MutexGuard<'_, Running<K, V, E>> {
     // The map is valid after every step, so a poisoned lock can be used.
     running.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn aborted() -> DbError {
-    DbError::Unavailable("loading a description of the schema was aborted".into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::database::error::DbError;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
     use tokio::sync::{Notify, Semaphore};
 
     #[tokio::test]
     async fn callers_with_one_key_share_a_load_and_the_next_one_loads_again() {
-        let flights = SingleFlight::<&str, usize>::default();
+        let flights = SingleFlight::<&str, usize, DbError>::default();
         let (count, open) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
         let load = || {
             let (count, open) = (Arc::clone(&count), Arc::clone(&open));
@@ -105,7 +115,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_load_goes_on_when_the_caller_that_started_it_leaves() {
-        let flights = SingleFlight::<(), u8>::default();
+        let flights = SingleFlight::<(), u8, DbError>::default();
         let open = Arc::new(Notify::new());
         let wait = Arc::clone(&open);
         let load = async move {
@@ -120,8 +130,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_load_that_panics_fails_its_callers_and_is_off_the_list() {
-        let flights = SingleFlight::<(), u8>::default();
-        let load: BoxFuture<'static, Outcome<u8>> = async { panic!("no description") }.boxed();
+        let flights = SingleFlight::<(), u8, DbError>::default();
+        let load: BoxFuture<'static, Result<u8, DbError>> = async { panic!("no description") }.boxed();
         assert!(flights.run((), load).await.is_err());
         assert_eq!(flights.run((), async { Ok(2) }).await.unwrap(), 2);
     }

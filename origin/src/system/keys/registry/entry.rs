@@ -1,0 +1,183 @@
+//! A cached token: what it proves, for how long, and its memory.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use quick_cache::Weighter;
+use serde_json::Value;
+use shared::error::{ErrorCode, Problem};
+use shared::key::{Grant, Principal, TokenDigest};
+use uuid::Uuid;
+
+use crate::database::admin::KeyStatus;
+use crate::system::keys::Caller;
+
+/// Memory of a cached token without its claims.
+const TOKEN_BYTES: usize = 512;
+
+/// Entries for which a node of a `BTreeMap` has room; it holds at least 5, or all of the map.
+const NODE_ENTRIES: usize = 11;
+
+/// Memory of the links of a node of a `BTreeMap`.
+const NODE_BYTES: usize = 16;
+
+/// Seconds for which the status of a key is cached if the generation doesn't change.
+const RECHECK_SECONDS: u64 = 60;
+
+/// Seconds for which the absence of a key's row is cached. Only tokens with a valid signature are looked up.
+const RECHECK_UNKNOWN_SECONDS: u64 = 1;
+
+/// Minimum seconds between two recorded uses of a key.
+const USE_GRANULARITY_SECONDS: u64 = 60;
+
+/// A cached token. Only tokens with a valid signature are cached.
+#[derive(Debug)]
+pub(super) struct Entry {
+    generation: u64,
+    looked_up_at: u64,
+    caller: Result<Caller, Problem>,
+    /// The key's row; `None` for a user's token, which has none.
+    key: Option<KeyUse>,
+    bytes: u64,
+}
+
+/// A recorded key and its last use.
+#[derive(Debug)]
+pub(super) struct KeyUse {
+    id: Uuid,
+    status: KeyStatus,
+    noted_at: AtomicU64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EntryBytes;
+
+impl Weighter<TokenDigest, Arc<Entry>> for EntryBytes {
+    fn weight(&self, _: &TokenDigest, entry: &Arc<Entry>) -> u64 {
+        entry.bytes
+    }
+}
+
+impl KeyUse {
+    pub(super) fn new(id: Uuid, status: KeyStatus) -> Self {
+        Self { id, status, noted_at: AtomicU64::new(0) }
+    }
+}
+
+impl Entry {
+    /// Creates the entry of a token that was looked up in this generation, at `looked_up_at` in seconds since 1970.
+    pub(super) fn new(
+        generation: u64,
+        looked_up_at: u64,
+        caller: Result<Caller, Problem>,
+        key: Option<KeyUse>,
+    ) -> Self {
+        let claims = caller.as_ref().ok().map_or(0, |caller| claims_bytes(caller.principal()));
+        Self { generation, looked_up_at, caller, key, bytes: (TOKEN_BYTES + claims) as u64 }
+    }
+
+    fn status(&self) -> KeyStatus {
+        self.key.as_ref().map_or(KeyStatus::Live, |key| key.status)
+    }
+
+    /// Returns whether the entry is of the current `generation` and young enough to be used at `now`.
+    pub(super) fn holds(&self, generation: u64, now: u64) -> bool {
+        let seconds = match self.status() {
+            KeyStatus::Unknown => RECHECK_UNKNOWN_SECONDS,
+            KeyStatus::Live | KeyStatus::Revoked => RECHECK_SECONDS,
+        };
+        self.generation == generation && now < self.looked_up_at.saturating_add(seconds)
+    }
+
+    /// Returns the caller if its key or token is valid at `now`.
+    ///
+    /// # Errors
+    /// `revoked_key`, `invalid_key`, `expired_key`; `role_forbids` if its role does not exist.
+    pub(super) fn verdict(&self, now: u64) -> Result<Caller, Problem> {
+        match self.status() {
+            KeyStatus::Live => {
+                let caller = self.caller.clone()?;
+                caller.principal().check_lifetime(now).map(|()| caller)
+            }
+            KeyStatus::Revoked => Err(Problem::new(ErrorCode::RevokedKey, "The key was revoked.")
+                .with_hint("Ask for a new key: selkie key create.")),
+            KeyStatus::Unknown => {
+                Err(Problem::new(ErrorCode::InvalidKey, "The key is not known to this installation."))
+            }
+        }
+    }
+
+    /// Returns the key's id if its use at `now` should be recorded: once in [`USE_GRANULARITY_SECONDS`].
+    pub(super) fn to_note(&self, now: u64) -> Option<Uuid> {
+        let key = self.key.as_ref()?;
+        let noted_at = key.noted_at.load(Ordering::Relaxed);
+        if key.status != KeyStatus::Live || now < noted_at.saturating_add(USE_GRANULARITY_SECONDS) {
+            return None;
+        }
+        key.noted_at.store(now, Ordering::Relaxed);
+        Some(key.id)
+    }
+}
+
+/// Returns the approximate memory of a principal's claims: the parsed ones, and their texts for the rules of its role.
+fn claims_bytes(principal: &Principal) -> usize {
+    let Grant::Role(grant) = principal.grant() else {
+        return 0;
+    };
+    let claims = &grant.claims;
+    let heap: usize = claims.iter().map(|(name, value)| 2 * (name.len() + heap_bytes(value))).sum();
+    map_bytes::<Value>(claims.len()) + map_bytes::<String>(claims.len()) + heap
+}
+
+/// Returns the memory that a value refers to.
+fn heap_bytes(value: &Value) -> usize {
+    match value {
+        // A number's own memory is within the value; its text for rules has some bytes.
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.capacity() * size_of::<Value>() + items.iter().map(heap_bytes).sum::<usize>(),
+        Value::Object(members) => {
+            let heap: usize = members.iter().map(|(name, value)| name.len() + heap_bytes(value)).sum();
+            map_bytes::<Value>(members.len()) + heap
+        }
+    }
+}
+
+/// Returns the memory of the nodes of a `BTreeMap` from strings to `V`.
+fn map_bytes<V>(len: usize) -> usize {
+    let nodes = len.div_ceil(NODE_ENTRIES.div_ceil(2));
+    nodes * (NODE_ENTRIES * size_of::<(String, V)>() + NODE_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use shared::ident::{ProjectName, RoleName};
+    use shared::key::RoleGrant;
+
+    fn bytes(claims: &Value) -> usize {
+        let claims = claims.as_object().unwrap().iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let grant = Grant::Role(Arc::new(RoleGrant { role: RoleName::parse("author").unwrap(), claims }));
+        let project = ProjectName::parse("default").unwrap();
+        claims_bytes(&Principal::of_user(project, Uuid::from_bytes([7; 16]), grant, 1))
+    }
+
+    #[test]
+    fn a_token_weighs_what_its_claims_need() {
+        let map = |count: usize| {
+            let numbers = (0..count).map(|at| (format!("c{at}"), json!(at)));
+            Value::Object(numbers.collect())
+        };
+        assert_eq!(bytes(&json!({})), 0);
+        // One claim takes a node of each of the two maps.
+        assert!(bytes(&json!({"sub": 7})) >= NODE_ENTRIES * size_of::<(String, Value)>());
+        // Many small claims need much more than their text.
+        assert!(bytes(&map(100)) >= 100 * (size_of::<(String, Value)>() + size_of::<(String, String)>()));
+        assert!(bytes(&map(100)) < 100 * 500);
+        for long in [json!("x".repeat(1_000)), json!({"a": {"b": "x".repeat(1_000)}}), json!(vec!["x"; 1_000])] {
+            let more = bytes(&json!({"c": long})) - bytes(&json!({"c": ""}));
+            assert!((2_000..200_000).contains(&more), "{more}");
+        }
+    }
+}
