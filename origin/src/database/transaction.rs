@@ -141,9 +141,16 @@ impl<'a> Transaction<'a> {
 
     /// Runs the statements of one write. After an error, the caller must roll back.
     pub async fn execute_all(&mut self, statements: Vec<Statement>, effect: SessionEffect) -> Result<Written, DbError> {
-        let mut written = Written::default();
+        let (mut written, mut bytes) = (Written::default(), 0);
         for statement in statements {
-            written.and(self.execute(statement, effect).await?);
+            let next = self.execute(statement, effect).await?;
+            bytes += next.records.iter().map(Vec::len).sum::<usize>();
+            written.and(next);
+            if written.records.len() > 1
+                && (written.records.len() > BATCH_ANSWER_MAX_ROWS || bytes > BATCH_ANSWER_MAX_BYTES)
+            {
+                return Err(DbError::AnswerTooLarge);
+            }
         }
         Ok(written)
     }

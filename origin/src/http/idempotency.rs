@@ -16,6 +16,7 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::DatabaseName;
+use shared::limits::BATCH_ANSWER_MAX_BYTES;
 use shared::operation::RecordOperation;
 use shared::operation::write::IdempotentRequest;
 use std::time::Duration;
@@ -138,6 +139,9 @@ impl<'a> IdempotentInsert<'a> {
     async fn insert_with_receipt(self, transaction: &mut Transaction<'_>) -> Result<Vec<u8>, Failure> {
         let written = transaction.execute_all(self.statements, self.effect).await?;
         let payload = records::inserted(&written, self.answer);
+        if payload.len() > BATCH_ANSWER_MAX_BYTES {
+            return Err(DbError::AnswerTooLarge.into());
+        }
         idempotency::store(transaction, self.database, self.idempotent, &payload).await?;
         Ok(payload)
     }
