@@ -29,7 +29,7 @@ use route::Resource;
 use sql::SqlCall;
 use std::borrow::Cow;
 use tus::TusCall;
-use write::{Delete, Insert, Target, Update, WriteOptions};
+use write::{Delete, Insert, Preference, Target, Update, WriteOptions};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TablePath {
@@ -174,6 +174,21 @@ impl RecordOperation {
             Self::Update(update) => Some(&update.options),
             Self::Delete(delete) => Some(&delete.options),
         }
+    }
+
+    /// Returns the write without what only the header `Prefer` asks it to return; `None` if the header asks for nothing.
+    #[must_use]
+    pub fn without_preference(&self) -> Option<Self> {
+        self.write_options().filter(|options| options.preference == Some(Preference::Representation))?;
+        let mut plain = self.clone();
+        let options = match &mut plain {
+            Self::Read(_) | Self::ReadOne(_) => return None,
+            Self::Insert(insert) => &mut insert.options,
+            Self::Update(update) => &mut update.options,
+            Self::Delete(delete) => &mut delete.options,
+        };
+        (options.preference, options.returning) = (None, None);
+        Some(plain)
     }
 
     /// Returns [`Action::Explain`] for a read with `explain`, which needs more access than other reads; else `None`.

@@ -28,6 +28,7 @@ mod options;
 mod page_tokens;
 mod paging;
 mod paging_texts;
+mod preferences;
 mod read;
 mod receipts;
 mod rejected;
@@ -69,6 +70,7 @@ pub(crate) fn cases() -> Vec<Case> {
         page_tokens::cases(),
         paging::cases(),
         paging_texts::cases(),
+        preferences::cases(),
         read::cases(),
         search::cases(),
         together::cases(),

@@ -117,8 +117,21 @@ impl<'a> Attempt<'a> {
     }
 
     async fn once(&self, tables: &Tables) -> Result<Response, Failure> {
+        let prepared = self.prepare(tables);
+        // A preference that can't be met is ignored (RFC 7240, section 2).
+        if prepared.is_err()
+            && let Some(operation) = self.operation.without_preference()
+        {
+            let plain = Attempt { operation: &operation, ..*self };
+            return Box::pin(plain.perform(plain.prepare(tables)?, tables)).await;
+        }
+        let response = self.perform(prepared?, tables).await?;
+        Ok(respond::preferred(response, self.operation))
+    }
+
+    async fn perform(&self, prepared: Prepared<'a>, tables: &Tables) -> Result<Response, Failure> {
         let effect = tables.leave();
-        match self.prepare(tables)? {
+        match prepared {
             Prepared::One(reading) => self.one(reading, effect).await,
             Prepared::ByKey(read) => Box::pin(self.by_key(&read)).await,
             Prepared::Many(reading, withheld) => self.many(reading, withheld, effect).await,

@@ -60,8 +60,7 @@ pub(super) fn record(body: Vec<u8>, format: Format) -> Response {
     response
 }
 
-/// Returns a 200 response to a write: with the entity tag of the record if the payload is the whole record, and with
-/// `Preference-Applied` if the header `Prefer` asked for it.
+/// Returns a 200 response to a write, with the entity tag of the record if the payload is the whole record.
 pub(super) fn written(payload: &[u8], operation: &RecordOperation) -> Response {
     let body = envelope::success(payload);
     let options = operation.write_options();
@@ -70,8 +69,14 @@ pub(super) fn written(payload: &[u8], operation: &RecordOperation) -> Response {
     let mut response = json(body);
     let headers = response.headers_mut();
     headers.extend(tag.and_then(ETag::into_header).map(|tag| (header::ETAG, tag)));
-    if options.is_some_and(|options| options.is_preference) {
-        headers.insert(PREFERENCE_APPLIED, HeaderValue::from_static("return=representation"));
+    response
+}
+
+/// Adds `Preference-Applied` to the response to an operation that did what the header `Prefer` asked for.
+pub(super) fn preferred(mut response: Response, operation: &RecordOperation) -> Response {
+    let preference = operation.write_options().and_then(|options| options.preference);
+    if let Some(preference) = preference {
+        response.headers_mut().insert(PREFERENCE_APPLIED, HeaderValue::from_static(preference.applied()));
     }
     response
 }

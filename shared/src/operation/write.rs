@@ -16,7 +16,7 @@ pub use idempotent_request::{Hash, IdempotentRequest};
 pub use import::Import;
 pub(super) use insert_head::InsertHead;
 pub use insert_head::OnConflict;
-pub use options::WriteOptions;
+pub use options::{Preference, WriteOptions};
 pub use update::Update;
 pub(super) use update::UpdateHead;
 

@@ -16,7 +16,6 @@ cases! {
         a_write_returns_the_record_as_a_read_does,
         writes_of_many_return_lists,
         inserts_return_records_by_any_spelling,
-        a_preference_is_applied_where_it_can_be,
         a_replayed_insert_returns_the_same_record,
         keys_of_any_kind_are_found_again,
         more_than_the_maximum_changes_nothing,
@@ -252,28 +251,6 @@ async fn inserts_return_records_by_any_spelling(host: Host) {
         db.delete(&format!("items/1?{options}")).await.refused(code);
     }
     assert_eq!(db.value("SELECT COUNT(*) FROM items WHERE name = 'y' OR id = 1").await, 1);
-}
-
-async fn a_preference_is_applied_where_it_can_be(host: Host) {
-    let db = TestDb::new(host, ITEMS).await;
-    let send = async |method: Method, rest: &str, prefer: &str| {
-        let body = if method == Method::DELETE { String::new() } else { json!({"name": "x"}).to_string() };
-        let answer = db.call(method, rest).bytes(body).header("prefer", prefer).send().await;
-        (answer.payload(), answer.header("preference-applied").map(str::to_owned))
-    };
-    let applied = Some("return=representation".to_owned());
-    let (payload, header) = send(Method::POST, "items", "return=representation").await;
-    assert_eq!((payload["id"].clone(), header), (json!(6), applied.clone()));
-    let (payload, header) = send(Method::PATCH, "items/6", "respond-async, return=representation").await;
-    assert_eq!((payload["name"].clone(), header), (json!("x"), applied.clone()));
-    assert_eq!(send(Method::PUT, "items/6", "return=minimal").await, (json!(1), None));
-    let (payload, header) = send(Method::PUT, "items/6?returning=id", "return=representation").await;
-    assert_eq!((payload, header), (json!({"id": 6}), None));
-    assert_eq!(send(Method::PUT, "items/6?dryRun=true", "return=representation").await, (json!(1), None));
-    let (payload, header) = send(Method::DELETE, "items/6", "return=representation").await;
-    assert_eq!((payload["name"].clone(), header), (json!("x"), applied));
-    let read = db.call(Method::GET, "items/1").header("prefer", "return=representation").send().await;
-    assert_eq!(read.payload()["name"], "apple");
 }
 
 async fn a_replayed_insert_returns_the_same_record(host: Host) {

@@ -177,7 +177,7 @@ impl Surroundings {
     /// `invalid_query_option` if the table does not fit the options; `role_forbids` if the caller may not read the record
     /// whose tag is compared.
     pub(super) fn of(options: &WriteOptions, target: &Target, scope: &Scope<'_>) -> Result<Option<Box<Self>>, Problem> {
-        if *options == WriteOptions::default() {
+        if options.is_plain() {
             return Ok(None);
         }
         check_engine(options, scope.root())?;

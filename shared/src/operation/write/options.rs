@@ -12,14 +12,33 @@ pub(super) const WRITE_OPTIONS: [&str; 3] = [RETURNING, DRY_RUN, "maxAffected"];
 pub(super) const RETURNING: &str = "returning";
 pub(super) const DRY_RUN: &str = "dryRun";
 
+/// A value of the preference `return` (RFC 7240, section 4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preference {
+    /// `returning` comes from this preference.
+    Representation,
+    Minimal,
+}
+
+impl Preference {
+    /// Returns the value of `Preference-Applied`.
+    #[must_use]
+    pub fn applied(self) -> &'static str {
+        match self {
+            Self::Representation => "return=representation",
+            Self::Minimal => "return=minimal",
+        }
+    }
+}
+
 /// What a write does besides writing.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct WriteOptions {
     /// The fields of the written records to return; `None` if the answer is an id or a number.
     pub returning: Option<Selection>,
-    /// `returning` comes from the header `Prefer`, not from the option.
-    pub is_preference: bool,
+    /// What the header `Prefer` asks for, if the options leave it open.
+    pub preference: Option<Preference>,
     /// The write is rolled back; the answer is the number of records.
     pub is_dry_run: bool,
     /// The write fails if it affects more records.
@@ -58,11 +77,19 @@ impl WriteOptions {
             ));
         }
         // A preference that can't be met is ignored (RFC 7240, section 2).
-        if !self.is_dry_run && self.returning.is_none() && head.prefer.is_some_and(prefers_representation) {
+        if !self.is_dry_run && self.returning.is_none() {
+            self.preference = head.prefer.and_then(preference);
+        }
+        if self.preference == Some(Preference::Representation) {
             self.returning = Some(Selection::All);
-            self.is_preference = true;
         }
         Ok(())
+    }
+
+    /// Returns whether the write does nothing but write, and answers an id or a number.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        *self == Self { preference: self.preference, ..Self::default() }
     }
 
     /// Returns the option or header that needs a table whose engine can roll back; `None` if nothing does.
@@ -88,15 +115,15 @@ fn returning(value: &Value) -> Result<Selection, Problem> {
     Ok(Selection::Only(fields.into_iter().map(|field| Selected { what: What::Field(field), alias: None }).collect()))
 }
 
-/// Returns whether a `Prefer` header has `return=representation`; of several `return` preferences, only the first one
-/// counts.
-fn prefers_representation(prefer: &str) -> bool {
+/// Returns the first `return` preference of a `Prefer` header; `None` if it has none or an unknown value.
+fn preference(prefer: &str) -> Option<Preference> {
     let mut preferences = prefer.split(',').map(|preference| preference.split(';').next().unwrap_or_default());
     let wanted = preferences.find_map(|preference| {
         let (name, value) = preference.split_once('=')?;
         name.trim().eq_ignore_ascii_case("return").then(|| value.trim().trim_matches('"'))
-    });
-    wanted.is_some_and(|value| value.eq_ignore_ascii_case("representation"))
+    })?;
+    let known = [("representation", Preference::Representation), ("minimal", Preference::Minimal)];
+    known.into_iter().find_map(|(name, preference)| wanted.eq_ignore_ascii_case(name).then_some(preference))
 }
 
 #[cfg(test)]
@@ -105,17 +132,19 @@ mod tests {
 
     #[test]
     fn only_the_first_preference_for_the_answer_counts() {
+        let (representation, minimal) = (Some(Preference::Representation), Some(Preference::Minimal));
         for (prefer, expected) in [
-            ("return=representation", true),
-            ("Return = \"representation\"", true),
-            ("respond-async, return=representation; a=b", true),
-            ("return=minimal", false),
-            ("return=minimal, return=representation", false),
-            ("representation", false),
-            ("x-return=representation", false),
-            ("", false),
+            ("return=representation", representation),
+            ("Return = \"representation\"", representation),
+            ("respond-async, return=representation; a=b", representation),
+            ("return=minimal", minimal),
+            ("return=minimal, return=representation", minimal),
+            ("return=everything, return=representation", None),
+            ("representation", None),
+            ("x-return=representation", None),
+            ("", None),
         ] {
-            assert_eq!(prefers_representation(prefer), expected, "{prefer}");
+            assert_eq!(preference(prefer), expected, "{prefer}");
         }
     }
 
