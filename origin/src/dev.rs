@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::edge::Edge;
 pub use self::edge::EdgeError;
-use self::environment::Environment;
+use self::environment::{EdgeKeys, Environment};
 pub use self::guard::guard;
 use self::prepare::{Prepared, Server};
 pub use self::welcome::welcome;
@@ -138,8 +138,15 @@ impl Service<'_> {
         };
         let running = self.running(address, &prepared);
         // Written before any service answers, so that a client that gets an answer finds this start's file.
-        let secret = &self.system.edge_secret;
-        environment::write(self.config, &running, &prepared.jwks, secret)?;
+        let issuers = match self.edge {
+            Some(_) => tokio::select! {
+                issuers = prepare::issuers(&self.system) => issuers?,
+                () = self.stop.cancelled() => return Ok(()),
+            },
+            None => None,
+        };
+        let edge_keys = EdgeKeys { jwks: &prepared.jwks, issuers: issuers.as_deref() };
+        environment::write(self.config, &running, &edge_keys, &self.system.edge_secret)?;
         let ending = CancellationToken::new();
         let serving =
             serve::run(self.config, &self.system, self.installation.database_health(), listener, ending.clone());

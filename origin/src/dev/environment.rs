@@ -42,18 +42,32 @@ pub(super) fn vars_path(data_dir: &Path) -> PathBuf {
     data_dir.join("dev.vars")
 }
 
-/// Writes `dev.env` and `dev.vars`. The values need no escaping for a shell or for wrangler.
-pub(super) fn write(config: &Config, running: &Running, jwks: &str, secret: &EdgeSecret) -> Result<(), DevError> {
+/// The keys by which the edge verifies tokens.
+pub(super) struct EdgeKeys<'a> {
+    /// The public signing keys, a JWK set.
+    pub(super) jwks: &'a str,
+    /// The edge's variable `ISSUERS`, JSON; `None` if there are no issuers.
+    pub(super) issuers: Option<&'a str>,
+}
+
+/// Writes `dev.env` and `dev.vars`. Values other than JSON need no escaping for a shell or for wrangler.
+pub(super) fn write(
+    config: &Config,
+    running: &Running,
+    keys: &EdgeKeys<'_>,
+    secret: &EdgeSecret,
+) -> Result<(), DevError> {
     let timeout = (config.query_timeout + EDGE_EXTRA_TIMEOUT).as_millis();
     let vars = [
         ("ORIGINS", running.origin_url.clone()),
-        ("JWKS", format!("'{jwks}'")),
+        ("JWKS", quoted_json(keys.jwks)),
         ("EDGE_SECRET", secret.text().to_owned()),
         ("ORIGIN_TIMEOUT_MS", timeout.to_string()),
         ("CORS_ORIGINS", config.cors_origins.to_string()),
         ("UPLOAD_MAX_BYTES", config.upload_max_bytes.to_string()),
     ];
-    put(&vars_path(&config.data_dir), &lines(vars))?;
+    let issuers = keys.issuers.map(|issuers| ("ISSUERS", quoted_json(issuers)));
+    put(&vars_path(&config.data_dir), &lines(vars.into_iter().chain(issuers)))?;
     let edge_url = running.edge_url.clone();
     let env = [
         ("SELKIE_ORIGIN_URL", Some(running.origin_url.clone())),
@@ -72,6 +86,11 @@ fn lines(values: impl IntoIterator<Item = (&'static str, String)>) -> String {
     lines.collect()
 }
 
+/// Returns JSON in single quotes, of which it may have some within its strings.
+fn quoted_json(json: &str) -> String {
+    format!("'{}'", json.replace('\'', "\\u0027"))
+}
+
 fn put(path: &Path, text: &str) -> Result<(), DevError> {
     replace_private(path, text).map_err(|source| DevError::File { path: path.to_owned(), source })
 }
@@ -85,5 +104,15 @@ mod tests {
         let text = "X_SELKIE_FULL_KEY=no\nSELKIE_FULL_KEY=a.b.c\nSELKIE_READ_KEY=\n";
         assert_eq!(value(text, "SELKIE_FULL_KEY").as_deref(), Some("a.b.c"));
         assert_eq!(value(text, "SELKIE_READ_KEY"), None);
+    }
+
+    #[test]
+    fn quoted_json_has_no_quote_within_and_means_the_same() {
+        let json = r#"[{"audience":"Ann's \"app\""}]"#;
+        let quoted = quoted_json(json);
+        let inner = quoted.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap();
+        assert!(!inner.contains('\''));
+        let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(parsed(inner), parsed(json));
     }
 }

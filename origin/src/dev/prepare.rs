@@ -6,6 +6,7 @@ use shared::key::{Access, Grant, KeySet, verify};
 use super::environment::Environment;
 use crate::clock::now;
 use crate::database::admin::{AdminError, Created, Drops, KeyRow};
+use crate::system::issuers::for_edge;
 use crate::system::keys::is_live;
 use crate::system::projects::{DEFAULT_PROJECT, Presence};
 use crate::system::{System, SystemError};
@@ -59,6 +60,27 @@ pub(super) async fn prepare(
         jwks: keys.verifying.to_jwks(),
         project,
         database,
+    })
+}
+
+/// Returns the edge's variable `ISSUERS`, with the issuers of all projects; `None` if there is none that an edge can have.
+/// The edge forwards the tokens of issuers that are left out, which is logged.
+///
+/// # Errors
+/// MariaDB failed.
+pub(super) async fn issuers(system: &System) -> Result<Option<String>, SystemError> {
+    let rows = system.admin.issuers(None).await?;
+    Ok(match for_edge(&rows).await {
+        Ok((listed, left_out)) => {
+            for (row, fault) in &left_out {
+                tracing::warn!(issuer = row.issuer, %fault, "the edge forwards the tokens of this issuer unverified");
+            }
+            (left_out.len() < rows.len()).then(|| listed.to_json().to_string())
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the edge forwards users' tokens unverified");
+            None
+        }
     })
 }
 
