@@ -11,4 +11,5 @@ mod keys;
 mod media;
 mod migrations;
 mod receipts;
+mod roles;
 mod server;

@@ -48,15 +48,20 @@ impl Server {
 
     /// Starts a server for one test, with TCP if a port is given.
     pub(crate) fn start(port: Option<u16>) -> Self {
-        let directory = tempfile::Builder::new().prefix("sk").tempdir().unwrap().keep();
         let network = match port {
             Some(port) => format!("--bind-address=127.0.0.1 --port={port}"),
             None => "--skip-networking".to_owned(),
         };
+        Self::start_with(&network, port)
+    }
+
+    /// Starts a server with these options, joined by blanks.
+    pub(crate) fn start_with(options: &str, port: Option<u16>) -> Self {
+        let directory = tempfile::Builder::new().prefix("sk").tempdir().unwrap().keep();
         let mut guard = Command::new("sh")
             .args(["-c", SCRIPT, "sh"])
             .arg(&directory)
-            .arg(network)
+            .arg(options)
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
