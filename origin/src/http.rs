@@ -10,6 +10,7 @@ mod health;
 mod idempotency;
 mod links;
 mod listing;
+mod mcp;
 pub mod media;
 mod origin_access;
 mod pipeline;
@@ -85,7 +86,8 @@ impl HttpService {
         let upload = protocol::is_at(path).then(|| path.to_owned());
         let wants_body = request.method() != Method::HEAD;
         let allowed = self.access.check(&mut request, peer);
-        let outcome = match allowed.and_then(|()| check(&request)) {
+        let checked = allowed.and_then(|()| check(&request)).and_then(|()| self.cors.check_page(&request));
+        let outcome = match checked {
             Ok(()) => match self.cors.preflight(&request) {
                 Some(preflight) => Ok(preflight),
                 None => {

@@ -56,7 +56,11 @@ pub fn init(config: &Config) -> LogGuard {
         fmt::layer().with_target(false).with_writer(&SINK).compact().with_ansi(terminal).boxed()
     };
     let level = LevelFilter::from_level(config.log_level);
-    let levels = Targets::new().with_default(LevelFilter::WARN.min(level)).with_targets(OURS.map(|name| (name, level)));
+    let levels = Targets::new()
+        .with_default(LevelFilter::WARN.min(level))
+        // Warns of each error that a caller gets, in the caller's words.
+        .with_target("rmcp", LevelFilter::ERROR)
+        .with_targets(OURS.map(|name| (name, level)));
     // Fails on a second call, as in tests; the subscriber of the first call stays.
     let _ = tracing_subscriber::registry().with(levels).with(lines).try_init();
     static START: Once = Once::new();

@@ -3,6 +3,7 @@
 
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
+use crate::operation::route;
 use std::fmt;
 
 /// Seconds for which browsers may cache a preflight response: a day.
@@ -64,14 +65,33 @@ impl CorsOrigins {
         let any = self.listed.is_empty();
         let allowed = match origin {
             _ if any => Some("*"),
-            Some(origin) => self.listed.iter().any(|listed| **listed == *origin).then_some(origin),
-            None => None,
+            origin => origin.filter(|origin| self.has(origin)),
         };
         let allow = allowed.map(|value| ("access-control-allow-origin", value));
         let expose = allowed.map(|_| ("access-control-expose-headers", EXPOSED_HEADERS));
         // The response depends on the `Origin` header, which caches must know.
         let vary = (!any).then_some(("vary", "Origin"));
         [allow, expose, vary].into_iter().flatten()
+    }
+
+    fn has(&self, origin: &str) -> bool {
+        self.listed.iter().any(|listed| **listed == *origin)
+    }
+
+    /// Checks that the web page that sent an MCP request, if one did, is of an allowed origin, as the MCP specification
+    /// demands (transports, security warning).
+    ///
+    /// # Errors
+    /// `permission_denied` if the path is MCP's and `origin`, the header `Origin`, is not allowed.
+    pub fn check_page(&self, path: &str, origin: Option<&str>) -> Result<(), Problem> {
+        match origin.filter(|_| path == route::MCP && !self.listed.is_empty()) {
+            Some(origin) if !origin.is_empty() && !self.has(origin) => Err(Problem::new(
+                ErrorCode::PermissionDenied,
+                format!("Web pages of {} may not call MCP here.", shown(origin)),
+            )
+            .with_hint("Whoever runs the service can add the origin to the setting of CORS.")),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the headers that only preflight responses (204, no body) have.

@@ -87,6 +87,8 @@ pub enum Operation {
     Describe(TablePath),
     Sql(SqlCall),
     Batch(Batch),
+    /// A message of the Model Context Protocol. The origin parses its body.
+    Mcp,
     Media(MediaCall),
     Tus(TusCall),
 }
@@ -229,6 +231,7 @@ enum Step {
     Delete(TablePath, Box<write::DeleteHead>),
     Sql(Format),
     Batch,
+    Mcp,
     Sign(MediaId),
 }
 
@@ -287,6 +290,7 @@ impl Pending {
             Step::Ready(operation) => return Ok(*operation),
             Step::Sql(format) => return SqlCall::from_body(format, body).map(Operation::Sql),
             Step::Batch => return Batch::from_body(body).map(Operation::Batch),
+            Step::Mcp => return Ok(Operation::Mcp),
             Step::Sign(id) => return Ok(Operation::Media(MediaCall::Sign(id, SignedFor::from_body(body)?))),
             Step::Query(table, format) => RecordOperation::Read(Read::from_body(table, format, body)?),
             Step::Insert(table, head) => RecordOperation::Insert(Insert::from_body(table, *head, body)?),
@@ -357,6 +361,10 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         (Resource::Batch, _) => {
             options::none(&pairs)?;
             (Action::Batch, Step::Batch)
+        }
+        (Resource::Mcp, _) => {
+            options::none(&pairs)?;
+            (Action::Mcp, Step::Mcp)
         }
         (Resource::Uploads, _) => {
             options::none(&pairs)?;

@@ -2,7 +2,7 @@
 
 use crate::error::{ErrorCode, Problem};
 use crate::key::{Access, Grant};
-use crate::operation::tus;
+use crate::operation::{route, tus};
 
 /// The action that a request's head asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,6 +23,8 @@ pub enum Action {
     Sql,
     /// Run several operations in one transaction.
     Batch,
+    /// Send a message of the Model Context Protocol. Each API request that it makes is admitted by itself.
+    Mcp,
     Upload,
     ListMedia,
     /// Read a file's metadata.
@@ -39,7 +41,7 @@ pub enum Action {
 }
 
 impl Action {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Read,
         Self::Query,
         Self::ReadOne,
@@ -52,6 +54,7 @@ impl Action {
         Self::ListTables,
         Self::Sql,
         Self::Batch,
+        Self::Mcp,
         Self::Upload,
         Self::ListMedia,
         Self::DescribeMedia,
@@ -72,6 +75,7 @@ impl Action {
             | Self::Describe
             | Self::ListDatabases
             | Self::ListTables
+            | Self::Mcp
             | Self::ListMedia
             | Self::DescribeMedia
             | Self::DescribeUploads => Access::Read,
@@ -101,6 +105,7 @@ impl Action {
             Self::Update | Self::Delete => "/api/v1/crud/{db}/{table}[/{id}]",
             Self::Sql => "/api/v1/sql",
             Self::Batch => "/api/v1/batch",
+            Self::Mcp => route::MCP,
             Self::Upload | Self::ListMedia => "/api/v1/media",
             Self::DescribeMedia | Self::DeleteMedia => "/api/v1/media/{id}",
             Self::SignMedia => "/api/v1/media/{id}/sign",
@@ -122,6 +127,7 @@ impl Action {
             Self::ListTables => "list tables",
             Self::Sql => "run SQL",
             Self::Batch => "run a batch",
+            Self::Mcp => "use MCP",
             Self::Upload | Self::BeginUpload | Self::ResumeUpload => "upload files",
             Self::DescribeUploads => "ask about uploads",
             Self::ListMedia | Self::DescribeMedia => "read what is known of files",
@@ -209,6 +215,7 @@ mod tests {
                 Action::Describe,
                 Action::ListDatabases,
                 Action::ListTables,
+                Action::Mcp,
                 Action::ListMedia,
                 Action::DescribeMedia,
                 Action::DescribeUploads

@@ -298,6 +298,12 @@ fn row(action: Action, world: &World) -> (Access, Vec<Request>) {
             ],
         ),
         Action::Batch => (Access::Full, vec![batch("POST", name), batch("GET", Value::Null)]),
+        Action::Mcp => {
+            let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+            let accept = "application/json, text/event-stream";
+            let request = Request::new(Method::POST, "/mcp", 200, Done(200));
+            (Access::Read, vec![request.header("accept", accept).json(&ping)])
+        }
         Action::Upload => (
             Access::Full,
             vec![library(Method::POST, MEDIA, Done(200)).json(&world.shelf.body(

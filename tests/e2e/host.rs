@@ -163,6 +163,12 @@ impl Answer {
         path.split_once('/').is_some_and(|(_, path)| path.starts_with("media/"))
     }
 
+    /// Returns whether the request was a message of the Model Context Protocol.
+    pub(crate) fn is_mcp(&self) -> bool {
+        let path = self.what.split_once("://").map_or("", |(_, url)| url);
+        path.split_once('/').is_some_and(|(_, path)| path.split([' ', '?']).next() == Some("mcp"))
+    }
+
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().expect("a readable header"))
     }

@@ -103,6 +103,10 @@ fn faults(answer: &Answer) -> Vec<String> {
         "every response but a file is no page",
     );
     let bodiless = answer.method == Method::HEAD || matches!(answer.status.as_u16(), 201 | 204 | 304);
+    if answer.is_mcp() && answer.status == 202 {
+        hold(answer.body.is_empty(), "the answer to a notification has no body");
+        return faults;
+    }
     if bodiless {
         hold(answer.body.is_empty(), "201, 204, 304 and answers to HEAD have no body");
         return faults;
@@ -125,6 +129,10 @@ fn faults(answer: &Answer) -> Vec<String> {
         hold(false, "every body is JSON");
         return faults;
     };
+    // MCP answers in the form of JSON-RPC, except for what is refused before its message is read.
+    if answer.is_mcp() && (body.is_array() || body.get("jsonrpc").is_some()) {
+        return faults;
+    }
     if answer.status.is_success() {
         hold(body["success"] == true && body.get("payload").is_some(), "a success has success and payload");
         hold(body.get("error").is_none(), "a success has no error");

@@ -49,6 +49,7 @@ mod isolation;
 mod keys;
 mod limits;
 mod malformed_input;
+mod mcp;
 mod media;
 mod pools;
 mod properties;
@@ -129,6 +130,7 @@ fn main() -> ExitCode {
         once::cases(),
         resumable::cases(),
         limits::cases(),
+        mcp::cases(),
         media::cases(),
         media_faults::cases(),
         pools::cases(),

@@ -154,7 +154,8 @@ impl Gateway {
                 let file = self.cache.file(&path, request.query.as_deref()).map(Cacheable::File);
                 Ok(file.map_or(Decision::Forward(BodyPlan::Drop), Decision::Cached))
             }
-            _ => {
+            path => {
+                self.config.cors.check_page(path, request.origin.as_deref())?;
                 let caller = self.authenticate(request, now, has_signed).await;
                 self.admit(request, caller, log).await
             }

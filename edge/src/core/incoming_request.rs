@@ -1,7 +1,7 @@
 //! The parts of a request's head on which decisions depend, and the length of its body.
 
 use super::headers::Head;
-use shared::operation::tus;
+use shared::operation::{route::MCP, tus};
 use shared::request::{self, RequestHead};
 use shared::request_id::{self, RequestId};
 
@@ -110,7 +110,7 @@ impl IncomingRequest {
     #[must_use]
     pub fn may_change_media(&self) -> bool {
         const MEDIA: &str = "/api/v1/media";
-        self.method != "GET" && self.path.starts_with(MEDIA)
+        self.method != "GET" && (self.path.starts_with(MEDIA) || self.path == MCP)
     }
 
     pub(super) fn head(&self) -> RequestHead<'_> {

@@ -73,7 +73,8 @@ pub fn judge(head: &OriginHead<'_>, form: Form, sent: &RequestId) -> Result<(), 
     let essence = head.content_type.and_then(|value| value.split(';').next()).map_or("", str::trim);
     let is_any = |types: &[&str]| types.iter().any(|known| essence.eq_ignore_ascii_case(known));
     let fits = match head.status {
-        204 | 304 => true,
+        // 202 answers a notification of MCP.
+        202 | 204 | 304 => true,
         200 | 206 if form == Form::File => true,
         200 | 201 if form == Form::Headers => essence.is_empty(),
         200..=299 => is_any(&SUCCESS_TYPES),

@@ -29,6 +29,11 @@ impl CountedBody {
         &self.bytes
     }
 
+    /// Returns the bytes without copying them. They count against the limit only until the body is dropped.
+    pub(super) fn share(&self) -> Bytes {
+        self.bytes.clone()
+    }
+
     /// Counts the body's growth to `length` bytes; `rate_limited` or `overloaded` at the memory limit.
     fn grow(&mut self, length: usize, shares: &Shares, project: &ProjectName) -> Result<(), Problem> {
         let more = length.saturating_sub(FREE_BYTES) - self.counted;

@@ -7,6 +7,7 @@ use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use shared::cors::{self, CorsOrigins};
+use shared::error::Problem;
 
 #[derive(Clone, Debug)]
 pub(super) struct CrossOrigin {
@@ -34,6 +35,17 @@ impl CrossOrigin {
                 }
             }
         }
+    }
+
+    /// Checks the origin of a web page that calls MCP.
+    ///
+    /// # Errors
+    /// Those of [`CorsOrigins::check_page`].
+    pub(super) fn check_page(&self, request: &Request) -> Result<(), Problem> {
+        if self.preflight(request).is_some() {
+            return Ok(());
+        }
+        self.origins.check_page(request.uri().path(), header(request.headers(), ORIGIN))
     }
 
     /// Returns the response to a CORS preflight request; `None` for any other request.

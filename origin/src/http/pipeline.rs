@@ -6,7 +6,7 @@ use super::body::{self, CountedBody};
 use super::records::Extent;
 use super::request_log::RequestRecord;
 use super::respond::{self, Failed};
-use super::{batch, compression, listing, media, records, sql, tus};
+use super::{batch, compression, listing, mcp, media, records, sql, tus};
 use crate::app::App;
 use axum::Extension;
 use axum::body::Body;
@@ -34,7 +34,12 @@ pub(super) async fn answer(
     outcome.map_err(Failed::from)
 }
 
-async fn run(app: &Arc<App>, parts: &Parts, content: &mut Body, record: &RequestRecord) -> Result<Response, Problem> {
+async fn run(
+    app: &Arc<App>,
+    parts: &Parts,
+    content: &mut Body,
+    record: &Arc<RequestRecord>,
+) -> Result<Response, Problem> {
     let head = head(parts);
     let admitted = admission::admit(&head, async |action| {
         record.log().action(action);
@@ -56,6 +61,7 @@ async fn run(app: &Arc<App>, parts: &Parts, content: &mut Body, record: &Request
         // Boxed, so that the future of record operations is not as large as theirs.
         Operation::Sql(call) => Box::pin(sql::run(app, &caller, call, record)).await,
         Operation::Batch(batch) => Box::pin(batch::run(app, &caller, &batch, record)).await,
+        Operation::Mcp => Box::pin(mcp::run(app, &caller, parts, &body, record)).await,
         Operation::Media(call) => Box::pin(media::run(app, &caller, call, parts, content)).await,
         Operation::Tus(call) => Box::pin(tus::run(app, &caller, call, parts, content)).await,
         Operation::List(listing) => Box::pin(listing::run(app, &caller, listing, extent, record)).await,

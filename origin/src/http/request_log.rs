@@ -35,6 +35,10 @@ pub(super) struct RequestRecord {
     app: Arc<App>,
     id: RequestId,
     log: RequestLog,
+    /// The request that makes this one was counted against the rate limit for it.
+    is_counted: bool,
+    /// The one API request of a tool call that this request was counted for has begun.
+    has_begun_counted: AtomicBool,
     /// The verified caller has a role.
     has_role: AtomicBool,
     allowance: OnceLock<Allowance>,
@@ -49,11 +53,20 @@ impl RequestRecord {
             app,
             id: incoming.and_then(RequestId::from_incoming).unwrap_or_else(fresh_id),
             log: RequestLog::begin(request.method().as_str()),
+            is_counted: false,
+            has_begun_counted: AtomicBool::new(false),
             has_role: AtomicBool::new(false),
             allowance: OnceLock::new(),
             progress: Arc::default(),
             started: Instant::now(),
         }
+    }
+
+    /// Begins the data of an API request that a tool call makes, under the same request id. The first one is not counted
+    /// against the rate limit, since this request was; further ones are.
+    pub(super) fn begin_inner(&self, request: &Request) -> Self {
+        let is_counted = !self.has_begun_counted.swap(true, Ordering::Relaxed);
+        Self { id: self.id.clone(), is_counted, ..Self::begin(Arc::clone(&self.app), request) }
     }
 
     pub(super) fn id(&self) -> &str {
@@ -72,6 +85,9 @@ impl RequestRecord {
     pub(super) fn set_caller(&self, caller: &Caller) -> Result<(), Problem> {
         self.log.caller(Arc::clone(caller.principal()));
         self.has_role.store(caller.rights().role().is_some(), Ordering::Relaxed);
+        if self.is_counted {
+            return Ok(());
+        }
         let counted = self.app.rates.count(caller.key_id(), caller.rate_limit());
         if counted.is_err() {
             self.app.metrics.rate_limited();

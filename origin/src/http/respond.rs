@@ -27,6 +27,12 @@ impl From<Problem> for Failed {
     }
 }
 
+impl Failed {
+    pub(super) fn into_problem(self) -> Problem {
+        self.0
+    }
+}
+
 impl IntoResponse for Failed {
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::empty());

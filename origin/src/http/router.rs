@@ -9,11 +9,13 @@ use axum::http::Uri;
 use axum::routing::{any, get};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
+use shared::operation::route::MCP;
 use std::sync::Arc;
 
 pub(super) fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/api/{*path}", any(pipeline::answer))
+        .route(MCP, any(pipeline::answer))
         .route("/media/", any(files::answer))
         .route("/media/{*path}", any(files::answer))
         .route(health::HEALTHZ, get(health::alive))

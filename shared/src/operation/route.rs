@@ -29,6 +29,8 @@ pub(super) enum Resource {
     Sql,
     /// `/api/v1/batch`
     Batch,
+    /// `/mcp`
+    Mcp,
     /// `/api/v1/media`
     Library,
     /// `/api/v1/media/{id}`
@@ -40,6 +42,9 @@ pub(super) enum Resource {
     /// `/api/v1/media/tus/{id}`
     Upload(TusId),
 }
+
+/// The path of the Model Context Protocol.
+pub const MCP: &str = "/mcp";
 
 /// Parses a request for a file's bytes, `GET /media/{project}/{folder…}/{name}`.
 ///
@@ -57,6 +62,9 @@ const UPLOAD_METHODS: &str = "OPTIONS, HEAD, PATCH, DELETE";
 /// Finds the resource of a request and checks that the resource allows the method.
 pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
     check_url_length(head.path, head.query)?;
+    if head.path == MCP {
+        return allow(head.method, "POST").map(|()| Resource::Mcp);
+    }
     let path = head.path.strip_prefix("/api/v1/").ok_or_else(|| not_found(head))?;
     // Some clients end every path with a slash.
     let path = path.strip_suffix('/').unwrap_or(path);

@@ -169,6 +169,8 @@ fn requests(action: Action, db: &TestDb, table: &str, field: &str) -> Row {
         }
         // Each request is also sent in a batch.
         Action::Batch => Row::NoTable,
+        // Each of its API requests is admitted by itself: `mcp`.
+        Action::Mcp => Row::NoTable,
         // `listing` is about the lists that a role sees.
         Action::ListDatabases
         | Action::ListTables

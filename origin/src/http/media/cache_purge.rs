@@ -29,3 +29,10 @@ pub(in crate::http) fn announce(
         response.headers_mut().insert(name, entries);
     }
 }
+
+/// Returns one purge header for several answers; `None` if none of them had one.
+pub(in crate::http) fn joined(headers: &[HeaderValue]) -> Option<(HeaderName, HeaderValue)> {
+    let values: Vec<_> = headers.iter().map(HeaderValue::as_bytes).collect();
+    let joined = HeaderValue::from_bytes(&values.join(&b","[..])).ok();
+    joined.filter(|_| !headers.is_empty()).map(|value| (HeaderName::from_static(PURGE_HEADER), value))
+}

@@ -1,0 +1,98 @@
+//! `POST /mcp`: the Model Context Protocol over streamable HTTP, by the crate `rmcp`. No message needs a session, and
+//! each is answered by JSON, so that any origin can answer it. A tool call becomes ordinary API requests of the same
+//! caller (`api`), which `pipeline` admits, counts and logs. Must not know tables, roles or SQL.
+
+mod api;
+mod arguments;
+mod cut;
+mod listing;
+mod protocol;
+mod resources;
+mod server;
+mod tools;
+
+use super::body::CountedBody;
+use super::request_log::RequestRecord;
+use crate::app::App;
+use crate::system::keys::Caller;
+use api::Agent;
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use bytes::Bytes;
+use protocol::{Reply, refusal};
+use serde_json::value::RawValue;
+use shared::error::Problem;
+use std::sync::Arc;
+
+/// Maximum bytes of an API answer that a tool returns: some 60,000 tokens, more than most models read at once.
+const ANSWER_MAX_BYTES: usize = 256 * 1024;
+
+/// Maximum messages of a JSON-RPC batch, whose answers are held until the last one.
+const BATCH_MAX_COUNT: usize = 16;
+
+/// JSON-RPC's code for a body that is not JSON.
+const PARSE_ERROR: i32 = -32_700;
+/// JSON-RPC's code for JSON that is no message.
+const INVALID_REQUEST: i32 = -32_600;
+
+/// Answers a message, or a batch of them. Failures of the protocol are JSON-RPC errors.
+pub(super) async fn run(
+    app: &Arc<App>,
+    caller: &Caller,
+    parts: &Parts,
+    body: &CountedBody,
+    record: &Arc<RequestRecord>,
+) -> Result<Response, Problem> {
+    let agent = Agent::new(app, caller, &parts.headers, record);
+    // Ends the API requests if the client disconnects, which drops this future.
+    let _stop = agent.stop_on_drop();
+    let reply = if !protocol::accepts_both(&parts.headers) {
+        let message = "The header Accept must list both application/json and text/event-stream.";
+        refusal(StatusCode::NOT_ACCEPTABLE, INVALID_REQUEST, message)
+    } else if body.bytes().trim_ascii_start().starts_with(b"[") {
+        batch(&agent, parts, body.bytes()).await
+    } else {
+        protocol::exchange(&agent, &parts.headers, body.share()).await
+    };
+    let mut response = Response::new(Body::from(reply.body));
+    *response.status_mut() = reply.status;
+    let headers = response.headers_mut();
+    headers.extend(agent.purge_header());
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if reply.status != StatusCode::ACCEPTED {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    Ok(response)
+}
+
+/// Answers the messages of a batch one after another.
+async fn batch(agent: &Agent, parts: &Parts, body: &[u8]) -> Reply {
+    let refused = |code, message: &str| refusal(StatusCode::BAD_REQUEST, code, message);
+    let version = parts.headers.get("mcp-protocol-version");
+    if version.is_some_and(|version| version != "2025-03-26") {
+        let message = "Only protocol version 2025-03-26 has batches: send each message in a request of its own.";
+        return refused(INVALID_REQUEST, message);
+    }
+    let messages: Vec<&RawValue> = match serde_json::from_slice(body) {
+        Ok(messages) => messages,
+        Err(error) => return refused(PARSE_ERROR, &format!("The body is not valid JSON: {error}.")),
+    };
+    if messages.is_empty() || messages.len() > BATCH_MAX_COUNT {
+        return refused(INVALID_REQUEST, &format!("A batch has between 1 and {BATCH_MAX_COUNT} messages."));
+    }
+    let mut answers = Vec::new();
+    for message in messages {
+        let message = Bytes::copy_from_slice(message.get().as_bytes());
+        let reply = protocol::exchange(agent, &parts.headers, message).await;
+        if !reply.body.is_empty() {
+            answers.push(reply.body);
+        }
+    }
+    if answers.is_empty() {
+        return Reply { status: StatusCode::ACCEPTED, body: Bytes::new() };
+    }
+    let body = [b"[", &*answers.join(&b","[..]), b"]"].concat();
+    Reply { status: StatusCode::OK, body: body.into() }
+}

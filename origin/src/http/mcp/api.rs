@@ -1,0 +1,177 @@
+//! Runs an API request of a tool call inside the process, as `pipeline` runs one that arrived: with the caller's own
+//! authorization and address, counted, logged, and bound by all limits and roles.
+
+use super::super::media::cache_purge;
+use super::super::request_log::RequestRecord;
+use super::super::{panicked, pipeline, respond};
+use super::ANSWER_MAX_BYTES;
+use crate::app::App;
+use crate::system::keys::Caller;
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::Response;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+use shared::error::{ErrorCode, Problem};
+use shared::media::{ACCEPTS_PURGE_HEADER, PURGE_HEADER};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// The request headers that an API request of a tool call takes over: whose it is, and where it came from.
+const PASSED_ON: [&str; 8] = [
+    "authorization",
+    "host",
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "traceparent",
+    ACCEPTS_PURGE_HEADER,
+];
+
+/// An API request that a tool call makes.
+#[derive(Debug, PartialEq)]
+pub(super) struct ApiRequest {
+    pub(super) method: Method,
+    /// Path and query, percent-encoded.
+    pub(super) target: String,
+    pub(super) body: Option<Value>,
+}
+
+impl ApiRequest {
+    pub(super) fn get(target: String) -> Self {
+        Self { method: Method::GET, target, body: None }
+    }
+}
+
+/// The answer to an API request, in the envelope.
+pub(super) struct ApiAnswer {
+    pub(super) status: StatusCode,
+    /// The body, or its first [`ANSWER_MAX_BYTES`].
+    pub(super) body: Vec<u8>,
+    pub(super) extent: Extent,
+}
+
+/// How much of an answer was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    Whole,
+    Beginning,
+}
+
+/// The caller of one MCP request.
+#[derive(Clone)]
+pub(super) struct Agent(Arc<Inner>);
+
+struct Inner {
+    app: Arc<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    record: Arc<RequestRecord>,
+    /// The cache tags that the edge must purge.
+    purges: Mutex<Vec<HeaderValue>>,
+    stop: CancellationToken,
+}
+
+impl Agent {
+    pub(super) fn new(app: &Arc<App>, caller: &Caller, headers: &HeaderMap, record: &Arc<RequestRecord>) -> Self {
+        let passed_on = PASSED_ON.map(HeaderName::from_static);
+        let headers = passed_on.into_iter().filter_map(|name| Some((name.clone(), headers.get(name)?.clone())));
+        Self(Arc::new(Inner {
+            app: Arc::clone(app),
+            caller: caller.clone(),
+            headers: headers.collect(),
+            record: Arc::clone(record),
+            purges: Mutex::default(),
+            stop: CancellationToken::new(),
+        }))
+    }
+
+    pub(super) fn caller(&self) -> &Caller {
+        &self.0.caller
+    }
+
+    /// Returns the id of the MCP request, which all its API requests have.
+    pub(super) fn request_id(&self) -> &str {
+        self.0.record.id()
+    }
+
+    /// Returns a guard that ends running API requests when it is dropped.
+    pub(super) fn stop_on_drop(&self) -> DropGuard {
+        self.0.stop.clone().drop_guard()
+    }
+
+    /// Returns the header that tells the edge what to purge, if the API requests changed files that it may have cached.
+    pub(super) fn purge_header(&self) -> Option<(HeaderName, HeaderValue)> {
+        let purges = self.0.purges.lock().unwrap_or_else(PoisonError::into_inner);
+        cache_purge::joined(&purges)
+    }
+
+    /// Runs an API request and reads its answer up to [`ANSWER_MAX_BYTES`].
+    ///
+    /// # Errors
+    /// `internal` if the request is not valid HTTP, or the answer breaks off. Other refusals are answers.
+    pub(super) async fn call(&self, request: ApiRequest) -> Result<ApiAnswer, Problem> {
+        let stopped = || Problem::new(ErrorCode::InvalidRequest, "The client disconnected.");
+        self.0.stop.run_until_cancelled(self.run(request)).await.unwrap_or_else(|| Err(stopped()))
+    }
+
+    async fn run(&self, request: ApiRequest) -> Result<ApiAnswer, Problem> {
+        let request = self.request(request)?;
+        let record = Arc::new(self.0.record.begin_inner(&request));
+        let answered = AssertUnwindSafe(answer(Arc::clone(&self.0.app), Arc::clone(&record), request));
+        let outcome = answered.catch_unwind().await;
+        let outcome = outcome.unwrap_or_else(|panic| Err(panicked(&*panic)));
+        let response = outcome.unwrap_or_else(|problem| respond::problem(&problem, record.id()));
+        let response = record.finish(response);
+        let purge = response.headers().get(PURGE_HEADER).cloned();
+        self.0.purges.lock().unwrap_or_else(PoisonError::into_inner).extend(purge);
+        read(response).await
+    }
+
+    fn request(&self, asked: ApiRequest) -> Result<Request, Problem> {
+        let uri = Uri::try_from(asked.target);
+        let uri = uri.map_err(|error| Problem::internal("The tool call makes no valid request.", error.to_string()))?;
+        let mut request = Request::new(Body::empty());
+        *request.headers_mut() = self.0.headers.clone();
+        *request.method_mut() = asked.method;
+        *request.uri_mut() = uri;
+        if let Some(body) = asked.body {
+            *request.body_mut() = Body::from(body.to_string());
+            let json = HeaderValue::from_static("application/json");
+            request.headers_mut().insert(header::CONTENT_TYPE, json);
+        }
+        Ok(request)
+    }
+}
+
+/// Runs the request in the pipeline. Boxed by type too, since the pipeline's future contains that of MCP.
+fn answer(
+    app: Arc<App>,
+    record: Arc<RequestRecord>,
+    request: Request,
+) -> BoxFuture<'static, Result<Response, Problem>> {
+    Box::pin(async move {
+        let answered = pipeline::answer(State(app), Extension(record), request).await;
+        answered.map_err(respond::Failed::into_problem)
+    })
+}
+
+async fn read(response: Response) -> Result<ApiAnswer, Problem> {
+    let (parts, mut content) = response.into_parts();
+    let mut body = Vec::new();
+    while let Some(frame) = content.frame().await {
+        let frame = frame.map_err(|error| Problem::internal("The answer broke off.", error.to_string()))?;
+        body.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+        if body.len() > ANSWER_MAX_BYTES {
+            body.truncate(ANSWER_MAX_BYTES);
+            return Ok(ApiAnswer { status: parts.status, body, extent: Extent::Beginning });
+        }
+    }
+    Ok(ApiAnswer { status: parts.status, body, extent: Extent::Whole })
+}

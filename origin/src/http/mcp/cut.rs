@@ -1,0 +1,98 @@
+//! Truncates an answer at the end of a record, so that it is valid JSON and says what is missing. Pure.
+
+use serde_json::json;
+
+/// How an answer with a list begins.
+const PREFIX: &[u8] = b"{\"success\":true,\"payload\":[";
+
+/// Truncates the beginning of an answer in the envelope after its last whole record. `hint` says how to get the rest.
+/// Returns `None` if the payload is no list.
+pub(super) fn cut(beginning: &[u8], hint: &str) -> Option<String> {
+    let payload = beginning.strip_prefix(PREFIX)?;
+    let (end, records) = last_whole(payload);
+    let kept = std::str::from_utf8(&payload[..end]).ok()?;
+    let note = json!({"records": records, "message": message(records), "hint": hint});
+    Some(format!("{{\"success\":true,\"payload\":[{kept}],\"truncated\":{note}}}"))
+}
+
+fn message(records: usize) -> String {
+    match records {
+        0 => "The first item alone is larger than a tool may answer.".to_owned(),
+        _ => format!("Only the first {records} items are here: the whole answer is larger than a tool may return."),
+    }
+}
+
+/// Returns where the last whole item of a list ends, and how many items end there.
+fn last_whole(list: &[u8]) -> (usize, usize) {
+    let (mut end, mut items, mut depth) = (0, 0, 0_usize);
+    let mut text = Text::Outside;
+    for (at, byte) in list.iter().enumerate() {
+        text = match (text, byte) {
+            (Text::Inside, b'\\') => Text::Escaped,
+            (Text::Inside, b'"') => Text::Outside,
+            (Text::Inside | Text::Escaped, _) => Text::Inside,
+            (Text::Outside, b'"') => Text::Inside,
+            (Text::Outside, b'{' | b'[') => {
+                depth += 1;
+                Text::Outside
+            }
+            // The end of the list: what is missing is a member after it, such as `next`.
+            (Text::Outside, b']') if depth == 0 => return (at, items + usize::from(at > 0)),
+            (Text::Outside, b'}' | b']') => {
+                depth = depth.saturating_sub(1);
+                Text::Outside
+            }
+            // A comma after an item: the item is whole.
+            (Text::Outside, b',') if depth == 0 => {
+                (end, items) = (at, items + 1);
+                Text::Outside
+            }
+            (Text::Outside, _) => Text::Outside,
+        };
+    }
+    (end, items)
+}
+
+/// Where a byte of JSON stands, as to string literals.
+#[derive(Clone, Copy)]
+enum Text {
+    Outside,
+    Inside,
+    /// After a backslash in a string.
+    Escaped,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn what_is_kept_ends_with_a_whole_record() {
+        for (list, kept) in [
+            (r#"{"a":1},{"a":2},{"a"#, json!([{"a": 1}, {"a": 2}])),
+            (r#"{"a":1},{"a":2}"#, json!([{"a": 1}])),
+            (r#"{"a":"x\",y],\\"},{"a":[1,{"b":","}]},{"#, json!([{"a": "x\",y],\\"}, {"a": [1, {"b": ","}]}])),
+            (r#"[{"a":1},{"a":2}],[{"a":3},"#, json!([[{"a": 1}, {"a": 2}]])),
+            ("1,22,33", json!([1, 22])),
+            (r#""é","é","#, json!(["é", "é"])),
+            (r#"{"a":1"#, json!([])),
+            ("", json!([])),
+            (r#"{"a":1}],"next":"e"#, json!([{"a": 1}])),
+            (r#"],"next":"e"#, json!([])),
+        ] {
+            let whole = [PREFIX, list.as_bytes()].concat();
+            let cut: Value = serde_json::from_str(&cut(&whole, "h").unwrap()).unwrap();
+            assert_eq!(cut["payload"], kept, "{list}");
+            assert_eq!(cut["truncated"]["records"], kept.as_array().unwrap().len());
+            assert_eq!((&cut["truncated"]["hint"], &cut["success"]), (&json!("h"), &json!(true)));
+        }
+    }
+
+    #[test]
+    fn a_list_may_end_within_a_character_and_one_record_is_not_cut() {
+        let broken = [PREFIX, b"\"a\",\"\xc3"].concat();
+        assert!(cut(&broken, "").unwrap().contains("[\"a\"]"));
+        assert!(cut(br#"{"success":true,"payload":{"id":1,"#, "").is_none());
+    }
+}

@@ -1,0 +1,98 @@
+//! The tools: their descriptions (`tools.json`), and which of them a caller is offered.
+
+use crate::system::keys::Caller;
+use rmcp::model::Tool;
+use shared::policy::{Action, permit};
+use std::sync::LazyLock;
+
+static TOOLS: LazyLock<Vec<Tool>> =
+    LazyLock::new(|| serde_json::from_str(include_str!("tools.json")).unwrap_or_default());
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ToolName {
+    ListTables,
+    DescribeTable,
+    ReadRecords,
+    WriteRecords,
+    RunSql,
+    UploadFile,
+}
+
+impl ToolName {
+    pub(super) const ALL: [Self; 6] =
+        [Self::ListTables, Self::DescribeTable, Self::ReadRecords, Self::WriteRecords, Self::RunSql, Self::UploadFile];
+
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::ListTables => "list_tables",
+            Self::DescribeTable => "describe_table",
+            Self::ReadRecords => "read_records",
+            Self::WriteRecords => "write_records",
+            Self::RunSql => "run_sql",
+            Self::UploadFile => "upload_file",
+        }
+    }
+
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.as_str() == name)
+    }
+
+    /// Returns the names of the tool's arguments.
+    pub(super) fn arguments(self) -> impl Iterator<Item = &'static str> {
+        let tool = TOOLS.iter().find(|tool| tool.name == self.as_str());
+        let properties = tool.and_then(|tool| tool.input_schema.get("properties")?.as_object());
+        properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str))
+    }
+
+    /// Returns how to get the rest of an answer that was truncated.
+    pub(super) const fn rest_hint(self) -> &'static str {
+        match self {
+            Self::ListTables => "Name a `database`, or describe a table that you know by name.",
+            Self::DescribeTable => "Read the table's columns from information_schema.COLUMNS, if you may run SQL.",
+            Self::ReadRecords => {
+                "Call again with `limit` set to the number of `records` here, which gives a cursor `next` for `after`; or \
+                 name only the fields that you need in `selectFields`, or narrow `query`."
+            }
+            Self::WriteRecords => "The write is done; only its answer is truncated. Read the records if you need them.",
+            Self::RunSql => "Add LIMIT and OFFSET, or select fewer columns. What the statement does is done.",
+            Self::UploadFile => "The file is stored.",
+        }
+    }
+
+    /// Returns whether the caller may use the tool at all. The API request of a call checks the rest.
+    fn may_be_used_by(self, caller: &Caller) -> bool {
+        let permitted = |action| permit(action, caller.grant()).is_ok();
+        let role = caller.rights().role().map(|role| role.role());
+        match self {
+            Self::ListTables | Self::DescribeTable | Self::ReadRecords => true,
+            Self::WriteRecords => permitted(Action::Insert) && role.is_none_or(|role| !role.only_reads()),
+            Self::RunSql => permitted(Action::Sql),
+            Self::UploadFile => permitted(Action::Upload) && caller.upload_rights().is_ok(),
+        }
+    }
+}
+
+/// Returns the tools that the caller may use.
+pub(super) fn offered_to(caller: &Caller) -> Vec<Tool> {
+    let may_use = |tool: &&Tool| ToolName::parse(&tool.name).is_some_and(|name| name.may_be_used_by(caller));
+    TOOLS.iter().filter(may_use).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_tool_is_described_with_its_arguments() {
+        let described: Vec<_> = TOOLS.iter().map(|tool| &*tool.name).collect();
+        assert_eq!(described, ToolName::ALL.map(ToolName::as_str));
+        for tool in &*TOOLS {
+            let name = ToolName::parse(&tool.name).unwrap();
+            assert!(name.arguments().count() > 0 && tool.description.is_some(), "{}", tool.name);
+            let annotations = tool.annotations.as_ref().unwrap();
+            let reads = matches!(name, ToolName::ListTables | ToolName::DescribeTable | ToolName::ReadRecords);
+            assert_eq!(annotations.read_only_hint, Some(reads), "{}", tool.name);
+            assert_eq!(annotations.destructive_hint, (!reads).then_some(true), "{}", tool.name);
+        }
+    }
+}

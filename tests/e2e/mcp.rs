@@ -1,0 +1,51 @@
+//! `POST /mcp`: the Model Context Protocol, by bare JSON-RPC, and by the client of npm (`client`).
+
+mod calls;
+mod client;
+mod messages;
+
+use crate::case::Case;
+use crate::host::{Answer, Call, Host};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+pub(crate) fn cases() -> Vec<Case> {
+    [calls::cases(), client::cases(), messages::cases()].concat()
+}
+
+const BOTH: &str = "application/json, text/event-stream";
+
+/// Builds a message as a client sends it, with the full key.
+fn message(host: Host, body: &Value) -> Call {
+    host.call(Method::POST, "/mcp").header("accept", BOTH).json(body)
+}
+
+fn request(method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
+}
+
+/// Builds a tool call with a key.
+fn tool(host: Host, key: &str, name: &str, arguments: &Value) -> Call {
+    message(host, &request("tools/call", &json!({"name": name, "arguments": arguments}))).key(key)
+}
+
+/// Returns the text of a tool's result as JSON; panics unless the result is an error exactly if `code` is given.
+#[track_caller]
+fn outcome(result: &Value, code: Option<&str>) -> Value {
+    let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {result}"));
+    let body: Value = serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"));
+    assert_eq!(result["isError"], code.is_some(), "{result}");
+    assert_eq!(body["success"], code.is_none(), "{result}");
+    assert_eq!(body["error"]["code"].as_str(), code, "{result}");
+    body
+}
+
+/// Returns the result of an answered request.
+#[track_caller]
+fn result(answer: &Answer) -> Value {
+    assert_eq!(answer.status, 200, "{answer}");
+    let mut body = answer.json();
+    assert_eq!((&body["jsonrpc"], &body["id"]), (&json!("2.0"), &json!(7)), "{answer}");
+    assert!(body.get("error").is_none(), "{answer}");
+    body["result"].take()
+}
