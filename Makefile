@@ -3,6 +3,7 @@
 
 EDGE_SOURCES := $(shell find edge/src shared/src -name '*.rs') edge/Cargo.toml shared/Cargo.toml \
 	Cargo.toml Cargo.lock rust-toolchain.toml package-lock.json tools/edge.sh tools/setup.sh
+CLIENT_SOURCES := $(wildcard clients/typescript/src/*.ts) clients/typescript/tsconfig.json package-lock.json tools/client.sh
 # Private items are documented too, for who works on them, so links to them resolve.
 RUSTDOCFLAGS := -D warnings -A rustdoc::private_intra_doc_links
 export RUSTDOCFLAGS
@@ -11,7 +12,7 @@ export RUSTDOCFLAGS
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run edge test check fuzz bench bench-thumbnails bench-micro bench-check audit clean
+.PHONY: help setup build run edge client test check fuzz bench bench-thumbnails bench-micro bench-check audit clean
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -31,7 +32,14 @@ edge/build/index.js: $(EDGE_SOURCES)
 	@tools/setup.sh build
 	@tools/edge.sh
 
-test: setup edge ## Run all tests, end to end ones included
+client: clients/typescript/dist/index.js ## Build the TypeScript client (clients/typescript/dist/) if a source of it changed
+
+clients/typescript/dist/index.js: $(CLIENT_SOURCES)
+	@tools/setup.sh build
+	@tools/client.sh
+
+test: edge client ## Run all tests, end to end ones included
+	@tools/setup.sh test
 	cargo test --locked --workspace
 
 check: ## Format, lints (native and wasm32), docs, dependencies' licenses and sources, a dry deployment
@@ -70,4 +78,4 @@ bench-check: ## Fail if a stage of a request takes 10 % more instructions than i
 
 clean: ## Remove what was built; the tools (.tools, node_modules) and the data (.selkie) stay
 	cargo clean
-	rm -rf edge/build .wrangler
+	rm -rf edge/build clients/typescript/dist .wrangler

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Makes the machine ready to build and run Selkie, and does nothing where it already is.
 #
-# Usage: tools/setup.sh [compile|build|run|check|fuzz|count]
-#   compile: compilers; build: the worker's tools too; run (default): and MariaDB; check: as build, and what
-#   `make check` wants; fuzz: as compile, and what `make fuzz` wants; count: as compile, and what
+# Usage: tools/setup.sh [compile|build|run|test|check|fuzz|count]
+#   compile: compilers; build: the tools of worker and client too; run (default): and MariaDB; test: as run, and a browser;
+#   check: as build, and what `make check` wants; fuzz: as compile, and what `make fuzz` wants; count: as compile, and what
 #   `make bench-check` wants
 # It must not know how anything is built. Each step tells what is missing, why it is wanted, and
 # what to do where it can't help itself.
@@ -91,7 +91,7 @@ node_packages() {
     return
   fi
   have npm || stop "npm is missing (Debian has it in a package of its own). Install it, then run this again."
-  say "wrangler, esbuild and binaryen are missing or of another version: installing them with npm into node_modules/"
+  say "packages of Node (wrangler, esbuild, typescript …) are missing or of another version: installing them with npm into node_modules/"
   # No install script is needed; not running any is one worry less.
   npm ci --ignore-scripts --no-audit --no-fund || stop "npm could not install the packages of package-lock.json (see above)."
   cp package-lock.json node_modules/.installed-from
@@ -104,6 +104,10 @@ mariadb() {
   [ -n "${SELKIE_DATABASE_URL:-}" ] && return
   install_packages "Selkie's private database needs MariaDB's server program (set SELKIE_DATABASE_URL to use a server of yours)" \
     mariadb-server-core mariadb-client-core
+}
+
+browser() {
+  have chromium || install_packages "the TypeScript client is tested in a browser" chromium
 }
 
 fuzzer() {
@@ -121,7 +125,7 @@ case ${1:-run} in
   compile) ;;
   fuzz) fuzzer ;;
   count) counter ;;
-  build | run | check)
+  build | run | test | check)
     worker_tools
     node_packages
     ;;
@@ -129,5 +133,9 @@ case ${1:-run} in
 esac
 case ${1:-run} in
   run) mariadb ;;
+  test)
+    mariadb
+    browser
+    ;;
   check) tool cargo-deny "$CARGO_DENY_VERSION" "it audits the dependencies" ;;
 esac

@@ -1,0 +1,98 @@
+// Operations that are run together, in one transaction. It must not know how they are written.
+import { describe, type Description, pathOf, Ref } from "./operations.js";
+import type {
+  AnyTable, ChangeOptions, Changed, ChangedMany, GetOptions, Insert, InsertOptions, Inserted, InsertedMany, Key, ListOptions,
+  ManyOptions, Result, Selection, Strict, TableName, TableOf, Update,
+} from "./types.js";
+
+type CallOnly = "signal" | "timeout" | "retries" | "headers" | "repeatable" | "idempotencyKey";
+
+/** An operation of a batch that answers `R`. */
+export class Operation<R> {
+  /** Of the type of its answer only. */
+  declare readonly answer: R;
+  index: number | undefined;
+
+  constructor(readonly describe: () => Description) {}
+
+  protected at = (): number => {
+    if (this.index === undefined) throw new TypeError("The batch refers to an operation that is not in its list.");
+    return this.index;
+  };
+}
+
+/** An insert. Later operations may refer to the new records. */
+export class InsertOperation<R, K> extends Operation<R> {
+  /** Stands for the new record's key: as a value of a field or condition, or as the key of a record. */
+  get id(): K {
+    return new Ref(this.at) as K;
+  }
+
+  /** Stands for the key of the record `index` of a list. */
+  row(index: number): K {
+    return new Ref(this.at, index) as K;
+  }
+}
+
+/** A table within a batch: describes operations and runs none. */
+export class BatchTable<DB, T extends AnyTable> {
+  readonly #path: string;
+
+  constructor(name: string) {
+    this.#path = pathOf(name);
+  }
+
+  /** The record; the batch fails with `record_not_found` if there is none. */
+  get<const O extends Omit<GetOptions<DB, T>, CallOnly> = {}>(key: Key<T>, options?: O & Strict<DB, T, O, GetOptions<DB, T>>) {
+    return new Operation<Result<DB, T, O>>(() => describe.get(this.#path, key, options ?? {}));
+  }
+
+  list<const O extends Omit<ListOptions<DB, T>, CallOnly | "count" | "after"> = {}>(options?: O & Strict<DB, T, O, ListOptions<DB, T>>) {
+    return new Operation<Result<DB, T, O>[]>(() => describe.list(this.#path, options ?? {}));
+  }
+
+  insert<const O extends Omit<InsertOptions<T>, CallOnly> = {}>(
+    records: readonly Insert<T>[], options?: O,
+  ): InsertOperation<InsertedMany<T, O>, T["key"]>;
+  insert<const O extends Omit<InsertOptions<T>, CallOnly> = {}>(record: Insert<T>, options?: O): InsertOperation<Inserted<T, O>, T["key"]>;
+  insert(records: unknown, options: Omit<InsertOptions<T>, CallOnly> = {}): any {
+    return new InsertOperation(() => describe.insert(this.#path, records, options));
+  }
+
+  update<const O extends Omit<ManyOptions<T>, CallOnly> = {}>(
+    which: Selection<DB, T>, data: Update<T>, options?: O,
+  ): Operation<ChangedMany<T, O>>;
+  update<const O extends Omit<ChangeOptions<T>, CallOnly> = {}>(key: Key<T>, data: Update<T>, options?: O): Operation<Changed<T, O>>;
+  update(which: unknown, data: unknown, options: ChangeOptions<T> & ManyOptions<T> = {}): any {
+    return new Operation(() => describe.update(this.#path, which, data, options));
+  }
+
+  remove<const O extends Omit<ManyOptions<T>, CallOnly> = {}>(which: Selection<DB, T>, options?: O): Operation<ChangedMany<T, O>>;
+  remove<const O extends Omit<ChangeOptions<T>, CallOnly> = {}>(key: Key<T>, options?: O): Operation<Changed<T, O>>;
+  remove(which: unknown, options: ChangeOptions<T> & ManyOptions<T> = {}): any {
+    return new Operation(() => describe.remove(this.#path, which, options));
+  }
+}
+
+/** Makes the tables of a batch. */
+export class Batch<DB> {
+  table<N extends TableName<DB>>(name: N): BatchTable<DB, TableOf<DB, N>> {
+    return new BatchTable(name);
+  }
+}
+
+export type Answers<O extends readonly Operation<any>[]> = { -readonly [K in keyof O]: O[K]["answer"] };
+
+/** Returns the body of a batch. */
+export function operations(list: readonly Operation<unknown>[]): object {
+  list.forEach((operation, index) => {
+    if (operation.index !== undefined) throw new TypeError("An operation is twice in the list of the batch, or was run before.");
+    operation.index = index;
+  });
+  return {
+    operations: list.map((operation) => {
+      const { repeat: _, path, ...rest } = operation.describe();
+      return { path: path.replace("crud/", ""), ...rest };
+    }),
+  };
+}

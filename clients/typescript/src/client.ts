@@ -1,0 +1,82 @@
+// The client: tables, batches, SQL, media. It must not know how any of them is written.
+import { Batch, operations, type Answers, type Operation } from "./batch.js";
+import { Http, type ClientOptions, type Request } from "./http.js";
+import { Media } from "./media.js";
+import { search } from "./operations.js";
+import { Table } from "./table.js";
+import type { AnyDatabase, CallOptions, TableName, TableOf } from "./types.js";
+
+/** A value of a statement; a list stands for several, as in `IN (${ids})`. */
+export type SqlValue = string | number | bigint | boolean | null | Date;
+
+/** What a statement without rows answers. */
+export interface SqlChange {
+  affectedRows: number;
+  insertId: number | string;
+  warnings: number;
+}
+
+export interface SqlOptions extends CallOptions {
+  /** The default schema of the statement. */
+  readonly database?: string;
+}
+
+/** Runs the statement. `R` is the whole answer: rows, a `SqlChange`, or the lists of a CALL. */
+export type SqlTag = <R = Record<string, any>[]>(text: TemplateStringsArray, ...values: (SqlValue | readonly SqlValue[])[]) => Promise<R>;
+
+export interface Sql extends SqlTag {
+  (options: SqlOptions): SqlTag;
+}
+
+/** MariaDB's own text, in UTC: a statement's value has no column whose type would tell a time. */
+const bound = (value: SqlValue) => (value instanceof Date ? value.toISOString().replace("T", " ").slice(0, -1) : value);
+
+export class Selkie<DB = AnyDatabase> {
+  readonly #http: Http;
+  readonly media: Media;
+  /** `` sql`SELECT …` ``, or `` sql({ database: "shop" })`SELECT …` ``. Values become parameters and never text. */
+  readonly sql: Sql;
+
+  constructor(options: ClientOptions) {
+    this.#http = new Http(options);
+    this.media = new Media(this.#http);
+    const tag = (own: SqlOptions) => (text: TemplateStringsArray, ...values: (SqlValue | readonly SqlValue[])[]) =>
+      this.#run(text, values, own);
+    this.sql = ((first: any, ...values: any[]) => (first.raw ? this.#run(first, values, {}) : tag(first))) as Sql;
+  }
+
+  async #run(text: readonly string[], values: readonly (SqlValue | readonly SqlValue[])[], { database, ...call }: SqlOptions): Promise<any> {
+    const lists = values.map((value) => (Array.isArray(value) ? value : [value]) as SqlValue[]);
+    const marks = lists.map((list) => list.map(() => "?").join(", "));
+    const body = {
+      query: text.map((part, at) => part + (marks[at] ?? "")).join(""),
+      params: lists.flat().map(bound),
+      database: database ?? this.#http.options.database,
+    };
+    return (await this.#http.envelope({ method: "POST", path: "sql", body, repeat: "refused" }, call)).payload;
+  }
+
+  /** Returns the calls on a table or view, as `"shop.orders"`. */
+  table<N extends TableName<DB>>(name: N): Table<DB, TableOf<DB, N>> {
+    return new Table(this.#http, name);
+  }
+
+  /** Runs the operations that `build` lists in one transaction, all or none, and returns their answers in order. */
+  async batch<const O extends readonly Operation<any>[]>(build: (batch: Batch<DB>) => O, call: CallOptions = {}): Promise<Answers<O>> {
+    const body = operations(build(new Batch<DB>()));
+    return (await this.#http.envelope({ method: "POST", path: "batch", body, repeat: "undone" }, call)).payload;
+  }
+
+  /** Sends a request that has no call here, and returns the answer's payload. `path` is below `/api/v1/`. */
+  async request<R = any>(
+    method: string, path: string, { query = {}, body, ...call }: CallOptions & { query?: Record<string, unknown>; body?: unknown } = {},
+  ): Promise<R> {
+    const repeat: Request["repeat"] = method === "GET" ? "always" : "refused";
+    return (await this.#http.envelope({ method, path: path + search(query), body, repeat }, call)).payload;
+  }
+}
+
+/** Makes a client. `DB` is the type that `selkie types --lang ts` prints. */
+export function createClient<DB = AnyDatabase>(options: ClientOptions): Selkie<DB> {
+  return new Selkie<DB>(options);
+}

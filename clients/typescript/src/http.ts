@@ -1,0 +1,154 @@
+// Sends requests: key, timeout, abort, retries. It must not know what is asked.
+import { SelkieError, mayRepeat, noAnswer, refusal, type Repeat } from "./errors.js";
+import type { CallOptions } from "./types.js";
+
+/** The key itself, or a function that returns it. It is called for each attempt; `expired` is true after a 401. */
+export type KeySource = string | ((expired: boolean) => string | Promise<string>);
+
+export interface ClientOptions {
+  /** The address of the edge or the origin, as `https://api.example`. */
+  url: string;
+  key: KeySource;
+  /** The default schema of `sql`. */
+  database?: string;
+  /** Used instead of the global `fetch`. */
+  fetch?: (url: string, init: RequestInit) => Promise<Response>;
+  /** Milliseconds for an attempt (60,000 by default); 0: no limit. */
+  timeout?: number;
+  /** How often a failed attempt is repeated (3 by default). */
+  retries?: number;
+  /** Sent with every request. */
+  headers?: Readonly<Record<string, string>>;
+}
+
+export interface Request {
+  method: string;
+  /** Below the client's address, with its options; or an absolute address there. */
+  path: string;
+  /** Sent as JSON, unless it is a form or bytes. */
+  body?: unknown;
+  headers?: Record<string, string>;
+  repeat: Repeat;
+  /** The answer is read later: `read` calls `release` at its end, and only the answer's head has a timeout. */
+  streams?: true;
+}
+
+/** Makes a result of an answer. */
+type Read<R> = (response: Response, release: () => void) => Promise<R>;
+
+const PAUSE_FIRST_MS = 200;
+const PAUSE_MAX_MS = 10_000;
+/** A longer `Retry-After` ends the retries: the caller should know. */
+const RETRY_AFTER_MAX_MS = 30_000;
+
+/** Writes JSON, big integers as strings of digits. */
+export const json = (value: unknown): string =>
+  JSON.stringify(value, (_, member) => (typeof member === "bigint" ? String(member) : member));
+
+/** Waits before the repetition `attempt`, counted from 0: exponentially longer, with jitter. Fails if the signal aborts. */
+export function pause(attempt: number, signal?: AbortSignal, least = 0): Promise<void> {
+  const most = Math.min(PAUSE_MAX_MS, PAUSE_FIRST_MS * 2 ** attempt);
+  const ms = least + (most * (1 + Math.random())) / 2;
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal!.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", stop, { once: true });
+    if (signal?.aborted) stop();
+  });
+}
+
+export class Http {
+  readonly url: string;
+
+  constructor(readonly options: ClientOptions) {
+    this.url = options.url.replace(/\/+$/, "");
+  }
+
+  /** Sends a request and returns what `read` makes of its answer. Repeats both as far as the request may be repeated. */
+  async send<R>(request: Request, call: CallOptions, read: Read<R>): Promise<R> {
+    const { body } = request;
+    const raw = body === undefined || body instanceof FormData || body instanceof Blob;
+    // Written once: the server compares the bodies of requests with an Idempotency-Key.
+    const content = raw ? body : json(body);
+    const type = raw ? undefined : { "content-type": "application/json" };
+    const repeat = call.repeatable ? "always" : request.repeat;
+    const retries = call.retries ?? this.options.retries ?? 3;
+    let renewed = false;
+    for (let attempt = 0; ; attempt += 1) {
+      call.signal?.throwIfAborted();
+      const { key } = this.options;
+      const bearer = typeof key === "string" ? key : await key(renewed);
+      const headers = { authorization: `Bearer ${bearer}`, ...type, ...this.options.headers, ...request.headers, ...call.headers };
+      try {
+        return await this.attempt(request, { method: request.method, headers, body: content as BodyInit }, call, read);
+      } catch (error) {
+        if (!(error instanceof SelkieError)) throw error;
+        if (error.status === 401 && typeof key !== "string" && !renewed) {
+          renewed = true;
+          continue;
+        }
+        const least = (error.retryAfter ?? 0) * 1000;
+        if (attempt >= retries || !mayRepeat(error, repeat) || least > RETRY_AFTER_MAX_MS) throw error;
+        await pause(attempt, call.signal, least);
+      }
+    }
+  }
+
+  private async attempt<R>(request: Request, init: RequestInit, call: CallOptions, read: Read<R>) {
+    const { signal, timeout = this.options.timeout ?? 60_000 } = call;
+    const control = new AbortController();
+    const stop = () => control.abort(signal!.reason);
+    signal?.addEventListener("abort", stop, { once: true });
+    const late = () => control.abort(noAnswer("timeout", `No answer within ${timeout} ms.`));
+    const timer = timeout ? setTimeout(late, timeout) : undefined;
+    const release = () => signal?.removeEventListener("abort", stop);
+    let kept = false;
+    const address = new URL(request.path, `${this.url}/api/v1/`);
+    try {
+      const send = this.options.fetch ?? fetch;
+      const response = await send(address.href, { ...init, signal: control.signal });
+      if (!response.ok) throw await refusal(response);
+      const result = await read(response, release);
+      kept = request.streams ?? false;
+      return result;
+    } catch (error) {
+      // An abort by the caller, or the timeout.
+      if (control.signal.aborted) throw control.signal.reason;
+      if (error instanceof SelkieError) throw error;
+      throw noAnswer("network_error", `${request.method} ${address.origin}${address.pathname} got no complete answer.`, error);
+    } finally {
+      clearTimeout(timer);
+      if (!kept) release();
+    }
+  }
+
+  /** Sends a request and returns its envelope. */
+  envelope(request: Request, call: CallOptions = {}): Promise<Envelope> {
+    return this.send(request, call, async (response) => {
+      const text = await response.text();
+      try {
+        const answer = JSON.parse(text);
+        if (answer.success) return { ...answer, etag: response.headers.get("etag") ?? undefined };
+      } catch {
+        // Fails below.
+      }
+      const fault = { code: "invalid_answer", message: `The answer of ${response.url || request.path} is not Selkie's.` };
+      throw new SelkieError(fault, response.status);
+    });
+  }
+}
+
+/** An answer in JSON, with its ETag. */
+export interface Envelope {
+  payload: any;
+  next?: string;
+  count?: number;
+  limited?: boolean;
+  etag?: string;
+}

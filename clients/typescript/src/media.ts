@@ -1,0 +1,151 @@
+// Files: upload, list, sign, remove. It must not know the steps of a resumable upload.
+import { SelkieError } from "./errors.js";
+import type { Http, Request } from "./http.js";
+import { search } from "./operations.js";
+import { resumable } from "./tus.js";
+import type { CallOptions, List } from "./types.js";
+
+export type FileKind = "image" | "video" | "audio" | "file";
+
+export interface UploadedFile {
+  id: number;
+  name: string;
+  folder: string;
+  url: string;
+  /** Of images only: null if the format has no thumbnail. */
+  thumbnailUrl?: string | null;
+}
+
+export interface FileInfo extends UploadedFile {
+  type: FileKind;
+  mime: string;
+  size: number;
+  width: number | null;
+  height: number | null;
+  private: boolean;
+  sha256: string;
+  createdAt: string;
+  updatedAt: string;
+}
+
+export interface UploadOptions extends CallOptions {
+  /** The file's name; by default that of a `File`. */
+  readonly name?: string;
+  readonly folder?: string;
+  /** By default what the media type says: a picture with a thumbnail, a film or a sound; else `file`. */
+  readonly type?: FileKind;
+  readonly private?: boolean;
+  /** Replaces a file of the same name and folder, and keeps its id. */
+  readonly update?: boolean;
+  readonly onProgress?: (progress: { sent: number; total: number }) => void;
+  /** Receives the address of a resumable upload, to be kept for `resume`. */
+  readonly onStart?: (upload: string) => void;
+  /** The address of an upload that was interrupted: sends the rest of the same file. */
+  readonly resume?: string;
+  /** Bytes above which an upload is resumable (8 MB). */
+  readonly resumableAbove?: number;
+  /** Bytes of each request of a resumable upload (5 MB). */
+  readonly chunkSize?: number;
+}
+
+export interface ListFiles extends CallOptions {
+  readonly folder?: string;
+  readonly type?: FileKind;
+  readonly name?: string;
+  readonly order?: string | object;
+  readonly limit?: number;
+  readonly page?: number;
+  readonly offset?: number;
+  readonly count?: boolean;
+}
+export type FileList = List<FileInfo>;
+
+const RESUMABLE_ABOVE_BYTES = 8_000_000;
+/** An upload may be slow: its time limit grows by a millisecond for each 20 bytes (20 kB/s). */
+const BYTES_PER_MS = 20;
+
+/** Returns the kind of a file of this media type. */
+function kindOf(mime: string): FileKind {
+  if (/^image\/(jpeg|png|gif|webp|bmp|tiff|avif)$/.test(mime)) return "image";
+  return (/^(video|audio)\//.exec(mime)?.[1] as FileKind) ?? "file";
+}
+
+export class Media {
+  readonly #http: Http;
+
+  constructor(http: Http) {
+    this.#http = http;
+  }
+
+  async #send(request: Request, call: CallOptions) {
+    return (await this.#http.envelope(request, call)).payload;
+  }
+
+  /** Uploads a file, in one request or, above 8 MB, resumably in parts. */
+  async upload(file: Blob | ArrayBuffer | Uint8Array<ArrayBuffer>, options: UploadOptions = {}): Promise<UploadedFile> {
+    const blob = file instanceof Blob ? file : new Blob([file]);
+    const name = options.name ?? (file as File).name;
+    if (!name) throw new TypeError("The file has no name: give it as the option name.");
+    const { folder, onProgress, timeout = this.#http.options.timeout ?? 60_000 } = options;
+    const fields = { folder, private: options.private, update: options.update };
+    const type = options.type ?? kindOf(blob.type);
+    const within = (bytes: number) => ({ ...options, timeout: timeout && timeout + bytes / BYTES_PER_MS });
+    if (options.resume || blob.size > (options.resumableAbove ?? RESUMABLE_ABOVE_BYTES)) {
+      const metadata = { filename: name, filetype: blob.type, kind: type, ...fields };
+      const { id, url } = await resumable(this.#http, blob, metadata, options, within);
+      const info = await this.get(id, { signal: options.signal }).catch((error) => {
+        // A role may upload and not read.
+        if (error instanceof SelkieError && error.status === 403) return null;
+        throw error;
+      });
+      return info ?? { id, name, folder: folder ?? "", url };
+    }
+    const form = new FormData();
+    for (const [field, value] of Object.entries({ type, ...fields })) if (value !== undefined) form.append(field, String(value));
+    form.append("file", blob, name);
+    onProgress?.({ sent: 0, total: blob.size });
+    const request: Request = { method: "POST", path: "media", body: form, repeat: "undone" };
+    const [uploaded] = await this.#send(request, within(blob.size));
+    onProgress?.({ sent: blob.size, total: blob.size });
+    return uploaded;
+  }
+
+  /** Cancels a resumable upload, by the address that `onStart` got. */
+  cancel(upload: string, call: CallOptions = {}): Promise<void> {
+    const request: Request = { method: "DELETE", path: upload, headers: { "tus-resumable": "1.0.0" }, repeat: "always" };
+    return this.#http.send(request, call, async () => {});
+  }
+
+  /** Returns the files, the newest first unless there is an order. */
+  async list({ signal, timeout, retries, headers, repeatable, ...options }: ListFiles = {}): Promise<FileList> {
+    const call = { signal, timeout, retries, headers, repeatable };
+    const { payload, count } = await this.#http.envelope({ method: "GET", path: `media${search(options)}`, repeat: "always" }, call);
+    return Object.defineProperty(payload, "count", { value: count });
+  }
+
+  /** Returns what is known of a file, or null if there is none with this id. */
+  get(id: number, call: CallOptions = {}): Promise<FileInfo | null> {
+    return this.#send({ method: "GET", path: `media/${+id}`, repeat: "always" }, call).catch((error) => {
+      if (error instanceof SelkieError && error.code === "media_not_found") return null;
+      throw error;
+    });
+  }
+
+  /** Deletes a file. */
+  remove(id: number, call: CallOptions = {}): Promise<{ id: number }> {
+    return this.#send({ method: "DELETE", path: `media/${+id}`, repeat: "undone" }, call);
+  }
+
+  /** Returns a URL that opens a private file without a key, for `expiresIn` seconds. */
+  sign(id: number, { expiresIn, ...call }: { readonly expiresIn: number } & CallOptions): Promise<{ url: string; expiresAt: string }> {
+    return this.#send({ method: "POST", path: `media/${+id}/sign`, body: { expiresIn }, repeat: "always" }, call);
+  }
+
+  /** Returns the URL of a file, or of its thumbnail; `download` makes browsers save it, also under another name. */
+  url(file: { readonly url: string }, { thumbnail, download }: { thumbnail?: boolean; download?: boolean | string } = {}): string {
+    const url = new URL(file.url, this.#http.url);
+    if (thumbnail) url.searchParams.set("thumbnail", "true");
+    if (download) url.searchParams.set("download", String(download));
+    return url.href;
+  }
+}

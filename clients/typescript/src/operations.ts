@@ -1,0 +1,123 @@
+// Describes the operations on a table: their requests and what their answers mean. It must not know how they are sent,
+// alone or in a batch.
+import { query, read } from "./conditions.js";
+import type { Repeat } from "./errors.js";
+
+/** A request on a table, as both a call and a batch send it. */
+export interface Description {
+  method: string;
+  /** Below `/api/v1/`. */
+  path: string;
+  body?: unknown;
+  ifMatch?: string;
+  repeat: Repeat;
+}
+
+/** Stands for the key of a record that an earlier operation of the same batch inserts. */
+export class Ref {
+  constructor(private readonly index: () => number, private readonly row?: number) {}
+
+  toJSON() {
+    return { $ref: this.index(), row: this.row };
+  }
+
+  toString() {
+    return `$ref:${this.index()}${this.row === undefined ? "" : `:${this.row}`}`;
+  }
+}
+
+const tags = new WeakMap<object, string>();
+
+/** Returns the ETag of a record from `get` without options or from `returning: "*"`. */
+export function etagOf(record: object): string | undefined {
+  return tags.get(record);
+}
+
+/** Keeps the ETag of a record, which `ifMatch` takes. */
+export function keepTag(record: unknown, etag: string | undefined): void {
+  if (etag && typeof record === "object" && record) tags.set(record, etag);
+}
+
+function tagOf(match: unknown): string | undefined {
+  if (match === undefined || typeof match === "string") return match as string | undefined;
+  const tag = tags.get(match as object);
+  if (tag) return tag;
+  throw new TypeError('ifMatch is a record without an ETag. Give one that get() without options or returning: "*" answered.');
+}
+
+/** Returns a key as a part of a path. An empty key or dots would name another path. */
+function part(key: unknown): string {
+  if (key instanceof Ref) return String(key);
+  const text = key instanceof Date ? key.toISOString() : String(key ?? "");
+  if (/^\.{0,2}$/.test(text)) throw new TypeError(`A record has no key ${JSON.stringify(key)}. Select it by conditions.`);
+  return encodeURIComponent(text);
+}
+
+/** Returns the path of a table, whose database is the part of its name before the first dot. */
+export function pathOf(table: string): string {
+  const dot = table.indexOf(".");
+  if (dot < 1 || dot === table.length - 1) throw new TypeError(`"${table}" is no name of a table, as "shop.orders".`);
+  return `crud/${encodeURIComponent(table.slice(0, dot))}/${encodeURIComponent(table.slice(dot + 1))}`;
+}
+
+/** Returns options as a query string: texts and numbers as they are, lists and objects as JSON. */
+export function search(options: Record<string, unknown>): string {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  const text = (value: unknown) => (typeof value === "object" ? JSON.stringify(value) : String(value));
+  return given.length ? `?${new URLSearchParams(given.map(([name, value]) => [name, text(value)]))}` : "";
+}
+
+/** Returns whether the argument selects many records by conditions, and is no key. */
+export const isSelection = (what: any): what is { where: any } => what?.where !== undefined && !(what instanceof Ref);
+
+interface Write {
+  returning?: "*" | readonly string[];
+  dryRun?: boolean;
+  maxAffected?: number;
+  onConflict?: string;
+  ifMatch?: unknown;
+}
+
+const written = ({ returning, dryRun, maxAffected, onConflict }: Write) =>
+  search({ returning: typeof returning === "object" ? returning.join() : returning, dryRun, maxAffected, onConflict });
+
+const byKey = (path: string, key: unknown) => `${path}/${Array.isArray(key) ? key.map(part).join() : part(key)}`;
+
+export const describe = {
+  get: (path: string, key: unknown, options: object): Description => ({
+    method: "GET",
+    path: byKey(path, key) + search(read(options)),
+    repeat: "always",
+  }),
+
+  // By POST: the URL is the same for all reads of a table, so a browser asks for CORS once a day.
+  list: (path: string, options: object): Description => ({
+    method: "POST",
+    path: `${path}/query`,
+    body: read(options),
+    repeat: "always",
+  }),
+
+  insert: (path: string, record: unknown, options: Write): Description => ({
+    method: "POST",
+    path: path + written(options),
+    body: Array.isArray(record) ? { batchData: record } : record,
+    repeat: "undone",
+  }),
+
+  update: (path: string, which: unknown, data: unknown, options: Write): Description => ({
+    method: "PATCH",
+    path: (isSelection(which) ? path : byKey(path, which)) + written(options),
+    body: isSelection(which) ? { query: query(which.where), data } : data,
+    ifMatch: tagOf(options.ifMatch),
+    repeat: "undone",
+  }),
+
+  remove: (path: string, which: unknown, options: Write): Description => ({
+    method: "DELETE",
+    path: (isSelection(which) ? path : byKey(path, which)) + written(options),
+    body: isSelection(which) ? { query: query(which.where) } : undefined,
+    ifMatch: tagOf(options.ifMatch),
+    repeat: "undone",
+  }),
+};

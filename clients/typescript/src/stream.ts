@@ -1,0 +1,31 @@
+// Reads lines of JSON from an answer. It must not know what they hold.
+import { noAnswer } from "./errors.js";
+
+/** Yields the value of each line. Ends the request if the caller stops early; fails if the answer was cut short. */
+export async function* lines(response: Response, release: () => void, signal?: AbortSignal): AsyncGenerator<any, void, undefined> {
+  const reader = response.body!.getReader();
+  const text = new TextDecoder();
+  let rest = "";
+  let ended = false;
+  const next = async () => {
+    try {
+      return await reader.read();
+    } catch (error) {
+      ended = true;
+      if (signal?.aborted) throw signal.reason;
+      throw noAnswer("network_error", "The stream of records was cut short.", error);
+    }
+  };
+  try {
+    while (!ended) {
+      const { done, value } = await next();
+      ended = done;
+      const parts = (rest + text.decode(value, { stream: !done })).split("\n");
+      rest = done ? "" : parts.pop()!;
+      for (const line of parts) if (line) yield JSON.parse(line);
+    }
+  } finally {
+    release();
+    if (!ended) await reader.cancel();
+  }
+}

@@ -1,0 +1,154 @@
+// The calls on one table. It must not know how operations are written, nor how requests are repeated.
+import { SelkieError } from "./errors.js";
+import type { Http, Request } from "./http.js";
+import { type Description, describe, isSelection, keepTag, pathOf } from "./operations.js";
+import { lines } from "./stream.js";
+import type {
+  AnyTable, CallOptions, ChangeOptions, Changed, ChangedMany, GetOptions, Insert, InsertOptions, Inserted, InsertedMany, Key, List,
+  ListOptions, ManyOptions, Result, Selection, Strict, Update, Where,
+} from "./types.js";
+
+/** Records of a page of `pages` if no `limit` is given. */
+const PAGE_RECORDS = 1_000;
+
+/** Returns a random key for an insert, also where a page has no `crypto.randomUUID` (http). */
+const randomKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** A table or view. */
+export class Table<DB, T extends AnyTable> {
+  readonly #http: Http;
+  readonly #path: string;
+  /** Whether the server refused an Idempotency-Key for this table, whose engine has no transactions. */
+  #refusesKeys = false;
+
+  constructor(http: Http, name: string) {
+    this.#http = http;
+    this.#path = pathOf(name);
+  }
+
+  #send({ ifMatch, ...request }: Description, call: CallOptions) {
+    return this.#http.envelope(ifMatch ? { ...request, headers: { "if-match": ifMatch } } : request, call);
+  }
+
+  /** Returns the record, or null if there is none with this key. */
+  async get<const O extends GetOptions<DB, T> = {}>(
+    key: Key<T>, options?: O & Strict<DB, T, O, GetOptions<DB, T>>,
+  ): Promise<Result<DB, T, O> | null> {
+    const call: GetOptions<DB, T> = options ?? {};
+    const request = describe.get(this.#path, key, call);
+    try {
+      const { payload, etag } = await this.#send(request, call);
+      if (!request.path.includes("?")) keepTag(payload, etag);
+      return payload;
+    } catch (error) {
+      if (error instanceof SelkieError && error.code === "record_not_found") return null;
+      throw error;
+    }
+  }
+
+  /** Returns the records, with `next` if there are more, and `count` if asked. */
+  async list<const O extends ListOptions<DB, T> = {}>(
+    options?: O & Strict<DB, T, O, ListOptions<DB, T>>,
+  ): Promise<List<Result<DB, T, O>>> {
+    const call: ListOptions<DB, T> = options ?? {};
+    const { payload, next, count, limited } = await this.#send(describe.list(this.#path, call), call);
+    // Beside the records, so that the list compares and prints like one.
+    for (const [name, value] of Object.entries({ next, count, limited })) Object.defineProperty(payload, name, { value });
+    return payload;
+  }
+
+  /** Returns the number of records, or of those that fulfil the conditions. */
+  async count({ where, ...call }: { readonly where?: Where<DB, T> } & CallOptions = {}): Promise<number> {
+    const request = describe.list(this.#path, { where, limit: 0, count: true });
+    return (await this.#send(request, call)).count!;
+  }
+
+  /** Reads page by page, each with at most `limit` (1,000) records. */
+  async *pages<const O extends ListOptions<DB, T> = {}>(
+    options?: O & Strict<DB, T, O, ListOptions<DB, T>>,
+  ): AsyncGenerator<List<Result<DB, T, O>>, void, undefined> {
+    let read: any = { limit: PAGE_RECORDS, ...options };
+    do {
+      const page = await this.list<any>(read);
+      yield page as any;
+      // A page option would be beside the cursor.
+      const { page: _, offset: __, ...rest } = read;
+      read = page.next && { ...rest, after: page.next };
+    } while (read);
+  }
+
+  /** Reads records one by one from one streamed answer, in constant memory. */
+  async *stream<const O extends ListOptions<DB, T> = {}>(
+    options?: O & Strict<DB, T, O, ListOptions<DB, T>>,
+  ): AsyncGenerator<Result<DB, T, O>, void, undefined> {
+    const call: ListOptions<DB, T> = options ?? {};
+    const request: Request = { ...describe.list(this.#path, call), headers: { accept: "application/x-ndjson" }, streams: true };
+    const records = await this.#http.send(request, call, async (response, release) => {
+      const whole = !response.headers.get("x-selkie-limited");
+      if (!whole) await response.body?.cancel();
+      return whole ? lines(response, release, call.signal) : undefined;
+    });
+    if (records) {
+      yield* records;
+      return;
+    }
+    // The key's role allows no more records in one answer: several answers then.
+    let left = call.limit ?? Infinity;
+    for await (const page of this.pages<any>(call as any)) {
+      for (const record of page) {
+        if (left-- <= 0) return;
+        yield record as any;
+      }
+      if (left <= 0) return;
+    }
+  }
+
+  /** Inserts one record, or all of a list or none, and returns the keys. */
+  insert<const O extends InsertOptions<T> = {}>(records: readonly Insert<T>[], options?: O): Promise<InsertedMany<T, O>>;
+  insert<const O extends InsertOptions<T> = {}>(record: Insert<T>, options?: O): Promise<Inserted<T, O>>;
+  async insert(records: unknown, options: InsertOptions<T> = {}): Promise<any> {
+    const request = describe.insert(this.#path, records, options);
+    const { idempotencyKey, dryRun } = options;
+    const repeats = (options.retries ?? this.#http.options.retries) !== 0;
+    const own = idempotencyKey === undefined && !dryRun && repeats && !this.#refusesKeys ? randomKey() : undefined;
+    const key = idempotencyKey || own;
+    const safely: Request = key ? { ...request, repeat: "always", headers: { "idempotency-key": key } } : request;
+    const answer = this.#http.envelope(safely, options).catch((error) => {
+      // Views and tables without transactions can't keep the key. Nothing was inserted.
+      if (!own || !(error instanceof SelkieError) || error.status >= 409 || !error.message.includes("Idempotency-Key")) throw error;
+      this.#refusesKeys = true;
+      return this.#http.envelope(request, options);
+    });
+    return this.#record(answer);
+  }
+
+  /** Changes the record with this key, or those that fulfil the conditions, and returns their number. */
+  update<const O extends ManyOptions<T> = {}>(which: Selection<DB, T>, data: Update<T>, options?: O): Promise<ChangedMany<T, O>>;
+  update<const O extends ChangeOptions<T> = {}>(key: Key<T>, data: Update<T>, options?: O): Promise<Changed<T, O>>;
+  update(which: unknown, data: unknown, options: ChangeOptions<T> & ManyOptions<T> = {}): Promise<any> {
+    return this.#change(() => describe.update(this.#path, which, data, options), which, options);
+  }
+
+  /** Deletes the record with this key, or those that fulfil the conditions, and returns their number. */
+  remove<const O extends ManyOptions<T> = {}>(which: Selection<DB, T>, options?: O): Promise<ChangedMany<T, O>>;
+  remove<const O extends ChangeOptions<T> = {}>(key: Key<T>, options?: O): Promise<Changed<T, O>>;
+  remove(which: unknown, options: ChangeOptions<T> & ManyOptions<T> = {}): Promise<any> {
+    return this.#change(() => describe.remove(this.#path, which, options), which, options);
+  }
+
+  async #change(request: () => Description, which: unknown, call: CallOptions) {
+    const answer = this.#send(request(), call);
+    return isSelection(which) ? (await answer).payload : this.#record(answer);
+  }
+
+  async #record(answer: Promise<{ payload: unknown; etag?: string }>) {
+    const { payload, etag } = await answer;
+    keepTag(payload, etag);
+    return payload;
+  }
+
+  /** Returns the table's fields, relations, and the methods that the key may use. */
+  async schema(call: CallOptions = {}): Promise<any> {
+    return (await this.#send({ method: "GET", path: `${this.#path}/_schema`, repeat: "always" }, call)).payload;
+  }
+}

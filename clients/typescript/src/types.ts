@@ -1,0 +1,296 @@
+// Types of tables, options and results. It holds no code, and must not know how requests are sent.
+
+/** What `selkie types --lang ts` prints of one table. */
+export interface AnyTable {
+  row: any;
+  insert: any;
+  update: any;
+  key: any;
+  relations: any;
+}
+
+/** The database of a client without generated types: every name is allowed, every value is `any`. */
+export interface AnyDatabase {
+  [database: string]: { [table: string]: AnyTable };
+}
+
+type Text<K> = K & string;
+type IsAny<T> = 0 extends 1 & T ? true : false;
+type Flat<T> = { [K in keyof T]: T[K] } & {};
+type Intersection<U> = (U extends unknown ? (of: U) => void : never) extends (of: infer I) => void ? I : never;
+
+/** The names of all tables, as `"shop.orders"`. */
+export type TableName<DB> = { [D in Text<keyof DB>]: `${D}.${Text<keyof DB[D]>}` }[Text<keyof DB>];
+
+/** The table of a name: the database is the part before the first dot. */
+export type TableOf<DB, Name> = Name extends `${infer D}.${infer T}`
+  ? D extends keyof DB ? T extends keyof DB[D] ? DB[D][T] extends AnyTable ? DB[D][T] : never : never : never
+  : never;
+
+export type Field<T extends AnyTable> = Text<keyof T["row"]>;
+export type RelationName<T extends AnyTable> = IsAny<T["relations"]> extends true ? string : Text<keyof T["relations"]>;
+type Related<DB, T extends AnyTable, K> = IsAny<T["relations"]> extends true
+  ? AnyTable
+  : K extends keyof T["relations"] ? TableOf<DB, T["relations"][K]["table"]> : never;
+
+/** A record's key. That of a composite key may also be a list, in the key's order. */
+export type Key<T extends AnyTable> = T["key"] | readonly (string | number)[];
+
+// Conditions
+
+type Comparable<V> =
+  | V
+  | (V extends number ? string | boolean | bigint : never)
+  | (string extends V ? number | Date : never);
+
+/** Short forms of the operators. Several in one object must all hold. */
+export interface Operators<V> {
+  readonly eq?: Comparable<V> | null | readonly Comparable<V>[];
+  readonly ne?: Comparable<V> | null | readonly Comparable<V>[];
+  readonly gt?: Comparable<V>;
+  readonly gte?: Comparable<V>;
+  readonly lt?: Comparable<V>;
+  readonly lte?: Comparable<V>;
+  readonly in?: readonly Comparable<V>[];
+  readonly notIn?: readonly Comparable<V>[];
+  readonly between?: readonly [Comparable<V>, Comparable<V>];
+  readonly notBetween?: readonly [Comparable<V>, Comparable<V>];
+  readonly like?: string | readonly string[];
+  readonly notLike?: string | readonly string[];
+  readonly contains?: string | readonly string[];
+  readonly startsWith?: string | readonly string[];
+  readonly endsWith?: string | readonly string[];
+  readonly regexp?: string;
+  readonly notRegexp?: string;
+  readonly match?: string;
+  readonly matchBoolean?: string;
+  /** Holds where these do not. */
+  readonly not?: Operators<V>;
+}
+
+/** A condition as the API writes it, for what the short forms lack. */
+export interface ApiCondition {
+  readonly value?: unknown;
+  readonly equality?: string;
+  readonly not?: boolean;
+  readonly operator?: "AND" | "OR";
+  readonly fieldName?: string;
+  readonly tableName?: string;
+}
+
+export type Condition<V> =
+  | Comparable<NonNullable<V>>
+  | null
+  | readonly Comparable<NonNullable<V>>[]
+  | Operators<NonNullable<V>>
+  | ApiCondition;
+
+/** Conditions on related records. */
+export interface Quantified<DB, T extends AnyTable> {
+  readonly some?: Where<DB, T>;
+  readonly none?: Where<DB, T>;
+  readonly every?: Where<DB, T>;
+}
+
+/** Conditions that must all hold. A name with a dot is a field of a joined or link table, or the label of an API condition. */
+export type Where<DB, T extends AnyTable> = { readonly [F in Field<T>]?: Condition<T["row"][F]> } & {
+  readonly [K in Exclude<RelationName<T>, Field<T>>]?: Quantified<DB, Related<DB, T, K>>;
+} & {
+  readonly and?: readonly Where<DB, T>[];
+  readonly or?: readonly Where<DB, T>[];
+} & { readonly [name: `${string}.${string}`]: Condition<any> };
+
+// Reads
+
+type Direction = "asc" | "desc" | "ASC" | "DESC";
+type OrderItem<T extends AnyTable> =
+  | Field<T>
+  | `-${Field<T>}`
+  | { readonly [F in Field<T>]?: Direction }
+  | { readonly field: string; readonly strategy?: Direction; readonly tableName?: string };
+/** `"id"`, `"-id"` for descending, `{ id: "desc" }`, or a list of these. */
+export type Order<T extends AnyTable> = OrderItem<T> | readonly OrderItem<T>[];
+
+export type AggregateName = "COUNT" | "COUNT_DISTINCT" | "SUM" | "AVG" | "MIN" | "MAX";
+interface SelectObject<T extends AnyTable> {
+  readonly fieldName?: Field<T> | "*";
+  readonly alias?: string;
+  readonly aggregate?: AggregateName;
+}
+export type Select<T extends AnyTable> = readonly (Field<T> | SelectObject<T>)[];
+
+interface Fields<T extends AnyTable> {
+  readonly select?: Select<T>;
+  readonly omit?: readonly Field<T>[];
+}
+
+export interface IncludeOptions<DB, T extends AnyTable> extends Fields<T> {
+  /** Another name for the member of the record. */
+  readonly as?: string;
+  readonly where?: Where<DB, T>;
+  readonly order?: Order<T>;
+  /** The greatest number of related records of each record. */
+  readonly limit?: number;
+  readonly include?: Include<DB, T>;
+}
+type IncludeMap<DB, T extends AnyTable> = {
+  readonly [K in RelationName<T>]?: true | IncludeOptions<DB, Related<DB, T, K>>;
+};
+/** Relations with `true` or options, a list of names, or a list of both (for one relation twice). */
+export type Include<DB, T extends AnyTable> = IncludeMap<DB, T> | readonly (RelationName<T> | IncludeMap<DB, T>)[];
+
+/** A join, as the API writes it. */
+export interface Join {
+  readonly tableName: string;
+  readonly alias?: string;
+  readonly joinType?: "INNER JOIN" | "JOIN" | "LEFT JOIN" | "RIGHT JOIN";
+  readonly match: object | readonly object[];
+  readonly operator?: "AND" | "OR";
+  readonly selectFields?: readonly unknown[];
+  readonly omitFields?: readonly string[];
+  readonly nest?: boolean;
+}
+
+/** What every call takes. */
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  /** Milliseconds until an attempt fails with the code `timeout`; 0: never. */
+  readonly timeout?: number;
+  /** How often a failed attempt is repeated. */
+  readonly retries?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Says that this call may be repeated even if its outcome is unknown. */
+  readonly repeatable?: boolean;
+}
+
+export interface GetOptions<DB, T extends AnyTable> extends Fields<T>, CallOptions {
+  readonly include?: Include<DB, T>;
+  readonly join?: readonly Join[];
+}
+
+export interface ListOptions<DB, T extends AnyTable> extends GetOptions<DB, T> {
+  readonly where?: Where<DB, T>;
+  readonly order?: Order<T>;
+  readonly limit?: number;
+  readonly page?: number;
+  readonly offset?: number;
+  /** The `next` of an earlier answer to the same call. */
+  readonly after?: string;
+  readonly count?: boolean;
+  readonly group?: Field<T> | readonly Field<T>[];
+  readonly distinct?: boolean;
+  readonly fullTextSearch?: {
+    readonly fields: readonly Field<T>[];
+    readonly searchTerm: string;
+    readonly mode?: "natural" | "boolean" | "expansion";
+    readonly scoreAlias?: string;
+  };
+}
+
+// Results
+
+type AliasOf<I> = I extends { alias: infer A extends string }
+  ? A
+  : I extends { aggregate: infer G extends string; fieldName: infer F extends string }
+    ? `${Lowercase<G>}_${F}`
+    : I extends { fieldName: infer F extends string } ? F : never;
+type ValueOf<T extends AnyTable, I> = I extends { aggregate: infer G }
+  ? G extends "COUNT" | "COUNT_DISTINCT"
+    ? number
+    : I extends { fieldName: infer F extends Field<T> }
+      ? G extends "MIN" | "MAX" ? T["row"][F] | null : T["row"][F] extends number | null ? string | number | null : string | null
+      : unknown
+  : I extends { fieldName: infer F extends Field<T> } ? T["row"][F] : unknown;
+
+type Selected<T extends AnyTable, O> = O extends { select: infer S extends readonly unknown[] }
+  ? { [F in Extract<S[number], string>]: F extends keyof T["row"] ? T["row"][F] : unknown } & {
+      [I in Extract<S[number], object> as AliasOf<I>]: ValueOf<T, I>;
+    }
+  : O extends { omit: infer M extends readonly string[] } ? Omit<T["row"], M[number]> : T["row"];
+
+type Member<DB, T extends AnyTable, K, O> = IsAny<T["relations"]> extends true
+  ? any
+  : K extends keyof T["relations"]
+    ? T["relations"][K]["kind"] extends "one"
+      ? Result<DB, Related<DB, T, K>, O> | null
+      : Result<DB, Related<DB, T, K>, O>[]
+    : never;
+type IncludedItem<DB, T extends AnyTable, E> = E extends string
+  ? { [K in E]: Member<DB, T, K, true> }
+  : { [K in keyof E as E[K] extends { as: infer A extends string } ? A : K]: Member<DB, T, K, E[K]> };
+type Included<DB, T extends AnyTable, O> = O extends { include: infer I }
+  ? I extends readonly (infer E)[] ? Intersection<E extends unknown ? IncludedItem<DB, T, E> : never> : IncludedItem<DB, T, I>
+  : unknown;
+type Scored<O> = O extends { fullTextSearch: { scoreAlias: infer A extends string } } ? { [K in A]: number } : unknown;
+type Joined<O> = O extends { join: readonly unknown[] } ? { [field: string]: any } : unknown;
+
+/** The record that a read with the options `O` gives. */
+export type Result<DB, T extends AnyTable, O> = IsAny<T["row"]> extends true
+  ? any
+  : Flat<Selected<T, O> & Included<DB, T, O> & Scored<O> & Joined<O>>;
+
+type StrictMap<DB, T extends AnyTable, M> = {
+  [K in keyof M]: K extends RelationName<T>
+    ? M[K] extends object ? Strict<DB, Related<DB, T, K>, M[K], IncludeOptions<DB, Related<DB, T, K>>> : M[K]
+    : never;
+};
+/** Refuses options that `Shape` lacks, which a generic parameter would let pass. */
+export type Strict<DB, T extends AnyTable, O, Shape> = {
+  [K in keyof O]: K extends keyof Shape
+    ? K extends "include"
+      ? O[K] extends readonly unknown[] ? O[K] : StrictMap<DB, T, O[K]>
+      : O[K]
+    : never;
+};
+
+/** The records of a list; `next`, `count` and `limited` are not among them. */
+export interface List<R> extends Array<R> {
+  /** The cursor of the next page, for `after`; absent on the last one. */
+  readonly next?: string;
+  /** The number of all records that match, if `count` was asked for. */
+  readonly count?: number;
+  /** The key's role allows no more records in one answer. */
+  readonly limited?: boolean;
+}
+
+// Writes
+
+type Values<R> = { readonly [K in keyof R]: R[K] | (Date extends R[K] ? never : string extends R[K] ? Date : never) };
+export type Insert<T extends AnyTable> = IsAny<T["insert"]> extends true ? any : Values<T["insert"]>;
+type Add<V> = NonNullable<V> extends number | string ? { readonly $add: number | string } : never;
+export type Update<T extends AnyTable> = IsAny<T["update"]> extends true
+  ? any
+  : { readonly [K in keyof T["update"]]: Values<T["update"]>[K] | Add<T["update"][K]> };
+
+interface WriteOptions<T extends AnyTable> extends CallOptions {
+  /** Answers the records, with these fields or all of them. */
+  readonly returning?: "*" | readonly Field<T>[];
+  /** Answers how many records the write would affect, and undoes it. */
+  readonly dryRun?: boolean;
+}
+export interface InsertOptions<T extends AnyTable> extends WriteOptions<T> {
+  readonly onConflict?: "update" | "ignore";
+  /** Your own key instead of a random one; false: none, so that a lost answer ends the retries. */
+  readonly idempotencyKey?: string | false;
+}
+export interface ChangeOptions<T extends AnyTable> extends WriteOptions<T> {
+  /** The ETag of the record, or the record as `get` or `returning: "*"` gave it; `"*"`: it exists. */
+  readonly ifMatch?: string | T["row"];
+}
+export interface ManyOptions<T extends AnyTable> extends WriteOptions<T> {
+  readonly maxAffected?: number;
+}
+/** The records of an update or removal of many. */
+export interface Selection<DB, T extends AnyTable> {
+  readonly where: Where<DB, T>;
+}
+
+type Returned<T extends AnyTable, O> = IsAny<T["row"]> extends true
+  ? any
+  : O extends { returning: infer R } ? R extends readonly (infer F extends Field<T>)[] ? Pick<T["row"], F> : T["row"] : never;
+type Answer<O, Plain, Row> = O extends { dryRun: true } ? number : O extends { returning: string | readonly string[] } ? Row : Plain;
+type OrIgnored<O> = O extends { onConflict: "ignore" } ? null : never;
+export type Inserted<T extends AnyTable, O> = Answer<O, T["key"] | OrIgnored<O>, Returned<T, O> | OrIgnored<O>>;
+export type InsertedMany<T extends AnyTable, O> = Answer<O, (T["key"] | OrIgnored<O>)[], (Returned<T, O> | OrIgnored<O>)[]>;
+export type Changed<T extends AnyTable, O> = Answer<O, number, Returned<T, O> | null>;
+export type ChangedMany<T extends AnyTable, O> = Answer<O, number, Returned<T, O>[]>;

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Builds the TypeScript client into clients/typescript/dist/: one module and its types. Called by `make client`.
+#
+# Every tool is one that tools/setup.sh put there.
+set -euo pipefail
+cd "$(dirname "$0")/../clients/typescript"
+
+esbuild=$(node -p 'require.resolve(`@esbuild/${process.platform}-${process.arch}/bin/esbuild`)')
+rm -rf dist
+node ../../node_modules/typescript/bin/tsc -p .
+cp ../../LICENSE-MIT ../../LICENSE-APACHE .
+# Last what `make` looks at. Not minified: who uses it bundles it, and reads it in a debugger.
+"$esbuild" src/index.ts --bundle --format=esm --target=es2022 --log-level=warning --outfile=dist/index.js
