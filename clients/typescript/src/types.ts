@@ -217,7 +217,7 @@ type Member<DB, T extends AnyTable, K, O> = IsAny<T["relations"]> extends true
     : never;
 type IncludedItem<DB, T extends AnyTable, E> = E extends string
   ? { [K in E]: Member<DB, T, K, true> }
-  : { [K in keyof E as E[K] extends { as: infer A extends string } ? A : K]: Member<DB, T, K, E[K]> };
+  : { -readonly [K in keyof E as E[K] extends { as: infer A extends string } ? A : K]: Member<DB, T, K, E[K]> };
 type Included<DB, T extends AnyTable, O> = O extends { include: infer I }
   ? I extends readonly (infer E)[] ? Intersection<E extends unknown ? IncludedItem<DB, T, E> : never> : IncludedItem<DB, T, I>
   : unknown;
@@ -239,9 +239,20 @@ export type Strict<DB, T extends AnyTable, O, Shape> = {
   [K in keyof O]: K extends keyof Shape
     ? K extends "include"
       ? O[K] extends readonly unknown[] ? O[K] : StrictMap<DB, T, O[K]>
-      : O[K]
+      : K extends "where" ? StrictWhere<DB, T, O[K]> : O[K]
     : never;
 };
+type StrictWhere<DB, T extends AnyTable, W> = IsAny<T["row"]> extends true
+  ? W
+  : {
+      [K in keyof W]: K extends keyof Where<DB, T>
+        ? K extends "and" | "or"
+          ? StrictList<DB, T, W[K]>
+          : K extends Exclude<RelationName<T>, Field<T>> ? StrictQuantified<DB, Related<DB, T, K>, W[K]> : W[K]
+        : never;
+    };
+type StrictList<DB, T extends AnyTable, L> = { [I in keyof L]: StrictWhere<DB, T, L[I]> };
+type StrictQuantified<DB, T extends AnyTable, Q> = { [N in keyof Q]: StrictWhere<DB, T, Q[N]> };
 
 /** The records of a list; `next`, `count` and `limited` are not among them. */
 export interface List<R> extends Array<R> {
