@@ -60,6 +60,22 @@ test("a stream that is left early is cancelled", async () => {
   assert.ok(cancelled);
 });
 
+test("an aborted stream fails with the signal's reason", async () => {
+  const control = new AbortController();
+  const reason = new Error("enough");
+  // As fetch does: the signal ends the body.
+  const answer = (signal) => new Response(new ReadableStream({
+    start(body) {
+      body.enqueue(bytes("1\n"));
+      signal.addEventListener("abort", () => body.error(signal.reason));
+    },
+  }));
+  const reading = (async () => {
+    for await (const record of serve([answer]).selkie.table("a.b").stream({ signal: control.signal })) if (record === 1) control.abort(reason);
+  })();
+  await assert.rejects(reading, reason);
+});
+
 test("a stream that the role limits is read by pages, up to the limit", async () => {
   const limited = body([bytes("1\n2\n")], { headers: { "x-selkie-limited": "true" } });
   const { selkie } = serve([limited, success([1, 2], { next: "n", limited: true }), success([3, 4], { next: "m" })]);
