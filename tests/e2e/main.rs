@@ -61,6 +61,7 @@ mod shares;
 mod smuggling;
 mod sql;
 mod streaming;
+mod typescript;
 mod validators;
 mod values;
 
@@ -141,6 +142,7 @@ fn main() -> ExitCode {
         sql::cases(),
         streaming::cases(),
         streams::cases(),
+        typescript::cases(),
         validators::cases(),
         values::cases(),
     ];

@@ -67,7 +67,8 @@ export class Http {
   readonly url: string;
 
   constructor(readonly options: ClientOptions) {
-    this.url = options.url.replace(/\/+$/, "");
+    // In a page, an address may be relative to it.
+    this.url = new URL(options.url, globalThis.location?.href).href.replace(/\/+$/, "");
   }
 
   /** Sends a request and returns what `read` makes of its answer. Repeats both as far as the request may be repeated. */

@@ -5,6 +5,7 @@ use super::page::Example;
 use crate::host::Host;
 use crate::service::{Service, clear_settings};
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -51,6 +52,10 @@ impl<'a> Desk<'a> {
         .map(|(name, value)| format!("{name}={value}\n"));
         put(&settings.join("dev.env"), &lines.concat());
         put(&dir.path().join(".curlrc"), CURLRC);
+        // As `npm install` of the folder leaves it.
+        let packages = dir.path().join("node_modules/@selkie");
+        fs::create_dir_all(&packages).expect("a directory");
+        symlink(crate::typescript::client(), packages.join("client")).expect("a link");
         let mut desk = Self { host, service, dir, tables: Vec::new() };
         desk.keep();
         desk

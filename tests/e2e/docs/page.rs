@@ -87,7 +87,7 @@ struct Fence {
 /// Returns the pages for users that have calls, in reading order.
 pub(super) fn all() -> Vec<Page> {
     let root = workspace();
-    let mut paths = vec![PathBuf::from("README.md"), PathBuf::from("docs/api.md")];
+    let mut paths = ["README.md", "docs/api.md", "docs/client.md"].map(PathBuf::from).to_vec();
     let folder = fs::read_dir(root.join("docs/api")).into_iter().flatten();
     let mut parts: Vec<PathBuf> = folder.flatten().map(|entry| Path::new("docs/api").join(entry.file_name())).collect();
     parts.sort();
