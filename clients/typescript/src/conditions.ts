@@ -72,11 +72,14 @@ function order(items: unknown): Any[] {
   return Object.entries(item).map(([field, strategy]) => ({ field, strategy: upper(given(strategy, `The order by ${field}`)) }));
 }
 
-/** Returns `include` of the API, a list. */
+/** Returns `include` of the API, a list. The member of the record has the name that is written here, also if that is `comments.post_id`. */
 function include(items: unknown): unknown[] {
-  if (Array.isArray(items)) return items.flatMap((item) => (typeof item === "string" ? [item] : include(item)));
+  if (Array.isArray(items)) return items.flatMap((item) => include(typeof item === "string" ? { [item]: true } : item));
   const relations = Object.entries(items as Any).filter(([, options]) => options);
-  return relations.map(([relation, options]) => (options === true ? relation : { relation, ...read(options as Any) }));
+  return relations.map(([relation, options]) => {
+    const as = relation.includes(".") ? { as: relation } : undefined;
+    return options === true && !as ? relation : { relation, ...as, ...(options === true ? undefined : read(options as Any)) };
+  });
 }
 
 const NAMES: Record<string, string> = { select: "selectFields", omit: "omitFields", where: "query" };

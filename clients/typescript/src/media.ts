@@ -82,8 +82,8 @@ export class Media {
   }
 
   /** Uploads a file, in one request or, above 8 MB, resumably in parts. */
-  async upload(file: Blob | ArrayBuffer | Uint8Array<ArrayBuffer>, options: UploadOptions = {}): Promise<UploadedFile> {
-    const blob = file instanceof Blob ? file : new Blob([file]);
+  async upload(file: Blob | ArrayBuffer | Uint8Array, options: UploadOptions = {}): Promise<UploadedFile> {
+    const blob = file instanceof Blob ? file : new Blob([file as BlobPart]);
     const name = options.name ?? (file as File).name;
     if (!name) throw new TypeError("The file has no name: give it as the option name.");
     const { folder, onProgress, timeout = this.#http.options.timeout ?? 60_000 } = options;

@@ -266,9 +266,10 @@ export interface List<R> extends Array<R> {
 
 // Writes
 
-type Values<R> = { readonly [K in keyof R]: R[K] | (Date extends R[K] ? never : string extends R[K] ? Date : never) };
+type Value<V> = V | (string extends V ? Date | number : never) | (number extends V ? bigint | boolean : never);
+type Values<R> = { readonly [K in keyof R]: Value<R[K]> };
 export type Insert<T extends AnyTable> = IsAny<T["insert"]> extends true ? any : Values<T["insert"]>;
-type Add<V> = NonNullable<V> extends number | string ? { readonly $add: number | string } : never;
+type Add<V> = NonNullable<V> extends number | string ? { readonly $add: number | bigint | string } : never;
 export type Update<T extends AnyTable> = IsAny<T["update"]> extends true
   ? any
   : { readonly [K in keyof T["update"]]: Values<T["update"]>[K] | Add<T["update"][K]> };

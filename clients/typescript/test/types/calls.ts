@@ -98,6 +98,7 @@ await orders.list({ order: "-totl" });
 
 // Writes
 is<number>()(await orders.insert({ total: "3.20" }));
+await orders.insert({ total: 3.2, at: new Date(), views: 9007199254740993n, customer_id: 7n, note: null });
 is<number[]>()(await orders.insert([{ total: "3.20" }, { total: "4", note: null }]));
 is<number | null>()(await orders.insert({ total: "3" }, { onConflict: "ignore" }));
 is<Order>()(await orders.insert({ total: "3" }, { returning: "*" }));

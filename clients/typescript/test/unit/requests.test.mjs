@@ -78,6 +78,9 @@ test("included relations become the API's", async () => {
   ];
   assert.deepEqual((await bodyOf({ include })).include, expected);
   assert.deepEqual((await bodyOf({ include: ["tags", { customer: true }] })).include, ["tags", "customer"]);
+  // The API's own name would be `lines`.
+  assert.deepEqual((await bodyOf({ include: ["lines.order_id"] })).include, [{ relation: "lines.order_id", as: "lines.order_id" }]);
+  assert.deepEqual((await bodyOf({ include: { "lines.order_id": { as: "all" } } })).include, [{ relation: "lines.order_id", as: "all" }]);
 });
 
 test("the other options keep their names", async () => {
