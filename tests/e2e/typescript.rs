@@ -1,4 +1,4 @@
-//! The TypeScript client (`clients/typescript`): its own tests, and its calls in Node and in Chromium.
+//! The TypeScript client (`clients/typescript`): its own tests, and its calls in Node, in Chromium and in a worker.
 //!
 //! What a call answers is checked by the scripts in `clients/typescript/test`. Here they get databases, keys and addresses.
 
@@ -18,7 +18,7 @@ cases! {
         every_call_works_in_a_browser,
         the_to_do_list_works_for_two_users,
     ],
-    Origin: [a_typed_program_uses_the_packed_client],
+    Origin: [every_call_works_in_a_worker, a_typed_program_uses_the_packed_client],
     Own: [the_client_passes_its_unit_tests, the_types_refuse_wrong_calls],
 }
 
@@ -92,6 +92,10 @@ async fn every_call_works_in_node(host: Host) {
 
 async fn every_call_works_in_a_browser(host: Host) {
     run("chromium", host).await;
+}
+
+async fn every_call_works_in_a_worker(host: Host) {
+    run("worker", host).await;
 }
 
 async fn a_typed_program_uses_the_packed_client(host: Host) {

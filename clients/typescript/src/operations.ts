@@ -49,7 +49,8 @@ function tagOf(match: unknown): string | undefined {
 function part(key: unknown): string {
   if (key instanceof Ref) return String(key);
   const text = key instanceof Date ? key.toISOString() : String(key ?? "");
-  if (/^\.{0,2}$/.test(text)) throw new TypeError(`A record has no key ${JSON.stringify(key)}. Select it by conditions.`);
+  const isValue = typeof key !== "object" || key instanceof Date;
+  if (!isValue || /^\.{0,2}$/.test(text)) throw new TypeError(`A record has no key ${JSON.stringify(key)}. Select it by conditions.`);
   return encodeURIComponent(text);
 }
 
@@ -68,7 +69,7 @@ export function search(options: Record<string, unknown>): string {
 }
 
 /** Returns whether the argument selects many records by conditions, and is no key. */
-export const isSelection = (what: any): what is { where: any } => what?.where !== undefined && !(what instanceof Ref);
+export const isSelection = (what: any): what is { where: any } => typeof what === "object" && what !== null && "where" in what;
 
 interface Write {
   returning?: "*" | readonly string[];

@@ -85,8 +85,10 @@ export class Table<DB, T extends AnyTable> {
     const request: Request = { ...describe.list(this.#path, call), headers: { accept: "application/x-ndjson" }, streams: true };
     const records = await this.#http.send(request, call, async (response, release) => {
       const whole = !response.headers.get("x-selkie-limited");
-      if (!whole) await response.body?.cancel();
-      return whole ? lines(response, release, call.signal) : undefined;
+      if (whole) return lines(response, release, call.signal);
+      release();
+      await response.body?.cancel();
+      return undefined;
     });
     if (records) {
       yield* records;

@@ -47,6 +47,7 @@ test("an undefined or unknown condition is refused before anything is sent", asy
   const orders = selkie.table("shop.orders");
   await assert.rejects(orders.list({ where: { owner: undefined } }), /The condition owner is undefined/);
   await assert.rejects(orders.remove({ where: { owner: { eq: undefined } } }), /operator eq of the condition owner is undefined/);
+  await assert.rejects(orders.remove({ where: undefined }), TypeError);
   await assert.rejects(orders.list({ where: { total: { above: 1 } } }), /The condition total has no operator above/);
   assert.deepEqual(sent, []);
 });
@@ -95,7 +96,7 @@ test("keys and names are encoded as parts of a path", async () => {
     await selkie.table("my shop.or/ders.old").get(key);
     assert.equal(sent[0].path, `crud/my%20shop/or%2Fders.old/${path}`);
   }
-  for (const key of ["", ".", "..", undefined, null]) {
+  for (const key of ["", ".", "..", undefined, null, { id: 7 }]) {
     await assert.rejects(serve([]).selkie.table("a.b").get(key), /A record has no key/);
   }
   for (const name of ["orders", ".a", "a."]) assert.throws(() => serve([]).selkie.table(name), /is no name of a table/);
