@@ -113,6 +113,8 @@ is<number>()(await lines.remove("7,1"));
 // @ts-expect-error: a field that an insert needs
 await orders.insert({ note: "gift" });
 // @ts-expect-error: no such field
+await orders.insert({ total: "3", totl: "3" });
+// @ts-expect-error: no such field
 await orders.update(7, { stat: "paid" });
 // @ts-expect-error: the wrong type
 await orders.update(7, { status: 3 });
