@@ -8,16 +8,20 @@ pub mod dev;
 pub mod doctor;
 pub mod edge;
 mod error;
+pub mod export;
 pub mod guard;
+pub mod import;
 pub mod init;
 pub mod issuer;
 pub mod key;
 pub mod media;
 mod output;
+mod progress;
 pub mod project;
 pub mod role;
 pub mod serve;
 mod system;
+mod target;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -33,7 +37,7 @@ pub use self::output::{Output, Table};
 use crate::config::{Config, ConfigError, Layers, SETTINGS, Setting, Sources, Visibility};
 use crate::system::installation::{Installation, Purpose};
 
-const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage or configuration.\n\
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage or configuration; 3 imported, but rows were refused.\n\
     Every setting may also stand in the environment (SELKIE_…) or in selkie.toml; \
     flags come first, then the environment, then the file. `selkie config` shows what is in force.";
 
@@ -74,6 +78,10 @@ enum Command {
     Database(database::DatabaseArgs),
     /// Put, get, list, sign and remove media files; delete orphaned objects from the media store
     Media(media::MediaArgs),
+    /// Import rows from a CSV file or lines of JSON into a table
+    Import(Box<import::ImportArgs>),
+    /// Export a table's rows as CSV or lines of JSON
+    Export(Box<export::ExportArgs>),
     /// Check the installation and say how to fix it
     Doctor(doctor::DoctorArgs),
     /// Show the configuration in force, and where each value comes from
@@ -142,6 +150,8 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
         Command::Project(args) => args.run(&context).await,
         Command::Database(args) => args.run(&context).await,
         Command::Media(args) => args.run(&context).await,
+        Command::Import(args) => Box::pin(args.run(&context)).await,
+        Command::Export(args) => Box::pin(args.run(&context)).await,
         Command::Doctor(args) => args.run(&context).await,
         Command::Config(args) => args.run(&context, &layers),
         Command::Completions(args) => args.run(),

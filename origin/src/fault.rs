@@ -40,6 +40,14 @@ points! {
     ObjectsDeleted = "objects_deleted";
     /// Reached when objects are deleted from the media store and the ledger.
     LedgerCleared = "ledger_cleared";
+    /// Reached when the rows of an import's request are written, but its journal does not know.
+    BatchAnswered = "batch_answered";
+    /// Reached when the journal knows how an import's refused batch is divided.
+    BatchSplit = "batch_split";
+    /// Reached when a batch is written and its refused rows are in their file, but the journal does not know.
+    RowsRefused = "rows_refused";
+    /// Reached when the journal knows that a batch is written.
+    BatchRecorded = "batch_recorded";
 }
 
 /// Aborts the process if `SELKIE_FAULT_POINT` names this point.

@@ -35,6 +35,7 @@ pub mod serve;
 pub mod shares;
 pub mod signal;
 pub mod system;
+pub mod transfer;
 
 mod files;
 mod process;

@@ -174,8 +174,9 @@ async fn only_media_know_the_object_store_and_images(_: Host) {
 
 /// The folders and single files of `origin/src`, the highest layer first: each imports only from later ones. Names on
 /// one line are one layer.
-const LAYERS: [&[&str]; 19] = [
+const LAYERS: [&[&str]; 20] = [
     &["cli"],
+    &["transfer"],
     &["dev"],
     &["doctor"],
     &["serve"],

@@ -2,17 +2,22 @@
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::config::{ConfigError, find_setting};
 use crate::dev::{DevError, EdgeError};
 use crate::serve::ServeError;
 use crate::system::installation::InstallationError;
+use crate::transfer::TransferError;
 
 const FAILURE: u8 = 1;
 
 /// Exit code for wrong usage; clap uses the same.
 pub(super) const USAGE: u8 = 2;
+
+/// Exit code of an import that is complete but for rows that were refused.
+const ROWS_REFUSED: u8 = 3;
 
 /// Why a command failed. Messages contain no secrets.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +53,19 @@ pub enum CliError {
     Usage { message: String, hint: Option<String> },
     #[error("{message}")]
     Failed { message: String, hint: Option<String> },
+    /// An import is complete, but `count` rows are not in the table.
+    #[error("{count} rows were refused; {} has them, with their lines and reasons", file.display())]
+    RowsRefused { count: u64, file: PathBuf },
+}
+
+impl From<TransferError> for CliError {
+    fn from(error: TransferError) -> Self {
+        match error {
+            TransferError::Usage { message, hint } => Self::Usage { message, hint },
+            TransferError::Failed { message, hint } => Self::Failed { message, hint },
+            TransferError::Output(error) => Self::Output(error),
+        }
+    }
 }
 
 impl From<EdgeError> for CliError {
@@ -87,6 +105,7 @@ impl CliError {
             }
             // The reader of standard output ended early, as `head` does; this is no failure.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Self::RowsRefused { .. } => ExitCode::from(ROWS_REFUSED),
             _ => ExitCode::from(FAILURE),
         }
     }

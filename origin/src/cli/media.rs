@@ -5,7 +5,6 @@ mod claim;
 mod get;
 mod line;
 mod list;
-mod progress;
 mod put;
 mod remove;
 mod sign;

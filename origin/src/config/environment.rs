@@ -9,9 +9,20 @@ use super::{ConfigError, nearest};
 
 const PREFIX: &str = "SELKIE_";
 
-/// Names after `SELKIE_` that are no settings but have a meaning: those in `dev.env`, and those of tests and tools.
-const KNOWN: [&str; 10] =
-    ["CONFIG", "ORIGIN_URL", "EDGE_URL", "FULL_KEY", "READ_KEY", "DATABASE", "PROJECT", "FAULT_POINT", "BIN", "BLESS"];
+/// Names after `SELKIE_` that are no settings but have a meaning: the key of `selkie import`, those in `dev.env`, and those of tests and tools.
+const KNOWN: [&str; 11] = [
+    "CONFIG",
+    "ORIGIN_URL",
+    "EDGE_URL",
+    "KEY",
+    "FULL_KEY",
+    "READ_KEY",
+    "DATABASE",
+    "PROJECT",
+    "FAULT_POINT",
+    "BIN",
+    "BLESS",
+];
 
 /// Prefixes, after `SELKIE_`, of variables of tests and of those that Kubernetes sets for a service named `selkie`.
 const KNOWN_BEGINNINGS: [&str; 5] = ["TEST_", "DIFFERENTIAL_", "FUZZ_", "SERVICE_", "PORT_"];

@@ -2,6 +2,7 @@
 //! creates statements, and `database::run` runs nothing else.
 
 mod builder;
+pub mod create_table;
 mod delete;
 pub mod drops;
 mod expression;

@@ -14,10 +14,10 @@ use shared::media::Rendition;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use super::line::path_of;
-use super::progress::Progress;
 use super::target::Target;
 use super::{MediaContext, OfProject, unless_stopped};
 use crate::cli::CliError;
+use crate::cli::progress::Progress;
 use crate::database::media::{MediaRow, StoredObject};
 use crate::files::remove_file;
 use crate::media::store::StoreError;

@@ -9,9 +9,9 @@ use shared::upload::{Existing, Visibility};
 use tokio_util::sync::CancellationToken;
 
 use super::line::FileLine;
-use super::progress::Progress;
 use super::source::Source;
 use super::{MediaContext, OfProject, stopped, unless_stopped};
+use crate::cli::progress::Progress;
 use crate::cli::{CliError, Table};
 use crate::database::media::FileScope;
 use crate::files::remove_file;

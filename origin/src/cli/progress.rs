@@ -1,4 +1,4 @@
-//! Progress bars of large files, on a terminal only.
+//! Progress bars of large files and of transfers, on a terminal only.
 
 use std::io::{self, IsTerminal};
 
@@ -31,6 +31,12 @@ impl Progress {
 
     pub(super) fn advance(&self, bytes: usize) {
         self.0.inc(bytes as u64);
+    }
+
+    /// Sets the number of bytes that are done, and the text before the bar.
+    pub(super) fn set(&self, bytes: u64, text: String) {
+        self.0.set_message(text);
+        self.0.set_position(bytes);
     }
 }
 

@@ -1,0 +1,155 @@
+//! Where `selkie import` and `selkie export` send their requests: to the API at a URL, with a key, or to an origin within
+//! this process, which ends with the command. So both forms behave the same, and rows are checked the same.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use secrecy::SecretString;
+use shared::ident::ProjectName;
+use shared::key::Grant;
+use tokio_util::sync::CancellationToken;
+
+use super::serve::listen;
+use super::system::{note, project};
+use super::{CliError, Context};
+use crate::config::{AccessConfig, Config};
+use crate::serve;
+use crate::system::System;
+use crate::transfer::Api;
+
+/// The environment variable that holds the key.
+const KEY_VARIABLE: &str = "SELKIE_KEY";
+
+/// Lifetime of the key of a command's own origin, which is revoked at the command's end.
+const KEY_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// Time limit of the statements of a command's own origin.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+#[derive(Debug, Args)]
+pub(super) struct TargetArgs {
+    /// The origin or edge to call, as https://api.example.org; needs no access to MariaDB, but a key: SELKIE_KEY in the
+    /// environment, or --key-file [default: MariaDB itself, as the configuration names it]
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// A file with the key
+    #[arg(long, value_name = "FILE", requires = "url")]
+    key_file: Option<PathBuf>,
+    /// The project that owns the database
+    #[arg(long, value_name = "PROJECT", default_value = "default", conflicts_with = "url", value_parser = project)]
+    project: ProjectName,
+}
+
+/// An API to call.
+pub(super) struct Target {
+    pub(super) api: Api,
+    /// What stays the same when the command is repeated.
+    pub(super) identity: String,
+}
+
+impl TargetArgs {
+    /// Runs `work` with the API. A command's own origin runs as long as `work` does.
+    ///
+    /// # Errors
+    /// There is no key; the installation can't be opened; those of `work`.
+    pub(super) async fn run<T, W: Future<Output = Result<T, CliError>>>(
+        &self,
+        context: &Context,
+        work: impl FnOnce(Target) -> W,
+    ) -> Result<T, CliError> {
+        match &self.url {
+            Some(url) => {
+                let api = self.remote(url).await?;
+                let identity = api.identity();
+                work(Target { api, identity }).await
+            }
+            None => self.local(context, work).await,
+        }
+    }
+
+    async fn remote(&self, url: &str) -> Result<Api, CliError> {
+        let key = key(self.key_file.as_deref())?;
+        if url.starts_with("http://")
+            && !["http://localhost", "http://127.0.0.1", "http://[::1]"].iter().any(|local| url.starts_with(local))
+        {
+            note("selkie: warning: the key is sent without encryption; use https://");
+        }
+        let url = url.to_owned();
+        let made = tokio::task::spawn_blocking(move || Api::new(&url, key)).await;
+        Ok(made.map_err(|error| CliError::Failed { message: error.to_string(), hint: None })??)
+    }
+
+    async fn local<T, W: Future<Output = Result<T, CliError>>>(
+        &self,
+        context: &Context,
+        work: impl FnOnce(Target) -> W,
+    ) -> Result<T, CliError> {
+        let installation = context.open().await?;
+        let system = System::new(&installation.database, installation.secret.clone(), &context.config);
+        let outcome = async {
+            system.prepare().await?;
+            let listener = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), "listen").await?;
+            let address = listener.local_addr().map_err(CliError::Output)?;
+            let name = format!("selkie {}", std::process::id());
+            let key = system.keys.issue(&self.project, Grant::Full, &name, Some(KEY_LIFETIME)).await?;
+            let token = SecretString::from(key.token);
+            let made = tokio::task::spawn_blocking(move || Api::new(&format!("http://{address}"), token)).await;
+            let api = made.map_err(|error| CliError::Failed { message: error.to_string(), hint: None })??;
+            let config = own_origin(&context.config);
+            let stop = CancellationToken::new();
+            let served = serve::run(&config, &system, installation.database_health(), listener, stop.clone());
+            let work = work(Target { api, identity: format!("project {}", self.project) });
+            tokio::pin!(served, work);
+            let outcome = tokio::select! {
+                served = &mut served => served.map_err(CliError::from).and_then(|()| Err(CliError::Failed {
+                    message: "the command's own origin stopped".to_owned(),
+                    hint: None,
+                })),
+                outcome = &mut work => {
+                    stop.cancel();
+                    served.await?;
+                    outcome
+                }
+            };
+            system.keys.revoke(key.id).await?;
+            outcome
+        };
+        let outcome = Box::pin(outcome).await;
+        system.close().await;
+        installation.close().await;
+        outcome
+    }
+}
+
+/// Returns the configuration of an origin that serves only this command: without the limits that protect tenants from each
+/// other.
+fn own_origin(config: &Config) -> Config {
+    let mut config = config.clone();
+    config.access = AccessConfig::Open;
+    config.rate_limit = None;
+    config.max_rows = None;
+    config.query_timeout = STATEMENT_TIMEOUT;
+    config.stream_timeout = config.stream_timeout.max(STATEMENT_TIMEOUT);
+    config.shutdown_grace = config.shutdown_grace.min(Duration::from_secs(1));
+    config
+}
+
+/// Reads the key from a file, or from the environment.
+fn key(file: Option<&Path>) -> Result<SecretString, CliError> {
+    let text = match file {
+        Some(path) => std::fs::read_to_string(path).map_err(|error| CliError::Usage {
+            message: format!("the key file {} can't be read: {error}", path.display()),
+            hint: None,
+        })?,
+        None => std::env::var(KEY_VARIABLE).map_err(|_| CliError::Usage {
+            message: format!("--url needs a key, and {KEY_VARIABLE} is not set"),
+            hint: Some("set it in the environment, or name a file with the key by --key-file".to_owned()),
+        })?,
+    };
+    match text.trim() {
+        "" => Err(CliError::Usage { message: "the key is empty".to_owned(), hint: None }),
+        key => Ok(SecretString::from(key.to_owned())),
+    }
+}

@@ -1,0 +1,50 @@
+//! Imports rows from a file into a table, and exports a table's rows, by the HTTP API of an origin or an edge. Both forms
+//! of the commands use it: by a URL and a key, and directly, by an origin within the command's own process. Must not
+//! know MariaDB, nor the command line.
+
+mod api;
+mod column_type;
+mod columns;
+mod create;
+mod export;
+mod import;
+mod input;
+mod journal;
+mod records;
+mod refusals;
+
+pub use api::{Api, TableRef};
+pub use columns::{Doubt, MappedColumn};
+pub use export::{Export, Exported, export};
+pub use import::{Conflict, Creation, ImportOptions, Imported, Job, Start};
+pub use input::{Form, Input};
+
+use std::io;
+
+/// Why an import or export failed. Messages contain no key.
+#[derive(Debug, thiserror::Error)]
+pub enum TransferError {
+    /// An argument or the file is wrong; nothing was written.
+    #[error("{message}")]
+    Usage { message: String, hint: Option<String> },
+    #[error("{message}")]
+    Failed { message: String, hint: Option<String> },
+    #[error("the answer couldn't be written: {0}")]
+    Output(#[source] io::Error),
+}
+
+impl TransferError {
+    fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Usage { message: message.into(), hint: Some(hint.into()) }
+    }
+
+    fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Failed { message: message.into(), hint: Some(hint.into()) }
+    }
+
+    /// Returns the error of a file; `what` is what can't be done with it, such as "read".
+    fn file(path: &std::path::Path, what: &str, error: &io::Error) -> Self {
+        let message = format!("{} can't be {what}: {error}", path.display());
+        Self::Failed { message, hint: None }
+    }
+}

@@ -1,0 +1,346 @@
+//! A client of the HTTP API: sends a request, repeats it where that can help, and reads the envelope.
+
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, Response, StatusCode};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+use shared::ident::{DatabaseName, TableName, shown};
+use url::Url;
+
+use super::TransferError;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Maximum wait for the next bytes of an answer: longer than a statement may run.
+const READ_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Attempts of a request that fails for a passing reason, with back-offs of together about a minute.
+const ATTEMPTS_MAX_COUNT: u32 = 10;
+const BACK_OFF_MIN: Duration = Duration::from_millis(100);
+const BACK_OFF_MAX: Duration = Duration::from_secs(15);
+
+/// A table, as `database.table` names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableRef {
+    pub database: DatabaseName,
+    pub table: TableName,
+}
+
+impl std::str::FromStr for TableRef {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (database, table) = text.split_once('.').ok_or("it must be a database and a table, such as demo.posts")?;
+        let database = DatabaseName::parse(database).map_err(|problem| problem.message().to_owned())?;
+        let table = TableName::parse(table).map_err(|problem| problem.message().to_owned())?;
+        Ok(Self { database, table })
+    }
+}
+
+impl std::fmt::Display for TableRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.database, self.table)
+    }
+}
+
+/// An error answer of the API.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Refusal {
+    pub(super) code: String,
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+    #[serde(default)]
+    pub(super) details: Details,
+    #[serde(default)]
+    retryable: bool,
+    /// The other faults of the same body.
+    #[serde(skip)]
+    pub(super) others: Vec<Refusal>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Details {
+    pub(super) row: Option<usize>,
+    pub(super) field: Option<String>,
+}
+
+impl From<Refusal> for TransferError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Failed { message: format!("{} ({})", refusal.message, refusal.code), hint: refusal.hint }
+    }
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    success: bool,
+    #[serde(default)]
+    payload: Option<Box<RawValue>>,
+    error: Option<Refusal>,
+    #[serde(default)]
+    errors: Vec<Refusal>,
+}
+
+/// A field of a table, as `_schema` describes it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Field {
+    pub(super) name: String,
+    #[serde(rename = "type")]
+    pub(super) sql_type: String,
+    pub(super) json_type: Option<String>,
+    pub(super) required: bool,
+    generated: bool,
+    pub(super) writable: bool,
+}
+
+impl Field {
+    /// Returns whether MariaDB computes the field.
+    pub(super) fn is_generated(&self) -> bool {
+        self.generated
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Schema {
+    pub(super) methods: Vec<String>,
+    #[serde(rename = "schema")]
+    pub(super) fields: Vec<Field>,
+}
+
+/// What is sent with an insert.
+pub(super) struct Insert<'a> {
+    pub(super) content_type: &'static str,
+    pub(super) on_conflict: Option<&'static str>,
+    pub(super) idempotency_key: &'a str,
+    pub(super) body: Vec<u8>,
+}
+
+/// A client of one origin or edge, with a key. `Debug` hides the key.
+#[derive(Clone, Debug)]
+pub struct Api {
+    client: Client,
+    base: Url,
+    key: SecretString,
+}
+
+/// Why a request has no usable answer.
+pub(super) enum NoAnswer {
+    Refused(Box<Refusal>),
+    Failed(TransferError),
+}
+
+impl From<NoAnswer> for TransferError {
+    fn from(error: NoAnswer) -> Self {
+        match error {
+            NoAnswer::Refused(refusal) => (*refusal).into(),
+            NoAnswer::Failed(error) => error,
+        }
+    }
+}
+
+impl Api {
+    /// Creates a client of the API at `base`, such as `https://api.example.org`. Reads the system's certificates, which
+    /// blocks.
+    ///
+    /// # Errors
+    /// The URL has no host, or names a file of another scheme than HTTP; the system's certificates can't be read.
+    pub fn new(base: &str, key: SecretString) -> Result<Self, TransferError> {
+        let wrong =
+            || TransferError::usage(format!("{} is no URL of an API", shown(base)), "such as https://api.example.org");
+        let mut base = Url::parse(base).map_err(|_| wrong())?;
+        if !matches!(base.scheme(), "http" | "https") || base.host().is_none() || base.query().is_some() {
+            return Err(wrong());
+        }
+        if !base.path().ends_with('/') {
+            base.set_path(&format!("{}/", base.path()));
+        }
+        // The client needs a process-wide crypto provider. An error means that it was set before, to the same provider.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(READ_TIMEOUT)
+            // A redirect would turn a POST into a GET.
+            .redirect(Policy::none());
+        let is_loopback = matches!(base.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+        let client = if is_loopback { client.no_proxy() } else { client };
+        let client = client.build().map_err(|error| failed("the HTTP client can't be made", &error))?;
+        Ok(Self { client, base, key })
+    }
+
+    /// Returns the API's address and the key's SHA-256: receipts of inserts belong to a key if it has a role.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        let digest = Sha256::digest(self.key.expose_secret().as_bytes());
+        let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{} {digits}", self.base)
+    }
+
+    fn url(&self, table: &TableRef, last: &str) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(["api", "v1", "crud", table.database.as_str(), table.table.as_str()]);
+            if !last.is_empty() {
+                path.push(last);
+            }
+        }
+        url
+    }
+
+    /// Returns the fields of a table and the methods that the key may use; `None` if the table doesn't exist.
+    pub(super) async fn schema(&self, table: &TableRef) -> Result<Option<Schema>, TransferError> {
+        let answer = self.call(Method::GET, self.url(table, "_schema"), &HeaderMap::new(), Vec::new()).await;
+        match answer {
+            Err(NoAnswer::Refused(refusal)) if refusal.code == "table_not_found" => Ok(None),
+            answer => {
+                let schema = serde_json::from_str(answer?.get());
+                schema.map(Some).map_err(|error| self.strange(&error.to_string()))
+            }
+        }
+    }
+
+    /// Inserts rows, all or none, and at most once for each idempotency key. Returns how many were inserted or updated.
+    pub(super) async fn insert(&self, table: &TableRef, insert: Insert<'_>) -> Result<u64, NoAnswer> {
+        let mut url = self.url(table, "");
+        if let Some(choice) = insert.on_conflict {
+            url.query_pairs_mut().append_pair("onConflict", choice);
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, reqwest::header::HeaderValue::from_static(insert.content_type));
+        let key = insert.idempotency_key.parse().map_err(|_| NoAnswer::Failed(self.strange("a bad key")))?;
+        headers.insert("idempotency-key", key);
+        let payload = self.call(Method::POST, url, &headers, insert.body).await?;
+        let ids: Vec<&RawValue> =
+            serde_json::from_str(payload.get()).map_err(|error| NoAnswer::Failed(self.strange(&error.to_string())))?;
+        Ok(ids.iter().filter(|id| id.get() != "null").count() as u64)
+    }
+
+    /// Runs a statement. The key must be a full one.
+    pub(super) async fn sql(&self, database: &DatabaseName, statement: &str) -> Result<(), TransferError> {
+        let mut url = self.base.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(["api", "v1", "sql"]);
+        }
+        let body = serde_json::json!({ "database": database.as_str(), "query": statement }).to_string();
+        self.call(Method::POST, url, &json_headers(), body.into_bytes()).await?;
+        Ok(())
+    }
+
+    /// Begins a read, and returns the answer whose body is the rows in the form `accept`.
+    pub(super) async fn read(
+        &self,
+        table: &TableRef,
+        options: &Value,
+        accept: &str,
+    ) -> Result<Response, TransferError> {
+        let mut headers = json_headers();
+        headers.insert(ACCEPT, accept.parse().map_err(|_| self.strange("a bad form"))?);
+        let body = options.to_string().into_bytes();
+        Ok(self.send(Method::POST, self.url(table, "query"), &headers, body).await?)
+    }
+
+    /// Sends a request whose answer is an envelope, and returns its payload.
+    async fn call(
+        &self,
+        method: Method,
+        url: Url,
+        headers: &HeaderMap,
+        body: Vec<u8>,
+    ) -> Result<Box<RawValue>, NoAnswer> {
+        let broken = |error: &reqwest::Error| NoAnswer::Failed(failed("the answer ended early", error));
+        let answer = self.send(method, url, headers, body).await?.bytes().await.map_err(|error| broken(&error))?;
+        let envelope: Envelope =
+            serde_json::from_slice(&answer).map_err(|error| NoAnswer::Failed(self.strange(&error.to_string())))?;
+        envelope.payload.ok_or_else(|| NoAnswer::Failed(self.strange("it has no payload")))
+    }
+
+    /// Sends a request until it succeeds or an error is no passing one. All requests may be repeated: reads, inserts with
+    /// an idempotency key, and a CREATE TABLE, which fails if the table exists.
+    async fn send(&self, method: Method, url: Url, headers: &HeaderMap, body: Vec<u8>) -> Result<Response, NoAnswer> {
+        let mut back_off = BACK_OFF_MIN;
+        for attempt in 1.. {
+            let request = self
+                .client
+                .request(method.clone(), url.clone())
+                .headers(headers.clone())
+                .header(AUTHORIZATION, format!("Bearer {}", self.key.expose_secret()))
+                .body(body.clone());
+            let (error, pause) = match request.send().await {
+                Ok(response) if response.status() == StatusCode::OK => return Ok(response),
+                Ok(response) => {
+                    let pause = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+                    let error = self.refusal(response).await;
+                    let is_passing = match &error {
+                        NoAnswer::Refused(refusal) => refusal.retryable && refusal.code != "query_timeout",
+                        NoAnswer::Failed(_) => false,
+                    };
+                    if !is_passing {
+                        return Err(error);
+                    }
+                    (error, pause.map(Duration::from_secs))
+                }
+                Err(error) => {
+                    let message = format!("{} can't be reached", self.base);
+                    (NoAnswer::Failed(failed(&message, &error)), None)
+                }
+            };
+            if attempt == ATTEMPTS_MAX_COUNT {
+                return Err(error);
+            }
+            tokio::time::sleep(pause.unwrap_or(back_off).min(BACK_OFF_MAX)).await;
+            back_off *= 2;
+        }
+        Err(NoAnswer::Failed(self.strange("no attempt was made")))
+    }
+
+    async fn refusal(&self, response: Response) -> NoAnswer {
+        let status = response.status();
+        if status.is_redirection() {
+            let message = format!("{} redirects to another address", self.base);
+            return NoAnswer::Failed(TransferError::failed(message, "name that address by --url"));
+        }
+        let body = response.bytes().await.unwrap_or_default();
+        match serde_json::from_slice::<Envelope>(&body) {
+            Ok(Envelope { success: false, error: Some(first), errors, .. }) => {
+                NoAnswer::Refused(Box::new(Refusal { others: errors.into_iter().skip(1).collect(), ..first }))
+            }
+            // A proxy's own answer.
+            _ if status.is_server_error() => NoAnswer::Refused(Box::new(Refusal {
+                code: status.as_u16().to_string(),
+                message: format!("{} answers with status {status}.", self.base),
+                hint: None,
+                details: Details::default(),
+                retryable: true,
+                others: Vec::new(),
+            })),
+            _ => NoAnswer::Failed(self.strange(&format!("its status is {status}"))),
+        }
+    }
+
+    fn strange(&self, fault: &str) -> TransferError {
+        let message = format!("the answer of {} is none of Selkie's API: {fault}", self.base);
+        TransferError::failed(message, "--url is the address of an origin or an edge, without /api")
+    }
+}
+
+fn json_headers() -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, reqwest::header::HeaderValue::from_static("application/json"));
+    headers
+}
+
+/// Returns the error of a request that has no answer, with all its causes.
+pub(super) fn failed(what: &str, error: &reqwest::Error) -> TransferError {
+    let mut text = what.to_owned();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    TransferError::Failed { message: text, hint: None }
+}

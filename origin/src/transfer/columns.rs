@@ -1,0 +1,160 @@
+//! Decides which column of a file goes to which field of the table, and what of that is doubtful.
+
+use shared::ident::{FieldName, shown};
+
+use super::TransferError;
+use super::api::Field;
+use super::column_type::Values;
+
+/// A column of a CSV file, or a key of the objects in lines of JSON.
+#[derive(Clone, Debug)]
+pub(super) struct Column {
+    pub(super) name: String,
+    /// Its values in the rows that were read before the import.
+    pub(super) values: Values,
+}
+
+/// A column and the field that it goes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappedColumn {
+    pub column: String,
+    /// The name and type of the field; `None` if the column is left out.
+    pub field: Option<(String, String)>,
+    /// What the column's values are, in a word or two.
+    pub values: &'static str,
+}
+
+/// Something that a user should look at before rows are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Doubt(pub String);
+
+/// Maps columns to the fields of an existing table. `map` renames columns; an empty name leaves a column out.
+///
+/// # Errors
+/// The header has an empty or repeated name; a column has no field; two columns have the same one.
+pub(super) fn map_columns(
+    columns: &[Column],
+    fields: &[Field],
+    map: &[(String, String)],
+) -> Result<(Vec<MappedColumn>, Vec<Doubt>), TransferError> {
+    if let Some((name, _)) = map.iter().find(|(name, _)| columns.iter().all(|column| column.name != *name)) {
+        return Err(TransferError::usage(
+            format!("--map names the column {}, which the file doesn't have", shown(name)),
+            have(columns),
+        ));
+    }
+    let (mut mapped, mut doubts) = (Vec::<MappedColumn>::new(), Vec::new());
+    for column in columns {
+        let name = &column.name;
+        let renamed = map.iter().find(|(from, _)| from == name).map(|(_, to)| to);
+        let target = renamed.unwrap_or(name);
+        let field = match fields.iter().find(|field| field.name == *target) {
+            _ if renamed.is_some_and(String::is_empty) => None,
+            Some(field) => Some(field),
+            None => {
+                let Some(field) = fields.iter().find(|field| folded(&field.name) == folded(target)) else {
+                    return Err(unknown(target, fields));
+                };
+                doubts.push(Doubt(format!("column {} is taken for the field {}", shown(name), shown(&field.name))));
+                Some(field)
+            }
+        };
+        let field = match field {
+            Some(field) if !field.writable && renamed.is_none() => {
+                doubts.extend(
+                    (!field.is_generated())
+                        .then(|| Doubt(format!("column {} is left out: the field can't be written", shown(name)))),
+                );
+                None
+            }
+            field => field,
+        };
+        if let Some(field) = field {
+            if mapped.iter().any(|other| other.field.as_ref().is_some_and(|(taken, _)| *taken == field.name)) {
+                let message = format!("two columns go to the field {}", shown(&field.name));
+                return Err(TransferError::usage(message, "leave one out by --map COLUMN="));
+            }
+            if let Some(text) = column.values.misfit(&field.sql_type) {
+                let field_type = &field.sql_type;
+                doubts.push(Doubt(format!(
+                    "column {} has texts such as {}, the field is {field_type}",
+                    shown(name),
+                    shown(text)
+                )));
+            }
+        }
+        mapped.push(MappedColumn {
+            column: name.clone(),
+            field: field.map(|field| (field.name.clone(), type_of(field))),
+            values: column.values.describe(),
+        });
+    }
+    let has = |name: &str| mapped.iter().any(|column| column.field.as_ref().is_some_and(|(taken, _)| taken == name));
+    let missing = fields.iter().filter(|field| field.required && !has(&field.name));
+    doubts.extend(
+        missing
+            .map(|field| Doubt(format!("the table requires the field {}, which no column gives", shown(&field.name)))),
+    );
+    if mapped.iter().all(|column| column.field.is_none()) {
+        return Err(TransferError::usage("no column of the file goes to a field", have(columns)));
+    }
+    Ok((mapped, doubts))
+}
+
+/// Checks the names of a CSV header.
+///
+/// # Errors
+/// A name is empty, repeated, or none that a field may have.
+pub(super) fn check_header(names: &[String], delimiter: u8) -> Result<(), TransferError> {
+    if let [only] = names
+        && let Some(other) = [';', '\t', '|', ','].iter().find(|&&other| only.contains(other))
+    {
+        let message = format!(
+            "the header row has a single name, {}: {:?} doesn't delimit the cells",
+            shown(only),
+            delimiter as char
+        );
+        return Err(TransferError::usage(message, format!("--delimiter {other:?}").replace('\'', "\"")));
+    }
+    for (at, name) in names.iter().enumerate() {
+        if name.is_empty() {
+            let message = format!("the header row has no name for column {}", at + 1);
+            return Err(TransferError::usage(message, "the first row of CSV must name the fields"));
+        }
+        FieldName::parse(name).map_err(|problem| {
+            TransferError::usage(problem.message().trim_end_matches('.'), "the first row of CSV must name the fields")
+        })?;
+        if names[..at].contains(name) {
+            let message = format!("the header row names {} more than once", shown(name));
+            return Err(TransferError::usage(message, "rename one of the columns in the file"));
+        }
+    }
+    Ok(())
+}
+
+fn type_of(field: &Field) -> String {
+    field.json_type.clone().unwrap_or_else(|| field.sql_type.clone())
+}
+
+/// Returns the name without case, blanks, hyphens and underscores.
+fn folded(name: &str) -> String {
+    name.chars().filter(|c| !matches!(c, ' ' | '_' | '-')).flat_map(char::to_lowercase).collect()
+}
+
+fn unknown(name: &str, fields: &[Field]) -> TransferError {
+    let near = |field: &&Field| (strsim::jaro_winkler(&field.name, name) * 1000.0) as u32;
+    let nearest = fields.iter().max_by_key(near);
+    let name = shown(name);
+    let hint = match nearest.filter(|field| near(field) > 750) {
+        Some(field) => {
+            format!("did you mean {}? --map COLUMN=FIELD renames it, --map COLUMN= leaves it out", shown(&field.name))
+        }
+        None => "--map COLUMN=FIELD renames the column, --map COLUMN= leaves it out".to_owned(),
+    };
+    TransferError::usage(format!("the table has no field {name}"), hint)
+}
+
+fn have(columns: &[Column]) -> String {
+    let names: Vec<String> = columns.iter().map(|column| shown(&column.name)).collect();
+    format!("the file has {}", names.join(", "))
+}

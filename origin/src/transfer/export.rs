@@ -1,0 +1,89 @@
+//! Writes the rows of a read to a stream, in a form that `selkie import` reads.
+
+use std::io::Write;
+
+use serde_json::{Map, Value, json};
+use shared::format::Format;
+
+use super::api::failed;
+use super::{Api, TableRef, TransferError};
+
+/// What is exported.
+#[derive(Clone, Debug)]
+pub struct Export {
+    pub table: TableRef,
+    pub format: Format,
+    /// The API's option `query`.
+    pub query: Option<Value>,
+    /// The fields, in their order; all that can be written, if empty.
+    pub select: Vec<String>,
+    /// The names of fields; `-` before a name is descending.
+    pub order: Vec<String>,
+}
+
+/// How much was exported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exported {
+    pub bytes: u64,
+}
+
+/// Streams the rows to `out`; calls `written` with the bytes of each part. Fields that MariaDB computes are left out
+/// unless `select` names them: an import can't write them.
+///
+/// # Errors
+/// The API refuses the read, a limit of the server or the role withholds rows, the answer ends early, or `out` can't be
+/// written.
+pub async fn export(
+    api: &Api,
+    export: Export,
+    out: &mut (dyn Write + Send),
+    mut written: impl FnMut(usize),
+) -> Result<Exported, TransferError> {
+    let mut options = Map::new();
+    if let Some(query) = export.query {
+        options.insert("query".to_owned(), query);
+    }
+    let select = match export.select.is_empty() {
+        true => writable(api, &export.table).await?,
+        false => export.select,
+    };
+    if !select.is_empty() {
+        options.insert("selectFields".to_owned(), select.into());
+    }
+    if !export.order.is_empty() {
+        let step = |name: &String| match name.strip_prefix('-') {
+            Some(name) => json!({ "field": name, "strategy": "DESC" }),
+            None => json!({ "field": name }),
+        };
+        options.insert("order".to_owned(), export.order.iter().map(step).collect());
+    }
+    let accept = if export.format == Format::Csv { "text/csv" } else { export.format.content_type() };
+    let mut response = api.read(&export.table, &Value::Object(options), accept).await?;
+    if response.headers().contains_key("x-selkie-limited") {
+        let message = format!("{} has more rows than the server or the key's role lets one read have", export.table);
+        return Err(TransferError::failed(message, "export parts by --query, or raise max_rows"));
+    }
+    let mut bytes = 0;
+    while let Some(part) = response.chunk().await.map_err(|error| cut(bytes, &error))? {
+        out.write_all(&part).map_err(TransferError::Output)?;
+        bytes += part.len() as u64;
+        written(part.len());
+    }
+    out.flush().map_err(TransferError::Output)?;
+    Ok(Exported { bytes })
+}
+
+/// Returns the fields that an insert takes, if the table has others too; else an empty list.
+async fn writable(api: &Api, table: &TableRef) -> Result<Vec<String>, TransferError> {
+    // A missing table is reported by the read.
+    let fields = api.schema(table).await?.map(|schema| schema.fields).unwrap_or_default();
+    let all = fields.len();
+    // Of a view no field may be writable.
+    let names: Vec<String> = fields.into_iter().filter(|field| !field.is_generated()).map(|field| field.name).collect();
+    Ok(if names.len() == all { Vec::new() } else { names })
+}
+
+fn cut(bytes: u64, error: &reqwest::Error) -> TransferError {
+    let what = format!("the answer broke off after {bytes} bytes, so the export is not complete");
+    failed(&what, error)
+}

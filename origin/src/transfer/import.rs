@@ -1,0 +1,400 @@
+//! An import: looks at the file and the table, then sends the rows batch by batch. Divides a batch that is refused until
+//! the refused rows are found, and writes them to a file of their own.
+//!
+//! One batch is in flight at a time, so that the rows are written in the file's order: a later row may refer to an
+//! earlier one, or update it.
+
+mod batch;
+mod survey;
+
+use std::path::PathBuf;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use self::batch::{Batch, Layout};
+use self::survey::Survey;
+use super::api::{Insert, NoAnswer, Refusal};
+use super::column_type::Extent;
+use super::columns::map_columns;
+use super::journal::{Done, Journal, Split, Terms};
+use super::refusals::{Reason, Reject, RejectsFile};
+use super::{Api, Doubt, Form, Input, MappedColumn, TableRef, TransferError, create};
+use crate::fault::{self, Point};
+
+/// Batches that are read ahead of the one in flight.
+const BATCHES_AHEAD: usize = 2;
+
+/// What happens to a row whose unique key exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conflict {
+    Update,
+    Ignore,
+}
+
+impl Conflict {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Update => "update",
+            Self::Ignore => "ignore",
+        }
+    }
+}
+
+/// Whether an import begins or goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    New,
+    Resume,
+}
+
+/// Whether the table must exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Creation {
+    Exists,
+    Create,
+}
+
+#[derive(Clone, Debug)]
+pub struct ImportOptions {
+    pub table: TableRef,
+    pub input: Input,
+    /// `None`: as the file's name says, else as its first byte shows.
+    pub form: Option<Form>,
+    /// Columns and the fields they go to; an empty field leaves the column out.
+    pub map: Vec<(String, String)>,
+    pub on_conflict: Option<Conflict>,
+    /// Maximum rows of a request.
+    pub batch_rows: usize,
+    pub rejects: PathBuf,
+    pub journal: PathBuf,
+    pub start: Start,
+    pub creation: Creation,
+    /// Who is written to, and as whom: a continued import needs the same receipts.
+    pub target: String,
+}
+
+/// The result of an import.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    pub imported: u64,
+    /// Rows that `--on-conflict ignore` left as they were.
+    pub unchanged: u64,
+    pub refused: u64,
+}
+
+/// An import that is ready to run, with what its user should see before.
+pub struct Job {
+    api: Api,
+    options: ImportOptions,
+    survey: Survey,
+    columns: Vec<MappedColumn>,
+    doubts: Vec<Doubt>,
+    create: Option<String>,
+}
+
+impl Job {
+    /// Looks at the table and the file: of a file that makes a table at all rows, else at the first ones.
+    ///
+    /// # Errors
+    /// The file can't be read, its header fits no fields, or the API refuses the key or the table.
+    pub async fn prepare(api: Api, options: ImportOptions) -> Result<Self, TransferError> {
+        if options.start == Start::New {
+            RejectsFile::check_new(&options.rejects)?;
+        }
+        let (name, start, creation) = (&options.table, options.start, options.creation);
+        let schema = api.schema(name).await?;
+        let fields = match (schema, creation) {
+            (Some(_), Creation::Create) if start == Start::New => {
+                let message = format!("the table {name} exists");
+                return Err(TransferError::usage(message, "leave --create out to import into it"));
+            }
+            (None, Creation::Exists) => {
+                let message = format!("there is no table {name}, or the key may not use it");
+                return Err(TransferError::failed(message, "--create makes it from the file's columns"));
+            }
+            (Some(schema), _) if !schema.methods.iter().any(|method| method == "POST") => {
+                let message = format!("the key may not insert into {name}");
+                return Err(TransferError::failed(message, "use a full key, or one whose role allows it"));
+            }
+            (Some(schema), _) => Some(schema.fields),
+            (None, Creation::Create) => None,
+        };
+        let (input, form, extent) = (
+            options.input.clone(),
+            options.form,
+            match fields {
+                None if options.input.is_file() => Extent::Whole,
+                _ => Extent::Sample,
+            },
+        );
+        let survey = blocking(move || Survey::of(&input, form, extent)).await?;
+        let (create, columns, doubts) = match &fields {
+            Some(fields) => {
+                let (columns, doubts) = map_columns(&survey.columns, fields, &options.map)?;
+                survey.check_mapping(&columns)?;
+                (None, columns, doubts)
+            }
+            None => {
+                let (statement, types) = create::statement(&name.table, &survey.columns, extent)?;
+                let columns = survey.columns.iter().zip(types).map(|(column, of_type)| MappedColumn {
+                    column: column.name.clone(),
+                    field: Some((column.name.clone(), of_type)),
+                    values: column.values.describe(),
+                });
+                (Some(statement), columns.collect(), Vec::new())
+            }
+        };
+        Ok(Self { api, options, survey, columns, doubts, create })
+    }
+
+    #[must_use]
+    pub fn columns(&self) -> &[MappedColumn] {
+        &self.columns
+    }
+
+    #[must_use]
+    pub fn doubts(&self) -> &[Doubt] {
+        &self.doubts
+    }
+
+    /// Returns the CREATE TABLE that [`Job::run`] sends first, if the table doesn't exist.
+    #[must_use]
+    pub fn create_statement(&self) -> Option<&str> {
+        self.create.as_deref()
+    }
+
+    /// Returns how many rows the types were inferred from, and whether these are all.
+    #[must_use]
+    pub fn rows_seen(&self) -> (u64, bool) {
+        (self.survey.rows, self.survey.is_whole)
+    }
+
+    /// Imports the rows, and calls `progress` after each batch. Stops between two requests when `stop` is cancelled.
+    ///
+    /// # Errors
+    /// The API refuses more than single rows, or can't be reached; a file can't be read or written. The import can then
+    /// be continued.
+    pub async fn run(
+        self,
+        stop: &CancellationToken,
+        mut progress: impl FnMut(Imported),
+    ) -> Result<Imported, TransferError> {
+        let Self { api, options, survey, columns, create, .. } = self;
+        let terms = Terms {
+            target: options.target.clone(),
+            table: options.table.to_string(),
+            form: format!("{:?}", survey.form),
+            map: columns
+                .iter()
+                .map(|column| (column.column.clone(), column.field.clone().map(|(name, _)| name)))
+                .collect(),
+            on_conflict: options.on_conflict.map(|choice| choice.as_str().to_owned()),
+            batch_rows: options.batch_rows,
+        };
+        let journal = match options.start {
+            Start::New => Journal::begin(&options.journal, terms)?,
+            Start::Resume => Journal::resume(&options.journal, &terms)?,
+        };
+        if let Some(statement) = &create
+            && let Err(error) = api.sql(&options.table.database, statement).await
+        {
+            if journal.done.batches == 0 {
+                journal.delete()?;
+            }
+            return Err(error);
+        }
+        let layout = Layout::new(survey.form, &columns);
+        let rejects = RejectsFile::open(&options.rejects, journal.done.rejects_bytes)?;
+        let (sender, mut batches) = mpsc::channel(BATCHES_AHEAD);
+        let (reader, batch_rows) = (layout.clone(), options.batch_rows);
+        let input = options.input.name();
+        let reading = tokio::task::spawn_blocking(move || batch::read(survey, &reader, batch_rows, &sender));
+        let mut sending = Sending { api, options, layout, journal, rejects };
+        progress(sending.imported());
+        while let Some(batch) = batches.recv().await {
+            sending.batch(&batch, stop).await?;
+            progress(sending.imported());
+        }
+        let read = reading.await.map_err(std::io::Error::other).and_then(|read| read);
+        read.map_err(|error| TransferError::failed(format!("{input} can't be read: {error}"), RESUME))?;
+        sending.finish()
+    }
+}
+
+const RESUME: &str = "repeat the command with --resume: it goes on behind the last row that was written";
+
+struct Sending {
+    api: Api,
+    options: ImportOptions,
+    layout: Layout,
+    journal: Journal,
+    rejects: RejectsFile,
+}
+
+impl Sending {
+    fn imported(&self) -> Imported {
+        let Done { imported, unchanged, refused, .. } = self.journal.done;
+        Imported { imported, unchanged, refused }
+    }
+
+    /// Writes a batch and its refused rows, unless an earlier process has.
+    async fn batch(&mut self, batch: &Batch, stop: &CancellationToken) -> Result<(), TransferError> {
+        let mut done = self.journal.done.clone();
+        if batch.number < done.batches {
+            let is_last = batch.number + 1 == done.batches;
+            return if is_last && batch.hash != done.hash { Err(self.changed()) } else { Ok(()) };
+        }
+        let (written, refused) = self.rows(batch, stop).await?;
+        let mut rejects: Vec<Reject<'_>> = batch.faults.iter().map(batch::Faulty::reject).collect();
+        rejects.extend(refused.iter().map(|(row, reason)| self.layout.reject(batch, *row, reason)));
+        rejects.sort_by_key(|reject| reject.line);
+        for reject in &rejects {
+            self.rejects.write(reject)?;
+        }
+        done.batches += 1;
+        done.hash.clone_from(&batch.hash);
+        done.line = batch.last_line;
+        done.imported += written;
+        done.unchanged += (batch.len() - refused.len()) as u64 - written;
+        done.refused += rejects.len() as u64;
+        done.rejects_bytes = self.rejects.sync()?;
+        fault::reach(Point::RowsRefused);
+        self.journal.finish_batch(done)?;
+        fault::reach(Point::BatchRecorded);
+        Ok(())
+    }
+
+    /// Writes the rows of a batch. Returns how many were written, and the refused ones.
+    async fn rows(
+        &mut self,
+        batch: &Batch,
+        stop: &CancellationToken,
+    ) -> Result<(u64, Vec<(usize, Reason)>), TransferError> {
+        let (mut written, mut refused) = (0, Vec::new());
+        let mut parts = vec![(String::new(), (0..batch.len()).collect::<Vec<_>>())];
+        while let Some((part, mut rows)) = parts.pop() {
+            if rows.is_empty() {
+                continue;
+            }
+            let split = match self.journal.splits.remove(&part) {
+                Some(split) => split,
+                None => {
+                    if stop.is_cancelled() {
+                        return Err(TransferError::failed("stopped; the rows so far are imported", RESUME));
+                    }
+                    match self.part(batch, &part, &rows).await? {
+                        Ok(count) => {
+                            fault::reach(Point::BatchAnswered);
+                            written += count;
+                            continue;
+                        }
+                        Err(refusal) => {
+                            let split = Split { refused: named(&refusal, &rows), part };
+                            self.journal.split(&split)?;
+                            fault::reach(Point::BatchSplit);
+                            split
+                        }
+                    }
+                }
+            };
+            rows.retain(|row| split.refused.iter().all(|(other, _)| other != row));
+            let later = rows.split_off(rows.len().div_ceil(2));
+            parts.push((format!("{}1", split.part), later));
+            parts.push((format!("{}0", split.part), rows));
+            refused.extend(split.refused);
+        }
+        Ok((written, refused))
+    }
+
+    /// Sends some rows of a batch as one request, all or none. Returns the API's refusal if single rows are at fault.
+    async fn part(
+        &self,
+        batch: &Batch,
+        part: &str,
+        rows: &[usize],
+    ) -> Result<Result<u64, Box<Refusal>>, TransferError> {
+        let key = format!("{}-{}-{part}", self.journal.run, batch.number);
+        let insert = Insert {
+            content_type: self.layout.content_type(),
+            on_conflict: self.options.on_conflict.map(Conflict::as_str),
+            idempotency_key: &key,
+            body: self.layout.body(batch, rows),
+        };
+        match self.api.insert(&self.options.table, insert).await {
+            Ok(count) => Ok(Ok(count)),
+            Err(NoAnswer::Refused(refusal)) if is_of_rows(&refusal, rows.len()) => Ok(Err(refusal)),
+            Err(NoAnswer::Refused(refusal)) if refusal.message.contains("Idempotency-Key can't be kept") => {
+                let message =
+                    format!("{} takes no import: it is a view, or its engine has no transactions", self.options.table);
+                Err(TransferError::failed(message, "a table with ENGINE=InnoDB takes one"))
+            }
+            Err(NoAnswer::Refused(refusal)) if refusal.code == "idempotency_mismatch" => Err(self.changed()),
+            Err(error) => Err(match error.into() {
+                TransferError::Failed { message, hint: None } => TransferError::failed(message, RESUME),
+                error => error,
+            }),
+        }
+    }
+
+    fn changed(&self) -> TransferError {
+        let input = self.options.input.name();
+        TransferError::failed(
+            format!("{input} is not the file whose import was broken off: its rows are others"),
+            "continue with the file as it was",
+        )
+    }
+
+    fn finish(self) -> Result<Imported, TransferError> {
+        let imported = self.imported();
+        self.journal.delete()?;
+        Ok(imported)
+    }
+}
+
+/// Returns whether single rows may be at fault, so that the others can be written without them.
+fn is_of_rows(refusal: &Refusal, rows: usize) -> bool {
+    match refusal.code.as_str() {
+        "invalid_body"
+        | "invalid_json"
+        | "invalid_value"
+        | "duplicate_key"
+        | "foreign_key_violation"
+        | "body_too_large"
+        | "rejected_by_database"
+        | "sql_error" => true,
+        // The header of CSV is checked before: these are a line of JSON, or a row that the role's rules forbid.
+        "unknown_field" | "invalid_identifier" | "role_forbids" => {
+            refusal.details.row.is_some() || refusal.details.field.is_none()
+        }
+        // Fewer rows may be quick enough.
+        "query_timeout" => rows > 1,
+        _ => false,
+    }
+}
+
+/// Returns the rows that a refusal names; the only row, if there is just one. `rows` are the indexes of the rows that were
+/// sent, in their order.
+fn named(refusal: &Refusal, rows: &[usize]) -> Vec<(usize, Reason)> {
+    if let [only] = rows {
+        return vec![(*only, refusal.into())];
+    }
+    let mut named: Vec<(usize, Reason)> = Vec::new();
+    for fault in std::iter::once(refusal).chain(&refusal.others) {
+        if let Some(&row) = fault.details.row.and_then(|at| rows.get(at))
+            && named.iter().all(|(other, _)| *other != row)
+        {
+            named.push((row, fault.into()));
+        }
+    }
+    named
+}
+
+/// Runs what blocks on a thread of its own.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, TransferError> + Send + 'static,
+) -> Result<T, TransferError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(TransferError::Failed { message: error.to_string(), hint: None }))
+}

@@ -1,0 +1,205 @@
+//! Reads a file into batches: rows in the form in which they are sent, and the lines that are no rows. The same file
+//! always gives the same batches, so that a repeated one has the same bytes as before.
+
+use std::io;
+use std::ops::Range;
+
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
+use shared::format::Format;
+use shared::limits::BATCH_MAX_CELLS;
+use tokio::sync::mpsc;
+use twox_hash::XxHash3_128;
+
+use super::survey::Survey;
+use crate::transfer::records::{Cell, Record, Records};
+use crate::transfer::refusals::{Reason, Reject};
+use crate::transfer::{Form, MappedColumn};
+
+/// Maximum bytes of a batch, unless a single row has more.
+const BATCH_MAX_BYTES: usize = 4 * 1024 * 1024;
+
+const COMMA: u8 = b',';
+
+/// How rows are sent.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    form: Form,
+    /// The header row that is sent; empty for lines of JSON.
+    header: Vec<u8>,
+    /// The field of each column; `None`: the column is left out.
+    fields: Vec<Option<String>>,
+}
+
+/// A line that is no row.
+#[derive(Debug)]
+pub(super) struct Faulty {
+    line: u64,
+    reason: Reason,
+    text: String,
+}
+
+impl Faulty {
+    pub(super) fn reject(&self) -> Reject<'_> {
+        Reject { line: self.line, reason: &self.reason, row: None, text: Some(&self.text) }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Batch {
+    /// Counts from 0.
+    pub(super) number: u64,
+    rows: Vec<(u64, Range<usize>)>,
+    /// The rows as they are sent, each with the end of its line.
+    bytes: Vec<u8>,
+    pub(super) faults: Vec<Faulty>,
+    /// The hash of the rows up to this batch's last one, in hexadecimal digits.
+    pub(super) hash: String,
+    pub(super) last_line: u64,
+}
+
+impl Batch {
+    fn new(number: u64) -> Self {
+        let (rows, bytes, faults) = (Vec::new(), Vec::new(), Vec::new());
+        Self { number, rows, bytes, faults, hash: String::new(), last_line: 0 }
+    }
+
+    /// Returns the number of rows.
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+}
+
+impl Layout {
+    pub(super) fn new(form: Form, columns: &[MappedColumn]) -> Self {
+        let fields: Vec<Option<String>> =
+            columns.iter().map(|column| column.field.as_ref().map(|(name, _)| name.clone())).collect();
+        let mut header = Vec::new();
+        if form != Form::NdJson {
+            for name in fields.iter().flatten() {
+                if !header.is_empty() {
+                    header.push(COMMA);
+                }
+                header.extend_from_slice(format!("\"{}\"", name.replace('"', "\"\"")).as_bytes());
+            }
+            end_row(&mut header);
+        }
+        Self { form, header, fields }
+    }
+
+    pub(super) fn content_type(&self) -> &'static str {
+        match self.form {
+            Form::Csv { .. } => "text/csv",
+            Form::NdJson => Format::NdJson.content_type(),
+        }
+    }
+
+    /// Returns the body of a request with these rows of a batch.
+    pub(super) fn body(&self, batch: &Batch, rows: &[usize]) -> Vec<u8> {
+        let mut body = self.header.clone();
+        if rows.len() == batch.len() {
+            body.extend_from_slice(&batch.bytes);
+            return body;
+        }
+        for (_, range) in rows.iter().filter_map(|row| batch.rows.get(*row)) {
+            body.extend_from_slice(&batch.bytes[range.clone()]);
+        }
+        body
+    }
+
+    /// Returns the refusal of a row, with the row as an object.
+    pub(super) fn reject<'a>(&self, batch: &Batch, row: usize, reason: &'a Reason) -> Reject<'a> {
+        let (line, range) = batch.rows.get(row).cloned().unwrap_or_default();
+        let text = String::from_utf8_lossy(&batch.bytes[range]);
+        let row = match self.form {
+            Form::NdJson => serde_json::from_str::<Box<RawValue>>(text.trim_ascii()).ok(),
+            Form::Csv { .. } => to_raw_value(&self.object(text.as_bytes())).ok(),
+        };
+        Reject { line, reason, row, text: None }
+    }
+
+    fn object(&self, row: &[u8]) -> Map<String, Value> {
+        let mut records = Records::new(row, Form::Csv { delimiter: COMMA });
+        let Ok(Some(Record { content: Ok((text, cells)), .. })) = records.next() else { return Map::new() };
+        let names = self.fields.iter().flatten();
+        names.zip(cells).map(|(name, cell)| (name.clone(), cell.value(text).into())).collect()
+    }
+
+    fn push(&self, batch: &mut Batch, line: u64, text: &str, cells: &[Cell]) {
+        let begin = batch.bytes.len();
+        match self.form {
+            Form::NdJson => batch.bytes.extend_from_slice(text.as_bytes()),
+            Form::Csv { .. } => {
+                let kept = cells.iter().zip(&self.fields).filter(|(_, field)| field.is_some());
+                for (nth, (cell, _)) in kept.enumerate() {
+                    if nth > 0 {
+                        batch.bytes.push(COMMA);
+                    }
+                    push_cell(&mut batch.bytes, cell.raw(text), cell.is_quoted());
+                }
+            }
+        }
+        end_row(&mut batch.bytes);
+        batch.rows.push((line, begin..batch.bytes.len()));
+    }
+}
+
+/// Appends a cell. One without quotes needs them if its own delimiter is no comma.
+fn push_cell(bytes: &mut Vec<u8>, raw: &str, is_quoted: bool) {
+    let needs_quotes = !is_quoted && memchr::memchr(COMMA, raw.as_bytes()).is_some();
+    if needs_quotes {
+        bytes.push(b'"');
+        bytes.extend_from_slice(raw.replace('"', "\"\"").as_bytes());
+        bytes.push(b'"');
+    } else {
+        bytes.extend_from_slice(raw.as_bytes());
+    }
+}
+
+fn end_row(bytes: &mut Vec<u8>) {
+    bytes.push(b'\n');
+}
+
+/// Reads all rows of a file, and sends them batch by batch; ends early if nobody receives them. Blocks.
+///
+/// # Errors
+/// The file can't be read.
+pub(super) fn read(
+    survey: Survey,
+    layout: &Layout,
+    batch_rows: usize,
+    batches: &mpsc::Sender<Batch>,
+) -> io::Result<()> {
+    let mut records = Records::new(survey.source, layout.form);
+    if layout.form != Form::NdJson {
+        // The header.
+        records.next()?;
+    }
+    let batch_rows = batch_rows.min(BATCH_MAX_CELLS / layout.fields.len().max(1)).max(1);
+    let (mut hasher, mut batch) = (XxHash3_128::new(), Batch::new(0));
+    let mut send = |batch: Batch| {
+        hasher.write(&batch.bytes);
+        hasher.write(&batch.last_line.to_le_bytes());
+        let hash = format!("{:032x}", hasher.finish_128());
+        batches.blocking_send(Batch { hash, ..batch }).is_ok()
+    };
+    while let Some(Record { line, content }) = records.next()? {
+        let length = content.as_ref().map_or(0, |(text, _)| text.len());
+        let is_full = batch.bytes.len() + length > BATCH_MAX_BYTES && !batch.bytes.is_empty();
+        if is_full || batch.rows.len() + batch.faults.len() == batch_rows {
+            let number = batch.number + 1;
+            if !send(std::mem::replace(&mut batch, Batch::new(number))) {
+                return Ok(());
+            }
+        }
+        match content {
+            Ok((text, cells)) => layout.push(&mut batch, line, text, cells),
+            Err((fault, text)) => batch.faults.push(Faulty { line, reason: fault.into(), text }),
+        }
+        batch.last_line = line;
+    }
+    if batch.last_line > 0 {
+        send(batch);
+    }
+    Ok(())
+}

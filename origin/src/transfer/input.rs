@@ -1,0 +1,140 @@
+//! The file that is imported, or standard input: its form, gzip, and how many of its bytes are read.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flate2::read::MultiGzDecoder;
+
+use super::TransferError;
+
+/// The form of a file of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Csv {
+        delimiter: u8,
+    },
+    /// One JSON object a line.
+    NdJson,
+}
+
+/// The first two bytes of a gzip file.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Where the rows come from.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// `None`: standard input.
+    path: Option<PathBuf>,
+    read: Arc<AtomicU64>,
+}
+
+impl Input {
+    /// Creates an input; the path `-` is standard input.
+    #[must_use]
+    pub fn new(path: PathBuf) -> Self {
+        Self { path: (path.as_os_str() != "-").then_some(path), read: Arc::default() }
+    }
+
+    #[must_use]
+    pub fn is_file(&self) -> bool {
+        self.path.is_some()
+    }
+
+    /// Returns the file's name without its directory and its endings; `None` for standard input.
+    #[must_use]
+    pub fn stem(&self) -> Option<String> {
+        let name = self.path.as_ref()?.file_name()?.to_str()?;
+        let name = name.strip_suffix(".gz").unwrap_or(name);
+        let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+        (!stem.is_empty()).then(|| stem.to_owned())
+    }
+
+    /// Returns the name in messages.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.path.as_ref().map_or_else(|| "standard input".to_owned(), |path| path.display().to_string())
+    }
+
+    /// Returns the file's size in bytes; `None` for standard input and anything else that has no size.
+    #[must_use]
+    pub fn size(&self) -> Option<u64> {
+        let found = std::fs::metadata(self.path.as_ref()?).ok()?;
+        found.is_file().then(|| found.len())
+    }
+
+    /// Returns how many bytes were read since the last [`Input::open`], those of a gzip file still compressed.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    /// Returns the form that the file's name says: CSV with commas, or with tabs for `.tsv`; lines of JSON for `.ndjson`
+    /// and `.jsonl`. `None` for other names and standard input.
+    #[must_use]
+    pub fn form(&self) -> Option<Form> {
+        let name = self.path.as_ref()?.file_name()?.to_str()?.to_ascii_lowercase();
+        match name.strip_suffix(".gz").unwrap_or(&name).rsplit_once('.')?.1 {
+            "csv" => Some(Form::Csv { delimiter: b',' }),
+            "tsv" => Some(Form::Csv { delimiter: b'\t' }),
+            "ndjson" | "jsonl" => Some(Form::NdJson),
+            _ => None,
+        }
+    }
+
+    /// Opens the file at its begin, or standard input, and decompresses gzip. Blocks.
+    pub(super) fn open(&self) -> Result<Box<dyn Read + Send>, TransferError> {
+        let failed = |error: &io::Error| match &self.path {
+            Some(path) => TransferError::file(path, "read", error),
+            None => TransferError::failed(format!("standard input can't be read: {error}"), "name a file"),
+        };
+        let source: Box<dyn Read + Send> = match &self.path {
+            Some(path) => Box::new(File::open(path).map_err(|error| failed(&error))?),
+            None => Box::new(io::stdin()),
+        };
+        self.read.store(0, Ordering::Relaxed);
+        let mut source = Counted { source, read: Arc::clone(&self.read) };
+        let mut first = Vec::new();
+        source.by_ref().take(GZIP.len() as u64).read_to_end(&mut first).map_err(|error| failed(&error))?;
+        let is_gzip = first == GZIP;
+        let whole = io::Cursor::new(first).chain(source);
+        Ok(if is_gzip { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) })
+    }
+}
+
+/// Counts the bytes that are read.
+struct Counted {
+    source: Box<dyn Read + Send>,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read(into)?;
+        self.read.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_says_the_form_and_what_the_other_files_are_called() {
+        let comma = Some(Form::Csv { delimiter: b',' });
+        for (path, stem, form) in [
+            ("a/posts.csv", Some("posts"), comma),
+            ("posts.v2.CSV.gz", Some("posts.v2"), comma),
+            ("posts.tsv", Some("posts"), Some(Form::Csv { delimiter: b'\t' })),
+            ("posts.jsonl", Some("posts"), Some(Form::NdJson)),
+            ("posts", Some("posts"), None),
+            ("-", None, None),
+        ] {
+            let input = Input::new(path.into());
+            assert_eq!((input.stem().as_deref(), input.form()), (stem, form), "{path}");
+        }
+    }
+}

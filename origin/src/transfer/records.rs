@@ -1,0 +1,373 @@
+//! Splits a stream of CSV (RFC 4180) or of lines of JSON into records, in constant memory. CSV is read as the API reads
+//! it (`shared::operation`): an empty cell without quotes is NULL, so the cells remember their quotes, which the crate
+//! `csv` forgets. A record that can't be read is reported, and reading goes on in the next line.
+
+use std::io::{self, Read};
+use std::ops::Range;
+
+use serde_json::value::RawValue;
+use shared::limits::JSON_BODY_MAX_BYTES;
+
+use super::input::Form;
+
+/// Maximum bytes of a record: that of a request, less the header row's.
+pub(super) const RECORD_MAX_BYTES: usize = JSON_BODY_MAX_BYTES - 512 * 1024;
+
+/// Minimum bytes to read at once.
+const READ_BYTES: usize = 256 * 1024;
+
+/// Bytes that are kept of a record that is too long.
+const EXCERPT_BYTES: usize = 1_000;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// A cell of a CSV record: its bytes in the record's text, quotes included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cell {
+    range: Range<usize>,
+    is_quoted: bool,
+}
+
+impl Cell {
+    /// Returns the cell's bytes, with its quotes.
+    pub(super) fn raw<'a>(&self, text: &'a str) -> &'a str {
+        &text[self.range.clone()]
+    }
+
+    /// Returns the cell's value; `None` for an empty cell without quotes, which stands for NULL.
+    pub(super) fn value(&self, text: &str) -> Option<String> {
+        let raw = self.raw(text);
+        match self.is_quoted {
+            true => Some(raw[1..raw.len() - 1].replace("\"\"", "\"")),
+            false => (!raw.is_empty()).then(|| raw.to_owned()),
+        }
+    }
+
+    pub(super) fn is_quoted(&self) -> bool {
+        self.is_quoted
+    }
+}
+
+/// Why a record can't be read: an error code of the API, and a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) code: &'static str,
+    pub(super) message: String,
+}
+
+impl Fault {
+    fn body(message: impl Into<String>) -> Self {
+        Self { code: "invalid_body", message: message.into() }
+    }
+}
+
+/// A record, without the end of its line.
+#[derive(Debug)]
+pub(super) struct Record<'a> {
+    /// The number of the line at which the record begins, from 1.
+    pub(super) line: u64,
+    /// The record's text and, of CSV, its cells; or why it can't be read, and its text as far as it is known.
+    pub(super) content: Result<(&'a str, &'a [Cell]), (Fault, String)>,
+}
+
+#[derive(Debug)]
+pub(super) struct Records<R> {
+    source: R,
+    form: Form,
+    buffer: Vec<u8>,
+    /// Index in `buffer` of the next record.
+    begin: usize,
+    is_ended: bool,
+    line: u64,
+    cells: Vec<Cell>,
+    /// Number of cells of the header row.
+    width: Option<usize>,
+}
+
+enum Scan {
+    /// The record has `length` bytes, the next one begins after `next` bytes.
+    Record {
+        length: usize,
+        next: usize,
+    },
+    /// The text so far is no whole record.
+    Incomplete,
+    Broken(Fault),
+}
+
+impl<R: Read> Records<R> {
+    pub(super) fn new(source: R, form: Form) -> Self {
+        let buffer = Vec::new();
+        Self { source, form, buffer, begin: 0, is_ended: false, line: 1, cells: Vec::new(), width: None }
+    }
+
+    /// Returns the next record, `None` at the end. Skips empty lines, except of CSV with a single column, where they are
+    /// NULL. The first record of CSV, the header, sets the number of cells.
+    ///
+    /// # Errors
+    /// The source can't be read.
+    pub(super) fn next(&mut self) -> io::Result<Option<Record<'_>>> {
+        loop {
+            if self.begin == self.buffer.len() && !self.fill()? {
+                return Ok(None);
+            }
+            let scan = match self.form {
+                Form::Csv { delimiter } => self.scan_csv(delimiter),
+                Form::NdJson => self.scan_line(),
+            };
+            let (length, next) = match scan {
+                Scan::Record { length, next } => (length, next),
+                Scan::Incomplete if self.buffer.len() - self.begin <= RECORD_MAX_BYTES => {
+                    self.fill()?;
+                    continue;
+                }
+                Scan::Incomplete => return self.too_long().map(Some),
+                Scan::Broken(fault) => return Ok(Some(self.broken(fault))),
+            };
+            let (start, line) = (self.begin, self.line);
+            self.begin += next;
+            let bytes = &self.buffer[start..start + length];
+            self.line += 1;
+            if self.cells.iter().any(Cell::is_quoted) {
+                self.line += memchr::memchr_iter(b'\n', bytes).count() as u64;
+            }
+            let is_blank = match self.form {
+                Form::Csv { .. } => length == 0 && self.width != Some(1),
+                Form::NdJson => bytes.trim_ascii().is_empty(),
+            };
+            if is_blank {
+                continue;
+            }
+            let content = self.check(start..start + length);
+            return Ok(Some(Record { line, content }));
+        }
+    }
+
+    /// Checks a whole record.
+    fn check(&mut self, range: Range<usize>) -> Result<(&str, &[Cell]), (Fault, String)> {
+        let bytes = &self.buffer[range];
+        let lossy = || String::from_utf8_lossy(bytes).into_owned();
+        if bytes.len() > RECORD_MAX_BYTES {
+            return Err((too_long(), excerpt(bytes)));
+        }
+        let Ok(text) = simdutf8::basic::from_utf8(bytes) else {
+            return Err((Fault::body("The line is not UTF-8."), lossy()));
+        };
+        match self.form {
+            Form::Csv { .. } => {
+                let width = *self.width.get_or_insert(self.cells.len());
+                let found = self.cells.len();
+                if found != width {
+                    let message = format!("The line has {found} cells, but the header row has {width}.");
+                    return Err((Fault::body(message), lossy()));
+                }
+                Ok((text, &self.cells))
+            }
+            Form::NdJson => {
+                let text = text.trim_ascii();
+                if let Err(error) = serde_json::from_str::<&RawValue>(text) {
+                    let message = format!("The line is no JSON: {error}.");
+                    return Err((Fault { code: "invalid_json", message }, lossy()));
+                }
+                match text.starts_with('{') {
+                    true => Ok((text, &[])),
+                    false => Err((Fault::body("The line must be a JSON object."), lossy())),
+                }
+            }
+        }
+    }
+
+    /// Reads more of the source; returns false if there is nothing before or after.
+    fn fill(&mut self) -> io::Result<bool> {
+        if self.is_ended {
+            return Ok(false);
+        }
+        let is_first = self.line == 1 && self.begin == 0 && self.buffer.is_empty();
+        self.buffer.drain(..self.begin);
+        self.begin = 0;
+        // As much again as there is, so that a long record is scanned a few times only.
+        let wanted = READ_BYTES.max(self.buffer.len());
+        let before = self.buffer.len();
+        self.source.by_ref().take(wanted as u64).read_to_end(&mut self.buffer)?;
+        self.is_ended = self.buffer.len() - before < wanted;
+        if is_first && self.buffer.starts_with(BYTE_ORDER_MARK) {
+            self.begin = BYTE_ORDER_MARK.len();
+        }
+        Ok(self.begin < self.buffer.len())
+    }
+
+    fn scan_line(&self) -> Scan {
+        let bytes = &self.buffer[self.begin..];
+        match memchr::memchr(b'\n', bytes) {
+            Some(end) => Scan::Record { length: end, next: end + 1 },
+            None if self.is_ended => Scan::Record { length: bytes.len(), next: bytes.len() },
+            None => Scan::Incomplete,
+        }
+    }
+
+    /// Finds the end of a CSV record and its cells.
+    fn scan_csv(&mut self, delimiter: u8) -> Scan {
+        let bytes = &self.buffer[self.begin..];
+        self.cells.clear();
+        let mut at = 0;
+        loop {
+            let start = at;
+            let is_quoted = bytes.get(at) == Some(&b'"');
+            if is_quoted {
+                at += 1;
+                loop {
+                    match memchr::memchr(b'"', &bytes[at..]) {
+                        Some(quote) => at += quote + 1,
+                        None if self.is_ended => {
+                            return Scan::Broken(Fault::body("The quotes of a cell are not closed."));
+                        }
+                        None => return Scan::Incomplete,
+                    }
+                    match bytes.get(at) {
+                        // A doubled quote stands for one.
+                        Some(b'"') => at += 1,
+                        None if !self.is_ended => return Scan::Incomplete,
+                        _ => break,
+                    }
+                }
+                if bytes.get(at).is_some_and(|&next| next != delimiter && !matches!(next, b'\r' | b'\n')) {
+                    let message = "Text follows the closing quote of a cell; a quote inside must be doubled.";
+                    return Scan::Broken(Fault::body(message));
+                }
+            } else {
+                match memchr::memchr3(delimiter, b'\r', b'\n', &bytes[at..]) {
+                    Some(end) => at += end,
+                    None if self.is_ended => at = bytes.len(),
+                    None => return Scan::Incomplete,
+                }
+            }
+            self.cells.push(Cell { range: start..at, is_quoted });
+            match bytes.get(at) {
+                Some(&next) if next == delimiter => at += 1,
+                Some(b'\r') => match bytes.get(at + 1) {
+                    None if !self.is_ended => return Scan::Incomplete,
+                    Some(b'\n') => return Scan::Record { length: at, next: at + 2 },
+                    _ => return Scan::Record { length: at, next: at + 1 },
+                },
+                Some(_) => return Scan::Record { length: at, next: at + 1 },
+                None => return Scan::Record { length: at, next: at },
+            }
+        }
+    }
+
+    /// Reports the line at which a broken record begins; reading goes on in the next line.
+    fn broken(&mut self, fault: Fault) -> Record<'_> {
+        let bytes = &self.buffer[self.begin..];
+        let (length, next) = match memchr::memchr(b'\n', bytes) {
+            Some(end) => (end, end + 1),
+            None => (bytes.len(), bytes.len()),
+        };
+        let text = excerpt(bytes[..length].trim_ascii_end());
+        let line = self.line;
+        self.begin += next;
+        self.line += 1;
+        Record { line, content: Err((fault, text)) }
+    }
+
+    /// Reports a record that is too long, or whose quotes are not closed, and drops the rest of its first line.
+    fn too_long(&mut self) -> io::Result<Record<'_>> {
+        let text = excerpt(&self.buffer[self.begin..]);
+        loop {
+            if let Some(end) = memchr::memchr(b'\n', &self.buffer[self.begin..]) {
+                self.begin += end + 1;
+                break;
+            }
+            self.begin = self.buffer.len();
+            if !self.fill()? {
+                break;
+            }
+        }
+        let line = self.line;
+        self.line += 1;
+        Ok(Record { line, content: Err((too_long(), text)) })
+    }
+}
+
+fn too_long() -> Fault {
+    let message = format!("The line has more than {RECORD_MAX_BYTES} bytes, or its quotes are not closed.");
+    Fault { code: "body_too_large", message }
+}
+
+fn excerpt(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(EXCERPT_BYTES)]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMA: Form = Form::Csv { delimiter: b',' };
+
+    /// A source that gives one byte at a time.
+    struct Bytewise<'a>(&'a [u8]);
+
+    impl Read for Bytewise<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let (first, rest) = self.0.split_at(self.0.len().min(1).min(into.len()));
+            into[..first.len()].copy_from_slice(first);
+            self.0 = rest;
+            Ok(first.len())
+        }
+    }
+
+    /// Returns each record as `line:value|value`, with `~` for NULL and `!` before the code of a fault.
+    fn read(text: &[u8], form: Form) -> Vec<String> {
+        let mut records = Records::new(Bytewise(text), form);
+        let mut all = Vec::new();
+        while let Some(Record { line, content }) = records.next().unwrap() {
+            all.push(match content {
+                Ok((text, [])) => format!("{line}:{text}"),
+                Ok((text, cells)) => {
+                    let cells: Vec<_> =
+                        cells.iter().map(|cell| cell.value(text).unwrap_or_else(|| "~".to_owned())).collect();
+                    format!("{line}:{}", cells.join("|"))
+                }
+                Err((fault, text)) => format!("{line}:!{} {text}", fault.code),
+            });
+        }
+        all
+    }
+
+    #[test]
+    fn csv_is_split_into_cells_with_the_line_of_each_record() {
+        for (text, expected) in [
+            (&b""[..], vec![]),
+            (b"\xEF\xBB\xBFa,b\r\n1,\"\"\r\n\r\n,2", vec!["1:a|b", "2:1|", "4:~|2"]),
+            (b"a,b\n\"x\ny\",\"say \"\"hi\"\"\"\nz,5\" pipe", vec!["1:a|b", "2:x\ny|say \"hi\"", "4:z|5\" pipe"]),
+            (b"a\n\n1\r2", vec!["1:a", "2:~", "3:1", "4:2"]),
+            (b"a,b\n1\n2,3,4\n5,6", vec!["1:a|b", "2:!invalid_body 1", "3:!invalid_body 2,3,4", "4:5|6"]),
+            (b"a,b\n\"1\" ,2\n3,4", vec!["1:a|b", "2:!invalid_body \"1\" ,2", "3:3|4"]),
+            (b"a,b\n\"1,2\n3,4", vec!["1:a|b", "2:!invalid_body \"1,2", "3:3|4"]),
+            (b"a,b\n\xff,2\n3,4", vec!["1:a|b", "2:!invalid_body \u{fffd},2", "3:3|4"]),
+        ] {
+            assert_eq!(read(text, COMMA), expected, "{}", String::from_utf8_lossy(text));
+        }
+        assert_eq!(read(b"a;b\n1,5;2", Form::Csv { delimiter: b';' }), ["1:a|b", "2:1,5|2"]);
+    }
+
+    #[test]
+    fn lines_of_json_are_checked() {
+        let text = b"{\"a\":1}\n\n [1]\n{\"a\":\n  {\"b\":2} ";
+        let expected = ["1:{\"a\":1}", "3:!invalid_body  [1]", "4:!invalid_json {\"a\":", "5:{\"b\":2}"];
+        assert_eq!(read(text, Form::NdJson), expected);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_reported_and_dropped() {
+        let mut text = b"a,b\n".to_vec();
+        text.extend(vec![b'x'; 2 * RECORD_MAX_BYTES + READ_BYTES]);
+        text.extend_from_slice(b"\n1,2\n");
+        let mut records = Records::new(&text[..], COMMA);
+        assert!(records.next().unwrap().unwrap().content.is_ok());
+        let (fault, _) = records.next().unwrap().unwrap().content.unwrap_err();
+        assert_eq!(fault.code, "body_too_large");
+        assert_eq!(records.next().unwrap().unwrap().line, 3);
+        assert!(records.next().unwrap().is_none());
+        assert!(records.buffer.capacity() < 4 * RECORD_MAX_BYTES, "{}", records.buffer.capacity());
+    }
+}

@@ -1,0 +1,122 @@
+//! Refused rows: why the API refused them, and the file they are written to.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::TransferError;
+use super::api::Refusal;
+use super::records::Fault;
+
+/// Why a row was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Reason {
+    code: String,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
+}
+
+impl From<&Refusal> for Reason {
+    fn from(refusal: &Refusal) -> Self {
+        // The API's line is that of the request's body, not of the file.
+        let message = match refusal.message.strip_prefix("Line ").and_then(|rest| rest.split_once(": ")) {
+            Some((line, rest)) if line.bytes().all(|byte| byte.is_ascii_digit()) => rest,
+            _ => &refusal.message,
+        };
+        Self { code: refusal.code.clone(), message: message.to_owned(), field: refusal.details.field.clone() }
+    }
+}
+
+impl From<Fault> for Reason {
+    fn from(fault: Fault) -> Self {
+        Self { code: fault.code.to_owned(), message: fault.message, field: None }
+    }
+}
+
+/// A line of the file of refused rows.
+#[derive(Serialize)]
+pub(super) struct Reject<'a> {
+    pub(super) line: u64,
+    #[serde(flatten)]
+    pub(super) reason: &'a Reason,
+    /// The row as an object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) row: Option<Box<RawValue>>,
+    /// The line's text, if it is no row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) text: Option<&'a str>,
+}
+
+/// The file of refused rows, created with its first row.
+#[derive(Debug)]
+pub(super) struct RejectsFile {
+    path: PathBuf,
+    file: Option<BufWriter<File>>,
+    bytes: u64,
+}
+
+impl RejectsFile {
+    /// Makes sure that a new import overwrites no file.
+    ///
+    /// # Errors
+    /// There is such a file.
+    pub(super) fn check_new(path: &Path) -> Result<(), TransferError> {
+        match path.exists() {
+            true => Err(TransferError::usage(
+                format!("{} exists: it may have the refused rows of an earlier import", path.display()),
+                "delete it, or name another file by --rejects",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Opens the file of an import of which `bytes` are known to be written, and cuts what a crash left behind them.
+    ///
+    /// # Errors
+    /// The file can't be written.
+    pub(super) fn open(path: &Path, bytes: u64) -> Result<Self, TransferError> {
+        let failed = |error: &std::io::Error| TransferError::file(path, "written", error);
+        let mut rejects = Self { path: path.to_owned(), file: None, bytes };
+        if bytes == 0 {
+            return match std::fs::remove_file(path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(&error)),
+                _ => Ok(rejects),
+            };
+        }
+        let mut file = OpenOptions::new().write(true).open(path).map_err(|error| failed(&error))?;
+        file.set_len(bytes).and_then(|()| file.seek(SeekFrom::End(0))).map_err(|error| failed(&error))?;
+        rejects.file = Some(BufWriter::new(file));
+        Ok(rejects)
+    }
+
+    /// # Errors
+    /// The file can't be written.
+    pub(super) fn write(&mut self, reject: &Reject<'_>) -> Result<(), TransferError> {
+        let failed = |error: &std::io::Error| TransferError::file(&self.path, "written", error);
+        let mut line = serde_json::to_vec(reject).map_err(|error| failed(&error.into()))?;
+        line.push(b'\n');
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => {
+                let file = OpenOptions::new().write(true).create_new(true).open(&self.path);
+                self.file.insert(BufWriter::new(file.map_err(|error| failed(&error))?))
+            }
+        };
+        file.write_all(&line).map_err(|error| failed(&error))?;
+        self.bytes += line.len() as u64;
+        Ok(())
+    }
+
+    /// Writes the rows to the disk, and returns the file's length.
+    pub(super) fn sync(&mut self) -> Result<u64, TransferError> {
+        if let Some(file) = &mut self.file {
+            let synced = file.flush().and_then(|()| file.get_ref().sync_data());
+            synced.map_err(|error| TransferError::file(&self.path, "written", &error))?;
+        }
+        Ok(self.bytes)
+    }
+}
