@@ -34,6 +34,8 @@ const COMMANDS: &[&[&str]] = &[
     &["media", "ls"],
     &["media", "sweep"],
     &["doctor"],
+    &["export", "demo.posts"],
+    &["import", "demo.posts", "posts.csv"],
 ];
 
 /// The directory in which `selkie` is run, with all its files.

@@ -61,6 +61,7 @@ mod shares;
 mod smuggling;
 mod sql;
 mod streaming;
+mod transfer;
 mod typescript;
 mod validators;
 mod values;
@@ -141,6 +142,7 @@ fn main() -> ExitCode {
         roles::cases(),
         sql::cases(),
         streaming::cases(),
+        transfer::all_cases(),
         streams::cases(),
         typescript::cases(),
         validators::cases(),

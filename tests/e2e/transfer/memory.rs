@@ -1,0 +1,49 @@
+//! The memory of an import doesn't grow with its file.
+
+use super::{Desk, Way};
+use crate::host::Host;
+use crate::test_db::TestDb;
+use std::io::Write as _;
+use std::process::Stdio;
+
+cases! {
+    Origin: [an_import_runs_in_constant_memory],
+}
+
+/// Bytes of a row's text.
+const ROW_BYTES: usize = 64 * 1024;
+
+/// Rows after which the memory is first looked at, and all rows.
+const FIRST_ROWS: usize = 400;
+const ROWS: usize = 1_600;
+
+/// Maximum growth over the rows after the first ones, which have 75 MiB.
+const GROWTH_MAX_BYTES: u64 = 24 * 1024 * 1024;
+
+async fn an_import_runs_in_constant_memory(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, word MEDIUMTEXT)"]).await;
+    // Directly, so that the memory of the origin within the process counts too.
+    let desk = Desk::new(Way::Direct);
+    let import = ["import", &format!("{}.t", db.name), "-", "--format", "ndjson"];
+    let mut child = desk.command(&import).stdin(Stdio::piped()).spawn().expect("it runs");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    let row = format!("{{\"word\": \"{}\"}}\n", "x".repeat(ROW_BYTES));
+    let peak = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("its status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak").to_owned();
+        line.trim_end_matches("kB").trim().parse::<u64>().expect("a number") * 1024
+    };
+    let mut first = 0;
+    for written in 0..ROWS {
+        if written == FIRST_ROWS {
+            first = peak();
+        }
+        pipe.write_all(row.as_bytes()).expect("it reads");
+    }
+    let last = peak();
+    drop(pipe);
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, ROWS);
+    assert!(last - first < GROWTH_MAX_BYTES, "from {first} to {last} bytes");
+}
