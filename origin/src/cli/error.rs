@@ -54,7 +54,7 @@ pub enum CliError {
     #[error("{message}")]
     Failed { message: String, hint: Option<String> },
     /// An import is complete, but `count` rows are not in the table.
-    #[error("{count} rows were refused; {} has them, with their lines and reasons", file.display())]
+    #[error("rows refused: {count}; {} has them, with their lines and reasons", file.display())]
     RowsRefused { count: u64, file: PathBuf },
 }
 

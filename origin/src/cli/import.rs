@@ -154,8 +154,8 @@ async fn import(
     let Imported { imported, unchanged, refused } = done?;
     let answer = Answer { table, imported, unchanged, refused, rejects: (refused > 0).then_some(&rejects) };
     context.output.answer(&answer, |answer| {
-        let unchanged = if unchanged > 0 { format!(", {unchanged} left as they were") } else { String::new() };
-        format!("{imported} rows are imported into {}{unchanged}", answer.table)
+        let unchanged = if unchanged > 0 { format!("; rows left as they were: {unchanged}") } else { String::new() };
+        format!("rows imported into {}: {imported}{unchanged}", answer.table)
     })?;
     match refused {
         0 => Ok(()),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response, StatusCode};
@@ -118,7 +119,7 @@ pub(super) struct Insert<'a> {
     pub(super) content_type: &'static str,
     pub(super) on_conflict: Option<&'static str>,
     pub(super) idempotency_key: &'a str,
-    pub(super) body: Vec<u8>,
+    pub(super) body: Bytes,
 }
 
 /// A client of one origin or edge, with a key. `Debug` hides the key.
@@ -194,7 +195,7 @@ impl Api {
 
     /// Returns the fields of a table and the methods that the key may use; `None` if the table doesn't exist.
     pub(super) async fn schema(&self, table: &TableRef) -> Result<Option<Schema>, TransferError> {
-        let answer = self.call(Method::GET, self.url(table, "_schema"), &HeaderMap::new(), Vec::new()).await;
+        let answer = self.call(Method::GET, self.url(table, "_schema"), &HeaderMap::new(), Bytes::new()).await;
         match answer {
             Err(NoAnswer::Refused(refusal)) if refusal.code == "table_not_found" => Ok(None),
             answer => {
@@ -227,7 +228,7 @@ impl Api {
             path.pop_if_empty().extend(["api", "v1", "sql"]);
         }
         let body = serde_json::json!({ "database": database.as_str(), "query": statement }).to_string();
-        self.call(Method::POST, url, &json_headers(), body.into_bytes()).await?;
+        self.call(Method::POST, url, &json_headers(), body.into()).await?;
         Ok(())
     }
 
@@ -240,7 +241,7 @@ impl Api {
     ) -> Result<Response, TransferError> {
         let mut headers = json_headers();
         headers.insert(ACCEPT, accept.parse().map_err(|_| self.strange("a bad form"))?);
-        let body = options.to_string().into_bytes();
+        let body = options.to_string().into();
         Ok(self.send(Method::POST, self.url(table, "query"), &headers, body).await?)
     }
 
@@ -250,7 +251,7 @@ impl Api {
         method: Method,
         url: Url,
         headers: &HeaderMap,
-        body: Vec<u8>,
+        body: Bytes,
     ) -> Result<Box<RawValue>, NoAnswer> {
         let broken = |error: &reqwest::Error| NoAnswer::Failed(failed("the answer ended early", error));
         let answer = self.send(method, url, headers, body).await?.bytes().await.map_err(|error| broken(&error))?;
@@ -261,7 +262,7 @@ impl Api {
 
     /// Sends a request until it succeeds or an error is no passing one. All requests may be repeated: reads, inserts with
     /// an idempotency key, and a CREATE TABLE, which fails if the table exists.
-    async fn send(&self, method: Method, url: Url, headers: &HeaderMap, body: Vec<u8>) -> Result<Response, NoAnswer> {
+    async fn send(&self, method: Method, url: Url, headers: &HeaderMap, body: Bytes) -> Result<Response, NoAnswer> {
         let mut back_off = BACK_OFF_MIN;
         for attempt in 1.. {
             let request = self

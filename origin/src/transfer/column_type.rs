@@ -273,8 +273,10 @@ impl Values {
             ["int", "tinyint", "smallint", "mediumint", "bigint", "decimal", "float", "double", "year"];
         const MOMENTS: [&str; 4] = ["date", "datetime", "timestamp", "time"];
         let word = sql_type.split(['(', ' ']).next().unwrap_or_default();
-        let is_for_text = !NUMBERS.contains(&word) && !MOMENTS.contains(&word);
-        if is_for_text { None } else { self.text.as_deref() }
+        let text = self.text.as_deref()?;
+        // MariaDB's dates may have zeros for unknown parts.
+        let begins_as_date = text.starts_with(|c: char| c.is_ascii_digit());
+        (NUMBERS.contains(&word) || (MOMENTS.contains(&word) && !begins_as_date)).then_some(text)
     }
 }
 

@@ -320,7 +320,7 @@ impl Sending {
             content_type: self.layout.content_type(),
             on_conflict: self.options.on_conflict.map(Conflict::as_str),
             idempotency_key: &key,
-            body: self.layout.body(batch, rows),
+            body: self.layout.body(batch, rows).into(),
         };
         match self.api.insert(&self.options.table, insert).await {
             Ok(count) => Ok(Ok(count)),

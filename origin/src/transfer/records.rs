@@ -13,7 +13,7 @@ use super::input::Form;
 /// Maximum bytes of a record: that of a request, less the header row's.
 pub(super) const RECORD_MAX_BYTES: usize = JSON_BODY_MAX_BYTES - 512 * 1024;
 
-/// Minimum bytes to read at once.
+/// Maximum bytes to read at once.
 const READ_BYTES: usize = 256 * 1024;
 
 /// Bytes that are kept of a record that is too long.
@@ -185,11 +185,19 @@ impl<R: Read> Records<R> {
         let is_first = self.line == 1 && self.begin == 0 && self.buffer.is_empty();
         self.buffer.drain(..self.begin);
         self.begin = 0;
-        // As much again as there is, so that a long record is scanned a few times only.
-        let wanted = READ_BYTES.max(self.buffer.len());
         let before = self.buffer.len();
-        self.source.by_ref().take(wanted as u64).read_to_end(&mut self.buffer)?;
-        self.is_ended = self.buffer.len() - before < wanted;
+        self.buffer.resize(before + READ_BYTES, 0);
+        // What is there: a pipe may give the rest much later. The mark must be whole.
+        let mut end = before;
+        loop {
+            let count = self.source.read(&mut self.buffer[end..])?;
+            end += count;
+            self.is_ended = count == 0;
+            if self.is_ended || end >= BYTE_ORDER_MARK.len() {
+                break;
+            }
+        }
+        self.buffer.truncate(end);
         if is_first && self.buffer.starts_with(BYTE_ORDER_MARK) {
             self.begin = BYTE_ORDER_MARK.len();
         }

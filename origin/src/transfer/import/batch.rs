@@ -4,8 +4,8 @@
 use std::io;
 use std::ops::Range;
 
+use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value};
 use shared::format::Format;
 use shared::limits::BATCH_MAX_CELLS;
 use tokio::sync::mpsc;
@@ -17,7 +17,7 @@ use crate::transfer::refusals::{Reason, Reject};
 use crate::transfer::{Form, MappedColumn};
 
 /// Maximum bytes of a batch, unless a single row has more.
-const BATCH_MAX_BYTES: usize = 4 * 1024 * 1024;
+const BATCH_MAX_BYTES: usize = 1024 * 1024;
 
 const COMMA: u8 = b',';
 
@@ -118,11 +118,14 @@ impl Layout {
         Reject { line, reason, row, text: None }
     }
 
-    fn object(&self, row: &[u8]) -> Map<String, Value> {
+    /// Returns the fields and values of a row of CSV.
+    fn object(&self, row: &[u8]) -> Members {
         let mut records = Records::new(row, Form::Csv { delimiter: COMMA });
-        let Ok(Some(Record { content: Ok((text, cells)), .. })) = records.next() else { return Map::new() };
+        let Ok(Some(Record { content: Ok((text, cells)), .. })) = records.next() else {
+            return Members(Vec::new());
+        };
         let names = self.fields.iter().flatten();
-        names.zip(cells).map(|(name, cell)| (name.clone(), cell.value(text).into())).collect()
+        Members(names.zip(cells).map(|(name, cell)| (name.clone(), cell.value(text))).collect())
     }
 
     fn push(&self, batch: &mut Batch, line: u64, text: &str, cells: &[Cell]) {
@@ -141,6 +144,15 @@ impl Layout {
         }
         end_row(&mut batch.bytes);
         batch.rows.push((line, begin..batch.bytes.len()));
+    }
+}
+
+/// The members of an object, in their order.
+struct Members(Vec<(String, Option<String>)>);
+
+impl Serialize for Members {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
