@@ -1,6 +1,5 @@
 //! `selkie import`: shows which column takes which field, imports the rows, and reports those that were refused.
 
-use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -136,13 +135,8 @@ async fn import(
     let job = Job::prepare(api, options).await?;
     show(&job, &table);
     let doubts: Vec<&str> = job.doubts().iter().map(|doubt| doubt.0.as_str()).collect();
-    let is_asked = job.create_statement().is_some() && io::stdin().is_terminal();
-    if !doubts.is_empty() || is_asked {
-        let warning = match doubts[..] {
-            [] => format!("This creates the table {table}."),
-            _ => format!("Something is doubtful: {}.", doubts.join("; ")),
-        };
-        confirm(consent, &warning, "import")?;
+    if !doubts.is_empty() {
+        confirm(consent, &format!("Something is doubtful: {}.", doubts.join("; ")), "import")?;
     }
     let bar = Progress::new(&table, input.size());
     let shown = |so_far: Imported| {

@@ -22,6 +22,8 @@ use crate::transfer::Api;
 /// The environment variable that holds the key.
 const KEY_VARIABLE: &str = "SELKIE_KEY";
 
+const KEY_NAME: &str = "selkie import or export";
+
 /// Lifetime of the key of a command's own origin, which is revoked at the command's end.
 const KEY_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
@@ -92,8 +94,7 @@ impl TargetArgs {
             system.prepare().await?;
             let listener = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), "listen").await?;
             let address = listener.local_addr().map_err(CliError::Output)?;
-            let name = format!("selkie {}", std::process::id());
-            let key = system.keys.issue(&self.project, Grant::Full, &name, Some(KEY_LIFETIME)).await?;
+            let key = system.keys.issue(&self.project, Grant::Full, KEY_NAME, Some(KEY_LIFETIME)).await?;
             let token = SecretString::from(key.token);
             let made = tokio::task::spawn_blocking(move || Api::new(&format!("http://{address}"), token)).await;
             let api = made.map_err(|error| CliError::Failed { message: error.to_string(), hint: None })??;

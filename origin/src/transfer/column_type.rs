@@ -89,6 +89,7 @@ impl Values {
     /// Adds the text of a CSV cell.
     pub(super) fn add_text(&mut self, text: &str) {
         let types = self.types_of(text);
+        self.note_text(types, text);
         self.add(types, text);
     }
 
@@ -104,6 +105,7 @@ impl Values {
                     return self.add(Types::TEXT, text);
                 };
                 let types = self.types_of(&text);
+                self.note_text(types, &text);
                 let moment = Types::DATE.or(Types::DATE_TIME).or(Types::TIME);
                 self.add(Types(types.0 & moment.0), &text);
             }
@@ -118,6 +120,10 @@ impl Values {
         if self.chars < text.len() {
             self.chars = self.chars.max(text.chars().count());
         }
+    }
+
+    /// Keeps a value that is a text, and nothing else.
+    fn note_text(&mut self, types: Types, text: &str) {
         if types == Types::TEXT && self.text.is_none() {
             self.text = Some(text.chars().take(40).collect());
         }

@@ -125,7 +125,7 @@ impl Job {
             options.input.clone(),
             options.form,
             match fields {
-                None if options.input.is_file() => Extent::Whole,
+                None if options.input.size().is_some() => Extent::Whole,
                 _ => Extent::Sample,
             },
         );
@@ -324,7 +324,7 @@ impl Sending {
         };
         match self.api.insert(&self.options.table, insert).await {
             Ok(count) => Ok(Ok(count)),
-            Err(NoAnswer::Refused(refusal)) if is_of_rows(&refusal, rows.len()) => Ok(Err(refusal)),
+            Err(NoAnswer::Refused(refusal)) if is_of_rows(&refusal, rows.len(), self.layout.form()) => Ok(Err(refusal)),
             Err(NoAnswer::Refused(refusal)) if refusal.message.contains("Idempotency-Key can't be kept") => {
                 let message =
                     format!("{} takes no import: it is a view, or its engine has no transactions", self.options.table);
@@ -354,7 +354,7 @@ impl Sending {
 }
 
 /// Returns whether single rows may be at fault, so that the others can be written without them.
-fn is_of_rows(refusal: &Refusal, rows: usize) -> bool {
+fn is_of_rows(refusal: &Refusal, rows: usize, form: Form) -> bool {
     match refusal.code.as_str() {
         "invalid_body"
         | "invalid_json"
@@ -364,10 +364,9 @@ fn is_of_rows(refusal: &Refusal, rows: usize) -> bool {
         | "body_too_large"
         | "rejected_by_database"
         | "sql_error" => true,
-        // The header of CSV is checked before: these are a line of JSON, or a row that the role's rules forbid.
-        "unknown_field" | "invalid_identifier" | "role_forbids" => {
-            refusal.details.row.is_some() || refusal.details.field.is_none()
-        }
+        // The fields of CSV are those of all rows.
+        "unknown_field" | "invalid_identifier" => form == Form::NdJson,
+        "role_forbids" => refusal.details.row.is_some() || refusal.details.field.is_none(),
         // Fewer rows may be quick enough.
         "query_timeout" => rows > 1,
         _ => false,

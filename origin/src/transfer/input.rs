@@ -38,11 +38,6 @@ impl Input {
         Self { path: (path.as_os_str() != "-").then_some(path), read: Arc::default() }
     }
 
-    #[must_use]
-    pub fn is_file(&self) -> bool {
-        self.path.is_some()
-    }
-
     /// Returns the file's name without its directory and its endings; `None` for standard input.
     #[must_use]
     pub fn stem(&self) -> Option<String> {

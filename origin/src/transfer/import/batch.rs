@@ -87,6 +87,10 @@ impl Layout {
         Self { form, header, fields }
     }
 
+    pub(super) fn form(&self) -> Form {
+        self.form
+    }
+
     pub(super) fn content_type(&self) -> &'static str {
         match self.form {
             Form::Csv { .. } => "text/csv",
