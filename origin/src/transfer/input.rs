@@ -57,7 +57,7 @@ impl Input {
     #[must_use]
     pub fn size(&self) -> Option<u64> {
         let found = std::fs::metadata(self.path.as_ref()?).ok()?;
-        found.is_file().then(|| found.len())
+        found.is_file().then_some(found.len())
     }
 
     /// Returns how many bytes were read since the last [`Input::open`], those of a gzip file still compressed.

@@ -177,7 +177,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Reads more of the source; returns false if there is nothing before or after.
+    /// Reads more of the source; returns false at its end.
     fn fill(&mut self) -> io::Result<bool> {
         if self.is_ended {
             return Ok(false);
@@ -201,7 +201,7 @@ impl<R: Read> Records<R> {
         if is_first && self.buffer.starts_with(BYTE_ORDER_MARK) {
             self.begin = BYTE_ORDER_MARK.len();
         }
-        Ok(self.begin < self.buffer.len())
+        Ok(end > before)
     }
 
     fn scan_line(&self) -> Scan {
