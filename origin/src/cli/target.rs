@@ -32,7 +32,7 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Debug, Args)]
 pub(super) struct TargetArgs {
-    /// The origin or edge to call, as https://api.example.org; needs no access to MariaDB, but a key: SELKIE_KEY in the
+    /// The origin or edge to call, as `https://api.example.org`; needs no access to MariaDB, but a key: SELKIE_KEY in the
     /// environment, or --key-file [default: MariaDB itself, as the configuration names it]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
