@@ -115,6 +115,13 @@ impl<R: Read> Records<R> {
                 Form::Csv { delimiter } => self.scan_csv(delimiter),
                 Form::NdJson => self.scan_line(),
             };
+            let scan = match scan {
+                // Its line must be whole, to be reported and left behind.
+                Scan::Broken(_) if !self.is_ended && memchr::memchr(b'\n', &self.buffer[self.begin..]).is_none() => {
+                    Scan::Incomplete
+                }
+                scan => scan,
+            };
             let (length, next) = match scan {
                 Scan::Record { length, next } => (length, next),
                 Scan::Incomplete if self.buffer.len() - self.begin <= RECORD_MAX_BYTES => {
