@@ -4,6 +4,7 @@
 EDGE_SOURCES := $(shell find edge/src shared/src -name '*.rs') edge/Cargo.toml shared/Cargo.toml \
 	Cargo.toml Cargo.lock rust-toolchain.toml package-lock.json tools/edge.sh tools/setup.sh
 CLIENT_SOURCES := $(wildcard clients/typescript/src/*.ts) clients/typescript/tsconfig.json package-lock.json tools/client.sh
+PAGES_SOURCES := $(wildcard pages/docs/*) tools/pages.mjs package-lock.json
 # Private items are documented too, for who works on them, so links to them resolve.
 RUSTDOCFLAGS := -D warnings -A rustdoc::private_intra_doc_links
 export RUSTDOCFLAGS
@@ -12,7 +13,7 @@ export RUSTDOCFLAGS
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run edge client test check fuzz bench bench-thumbnails bench-micro bench-check audit clean
+.PHONY: help setup build run edge client pages test check fuzz bench bench-thumbnails bench-micro bench-check audit clean
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -20,7 +21,7 @@ help: ## Show this
 setup: ## Install what is missing on this machine (make run does it too)
 	@tools/setup.sh
 
-build: edge ## Build the binary `selkie` (target/release/selkie) and the worker
+build: edge pages ## Build the binary `selkie` (target/release/selkie) and the worker
 	@cargo build --locked --release -p selkie-origin
 
 run: setup build ## Start everything here: MariaDB, origin, edge, demo database. Ctrl-C ends it
@@ -38,7 +39,13 @@ clients/typescript/dist/index.js: $(CLIENT_SOURCES)
 	@tools/setup.sh build
 	@tools/client.sh
 
-test: edge client ## Run all tests, end to end ones included
+pages: pages/build/docs ## Make the files of the pages that the origin serves (pages/build/)
+
+pages/build/docs: $(PAGES_SOURCES)
+	@tools/setup.sh build
+	@node tools/pages.mjs
+
+test: edge client pages ## Run all tests, end to end ones included
 	@tools/setup.sh test
 	cargo test --locked --workspace
 
@@ -78,4 +85,4 @@ bench-check: ## Fail if a stage of a request takes 10 % more instructions than i
 
 clean: ## Remove what was built; the tools (.tools, node_modules) and the data (.selkie) stay
 	cargo clean
-	rm -rf edge/build clients/typescript/dist .wrangler
+	rm -rf edge/build clients/typescript/dist pages/build .wrangler

@@ -115,6 +115,10 @@ fuzzer() {
   tool cargo-fuzz "$CARGO_FUZZ_VERSION" "it builds and runs the fuzz targets"
 }
 
+browser() {
+  have chromium || install_packages "the tests open the page /docs in a browser" chromium
+}
+
 counter() {
   have valgrind || install_packages "valgrind counts instructions" valgrind
 }

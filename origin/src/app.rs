@@ -64,6 +64,8 @@ pub struct App {
     pub resumable: ResumableUploads,
     /// Health check of the media store, cached for a second.
     pub stored: Watch,
+    /// Limits the descriptions of all that a caller may do, which are built or sent at once.
+    pub descriptions: Shares,
     /// Limits the uploads that are received or examined at once.
     pub uploads: Shares,
     admin: Admin,
@@ -143,6 +145,7 @@ impl App {
             stored: Watch::new(store),
             library,
             intake,
+            descriptions: descriptions(),
             uploads: Shares::new(UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT),
             admin: system.admin.clone(),
             projects: system.projects.clone(),
@@ -197,6 +200,15 @@ impl App {
 
 /// Limits the bytes of JSON bodies in memory to [`BODIES_MAX_BYTES`] or two of the largest bodies, whichever is more,
 /// and each project to half of that.
+/// Maximum number of descriptions that are built or sent at once: one of 1,000 tables has some 15 MB.
+const DESCRIPTIONS_MAX_COUNT: u64 = 8;
+const DESCRIPTIONS_PER_PROJECT_MAX_COUNT: u64 = 4;
+
+#[must_use]
+pub fn descriptions() -> Shares {
+    Shares::new(DESCRIPTIONS_MAX_COUNT, DESCRIPTIONS_PER_PROJECT_MAX_COUNT)
+}
+
 #[must_use]
 pub fn body_memory(body_max_bytes: usize) -> Shares {
     let whole = BODIES_MAX_BYTES.max(body_max_bytes.saturating_mul(2)) as u64;

@@ -22,6 +22,7 @@ pub mod role;
 pub mod serve;
 mod system;
 mod target;
+pub mod types;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -82,6 +83,8 @@ enum Command {
     Import(Box<import::ImportArgs>),
     /// Export a table's rows as CSV or lines of JSON
     Export(Box<export::ExportArgs>),
+    /// Print the types of a project's tables in TypeScript, Python or Rust
+    Types(types::TypesArgs),
     /// Check the installation and say how to fix it
     Doctor(doctor::DoctorArgs),
     /// Show the configuration in force, and where each value comes from
@@ -152,6 +155,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
         Command::Media(args) => args.run(&context).await,
         Command::Import(args) => Box::pin(args.run(&context)).await,
         Command::Export(args) => Box::pin(args.run(&context)).await,
+        Command::Types(args) => args.run(&context).await,
         Command::Doctor(args) => args.run(&context).await,
         Command::Config(args) => args.run(&context, &layers),
         Command::Completions(args) => args.run(),

@@ -4,6 +4,7 @@ mod batch;
 mod body;
 mod compression;
 mod cross_origin;
+mod description;
 mod etag;
 mod files;
 mod health;
@@ -13,6 +14,7 @@ mod listing;
 mod mcp;
 pub mod media;
 mod origin_access;
+mod pages;
 mod pipeline;
 mod records;
 mod request_log;
@@ -40,7 +42,7 @@ use origin_access::OriginAccess;
 use request_log::RequestRecord;
 use shared::error::Problem;
 use shared::media::FilePath;
-use shared::operation::tus as protocol;
+use shared::operation::{route, tus as protocol};
 use shared::request::{check_headers, check_url, resolve_dot_segments};
 use std::any::Any;
 use std::borrow::Cow;
@@ -82,7 +84,7 @@ impl HttpService {
         let record = Arc::new(RequestRecord::begin(Arc::clone(&self.app), &request));
         let origin = header(request.headers(), ORIGIN).map(str::to_owned);
         let path = request.uri().path();
-        let is_file = path.starts_with(FilePath::PREFIX);
+        let has_own_headers = path.starts_with(FilePath::PREFIX) || route::is_page(path);
         let upload = protocol::is_at(path).then(|| path.to_owned());
         let wants_body = request.method() != Method::HEAD;
         let allowed = self.access.check(&mut request, peer);
@@ -110,7 +112,7 @@ impl HttpService {
         if let Some(path) = upload {
             tus::mark(&path, &mut response);
         }
-        security::mark(&mut response, is_file);
+        security::mark(&mut response, has_own_headers);
         self.cors.mark(response.headers_mut(), origin.as_deref());
         record.finish(response)
     }

@@ -3,6 +3,7 @@
 
 pub mod catalog;
 pub mod cursor;
+pub mod interface;
 pub mod plan;
 pub mod role;
 pub mod sql;

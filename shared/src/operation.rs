@@ -84,6 +84,7 @@ impl RecordId {
 pub enum Operation {
     Records(RecordOperation),
     List(Listing),
+    DescribeApi(ApiForm, Option<DatabaseName>),
     Describe(TablePath),
     Sql(SqlCall),
     Batch(Batch),
@@ -100,6 +101,15 @@ pub enum Listing {
     Databases,
     /// The tables and views of a database.
     Tables(DatabaseName),
+}
+
+/// The form of a description of all that the caller may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ApiForm {
+    /// An OpenAPI 3.1 document.
+    OpenApi,
+    /// TypeScript types of the tables.
+    TypeScript,
 }
 
 /// An operation on the records of a table, which the origin translates to SQL.
@@ -336,6 +346,9 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
             options::none(&pairs)?;
             (Action::ListTables, ready(Operation::List(Listing::Tables(database))))
         }
+        (Resource::Api(form), _) => {
+            (Action::DescribeApi, ready(Operation::DescribeApi(form, options::only_database(pairs)?)))
+        }
         (Resource::Table(table) | Resource::Schema(table), _) => {
             options::none(&pairs)?;
             (Action::Describe, ready(Operation::Describe(table)))
@@ -396,6 +409,7 @@ fn check_content(head: &RequestHead<'_>, step: &Step) -> Result<(), Problem> {
 fn texts(resource: &Resource) -> &'static [&'static str] {
     match resource {
         Resource::Library => MediaList::TEXTS,
+        Resource::Api(_) => &[options::DATABASE],
         _ => &[],
     }
 }

@@ -20,6 +20,8 @@ pub enum Action {
     ListDatabases,
     /// List the tables and views of a database.
     ListTables,
+    /// Describe what the caller may do: the OpenAPI document, or the types of the tables.
+    DescribeApi,
     Sql,
     /// Run several operations in one transaction.
     Batch,
@@ -41,7 +43,7 @@ pub enum Action {
 }
 
 impl Action {
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Read,
         Self::Query,
         Self::ReadOne,
@@ -52,6 +54,7 @@ impl Action {
         Self::Describe,
         Self::ListDatabases,
         Self::ListTables,
+        Self::DescribeApi,
         Self::Sql,
         Self::Batch,
         Self::Mcp,
@@ -75,6 +78,7 @@ impl Action {
             | Self::Describe
             | Self::ListDatabases
             | Self::ListTables
+            | Self::DescribeApi
             | Self::Mcp
             | Self::ListMedia
             | Self::DescribeMedia
@@ -100,6 +104,7 @@ impl Action {
             Self::Read | Self::Explain | Self::Insert | Self::Describe => "/api/v1/crud/{db}/{table}",
             Self::ListDatabases => "/api/v1/crud",
             Self::ListTables => "/api/v1/crud/{db}",
+            Self::DescribeApi => "/api/v1/openapi.json",
             Self::Query => "/api/v1/crud/{db}/{table}/query",
             Self::ReadOne => "/api/v1/crud/{db}/{table}/{id}",
             Self::Update | Self::Delete => "/api/v1/crud/{db}/{table}[/{id}]",
@@ -125,6 +130,7 @@ impl Action {
             Self::Describe => "read a schema",
             Self::ListDatabases => "list databases",
             Self::ListTables => "list tables",
+            Self::DescribeApi => "read the description of the API",
             Self::Sql => "run SQL",
             Self::Batch => "run a batch",
             Self::Mcp => "use MCP",
@@ -215,6 +221,7 @@ mod tests {
                 Action::Describe,
                 Action::ListDatabases,
                 Action::ListTables,
+                Action::DescribeApi,
                 Action::Mcp,
                 Action::ListMedia,
                 Action::DescribeMedia,

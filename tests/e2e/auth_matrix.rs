@@ -288,6 +288,12 @@ fn row(action: Action, world: &World) -> (Access, Vec<Request>) {
             let list = |method| Request::new(method, &path, 200, NO_DATABASE);
             (Access::Read, vec![list(Method::GET), list(Method::HEAD)])
         }
+        Action::DescribeApi => {
+            let get = |form: &str| {
+                Request::new(Method::GET, format!("/api/v1/{form}?database={}", world.db.name), 200, NO_DATABASE)
+            };
+            (Access::Read, vec![get("openapi.json"), get("types.ts")])
+        }
         Action::Sql => (
             Access::Full,
             vec![

@@ -159,8 +159,18 @@ pub(crate) struct Answer {
 impl Answer {
     /// Returns whether the request was for the bytes of a file.
     pub(crate) fn is_file(&self) -> bool {
-        let path = self.what.split_once("://").map_or("", |(_, url)| url);
-        path.split_once('/').is_some_and(|(_, path)| path.starts_with("media/"))
+        self.path().starts_with("media/")
+    }
+
+    /// Returns whether the request was for a page for browsers.
+    pub(crate) fn is_page(&self) -> bool {
+        self.path() == "docs" || self.path().starts_with("docs/")
+    }
+
+    /// Returns the path and query of the request without the slash before them.
+    fn path(&self) -> &str {
+        let url = self.what.split_once("://").map_or("", |(_, url)| url);
+        url.split_once('/').map_or("", |(_, path)| path)
     }
 
     /// Returns whether the request was a message of the Model Context Protocol.

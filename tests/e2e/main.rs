@@ -51,6 +51,7 @@ mod limits;
 mod malformed_input;
 mod mcp;
 mod media;
+mod openapi;
 mod pools;
 mod properties;
 mod protocol;
@@ -135,6 +136,7 @@ fn main() -> ExitCode {
         mcp::cases(),
         media::cases(),
         media_faults::cases(),
+        openapi::all::cases(),
         pools::cases(),
         properties::cases(),
         protocol::cases(),

@@ -140,6 +140,10 @@ impl Gateway {
                 log.route("/readyz");
                 only_get(request).map(|()| Decision::Forward(BodyPlan::Drop))
             }
+            path if route::is_page(path) => {
+                log.route("/docs/{path}");
+                only_get(request).map(|()| Decision::Forward(BodyPlan::Drop))
+            }
             path if path.starts_with(FilePath::PREFIX) => {
                 log.route("/media/{path}");
                 let path = route::file(&request.method, &request.path)?;

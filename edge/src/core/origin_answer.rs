@@ -3,7 +3,7 @@
 
 use shared::error::{ErrorCode, Problem, UNAVAILABLE_DATABASE};
 use shared::media::FilePath;
-use shared::operation::tus;
+use shared::operation::{route, tus};
 use shared::request_id::RequestId;
 
 /// The head of a response from an origin's address.
@@ -17,9 +17,9 @@ pub struct OriginHead<'a> {
 /// The expected body of a successful response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// JSON, CSV or NDJSON: responses of the API.
+    /// JSON, CSV, NDJSON or TypeScript: responses of the API.
     Interface,
-    /// Any type: a media file, whole or in part.
+    /// Any type: a media file, whole or in part, or a file of a page.
     File,
     /// No body: responses of resumable uploads.
     Headers,
@@ -29,7 +29,7 @@ impl Form {
     /// Returns the form of successful responses at a path.
     #[must_use]
     pub fn at(path: &str) -> Self {
-        if path.starts_with(FilePath::PREFIX) {
+        if path.starts_with(FilePath::PREFIX) || route::is_page(path) {
             Self::File
         } else if tus::is_at(path) {
             Self::Headers
@@ -59,7 +59,7 @@ impl NoAnswer {
     }
 }
 
-const SUCCESS_TYPES: [&str; 3] = ["application/json", "text/csv", "application/x-ndjson"];
+const SUCCESS_TYPES: [&str; 4] = ["application/json", "text/csv", "application/x-ndjson", "application/typescript"];
 
 /// Checks that a response is Selkie's: it repeats the request id `sent`, and its status and media type match `form`.
 ///

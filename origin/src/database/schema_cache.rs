@@ -5,8 +5,10 @@
 //! their own, so that callers' statements never delay them. While loading fails, the old description stays in use.
 
 mod relations;
+mod whole_database;
 
 pub use self::relations::RelationsAge;
+use self::whole_database::{CountTables, DatabaseEntry};
 use super::charset_coverage::CharsetCoverages;
 use super::error::{DbError, no_database};
 use super::pool::{Lease, PoolSettings, Pools};
@@ -85,12 +87,14 @@ pub struct SchemaCache {
     tables: Cache<Key, Arc<Entry>>,
     views: Cache<ProjectName, Arc<Views>>,
     relations: Cache<(ProjectName, DatabaseName), relations::Entry>,
+    databases: Cache<(ProjectName, DatabaseName), DatabaseEntry, CountTables>,
     coverages: CharsetCoverages,
     /// Per project, the number of schema changes made through this origin (0 without an entry). A description read
     /// under a smaller number is not used. Grows with the number of projects, which only an administrator creates.
     versions: RwLock<HashMap<ProjectName, u64>>,
     table_loads: SingleFlight<(Key, u64, Reason), Arc<Found>, DbError>,
     view_loads: SingleFlight<(ProjectName, u64), Arc<Views>, DbError>,
+    database_loads: SingleFlight<((ProjectName, DatabaseName), u64), DatabaseEntry, DbError>,
     relation_loads: SingleFlight<((ProjectName, DatabaseName), u64), relations::Entry, DbError>,
     loads: AtomicU64,
 }
@@ -141,10 +145,12 @@ impl SchemaCache {
             tables: Cache::new(TABLES_MAX),
             views: Cache::new(PROJECTS_MAX),
             relations: Cache::new(relations::DATABASES_MAX),
+            databases: Cache::with_weighter(relations::DATABASES_MAX, TABLES_MAX as u64, CountTables),
             coverages: CharsetCoverages::default(),
             versions: RwLock::default(),
             table_loads: SingleFlight::default(),
             view_loads: SingleFlight::default(),
+            database_loads: SingleFlight::default(),
             relation_loads: SingleFlight::default(),
             loads: AtomicU64::new(0),
         }
@@ -212,12 +218,21 @@ impl SchemaCache {
 
     /// Returns the project's only database; `None` if it has none or several.
     pub async fn only_database(&self, project: &ProjectName) -> Result<Option<DatabaseName>, Problem> {
-        let names =
-            again_if_lost(|| async { schema_reader::databases(&mut self.lease(project).await?, LOAD_TIMEOUT).await });
-        match names.await.map_err(DbError::into_problem)?.as_slice() {
-            [name] => Ok(DatabaseName::parse(name).ok()),
+        match self.databases(project).await?.as_slice() {
+            [name] => Ok(Some(name.clone())),
             _ => Ok(None),
         }
+    }
+
+    /// Returns the project's databases, at most 2,000 of them.
+    ///
+    /// # Errors
+    /// Errors of MariaDB or the connection.
+    pub async fn databases(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, Problem> {
+        let names =
+            again_if_lost(|| async { schema_reader::databases(&mut self.lease(project).await?, LOAD_TIMEOUT).await });
+        let names = names.await.map_err(DbError::into_problem)?;
+        Ok(names.iter().filter_map(|name| DatabaseName::parse(name).ok()).collect())
     }
 
     /// Returns the project's views. Reading a view may run stored code, whatever the statement looks like.
@@ -311,21 +326,7 @@ impl SchemaCache {
         });
         let found = found.await?;
         match &found {
-            Found::Table(table) => {
-                let entry = Entry {
-                    table: Arc::clone(table),
-                    read_at,
-                    checked_at: read_at,
-                    version,
-                    refreshing: AtomicBool::new(false),
-                };
-                let known = self.tables.get(&key).map(|known| known.table.traits());
-                if table.traits().stored_code && known.is_some_and(|known| !known.stored_code) {
-                    // Until now, statements ran as if the table had no stored code.
-                    self.statement_pools.distrust(&key.project);
-                }
-                self.tables.insert(key, Arc::new(entry));
-            }
+            Found::Table(table) => self.keep(key, table, read_at, version),
             Found::OtherTables(_) | Found::OtherDatabases(_) => {
                 self.tables.remove(&key);
             }

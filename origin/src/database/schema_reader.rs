@@ -1,6 +1,10 @@
 //! Reads the description of one table from `information_schema`, under the project's own account: what that account may
 //! not see does not exist.
 
+mod whole_database;
+
+pub(super) use whole_database::tables;
+
 use super::charset_coverage::CharsetCoverages;
 use super::connection::Connection;
 use super::error::DbError;
@@ -173,45 +177,85 @@ async fn read(
     let Some((table_type, transactional, innodb)) = found else {
         return missing(connection, database).await;
     };
-    let columns: Vec<ColumnRow> = connection.ask(COLUMNS, place).await?;
-    let indexes: Vec<(String, String)> = connection.ask(INDEXES, place).await?;
-    let references: Vec<(String, String, String)> = connection.ask(FOREIGN_KEYS, place).await?;
-    let checks: Vec<String> = connection.ask(CHECKS, place).await?;
-    let (triggers, update_triggers): (u64, bool) = (connection.ask(TRIGGERS, place).await?.pop()).unwrap_or_default();
-    let view = table_type == "VIEW";
-    let (read_only, definition) = match view {
-        true => connection.ask::<(bool, Option<String>)>(VIEW, place).await?.pop().unwrap_or_default(),
-        false => (false, None),
+    let mut rows = TableRows {
+        view: table_type == "VIEW",
+        transactional,
+        innodb,
+        columns: connection.ask(COLUMNS, place).await?,
+        indexes: connection.ask(INDEXES, place).await?,
+        references: connection.ask(FOREIGN_KEYS, place).await?,
+        checks: connection.ask(CHECKS, place).await?,
+        ..TableRows::default()
     };
-    let facts = Facts::gather(&indexes, references, &checks);
+    (rows.triggers, rows.update_triggers) = (connection.ask(TRIGGERS, place).await?.pop()).unwrap_or_default();
+    if rows.view {
+        (rows.read_only, rows.definition) = connection.ask(VIEW, place).await?.pop().unwrap_or_default();
+    }
     let mut limited = HashMap::new();
-    for name in columns.iter().filter_map(|row| row.8.as_deref()) {
+    for name in rows.columns.iter().filter_map(|row| row.8.as_deref()) {
         if let Some(coverage) = coverages.of(&mut connection.conn, name).await? {
             limited.insert(name.to_owned(), coverage);
         }
     }
-    let computed = definition.as_deref().and_then(view_columns::computed);
-    let computed = computed.filter(|computed| computed.len() == columns.len()).unwrap_or_default();
-    let columns = columns.into_iter().enumerate().filter_map(|(at, row)| {
-        let column = column(row, &facts, &limited)?;
-        Some(Column { generated: column.generated || computed.get(at) == Some(&true), ..column })
-    });
-    let mut columns: Vec<Column> = columns.collect();
-    columns.sort_by_key(|column| column.invisible);
-    let primary = facts
-        .primary
-        .iter()
-        .filter_map(|name| columns.iter().position(|column| column.name.as_str() == name))
-        .collect();
-    let traits = Traits {
-        view,
-        read_only,
-        // A view may call functions and reach triggers of other databases, also through other views; and it may take a
-        // lock with a built-in function.
-        stored_code: triggers > 0 || view,
-        inserts: InsertTraits { unique_key: !indexes.is_empty(), update_triggers, transactional, innodb },
-    };
-    Ok(Found::Table(Arc::new(Table::new(database.clone(), table.clone(), columns, primary, traits))))
+    Ok(Found::Table(Arc::new(rows.into_table(database, table.clone(), &limited))))
+}
+
+/// What `information_schema` tells of a table.
+#[derive(Default)]
+struct TableRows {
+    view: bool,
+    transactional: bool,
+    innodb: bool,
+    columns: Vec<ColumnRow>,
+    /// The names of unique indexes, each with the name of a column.
+    indexes: Vec<(String, String)>,
+    /// The columns of foreign keys, each with the table and column to which it refers.
+    references: Vec<(String, String, String)>,
+    checks: Vec<String>,
+    triggers: u64,
+    update_triggers: bool,
+    read_only: bool,
+    /// The statement of a view.
+    definition: Option<String>,
+}
+
+impl TableRows {
+    /// Returns the table; `limited` has the characters of the character sets that lack some.
+    fn into_table(
+        self,
+        database: &DatabaseName,
+        name: TableName,
+        limited: &HashMap<String, Arc<CharsetCoverage>>,
+    ) -> Table {
+        let facts = Facts::gather(&self.indexes, self.references, &self.checks);
+        let computed = self.definition.as_deref().and_then(view_columns::computed);
+        let computed = computed.filter(|computed| computed.len() == self.columns.len()).unwrap_or_default();
+        let columns = self.columns.into_iter().enumerate().filter_map(|(at, row)| {
+            let column = column(row, &facts, limited)?;
+            Some(Column { generated: column.generated || computed.get(at) == Some(&true), ..column })
+        });
+        let mut columns: Vec<Column> = columns.collect();
+        columns.sort_by_key(|column| column.invisible);
+        let primary = facts
+            .primary
+            .iter()
+            .filter_map(|name| columns.iter().position(|column| column.name.as_str() == name))
+            .collect();
+        let traits = Traits {
+            view: self.view,
+            read_only: self.read_only,
+            // A view may call functions and reach triggers of other databases, also through other views; and it may take
+            // a lock with a built-in function.
+            stored_code: self.triggers > 0 || self.view,
+            inserts: InsertTraits {
+                unique_key: !self.indexes.is_empty(),
+                update_triggers: self.update_triggers,
+                transactional: self.transactional,
+                innodb: self.innodb,
+            },
+        };
+        Table::new(database.clone(), name, columns, primary, traits)
+    }
 }
 
 async fn missing(connection: &mut Connection, database: &DatabaseName) -> mysql_async::Result<Found> {

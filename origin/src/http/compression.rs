@@ -18,6 +18,9 @@ use tower_http::compression::predicate::SizeAbove;
 /// The minimum size of a compressed response. A smaller one fits into one packet, so compressing it gains nothing.
 const COMPRESSED_MIN_BYTES: u64 = 1_024;
 
+/// The type of descriptions in TypeScript.
+pub(super) const TYPESCRIPT: &str = "application/typescript; charset=utf-8";
+
 /// Compresses a response that is long enough, if the request accepts a coding. A stream is flushed whenever no further
 /// row is ready.
 pub(super) async fn compress(request: &Parts, response: Response) -> Response {
@@ -33,6 +36,7 @@ fn may_be_compressed(request: &Parts, response: &Response) -> bool {
     let is_long = response.body().size_hint().exact().is_none_or(|bytes| bytes >= COMPRESSED_MIN_BYTES);
     let is_form = |found: &HeaderValue| {
         [Format::Envelope, Format::Csv, Format::NdJson].iter().any(|form| found == form.content_type())
+            || found == TYPESCRIPT
     };
     // An HTTP/1.0 client can't tell the end of a compressed response from a broken connection.
     is_long

@@ -15,6 +15,7 @@ use shared::error::Problem;
 use shared::format::Format;
 use shared::ident::{DatabaseName, TableName};
 use shared::operation::Listing;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +33,24 @@ pub(super) async fn run(
         outcome => outcome,
     };
     outcome.map_err(Failure::into_problem)
+}
+
+/// Returns the databases that the caller may know, or the one that it asks for.
+///
+/// # Errors
+/// `database_not_found`; errors of MariaDB or the connection.
+pub(super) async fn databases(
+    app: &Arc<App>,
+    caller: &Caller,
+    only: Option<DatabaseName>,
+    record: &RequestRecord,
+) -> Result<BTreeSet<DatabaseName>, Problem> {
+    let list = Lister { app, caller, record };
+    let found = match only {
+        None => list.names().await,
+        Some(database) => list.check(&database).await.map(|()| BTreeSet::from([database])),
+    };
+    found.map_err(Failure::into_problem)
 }
 
 struct Lister<'a> {
@@ -56,16 +75,21 @@ impl Lister<'_> {
         }
     }
 
-    async fn databases(&self) -> Result<Response, Failure> {
+    /// Returns the databases that the caller may know.
+    async fn names(&self) -> Result<BTreeSet<DatabaseName>, Failure> {
         let (lease, limit) = (self.lease().await?, self.timeout());
         let rights = self.caller.rights();
-        let found = match rights.role() {
+        Ok(match rights.role() {
             None => listing::databases(lease, limit).await?,
             Some(_) => {
                 let is_visible = |database: &_, table: &_| allowed(rights, database, table).is_some();
                 listing::databases_with(lease, is_visible, limit).await?
             }
-        };
+        })
+    }
+
+    async fn databases(&self) -> Result<Response, Failure> {
+        let found = self.names().await?;
         let names: Vec<_> = found.iter().map(|name| Named { name: name.as_str() }).collect();
         let json = serde_json::to_vec(&names)
             .map_err(|error| Problem::internal("The databases can't be shown.", error.to_string()))?;

@@ -6,7 +6,7 @@ use super::body::{self, CountedBody};
 use super::records::Extent;
 use super::request_log::RequestRecord;
 use super::respond::{self, Failed};
-use super::{batch, compression, listing, mcp, media, records, sql, tus};
+use super::{batch, compression, description, listing, mcp, media, records, sql, tus};
 use crate::app::App;
 use axum::Extension;
 use axum::body::Body;
@@ -64,6 +64,9 @@ async fn run(
         Operation::Mcp => Box::pin(mcp::run(app, &caller, parts, &body, record)).await,
         Operation::Media(call) => Box::pin(media::run(app, &caller, call, parts, content)).await,
         Operation::Tus(call) => Box::pin(tus::run(app, &caller, call, parts, content)).await,
+        Operation::DescribeApi(form, database) => {
+            Box::pin(description::run(app, &caller, form, database, record)).await
+        }
         Operation::List(listing) => Box::pin(listing::run(app, &caller, listing, extent, record)).await,
         Operation::Describe(table) => Box::pin(records::describe(app, &caller, &table)).await,
         Operation::Records(operation) => records::run(app, &caller, &operation, extent, record).await,

@@ -66,6 +66,16 @@ pub(super) fn record(body: Vec<u8>, format: Format) -> Response {
     response
 }
 
+/// Returns a 200 response with a description of what the caller may do, and its entity tag.
+pub(super) fn description(text: Bytes, content_type: &'static str) -> Response {
+    let tag = ETag::of(&text);
+    let mut response = with_type(Body::from(text), content_type);
+    let headers = response.headers_mut();
+    headers.extend(tag.into_header().map(|tag| (header::ETAG, tag)));
+    depends_on_accept(headers, "private, no-cache");
+    response
+}
+
 /// Returns a 200 response to a write, with the entity tag of the record if the payload is the whole record.
 pub(super) fn written(payload: &[u8], operation: &RecordOperation) -> Response {
     let body = envelope::success(payload);

@@ -2,7 +2,7 @@
 //! can't tell `a,b` from `a%2Cb` in an id, or `POST …/query` from a record whose key is "query".
 
 use super::respond::Failed;
-use super::{files, health, pipeline};
+use super::{files, health, pages, pipeline};
 use crate::app::App;
 use axum::Router;
 use axum::http::Uri;
@@ -18,6 +18,9 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .route(MCP, any(pipeline::answer))
         .route("/media/", any(files::answer))
         .route("/media/{*path}", any(files::answer))
+        .route("/docs", get(pages::answer))
+        .route("/docs/", get(pages::answer))
+        .route("/docs/{*path}", get(pages::answer))
         .route(health::HEALTHZ, get(health::alive))
         .route(health::READYZ, get(health::ready))
         .route(health::METRICS, get(health::metrics))

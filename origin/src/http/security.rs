@@ -8,11 +8,11 @@ use std::sync::LazyLock;
 static READY: LazyLock<[(HeaderName, HeaderValue); HEADERS.len()]> =
     LazyLock::new(|| HEADERS.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))));
 
-/// Adds the security headers, except to a media response (`of_file`) below 400, which has its own: a 304 must not
+/// Adds the security headers, except to a response below 400 that has its own, of media or a page: a 304 must not
 /// overwrite those in the client's cache.
-pub(super) fn mark(response: &mut Response, of_file: bool) {
+pub(super) fn mark(response: &mut Response, has_own: bool) {
     let status = response.status().as_u16();
-    if of_file && status < 400 {
+    if has_own && status < 400 {
         return;
     }
     let headers = response.headers_mut();

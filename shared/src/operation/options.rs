@@ -6,7 +6,7 @@ mod brackets;
 use super::field::FieldRef;
 use super::route::decode;
 use crate::error::{ErrorCode, Problem};
-use crate::ident::{FieldName, TableName, shown};
+use crate::ident::{DatabaseName, FieldName, TableName, shown};
 use crate::json::{self, Value};
 use crate::limits::{FIELDS_MAX_COUNT, QUERY_MAX_PAIRS};
 use brackets::Brackets;
@@ -70,6 +70,20 @@ pub(super) fn none(options: &Options) -> Result<(), Problem> {
         None => Ok(()),
         Some((name, _)) => Err(unknown(name, &[])),
     }
+}
+
+pub(super) const DATABASE: &str = "database";
+
+/// Parses the option `database` of requests that take no other.
+pub(super) fn only_database(options: Options) -> Result<Option<DatabaseName>, Problem> {
+    let mut database = None;
+    for (name, value) in options {
+        match value {
+            Value::Text(text) if name == DATABASE => database = Some(DatabaseName::parse(&text)?),
+            _ => return Err(unknown(&name, &[DATABASE])),
+        }
+    }
+    Ok(database)
 }
 
 pub(super) fn unknown(name: &str, known: &[&str]) -> Problem {

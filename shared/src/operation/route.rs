@@ -2,7 +2,7 @@
 
 use super::media::MediaId;
 use super::tus::{self, TusId};
-use super::{RecordId, TablePath};
+use super::{ApiForm, RecordId, TablePath};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{DatabaseName, TableName};
 use crate::media::FilePath;
@@ -17,6 +17,8 @@ pub(super) enum Resource {
     Databases,
     /// `/api/v1/crud/{db}`
     Tables(DatabaseName),
+    /// `/api/v1/openapi.json` or `/api/v1/types.ts`
+    Api(ApiForm),
     /// `/api/v1/crud/{db}/{table}`
     Table(TablePath),
     /// `/api/v1/crud/{db}/{table}/_schema`
@@ -55,6 +57,12 @@ pub fn file(method: &str, path: &str) -> Result<FilePath, Problem> {
     FilePath::parse(path)
 }
 
+/// Returns whether the path is of a page for browsers, or of a file of one. They need no key.
+#[must_use]
+pub fn is_page(path: &str) -> bool {
+    path.strip_prefix("/docs").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 const TABLE_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 const RECORD_METHODS: &str = "GET, HEAD, PUT, PATCH, DELETE";
 const UPLOAD_METHODS: &str = "OPTIONS, HEAD, PATCH, DELETE";
@@ -86,6 +94,8 @@ pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
             allow(head.method, "POST")?;
             Ok(Resource::Signature(MediaId::parse(id)?))
         }
+        (Some("openapi.json"), None, ..) => allow(head.method, "GET, HEAD").map(|()| Resource::Api(ApiForm::OpenApi)),
+        (Some("types.ts"), None, ..) => allow(head.method, "GET, HEAD").map(|()| Resource::Api(ApiForm::TypeScript)),
         (Some("crud"), None, ..) => allow(head.method, "GET, HEAD").map(|()| Resource::Databases),
         (Some("crud"), Some(database), None, ..) if !database.is_empty() => {
             allow(head.method, "GET, HEAD")?;

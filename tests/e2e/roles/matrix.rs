@@ -174,6 +174,7 @@ fn requests(action: Action, db: &TestDb, table: &str, field: &str) -> Row {
         // `listing` is about the lists that a role sees.
         Action::ListDatabases
         | Action::ListTables
+        | Action::DescribeApi
         | Action::Upload
         | Action::ListMedia
         | Action::DescribeMedia

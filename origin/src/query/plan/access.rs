@@ -12,7 +12,7 @@ use crate::query::role::{Claims, Fields, Role, TableRule};
 pub use check::check_rule;
 pub(super) use rules::{and, columns, depends_on, read_rule, restrict};
 use shared::error::{ErrorCode, Problem};
-use shared::ident::{FieldName, RoleName, shown};
+use shared::ident::{DatabaseName, FieldName, RoleName, TableName, shown};
 use shared::operation::TablePath;
 use shared::policy::{Action, role_forbids};
 use std::collections::HashMap;
@@ -227,6 +227,16 @@ impl Rights {
         }
     }
 
+    /// Returns whether the caller may read a field of a table.
+    #[must_use]
+    pub fn reads(&self, database: &DatabaseName, table: &TableName, field: &FieldName) -> bool {
+        let Self::Role(caller) = self else {
+            return true;
+        };
+        let read = caller.role().rule(database, table).and_then(|rule| rule.read.as_ref());
+        read.is_some_and(|read| read.fields.has(field))
+    }
+
     /// Returns the caller's role; `None` for full and read keys.
     #[must_use]
     pub fn role(&self) -> Option<&Arc<CallerRole>> {
@@ -286,18 +296,25 @@ impl TableAccess {
     /// Returns the fields that the caller may give in an insert or update, and those that its role sets.
     #[must_use]
     pub fn fields(&self, action: Action) -> (Vec<&str>, Vec<&str>) {
-        let all = self.table.all_columns().map(|at| (at, self.table.column(at)));
         let name = |at: usize| self.table.column(at).name.as_str();
-        let write = self.limits.as_ref().and_then(|limits| match action {
+        let set = self.write_limits(action).and_then(|write| write.set.as_deref()).unwrap_or_default();
+        (self.given(action).into_iter().map(name).collect(), set.iter().map(|(at, _)| name(*at)).collect())
+    }
+
+    /// Returns the indexes of the columns that the caller may give in an insert or an update.
+    #[must_use]
+    pub fn given(&self, action: Action) -> Vec<usize> {
+        let write = self.write_limits(action);
+        let may_give = |at: usize| write.is_none_or(|write| write.may_give[at]);
+        self.table.all_columns().filter(|at| may_give(*at) && !self.table.column(*at).generated).collect()
+    }
+
+    fn write_limits(&self, action: Action) -> Option<&WriteLimits> {
+        let limits = self.limits.as_ref()?;
+        match action {
             Action::Insert => limits.insert.as_ref(),
             _ => limits.update.as_ref(),
-        });
-        let Some(write) = write else {
-            return (all.filter(|(_, column)| !column.generated).map(|(at, _)| name(at)).collect(), Vec::new());
-        };
-        let given = all.filter(|(at, column)| write.may_give[*at] && !column.generated).map(|(at, _)| name(at));
-        let set = write.set.as_deref().unwrap_or_default();
-        (given.collect(), set.iter().map(|(at, _)| name(*at)).collect())
+        }
     }
 
     /// Returns the scope of a condition on the table.

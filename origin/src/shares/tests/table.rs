@@ -1,6 +1,6 @@
 //! Checks that the table of shared resources in docs/limits.md is complete and agrees with the code.
 
-use crate::app::{StreamSlots, body_memory};
+use crate::app::{StreamSlots, body_memory, descriptions};
 use crate::config::find_setting;
 use crate::database::media::{CONNECTIONS_MAX_COUNT, CONNECTIONS_PER_PROJECT_MAX_COUNT};
 use crate::database::pool::QUEUES_OF_ALL;
@@ -70,6 +70,7 @@ fn of_records() -> Vec<Expected> {
             written(connections(pool.total)),
             written(schema_cache::CONNECTIONS_PER_PROJECT),
         ),
+        counted("descriptions of the API that are written or sent", &descriptions()),
         row("connections that kill a statement", written(KILLS_MAX_COUNT), written(KILLS_PER_ACCOUNT_MAX_COUNT)),
         counted("streamed answers of records", streams.shares()),
         counted("second connections of reads with `include` and no `limit` below 256", streams.spares()),

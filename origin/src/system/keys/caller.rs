@@ -3,6 +3,7 @@
 use crate::database::media::{FileScope, Uploader};
 use crate::media::rights::{self, UploadRights};
 use crate::query::catalog::Reference;
+use crate::query::interface::MediaInterface;
 use crate::query::plan::access::{CallerRole, Rights};
 use shared::error::Problem;
 use shared::ident::{DatabaseName, FieldName, ProjectName, TableName};
@@ -102,6 +103,13 @@ impl Caller {
         of_service.into_iter().chain(of_role).min()
     }
 
+    /// Returns what the caller may do with the files of its project.
+    #[must_use]
+    pub fn media(&self) -> MediaInterface {
+        let upload = self.upload_rights().is_ok();
+        MediaInterface { read: self.may_read_media(), upload, delete: self.changeable_files() != FileScope::None }
+    }
+
     #[must_use]
     pub fn may_read_media(&self) -> bool {
         self.role().is_none_or(|role| role.role().media().read)
@@ -179,11 +187,7 @@ impl Caller {
     /// Returns whether the caller may read a field of a table.
     #[must_use]
     pub fn reads(&self, path: &TablePath, field: &FieldName) -> bool {
-        let Some(role) = self.role() else {
-            return true;
-        };
-        let rule = role.role().rule(&path.database, &path.table);
-        rule.and_then(|rule| rule.read.as_ref()).is_some_and(|read| read.fields.has(field))
+        self.rights().reads(&path.database, &path.table, field)
     }
 
     fn role(&self) -> Option<&Arc<CallerRole>> {

@@ -1,0 +1,127 @@
+//! Reads the descriptions of all tables of a database at once, with a fixed number of queries.
+
+use super::{ColumnRow, TableRows, is_table};
+use crate::database::charset_coverage::CharsetCoverages;
+use crate::database::connection::Connection;
+use crate::database::error::DbError;
+use crate::database::pool::Lease;
+use crate::database::run;
+use crate::query::catalog::Table;
+use shared::ident::{DatabaseName, TableName};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+const TABLES: &str = concat!(
+    "SELECT TABLE_NAME, TABLE_TYPE = 'VIEW', COALESCE(TRANSACTIONS = 'YES', FALSE), COALESCE(ENGINE = 'InnoDB', FALSE) \
+     FROM information_schema.TABLES LEFT JOIN information_schema.ENGINES USING (ENGINE) WHERE TABLE_SCHEMA = ? AND ",
+    is_table!()
+);
+const VIEWS: &str = "SELECT TABLE_NAME, IS_UPDATABLE = 'NO', VIEW_DEFINITION FROM information_schema.VIEWS \
+     WHERE TABLE_SCHEMA = ?";
+const COLUMNS: &str = "SELECT TABLE_NAME, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, \
+     COLUMN_COMMENT, GENERATION_EXPRESSION IS NOT NULL, CHARACTER_SET_NAME, COLLATION_NAME \
+     FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? ORDER BY TABLE_NAME, ORDINAL_POSITION";
+const INDEXES: &str = "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS \
+     WHERE TABLE_SCHEMA = ? AND NON_UNIQUE = 0 ORDER BY TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX";
+const FOREIGN_KEYS: &str = "SELECT TABLE_NAME, COLUMN_NAME, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME \
+     FROM information_schema.KEY_COLUMN_USAGE WHERE TABLE_SCHEMA = ? AND REFERENCED_TABLE_NAME IS NOT NULL";
+const CHECKS: &str = "SELECT TABLE_NAME, CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS \
+     WHERE CONSTRAINT_SCHEMA = ?";
+const TRIGGERS: &str = "SELECT EVENT_OBJECT_TABLE, COUNT(*), COALESCE(SUM(EVENT_MANIPULATION = 'UPDATE'), 0) > 0 \
+     FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = ? GROUP BY EVENT_OBJECT_TABLE";
+
+/// [`ColumnRow`] with the table's name before it.
+type TableColumnRow =
+    (String, String, String, String, String, Option<String>, String, String, bool, Option<String>, Option<String>);
+
+/// Reads the descriptions of the tables and views of a database within `limit`, in the order of their names.
+pub(in crate::database) async fn tables(
+    lease: &mut Lease,
+    coverages: &CharsetCoverages,
+    database: &DatabaseName,
+    limit: Duration,
+) -> Result<Vec<Arc<Table>>, DbError> {
+    lease.begin();
+    let loaded = run::within(limit, async {
+        let connection = lease.connection()?;
+        run::driver(read(connection, coverages, database)).await
+    })
+    .await;
+    match loaded {
+        Ok(tables) => {
+            lease.end();
+            Ok(tables)
+        }
+        Err(error) => Err(lease.failed(error)),
+    }
+}
+
+async fn read(
+    connection: &mut Connection,
+    coverages: &CharsetCoverages,
+    database: &DatabaseName,
+) -> mysql_async::Result<Vec<Arc<Table>>> {
+    let rows = rows(connection, database).await?;
+    let charsets: BTreeSet<&str> =
+        rows.values().flat_map(|rows| &rows.columns).filter_map(|row| row.8.as_deref()).collect();
+    let mut limited = HashMap::new();
+    for name in charsets {
+        if let Some(coverage) = coverages.of(&mut connection.conn, name).await? {
+            limited.insert(name.to_owned(), coverage);
+        }
+    }
+    let tables = rows.into_iter().filter_map(|(name, rows)| {
+        let name = TableName::parse(&name).ok().filter(|name| !name.is_system())?;
+        Some(Arc::new(rows.into_table(database, name, &limited)))
+    });
+    Ok(tables.collect())
+}
+
+/// Reads what `information_schema` tells of each table. A table that is created meanwhile is left out.
+async fn rows(
+    connection: &mut Connection,
+    database: &DatabaseName,
+) -> mysql_async::Result<BTreeMap<String, TableRows>> {
+    let place = (database.as_str(),);
+    let mut tables: BTreeMap<String, TableRows> = BTreeMap::new();
+    for (name, view, transactional, innodb) in connection.ask::<(String, bool, bool, bool)>(TABLES, place).await? {
+        tables.insert(name, TableRows { view, transactional, innodb, ..TableRows::default() });
+    }
+    for row in connection.ask::<TableColumnRow>(COLUMNS, place).await? {
+        let (table, name, data_type, type_text, nullable, default, extra, comment, generated, charset, collation) = row;
+        if let Some(rows) = tables.get_mut(&table) {
+            let row: ColumnRow =
+                (name, data_type, type_text, nullable, default, extra, comment, generated, charset, collation);
+            rows.columns.push(row);
+        }
+    }
+    for (table, index, column) in connection.ask::<(String, String, String)>(INDEXES, place).await? {
+        if let Some(rows) = tables.get_mut(&table) {
+            rows.indexes.push((index, column));
+        }
+    }
+    for (table, column, target, field) in
+        connection.ask::<(String, String, String, String)>(FOREIGN_KEYS, place).await?
+    {
+        if let Some(rows) = tables.get_mut(&table) {
+            rows.references.push((column, target, field));
+        }
+    }
+    for (table, clause) in connection.ask::<(String, String)>(CHECKS, place).await? {
+        if let Some(rows) = tables.get_mut(&table) {
+            rows.checks.push(clause);
+        }
+    }
+    for (table, count, of_updates) in connection.ask::<(String, u64, bool)>(TRIGGERS, place).await? {
+        if let Some(rows) = tables.get_mut(&table) {
+            (rows.triggers, rows.update_triggers) = (count, of_updates);
+        }
+    }
+    for (view, read_only, definition) in connection.ask::<(String, bool, Option<String>)>(VIEWS, place).await? {
+        if let Some(rows) = tables.get_mut(&view) {
+            (rows.read_only, rows.definition) = (read_only, definition);
+        }
+    }
+    Ok(tables)
+}

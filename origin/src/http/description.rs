@@ -1,0 +1,69 @@
+//! `GET /api/v1/openapi.json` and `/api/v1/types.ts`: describes all that the caller may do.
+
+use super::compression::TYPESCRIPT;
+use super::listing;
+use super::request_log::RequestRecord;
+use super::respond;
+use crate::app::App;
+use crate::database::schema_cache::RelationsAge;
+use crate::query::interface::{Interface, openapi, typescript};
+use crate::system::keys::Caller;
+use axum::response::Response;
+use bytes::Bytes;
+use shared::error::{ErrorCode, Problem};
+use shared::ident::DatabaseName;
+use shared::operation::ApiForm;
+use std::sync::Arc;
+
+/// Answers the description of a database, or of all that the caller may know. Its memory is limited by the
+/// descriptions that may be built or sent at once.
+pub(super) async fn run(
+    app: &Arc<App>,
+    caller: &Caller,
+    form: ApiForm,
+    database: Option<DatabaseName>,
+    record: &RequestRecord,
+) -> Result<Response, Problem> {
+    let slot = app.descriptions.take(caller.project(), 1);
+    let Ok(slot) = tokio::time::timeout(app.pools.wait_timeout(), slot).await else {
+        return Err(Problem::new(ErrorCode::Overloaded, "Too many descriptions of the API are being written already."));
+    };
+    let mut parts = Vec::new();
+    for database in listing::databases(app, caller, database, record).await? {
+        let tables = app.schema_cache.tables(caller.project(), &database).await?;
+        let relations = app.schema_cache.relations(caller.project(), &database, RelationsAge::Cached).await?;
+        parts.push((database, tables, relations));
+    }
+    let owner = caller.clone();
+    // Thousands of tables take a while, in which the thread could serve no other request.
+    let text = tokio::task::spawn_blocking(move || {
+        let mut interface = Interface::new(owner.grant().clone(), owner.media());
+        for (database, tables, relations) in parts {
+            interface.add(database, &tables, &relations, owner.rights());
+        }
+        match form {
+            ApiForm::OpenApi => openapi::document(&interface),
+            ApiForm::TypeScript => Ok(typescript::types(&interface).into_bytes()),
+        }
+    });
+    let text = text.await.map_err(|error| {
+        Problem::internal("The description can't be written.", format!("its task failed: {error}"))
+    })??;
+    let content_type = match form {
+        ApiForm::OpenApi => "application/json",
+        ApiForm::TypeScript => TYPESCRIPT,
+    };
+    Ok(respond::description(Bytes::from_owner(Kept { text, _slot: slot }), content_type))
+}
+
+/// A description, which holds its slot until it is sent.
+struct Kept {
+    text: Vec<u8>,
+    _slot: crate::shares::Guard,
+}
+
+impl AsRef<[u8]> for Kept {
+    fn as_ref(&self) -> &[u8] {
+        &self.text
+    }
+}

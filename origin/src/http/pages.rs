@@ -1,0 +1,140 @@
+//! Serves the pages for browsers, which need no key: `/docs`, the API's documentation. Their files are made by
+//! `tools/pages.mjs`, and are embedded in a release.
+//!
+//! A page's scripts come from this host only, and act with the key that its user types in.
+
+use super::etag::ETag;
+use super::request_log::RequestRecord;
+use super::respond::Failed;
+use axum::Extension;
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::response::Response;
+use flate2::read::GzDecoder;
+use rust_embed::Embed;
+use shared::conditional;
+use shared::error::{ErrorCode, Problem};
+use shared::ident::shown;
+use std::borrow::Cow;
+use std::io::Read as _;
+use std::sync::Arc;
+
+/// The files of all pages by their path, each compressed by gzip.
+#[derive(Embed)]
+#[folder = "../pages/build"]
+#[allow_missing = true]
+struct Files;
+
+/// The largest file of a page, decompressed.
+const FILE_MAX_BYTES: u64 = 32 * 1024 * 1024;
+
+/// What the documentation may load: its own files, the images in its style sheet, and the API.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const HEADERS: [(header::HeaderName, &str); 6] = [
+    (header::CONTENT_SECURITY_POLICY, POLICY),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (header::CACHE_CONTROL, "public, no-cache"),
+    (header::VARY, "Accept-Encoding"),
+];
+
+/// Answers a file of a page; `/docs` is `/docs/index.html`.
+pub(super) async fn answer(
+    Extension(record): Extension<Arc<RequestRecord>>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Failed> {
+    record.log().route("/docs/{path}");
+    Ok(file(uri.path(), &headers)?)
+}
+
+fn file(path: &str, headers: &HeaderMap) -> Result<Response, Problem> {
+    let name = match path.trim_matches('/') {
+        "docs" => "docs/index.html",
+        name => name,
+    };
+    let Some(file) = Files::get(&format!("{name}.gz")) else {
+        return Err(missing(path));
+    };
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let is_compressed = text(header::ACCEPT_ENCODING).is_some_and(accepts_gzip);
+    let tag = ETag::of(&file.data);
+    let content = match is_compressed {
+        true => file.data,
+        false => Cow::Owned(decompressed(&file.data)?),
+    };
+    // The tag stands for both codings.
+    let tag = format!("W/{}", tag.as_str());
+    let is_known = text(header::IF_NONE_MATCH).is_some_and(|known| conditional::names(known, &tag));
+    let mut response = Response::new(if is_known { Body::empty() } else { Body::from(content.into_owned()) });
+    let answer = response.headers_mut();
+    for (name, value) in HEADERS {
+        answer.insert(name, HeaderValue::from_static(value));
+    }
+    answer.extend(HeaderValue::try_from(tag).ok().map(|tag| (header::ETAG, tag)));
+    if is_known {
+        *response.status_mut() = axum::http::StatusCode::NOT_MODIFIED;
+        return Ok(response);
+    }
+    answer.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type(name)));
+    if is_compressed {
+        answer.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    Ok(response)
+}
+
+fn accepts_gzip(accepted: &str) -> bool {
+    let mut codings = accepted.split(',').map(|coding| coding.split(';').map(str::trim));
+    codings.any(|mut coding| {
+        coding.next() == Some("gzip") && !coding.any(|weight| weight.trim_end_matches('0') == "q=0." || weight == "q=0")
+    })
+}
+
+fn decompressed(content: &[u8]) -> Result<Vec<u8>, Problem> {
+    let mut plain = Vec::new();
+    let read = GzDecoder::new(content).take(FILE_MAX_BYTES).read_to_end(&mut plain);
+    read.map_err(|error| Problem::internal("The page's file can't be read.", error.to_string()))?;
+    Ok(plain)
+}
+
+fn content_type(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, end)| end) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        _ => "text/plain; charset=utf-8",
+    }
+}
+
+fn missing(path: &str) -> Problem {
+    let problem = Problem::new(ErrorCode::RouteNotFound, format!("There is nothing at {}.", shown(path)));
+    match Files::iter().next() {
+        Some(_) => problem.with_hint("The documentation of the API is at /docs."),
+        None => problem.with_hint(
+            "This program was built without pages: `node tools/pages.mjs` makes them for the next build. \
+             The OpenAPI document is at /api/v1/openapi.json.",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_sent_to_who_accepts_it() {
+        for (accepted, expected) in [
+            ("gzip", true),
+            ("br, gzip;q=0.5", true),
+            ("gzip;q=0", false),
+            ("br;q=1.0, gzip;q=0.000", false),
+            ("identity", false),
+            ("", false),
+        ] {
+            assert_eq!(accepts_gzip(accepted), expected, "{accepted}");
+        }
+    }
+}

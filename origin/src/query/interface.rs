@@ -1,0 +1,184 @@
+//! What a caller may do with the tables of a project, from which its OpenAPI document and the types of its clients are
+//! written. Pure: knows neither HTTP nor MariaDB.
+
+mod identifier;
+pub mod openapi;
+pub mod python;
+pub mod rust;
+pub mod typescript;
+mod value;
+
+use super::catalog::relations::{Relation, RelationKind, Relations};
+use super::catalog::{Column, Table};
+use super::plan::access::{Rights, TableAccess};
+use super::plan::related::visible;
+use shared::ident::{DatabaseName, FieldName, TableName};
+use shared::key::Grant;
+use shared::policy::{self, Action};
+use std::sync::Arc;
+
+/// What a caller may do.
+#[derive(Debug)]
+pub struct Interface {
+    /// The databases in the order of their names, each with its tables in the order of theirs.
+    databases: Vec<(DatabaseName, Vec<TableInterface>)>,
+    grant: Grant,
+    media: MediaInterface,
+}
+
+/// What a caller may do with the files of its project.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MediaInterface {
+    pub read: bool,
+    pub upload: bool,
+    pub delete: bool,
+}
+
+/// What a caller may do with a table.
+#[derive(Debug)]
+pub struct TableInterface {
+    access: TableAccess,
+    /// The relations that reads may include.
+    relations: Vec<Arc<Relation>>,
+    actions: Vec<Action>,
+}
+
+impl Interface {
+    #[must_use]
+    pub fn new(grant: Grant, media: MediaInterface) -> Self {
+        Self { databases: Vec::new(), grant, media }
+    }
+
+    /// Adds a database with those of its tables with which the caller may do something.
+    pub fn add(&mut self, database: DatabaseName, tables: &[Arc<Table>], relations: &Relations, rights: &Rights) {
+        let reads = |table: &TableName, field: &FieldName| rights.reads(&database, table, field);
+        let accesses = tables.iter().filter_map(|table| rights.of(table).ok());
+        let tables = accesses.map(|access| {
+            let relations = visible(relations, &access, &reads);
+            TableInterface::new(access, relations, &self.grant)
+        });
+        let mut tables: Vec<_> = tables.filter(|table| !table.actions.is_empty()).collect();
+        tables.sort_by(|one, other| one.table().name().as_str().cmp(other.table().name().as_str()));
+        self.databases.push((database, tables));
+        self.databases.sort_by(|one, other| one.0.as_str().cmp(other.0.as_str()));
+    }
+
+    fn tables(&self) -> impl Iterator<Item = &TableInterface> {
+        self.databases.iter().flat_map(|(_, tables)| tables)
+    }
+
+    /// Returns a table of which the caller may read records.
+    fn readable(&self, database: &str, name: &str) -> Option<&TableInterface> {
+        let at = self.databases.binary_search_by(|(known, _)| known.as_str().cmp(database)).ok()?;
+        let (_, tables) = &self.databases[at];
+        let at = tables.binary_search_by(|table| table.name().cmp(name)).ok()?;
+        Some(&tables[at]).filter(|table| table.may(Action::Read))
+    }
+
+    fn may(&self, action: Action) -> bool {
+        policy::permit(action, &self.grant).is_ok()
+    }
+}
+
+impl TableInterface {
+    fn new(access: TableAccess, relations: Vec<Arc<Relation>>, grant: &Grant) -> Self {
+        let is_read_only = access.table().traits().read_only;
+        let is_possible = |action: &Action| {
+            let fits = *action == Action::Read || !is_read_only;
+            fits && access.may(*action) && policy::permit(*action, grant).is_ok()
+        };
+        let actions = [Action::Read, Action::Insert, Action::Update, Action::Delete];
+        let actions: Vec<_> = actions.into_iter().filter(is_possible).collect();
+        let relations = if actions.contains(&Action::Read) { relations } else { Vec::new() };
+        Self { access, relations, actions }
+    }
+
+    fn table(&self) -> &Table {
+        self.access.table()
+    }
+
+    fn database(&self) -> &str {
+        self.table().database().as_str()
+    }
+
+    fn name(&self) -> &str {
+        self.table().name().as_str()
+    }
+
+    fn may(&self, action: Action) -> bool {
+        self.actions.contains(&action)
+    }
+
+    /// Returns the columns that the caller may read; none if it may not read the table.
+    fn columns(&self) -> &[Column] {
+        if self.may(Action::Read) { self.table().columns() } else { &[] }
+    }
+
+    /// Returns the columns that the caller may give in an insert or an update.
+    fn given(&self, action: Action) -> Vec<&Column> {
+        let given = if self.may(action) { self.access.given(action) } else { Vec::new() };
+        given.into_iter().map(|at| self.table().column(at)).collect()
+    }
+
+    /// Returns the fields of records as the caller reads, inserts or updates them, each with whether it may be missing;
+    /// `None` if the caller may not do it.
+    fn form(&self, action: Action) -> Option<Vec<(&Column, bool)>> {
+        if !self.may(action) {
+            return None;
+        }
+        let visible = self.table().visible_columns().len();
+        let (_, set) = self.access.fields(Action::Insert);
+        let is_optional = |column: &Column| !column.required() || set.contains(&column.name.as_str());
+        let given = self.given(action).into_iter();
+        Some(match action {
+            Action::Insert => given.map(|column| (column, is_optional(column))).collect(),
+            Action::Update => given.map(|column| (column, true)).collect(),
+            _ => self.columns().iter().enumerate().map(|(at, column)| (column, at >= visible)).collect(),
+        })
+    }
+
+    /// Returns the columns of the `{id}` in a record's path; `None` if no path of the caller has one.
+    fn id(&self) -> Option<Id<'_>> {
+        let table = self.table();
+        match (table.key(), table.key_is_readable()) {
+            ([], _) | ([_, _, ..], false) => None,
+            ([_], false) => Some(Id::Hidden),
+            ([at], true) => Some(Id::One(table.column(*at))),
+            (key, true) => Some(Id::Several(key.iter().map(|at| table.column(*at).name.as_str()).collect())),
+        }
+    }
+
+    /// Returns the relations by the names of the members that hold the related records, without those whose name a field
+    /// has.
+    fn included(&self) -> Vec<(&str, Vec<&Relation>)> {
+        let mut included: Vec<(&str, Vec<&Relation>)> = Vec::new();
+        for relation in &self.relations {
+            let is_taken = self.columns().iter().any(|column| column.name.as_str() == relation.name);
+            match included.iter_mut().find(|(name, _)| *name == relation.name) {
+                Some((_, same)) => same.push(relation),
+                None if is_taken => {}
+                None => included.push((&relation.name, vec![relation])),
+            }
+        }
+        included
+    }
+}
+
+/// The `{id}` in the path of a record.
+enum Id<'a> {
+    One(&'a Column),
+    /// The names of the columns of a composite key.
+    Several(Vec<&'a str>),
+    /// The caller may write records by their key, but not read it.
+    Hidden,
+}
+
+fn kind(relation: &Relation) -> &'static str {
+    match relation.kind {
+        RelationKind::One => "one",
+        RelationKind::Many => "many",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! Identifiers for names that need not be any: databases, tables and fields may have any character.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+/// Returns the name with each character but ASCII letters, digits and `_` as `-` and its hexadecimal number, so that
+/// different names stay different.
+pub(super) fn component(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => text.push(char::from(byte)),
+            // Writing to a string can't fail.
+            _ => drop(write!(text, "-{byte:02X}")),
+        }
+    }
+    text
+}
+
+/// Returns whether the name is an identifier in TypeScript, Python and Rust: ASCII letters, digits and `_`, and not a
+/// digit first.
+pub(super) fn is_plain(name: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() && name.bytes().all(is_word)
+}
+
+/// Returns the name in the form of types, `order_lines` → `OrderLines`; characters of no identifier are left out.
+pub(super) fn pascal(name: &str) -> String {
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(|word| [&word[..1].to_ascii_uppercase(), &word[1..]].concat()).collect()
+}
+
+/// Returns the name in the form of fields, `Order-Date` → `order_date`; characters of no identifier become `_`.
+pub(super) fn snake(name: &str) -> String {
+    let mut text = String::with_capacity(name.len() + 1);
+    let mut was_lower = false;
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && was_lower {
+            text.push('_');
+        }
+        was_lower = c.is_ascii_lowercase() || c.is_ascii_digit();
+        match c.is_ascii_alphanumeric() {
+            true => text.push(c.to_ascii_lowercase()),
+            // Rust's style has no two underscores in a row.
+            false if text.ends_with('_') => {}
+            false => text.push('_'),
+        }
+    }
+    if !text.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        text.insert_str(0, "field_");
+    }
+    text
+}
+
+/// Names that are taken within one file or type.
+#[derive(Default)]
+pub(super) struct Names(HashSet<String>);
+
+impl Names {
+    /// Returns the name, with a number behind it if it is taken.
+    pub(super) fn unique(&mut self, name: &str) -> String {
+        let mut unique = name.to_owned();
+        let mut number = 2;
+        while !self.0.insert(unique.clone()) {
+            unique = format!("{name}{number}");
+            number += 1;
+        }
+        unique
+    }
+}

@@ -1,0 +1,200 @@
+//! Writes the OpenAPI 3.1 document of an interface. What does not depend on the tables is in JSON files beside this one:
+//! `components.json` in OpenAPI's own form, the operations as [`template::Template`]s.
+//!
+//! The document is written table by table into one text, since thousands of tables would be millions of JSON values.
+
+mod tables;
+mod template;
+
+use super::{Interface, TableInterface, identifier};
+use serde_json::{Map, Value, json};
+use shared::error::{ErrorCode, Problem};
+use shared::policy::Action;
+use std::collections::BTreeMap;
+use template::{Operations, Template};
+
+const COMPONENTS: &str = include_str!("openapi/components.json");
+/// The operations of a table, below its path.
+const OF_TABLE: &str = include_str!("openapi/operations.json");
+/// The operations of a database, below its path.
+const OF_DATABASE: &str = include_str!("openapi/database.json");
+/// The operations that belong to no table.
+const SERVICES: &str = include_str!("openapi/services.json");
+
+/// The length of a document of no tables, and of each table in it, to reserve memory for.
+const USUAL_BYTES: usize = 40_000;
+const TABLE_USUAL_BYTES: usize = 16_000;
+
+const ABOUT: &str = "What the key that fetched this document may do. The schema is read live: fetch the document again after \
+                     a change of tables or of the key's role. Each GET also answers HEAD.";
+
+/// Returns the document.
+///
+/// # Errors
+/// `internal` if a file of the document is malformed, which a test excludes.
+pub fn document(interface: &Interface) -> Result<Vec<u8>, Problem> {
+    let mut out = Vec::with_capacity(USUAL_BYTES + TABLE_USUAL_BYTES * interface.tables().count());
+    write(interface, &mut out)
+        .map_err(|error| Problem::internal("The OpenAPI document can't be written.", error.to_string()))?;
+    Ok(out)
+}
+
+fn write(interface: &Interface, out: &mut Vec<u8>) -> serde_json::Result<()> {
+    let head = json!({"title": "Selkie", "version": "1", "description": ABOUT});
+    out.extend_from_slice(br#"{"openapi":"3.1.0","info":"#);
+    serde_json::to_writer(&mut *out, &head)?;
+    out.extend_from_slice(br#","servers":[{"url":"/api/v1"}],"security":[{"key":[]}],"tags":"#);
+    serde_json::to_writer(&mut *out, &tags(interface))?;
+    out.extend_from_slice(br#","paths":{"#);
+    paths(interface, out)?;
+    out.extend_from_slice(br#"},"components":{"#);
+    components(interface, out)?;
+    out.extend_from_slice(b"}}");
+    Ok(())
+}
+
+fn tags(interface: &Interface) -> Vec<Value> {
+    let services = [
+        ("Descriptions", "What there is", true),
+        ("SQL", "Statements of any kind", interface.may(Action::Sql)),
+        ("Batch", "Several operations in one transaction", interface.may(Action::Batch)),
+        ("Media", "Files", interface.media.read || interface.media.upload || interface.media.delete),
+    ];
+    let services = services.into_iter().filter(|(.., is_there)| *is_there);
+    let services = services.map(|(name, text, _)| json!({"name": name, "description": text}));
+    let tables = interface.tables().map(|table| {
+        let kind = if table.table().traits().view { "view" } else { "table" };
+        json!({"name": table.full_name(), "description": format!("Records of a {kind}")})
+    });
+    services.chain(tables).collect()
+}
+
+fn paths(interface: &Interface, out: &mut Vec<u8>) -> serde_json::Result<()> {
+    let mut separator = Separator::default();
+    let services: Vec<Template> = template::read(SERVICES)?;
+    let services = services.into_iter().filter(|template| interface.offers(&template.action));
+    let mut by_path: BTreeMap<String, Operations> = BTreeMap::new();
+    for template in services {
+        let path = template.path.clone();
+        by_path.entry(path).or_default().push(template);
+    }
+    for (path, operations) in &by_path {
+        separator.write(out);
+        serde_json::to_writer(&mut *out, path)?;
+        out.push(b':');
+        serde_json::to_writer(&mut *out, &operations.path_item(interface))?;
+    }
+    let of_database: Operations = template::read::<Vec<Template>>(OF_DATABASE)?.into_iter().collect();
+    let of_database = template::Text::new(&of_database.path_item(interface))?;
+    for (name, _) in &interface.databases {
+        separator.write(out);
+        let (component, name) = (identifier::component(name.as_str()), name.as_str());
+        serde_json::to_writer(&mut *out, &format!("/crud/{}", tables::encoded(name)))?;
+        out.extend_from_slice(b":{");
+        of_database.write(&component, name, out);
+        out.push(b'}');
+    }
+    tables::paths(interface, &template::read::<Vec<Template>>(OF_TABLE)?, &mut separator, out)
+}
+
+fn components(interface: &Interface, out: &mut Vec<u8>) -> serde_json::Result<()> {
+    let mut fixed: BTreeMap<String, Map<String, Value>> = template::read(COMPONENTS)?;
+    if !interface.may(Action::Explain) {
+        drop(fixed.get_mut("parameters").map(|parameters| parameters.remove("explain")));
+        let options =
+            fixed.get_mut("schemas").and_then(|schemas| schemas.get_mut("ReadOptions")?.get_mut("properties"));
+        drop(options.and_then(|options| options.as_object_mut()?.remove("explain")));
+        drop(fixed.get_mut("schemas").map(|schemas| schemas.remove("Explanation")));
+    }
+    fixed.insert("responses".to_owned(), responses());
+    let mut separator = Separator::default();
+    for (kind, parts) in &fixed {
+        separator.write(out);
+        serde_json::to_writer(&mut *out, kind)?;
+        out.extend_from_slice(b":{");
+        let mut inner = Separator::default();
+        for (name, part) in parts {
+            inner.write(out);
+            member(name, part, out)?;
+        }
+        if kind == "schemas" {
+            interface.tables().try_for_each(|table| tables::schemas(table, interface, &mut inner, out))?;
+        }
+        out.push(b'}');
+    }
+    Ok(())
+}
+
+/// Returns the responses of all errors by their status.
+fn responses() -> Map<String, Value> {
+    let mut codes: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
+    for code in ErrorCode::ALL {
+        codes.entry(code.status()).or_default().push(code.as_str());
+    }
+    let fault = |codes: &[&str]| {
+        json!({"type": "object", "required": ["code", "message"], "properties": {
+            "code": {"enum": codes}, "message": {"type": "string"}, "hint": {"type": "string"},
+            "details": {"type": "object"}, "retryable": {"type": "boolean"}, "requestId": {"type": "string"},
+        }})
+    };
+    let response = |(status, codes): (u16, Vec<&str>)| {
+        let envelope = json!({"type": "object", "required": ["success", "payload", "error"], "properties": {
+            "success": {"const": false}, "payload": {"type": "null"}, "error": fault(&codes),
+            "errors": {"type": "array", "items": {"type": "object"}},
+        }});
+        let description = codes.join(", ");
+        let content = json!({"application/json": {"schema": envelope}});
+        (format!("E{status}"), json!({"description": description, "content": content}))
+    };
+    let unchanged =
+        ("Unchanged".to_owned(), json!({"description": "The entity tag is still the one in If-None-Match"}));
+    codes.into_iter().map(response).chain([unchanged]).collect()
+}
+
+fn member(name: &str, value: &Value, out: &mut Vec<u8>) -> serde_json::Result<()> {
+    serde_json::to_writer(&mut *out, name)?;
+    out.push(b':');
+    serde_json::to_writer(&mut *out, value)
+}
+
+/// Writes the commas between the members of an object.
+#[derive(Default)]
+struct Separator {
+    written: usize,
+}
+
+impl Separator {
+    fn write(&mut self, out: &mut Vec<u8>) {
+        if self.written > 0 {
+            out.push(b',');
+        }
+        self.written += 1;
+    }
+}
+
+impl Interface {
+    /// Returns whether the caller may do an action of `services.json`.
+    fn offers(&self, action: &str) -> bool {
+        let writes = self.tables().any(|table| table.actions.iter().any(|action| *action != Action::Read));
+        match action {
+            "sql" => self.may(Action::Sql),
+            "batch" => self.may(Action::Batch) && (writes || self.may(Action::Sql)),
+            "media_read" => self.media.read,
+            "media_sign" => self.media.read && self.may(Action::SignMedia),
+            "media_upload" => self.media.upload && self.may(Action::Upload),
+            "media_delete" => self.media.delete && self.may(Action::DeleteMedia),
+            _ => true,
+        }
+    }
+}
+
+impl TableInterface {
+    fn full_name(&self) -> String {
+        format!("{}.{}", self.database(), self.name())
+    }
+
+    /// Returns the name of the table's schema in the document, with which those of its parts begin.
+    fn component(&self) -> String {
+        format!("{}.{}", identifier::component(self.database()), identifier::component(self.name()))
+    }
+}

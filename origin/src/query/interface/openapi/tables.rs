@@ -1,0 +1,227 @@
+//! The paths and schemas of tables.
+
+use super::template::{Operations, Template, Text, completed};
+use super::{Separator, member};
+use crate::query::catalog::Column;
+use crate::query::catalog::relations::{Relation, RelationKind};
+use crate::query::interface::value::{ValueType, or_null};
+use crate::query::interface::{Id, Interface, TableInterface};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Map, Value, json};
+use shared::policy::Action;
+use std::collections::HashMap;
+
+/// The characters of a path segment that are encoded.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The paths of a table, in the order of the document.
+const PATHS: [&str; 4] = ["", "/_schema", "/query", "/{id}"];
+
+/// Returns a name as a segment of a path.
+pub(super) fn encoded(name: &str) -> String {
+    utf8_percent_encode(name, ENCODED).to_string()
+}
+
+/// Writes the paths of all tables. Tables with the same allowed operations share a text.
+pub(super) fn paths(
+    interface: &Interface,
+    templates: &[Template],
+    separator: &mut Separator,
+    out: &mut Vec<u8>,
+) -> serde_json::Result<()> {
+    let templates = completed(templates);
+    let mut texts: HashMap<(&str, Vec<&'static str>), Option<Text>> = HashMap::new();
+    for table in interface.tables() {
+        let (component, name) = (table.component(), table.full_name());
+        let base = format!("/crud/{}/{}", encoded(table.database()), encoded(table.name()));
+        for path in PATHS {
+            let Some(allowed) = table.allowed(path) else {
+                continue;
+            };
+            let text = match texts.entry((path, allowed.clone())) {
+                std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+                std::collections::hash_map::Entry::Vacant(new) => {
+                    let is_offered =
+                        |template: &&Template| template.path == path && allowed.contains(&template.action.as_str());
+                    let operations: Operations = templates.iter().filter(is_offered).cloned().collect();
+                    let item = operations.path_item(interface);
+                    new.insert((!operations.is_empty()).then(|| Text::new(&item)).transpose()?)
+                }
+            };
+            if let Some(text) = text {
+                separator.write(out);
+                serde_json::to_writer(&mut *out, &format!("{base}{path}"))?;
+                out.extend_from_slice(b":{");
+                if path == "/{id}" {
+                    member("parameters", &json!([id_parameter(table)]), out)?;
+                    out.push(b',');
+                }
+                text.write(&component, &name, out);
+                out.push(b'}');
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the parameter for the id of the table's records.
+fn id_parameter(table: &TableInterface) -> Value {
+    let (description, schema) = match table.id() {
+        Some(Id::One(column)) => (column.name.as_str().to_owned(), id_schema(column)),
+        Some(Id::Several(names)) => (
+            format!("The values of {}, with commas between them", names.join(", ")),
+            json!({"type": "string", "minLength": 1}),
+        ),
+        Some(Id::Hidden) | None => ("The record's key".to_owned(), json!({"type": "string", "minLength": 1})),
+    };
+    json!({"name": "id", "in": "path", "required": true, "description": description, "schema": schema})
+}
+
+/// Returns the schema of a column as the id in a path. Any text addresses a record or none, so there are no bounds.
+fn id_schema(column: &Column) -> Value {
+    match ValueType::of(column) {
+        ValueType::Integer { .. } => json!({"type": "integer"}),
+        ValueType::Long { .. } => json!({"type": ["integer", "string"]}),
+        _ => json!({"type": "string", "minLength": 1}),
+    }
+}
+
+/// Writes the schemas of a table's records: as read, as inserted, as updated, and as writes answer.
+pub(super) fn schemas(
+    table: &TableInterface,
+    interface: &Interface,
+    separator: &mut Separator,
+    out: &mut Vec<u8>,
+) -> serde_json::Result<()> {
+    let component = table.component();
+    let mut write = |part: &str, schema: &Value| {
+        separator.write(out);
+        member(&format!("{component}{part}"), schema, out)
+    };
+    let selected = reference("SelectedFields");
+    let selected = match table.may(Action::Read) {
+        true => {
+            write("", &record(table, interface))?;
+            write(".selected", &json!({"anyOf": [reference(&component), selected]}))?;
+            reference(&format!("{component}.selected"))
+        }
+        false => selected,
+    };
+    if table.may(Action::Insert) {
+        write(".insert", &insert(table))?;
+        let key = match table.id() {
+            Some(Id::One(column)) => or_null(ValueType::of(column).answered()),
+            Some(Id::Several(_)) => json!({}),
+            None | Some(Id::Hidden) => json!({"type": ["integer", "null"]}),
+        };
+        let one = json!({"anyOf": [key, selected, {"type": "integer"}]});
+        write(".inserted", &json!({"anyOf": [one, {"type": "array", "items": one}]}))?;
+    }
+    if table.may(Action::Update) {
+        write(".update", &update(table))?;
+    }
+    if table.may(Action::Update) || table.may(Action::Delete) {
+        write(".written", &json!({"anyOf": [{"type": ["integer", "null"]}, selected]}))?;
+        write(".writtenMany", &json!({"anyOf": [{"type": "integer"}, {"type": "array", "items": selected}]}))?;
+    }
+    Ok(())
+}
+
+fn reference(schema: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{schema}")})
+}
+
+/// Returns the schema of a record as a read answers it.
+fn record(table: &TableInterface, interface: &Interface) -> Value {
+    let visible = table.table().visible_columns();
+    let mut properties: Map<String, Value> =
+        table.columns().iter().map(|column| (column.name.as_str().to_owned(), answered(column))).collect();
+    for (name, relations) in table.included() {
+        let schemas: Vec<_> = relations.iter().map(|relation| related(relation, table, interface)).collect();
+        let schema = if let [one] = schemas.as_slice() { one.clone() } else { json!({"anyOf": schemas}) };
+        properties.insert(name.to_owned(), schema);
+    }
+    let required: Vec<_> = visible.iter().map(|column| column.name.as_str()).collect();
+    json!({"type": "object", "required": required, "properties": properties})
+}
+
+fn answered(column: &Column) -> Value {
+    let mut schema = ValueType::of(column).answered();
+    if column.nullable {
+        schema = or_null(schema);
+    }
+    if !column.comment.is_empty() {
+        schema["description"] = json!(column.comment);
+    }
+    if column.generated {
+        schema["readOnly"] = json!(true);
+    }
+    schema
+}
+
+/// Returns the schema of the related records in a record that is read with `include`.
+fn related(relation: &Relation, table: &TableInterface, interface: &Interface) -> Value {
+    let record = match interface.readable(table.database(), relation.table.as_str()) {
+        Some(far) => reference(&format!("{}.selected", far.component())),
+        None => reference("SelectedFields"),
+    };
+    let description = format!("With include={}", relation.spelling);
+    match relation.kind {
+        RelationKind::One => json!({"anyOf": [record, {"type": "null"}], "description": description}),
+        RelationKind::Many => json!({"type": "array", "items": record, "description": description}),
+    }
+}
+
+fn insert(table: &TableInterface) -> Value {
+    let given = table.given(Action::Insert);
+    let (_, set) = table.access.fields(Action::Insert);
+    let is_required = |column: &&&Column| column.required() && !set.contains(&column.name.as_str());
+    let required: Vec<_> = given.iter().filter(is_required).map(|column| column.name.as_str()).collect();
+    let properties: Map<String, Value> = given
+        .iter()
+        .map(|column| {
+            let schema = ValueType::of(column).accepted();
+            let takes_null = column.nullable || column.auto_increment;
+            (column.name.as_str().to_owned(), if takes_null { or_null(schema) } else { schema })
+        })
+        .collect();
+    json!({"type": "object", "additionalProperties": false, "required": required, "properties": properties})
+}
+
+fn update(table: &TableInterface) -> Value {
+    let given = table.given(Action::Update);
+    let properties: Map<String, Value> = given
+        .iter()
+        .map(|column| {
+            let kind = ValueType::of(column);
+            let schema = kind.accepted();
+            let schema = if column.nullable || column.auto_increment { or_null(schema) } else { schema };
+            let schema = match kind.is_number(column) {
+                true => json!({"anyOf": [schema, reference("Add")]}),
+                false => schema,
+            };
+            (column.name.as_str().to_owned(), schema)
+        })
+        .collect();
+    json!({"type": "object", "additionalProperties": false, "minProperties": 1, "properties": properties})
+}
+
+impl TableInterface {
+    /// Returns the names of the actions that the caller may do at a path below the table; `None` if it is no path.
+    fn allowed(&self, path: &str) -> Option<Vec<&'static str>> {
+        let names = [
+            ("read", Action::Read),
+            ("insert", Action::Insert),
+            ("update", Action::Update),
+            ("delete", Action::Delete),
+        ];
+        let is_hidden = match (path, self.id()) {
+            ("/{id}", None) => return None,
+            ("/{id}", Some(Id::Hidden)) => true,
+            _ => false,
+        };
+        let allowed = names.into_iter().filter(|(_, action)| self.may(*action));
+        let allowed = allowed.filter(|(_, action)| !(is_hidden && *action == Action::Read));
+        Some(allowed.map(|(name, _)| name).collect())
+    }
+}

@@ -1,0 +1,233 @@
+//! Operations as the JSON files have them: what differs between operations, without what each of them has.
+
+use super::Interface;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use shared::policy::Action;
+
+/// Stands for the name of the table's schemas.
+const COMPONENT: &str = "@T@";
+/// Stands for the table's name, as people read it.
+const NAME: &str = "@N@";
+
+/// An operation, not yet of one table.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Template {
+    name: String,
+    /// The name of the operation that is the same but for its method.
+    #[serde(rename = "as")]
+    same: Option<String>,
+    method: String,
+    pub(super) path: String,
+    /// What the caller must be allowed.
+    pub(super) action: String,
+    tag: Option<String>,
+    summary: String,
+    description: String,
+    parameters: Vec<String>,
+    /// The schema of the body.
+    body: Option<Value>,
+    /// The body may be CSV or lines of JSON.
+    imports: bool,
+    /// The body may be a form with files.
+    form: bool,
+    /// The schema of the envelope's payload.
+    payload: Value,
+    /// The members of the envelope beside the payload.
+    members: Vec<String>,
+    /// The answer may be CSV or lines of JSON.
+    rows: bool,
+    /// The media type of an answer without an envelope.
+    raw: Option<String>,
+    /// The answer has an entity tag.
+    tagged: bool,
+    /// The name of a set of statuses.
+    errors: String,
+}
+
+/// Parses a list of templates, or another JSON file of the document.
+pub(super) fn read<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
+    serde_json::from_str(text)
+}
+
+/// Returns the templates, those that are the same but for their method with what they share.
+pub(super) fn completed(templates: &[Template]) -> Vec<Template> {
+    let complete = |template: &Template| {
+        let same = templates.iter().find(|other| template.same.as_ref() == Some(&other.name));
+        same.map_or_else(
+            || template.clone(),
+            |same| Template { name: template.name.clone(), method: template.method.clone(), ..same.clone() },
+        )
+    };
+    templates.iter().map(complete).collect()
+}
+
+/// The operations of one path.
+#[derive(Debug, Default)]
+pub(super) struct Operations(Vec<Template>);
+
+impl FromIterator<Template> for Operations {
+    fn from_iter<I: IntoIterator<Item = Template>>(templates: I) -> Self {
+        Self(templates.into_iter().collect())
+    }
+}
+
+impl Operations {
+    pub(super) fn push(&mut self, template: Template) {
+        self.0.push(template);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn path_item(&self, interface: &Interface) -> Map<String, Value> {
+        self.0.iter().map(|template| (template.method.clone(), template.operation(interface))).collect()
+    }
+}
+
+impl Template {
+    fn operation(&self, interface: &Interface) -> Value {
+        // Operations that belong to no table have no name of one in their id.
+        let id = if self.path.starts_with('/') && self.tag.is_some() {
+            self.name.clone()
+        } else {
+            format!("{COMPONENT}.{}", self.name)
+        };
+        let explains = interface.may(Action::Explain);
+        let parameters = self.parameters.iter().filter(|name| explains || *name != "explain");
+        let parameters = parameters.map(|name| json!({"$ref": format!("#/components/parameters/{name}")}));
+        let mut operation = json!({
+            "operationId": id, "tags": [self.tag.as_deref().unwrap_or(NAME)],
+            "summary": self.summary, "description": self.description,
+            "parameters": parameters.collect::<Vec<_>>(), "responses": self.responses(explains),
+        });
+        if let (Some(body), Some(parts)) = (self.request_body(), operation.as_object_mut()) {
+            parts.insert("requestBody".to_owned(), body);
+        }
+        operation
+    }
+
+    fn request_body(&self) -> Option<Value> {
+        let mut content = json!({"application/json": {"schema": self.body.as_ref()?}});
+        let text = json!({"schema": {"type": "string"}});
+        let further: &[&str] = if self.imports { &["text/csv", "application/x-ndjson"] } else { &[] };
+        for form in further {
+            content[*form] = text.clone();
+        }
+        if self.form {
+            content["multipart/form-data"] = json!({"schema": {"type": "object", "properties": {
+                "type": {"enum": ["image", "video", "audio", "file"]}, "folder": {"type": "string"},
+                "update": {"type": "boolean"}, "private": {"type": "boolean"},
+                "files": {"type": "array", "items": {"type": "string", "format": "binary"}},
+            }}});
+        }
+        Some(json!({"required": true, "content": content}))
+    }
+
+    fn responses(&self, explains: bool) -> Value {
+        let mut payload = self.payload.clone();
+        if explains && self.members.iter().any(|name| name == "next") {
+            payload = json!({"anyOf": [payload, {"$ref": "#/components/schemas/Explanation"}]});
+        }
+        let mut content = match &self.raw {
+            Some(form) if form == "application/json" => json!({form: {"schema": {"type": "object"}}}),
+            Some(form) => json!({form: {"schema": {"type": "string"}}}),
+            None => json!({"application/json": {"schema": self.envelope(&payload)}}),
+        };
+        let rows: &[&str] = if self.rows { &["text/csv", "application/x-ndjson"] } else { &[] };
+        for form in rows {
+            content[*form] = json!({"schema": {"type": "string"}});
+        }
+        let mut answer = json!({"description": "Done", "content": content});
+        if self.tagged {
+            answer["headers"] = json!({"ETag": {"schema": {"type": "string"}}});
+        }
+        let mut responses = json!({"200": answer});
+        if self.tagged {
+            responses["304"] = json!({"$ref": "#/components/responses/Unchanged"});
+        }
+        for status in statuses(&self.errors) {
+            responses[status.to_string()] = json!({"$ref": format!("#/components/responses/E{status}")});
+        }
+        responses
+    }
+
+    fn envelope(&self, payload: &Value) -> Value {
+        let mut properties = json!({"success": {"const": true}, "payload": payload});
+        for name in &self.members {
+            properties[name] = match name.as_str() {
+                "count" => json!({"type": "integer", "description": "The total without paging"}),
+                "next" => json!({"type": ["string", "null"], "description": "The option after of the next page"}),
+                _ => json!({"const": true, "description": "The key's role or the service withholds records"}),
+            };
+        }
+        json!({"type": "object", "required": ["success", "payload"], "properties": properties})
+    }
+}
+
+/// Returns the statuses of errors that operations of a kind can have.
+fn statuses(kind: &str) -> Vec<u16> {
+    /// What every request can meet on its way.
+    const ANY: [u16; 11] = [400, 401, 403, 404, 414, 429, 431, 500, 502, 503, 504];
+    let further: &[u16] = match kind {
+        "describe" => &[],
+        "read" => &[409, 422],
+        "read_by_body" => &[409, 413, 415, 422],
+        "write" => &[409, 413, 415, 422],
+        "write_one" => &[409, 412, 413, 415, 422],
+        // The path of an operation may lead to something that lacks its method.
+        "batch" => &[405, 409, 412, 413, 415, 422],
+        // An upload may find its disk full.
+        _ => &[409, 413, 415, 507],
+    };
+    let mut statuses = [&ANY, further].concat();
+    statuses.sort_unstable();
+    statuses
+}
+
+/// The JSON of a path's operations, in which the names of a table are yet to be put.
+#[derive(Debug)]
+pub(super) struct Text(Vec<Part>);
+
+#[derive(Debug)]
+enum Part {
+    Text(String),
+    Component,
+    Name,
+}
+
+impl Text {
+    pub(super) fn new(operations: &Map<String, Value>) -> serde_json::Result<Self> {
+        let text = serde_json::to_string(operations)?;
+        let text = text.get(1..text.len() - 1).unwrap_or_default();
+        let mut parts = Vec::new();
+        for (at, piece) in text.split(COMPONENT).enumerate() {
+            if at > 0 {
+                parts.push(Part::Component);
+            }
+            for (at, piece) in piece.split(NAME).enumerate() {
+                if at > 0 {
+                    parts.push(Part::Name);
+                }
+                parts.push(Part::Text(piece.to_owned()));
+            }
+        }
+        Ok(Self(parts))
+    }
+
+    /// Writes the members of the JSON object with the names of a table: that of its schemas, and its own.
+    pub(super) fn write(&self, component: &str, name: &str, out: &mut Vec<u8>) {
+        let quoted = Value::from(name).to_string();
+        let name = quoted.get(1..quoted.len() - 1).unwrap_or_default();
+        for part in &self.0 {
+            out.extend_from_slice(match part {
+                Part::Text(text) => text.as_bytes(),
+                Part::Component => component.as_bytes(),
+                Part::Name => name.as_bytes(),
+            });
+        }
+    }
+}

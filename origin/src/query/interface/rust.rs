@@ -1,0 +1,157 @@
+//! Writes the Rust types of an interface: a struct for each form of a table's records, for `serde` and `serde_json`.
+
+use super::identifier::{self, Names};
+use super::value::ValueType;
+use super::{Interface, TableInterface};
+use crate::query::catalog::Column;
+use shared::policy::Action;
+use std::fmt::Write as _;
+
+const HEAD: &str = "\
+//! The tables of the databases, as their keys may use them. Written by Selkie: write it again after a change of tables.
+
+use serde::{Deserialize, Serialize};
+
+/// An integer, which answers have as digits if it is beyond ±(2^53−1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Integer {
+    Number(i64),
+    Digits(String),
+}
+";
+
+/// The words that can't name a field without `r#`.
+const KEYWORDS: [&str; 46] = [
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn", "else", "enum",
+    "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod", "move",
+    "mut", "override", "priv", "pub", "ref", "return", "static", "struct", "trait", "true", "try", "type", "typeof",
+    "unsafe", "unsized", "use", "virtual", "where",
+];
+/// Further words, which can't name a field at all or only in some editions.
+const RESERVED: [&str; 5] = ["crate", "self", "super", "while", "yield"];
+
+/// Returns the text of a module with the types `<Database><Table>`, `…Insert` and `…Update` of each table.
+#[must_use]
+pub fn types(interface: &Interface) -> String {
+    let mut out = String::from(HEAD);
+    let mut names = Names::default();
+    names.unique("Integer");
+    for table in interface.tables() {
+        let name = format!("{}{}", identifier::pascal(table.database()), identifier::pascal(table.name()));
+        let name = if identifier::is_plain(&name) { name } else { format!("Table{name}") };
+        let name = names.unique(&name);
+        let enums = Enums::of(table, &name, &mut names);
+        enums.write(&mut out);
+        for (suffix, action) in [("", Action::Read), ("Insert", Action::Insert), ("Update", Action::Update)] {
+            if let Some(fields) = table.form(action) {
+                let name = if suffix.is_empty() { name.clone() } else { names.unique(&format!("{name}{suffix}")) };
+                write_struct(&mut out, &name, &enums, &fields);
+            }
+        }
+    }
+    out
+}
+
+/// The enums of a table's ENUM columns.
+struct Enums<'a>(Vec<(&'a Column, String)>);
+
+impl<'a> Enums<'a> {
+    fn of(table: &'a TableInterface, prefix: &str, names: &mut Names) -> Self {
+        let mut columns: Vec<&Column> = table.columns().iter().collect();
+        for column in table.given(Action::Insert).into_iter().chain(table.given(Action::Update)) {
+            if !columns.iter().any(|known| known.name == column.name) {
+                columns.push(column);
+            }
+        }
+        let columns = columns.into_iter();
+        let enums = columns.filter(|column| matches!(ValueType::of(column), ValueType::Enum([_, ..])));
+        Self(
+            enums
+                .map(|column| (column, names.unique(&format!("{prefix}{}", identifier::pascal(column.name.as_str())))))
+                .collect(),
+        )
+    }
+
+    fn write(&self, out: &mut String) {
+        for (column, name) in &self.0 {
+            // Writing to a string can't fail.
+            let _ = writeln!(
+                out,
+                "\n#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]\npub enum {name} {{"
+            );
+            let mut variants = Names::default();
+            for member in &column.values {
+                let variant = identifier::pascal(member);
+                let is_name = identifier::is_plain(&variant) && variant != "Self";
+                let variant = variants.unique(&if is_name { variant } else { format!("Member{variant}") });
+                let _ = writeln!(out, "    #[serde(rename = {})]\n    {variant},", quoted(member));
+            }
+            out.push_str("}\n");
+        }
+    }
+
+    fn name(&self, column: &Column) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known.name == column.name).map(|(_, name)| name.as_str())
+    }
+}
+
+/// Writes a struct of the fields, each with whether it may be left out.
+fn write_struct(out: &mut String, name: &str, enums: &Enums<'_>, fields: &[(&Column, bool)]) {
+    // Writing to a string can't fail.
+    let _ = writeln!(out, "\n#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]\npub struct {name} {{");
+    let mut names = Names::default();
+    for (column, is_optional) in fields {
+        let own = column.name.as_str();
+        let field = names.unique(&identifier::snake(own));
+        if field != own {
+            let _ = writeln!(out, "    #[serde(rename = {})]", quoted(own));
+        }
+        let value = value(column, enums);
+        let value = if column.nullable { format!("Option<{value}>") } else { value };
+        let value = match is_optional {
+            true => {
+                // The outer `None` leaves the field out, the inner one is null.
+                out.push_str("    #[serde(default, skip_serializing_if = \"Option::is_none\")]\n");
+                format!("Option<{value}>")
+            }
+            false => value,
+        };
+        let field = match field.as_str() {
+            word if KEYWORDS.contains(&word) => format!("r#{word}"),
+            word if RESERVED.contains(&word) => format!("{word}_"),
+            word => word.to_owned(),
+        };
+        if RESERVED.contains(&own) {
+            let _ = writeln!(out, "    #[serde(rename = {})]", quoted(own));
+        }
+        let _ = writeln!(out, "    pub {field}: {value},");
+    }
+    out.push_str("}\n");
+}
+
+fn value(column: &Column, enums: &Enums<'_>) -> String {
+    let name = match ValueType::of(column) {
+        ValueType::Integer { .. } => "i64",
+        ValueType::Long { .. } => "Integer",
+        ValueType::Float => "f64",
+        ValueType::Json | ValueType::Geometry => "serde_json::Value",
+        ValueType::Enum(_) => enums.name(column).unwrap_or("String"),
+        _ => "String",
+    };
+    name.to_owned()
+}
+
+/// Returns a string literal.
+fn quoted(text: &str) -> String {
+    let mut literal = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => literal.extend(['\\', c]),
+            c if c.is_control() => literal.extend(c.escape_unicode()),
+            c => literal.push(c),
+        }
+    }
+    literal.push('"');
+    literal
+}

@@ -1,0 +1,97 @@
+use super::*;
+use crate::query::catalog::{Case, Charset, Kind, Traits};
+
+fn column(name: &str, kind: Kind, type_text: &str) -> Column {
+    Column {
+        name: FieldName::parse(name).unwrap(),
+        kind,
+        charset: Charset::Unicode,
+        case: Case::Folded,
+        type_text: type_text.to_owned(),
+        nullable: name != "id",
+        default: None,
+        auto_increment: name == "id",
+        generated: false,
+        on_update: false,
+        invisible: false,
+        primary: name == "id",
+        unique: name == "id",
+        values: Vec::new(),
+        references: None,
+        comment: String::new(),
+        sorted_chars: None,
+    }
+}
+
+/// Returns the interface of a full key to one table.
+fn interface(database: &str, table: &str, columns: Vec<Column>) -> Interface {
+    let mut interface = Interface::new(Grant::Full, MediaInterface { read: true, upload: true, delete: true });
+    let database = DatabaseName::parse(database).unwrap();
+    let name = TableName::parse(table).unwrap();
+    let table = Arc::new(Table::new(database.clone(), name, columns, vec![0], Traits::default()));
+    interface.add(database, &[table], &Relations::default(), &Rights::Full);
+    interface
+}
+
+fn orders() -> Interface {
+    interface(
+        "shop",
+        "order lines",
+        vec![
+            column("id", Kind::Integer, "int(11)"),
+            column("total", Kind::Decimal, "decimal(10,2)"),
+            column("big", Kind::Integer, "bigint(20) unsigned"),
+            column("made at", Kind::DateTime, "datetime(3)"),
+        ],
+    )
+}
+
+#[test]
+fn the_document_is_json_without_placeholders_and_every_reference_leads_somewhere() {
+    let text = String::from_utf8(openapi::document(&orders()).unwrap()).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert!(!text.contains("@T@") && !text.contains("@N@"));
+    let references = text.split("\"$ref\":\"#").skip(1).filter_map(|rest| rest.split('"').next());
+    let references: std::collections::BTreeSet<_> = references.collect();
+    assert!(references.len() > 40, "{references:?}");
+    for pointer in references {
+        assert!(document.pointer(pointer).is_some(), "{pointer}");
+    }
+    let record = &document["components"]["schemas"]["shop.order-20lines"]["properties"];
+    assert_eq!(record["total"]["pattern"], "^-?[0-9]+\\.[0-9]{2}$");
+    assert_eq!(record["big"]["maximum"], 9_007_199_254_740_991_u64);
+    assert!(document["paths"]["/crud/shop/order%20lines/{id}"]["patch"].is_object());
+}
+
+#[test]
+fn operation_ids_are_unique() {
+    let mut interface = orders();
+    for (database, names) in [("a.b", vec!["c"]), ("a", vec!["b.c", "b_c", "list", "tables"]), ("a_b", vec!["c"])] {
+        let database = DatabaseName::parse(database).unwrap();
+        let tables = names.into_iter().map(|name| {
+            let columns = vec![column("id", Kind::Integer, "int(11)")];
+            let name = TableName::parse(name).unwrap();
+            Arc::new(Table::new(database.clone(), name, columns, vec![0], Traits::default()))
+        });
+        let tables: Vec<_> = tables.collect();
+        interface.add(database.clone(), &tables, &Relations::default(), &Rights::Full);
+    }
+    let text = String::from_utf8(openapi::document(&interface).unwrap()).unwrap();
+    let ids: Vec<_> = text.split("\"operationId\":\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let distinct: std::collections::BTreeSet<_> = ids.iter().collect();
+    assert_eq!(distinct.len(), ids.len(), "{ids:?}");
+}
+
+#[test]
+fn types_quote_names_that_are_no_identifiers() {
+    let text = typescript::types(&orders());
+    let row = "row: { id: number; total?: string | null";
+    assert!(!text.contains(row));
+    assert!(text.contains(
+        "    \"order lines\": {\n      row: { id: number; total: string | null; big: number | string | null; \
+         \"made at\": string | null };\n      insert: { id?: number; total?: string | null;"
+    ));
+    assert!(text.contains("      key: number;\n      relations: {};\n"));
+    assert!(python::types(&orders()).contains("ShopOrderLines = TypedDict(\"ShopOrderLines\", {\n    \"id\": int,\n"));
+    assert!(rust::types(&orders()).contains("    #[serde(rename = \"made at\")]\n    pub made_at: Option<String>,\n"));
+}

@@ -1,0 +1,63 @@
+// Opens the page /docs in Chromium, types in a key, and makes a call, as a person would. The end-to-end suite runs it:
+//
+//   node docs-page.mjs <base URL> <database> <table>
+//
+// SELKIE_KEY is the key. It prints what the page shows as JSON, and fails if the page breaks its policy, asks another
+// host, writes an error to the console, or keeps the key.
+import puppeteer from "puppeteer-core";
+
+const [base, database, table] = process.argv.slice(2);
+const key = process.env.SELKIE_KEY;
+const browser = await puppeteer.launch({
+  executablePath: process.env.SELKIE_CHROMIUM ?? "/usr/bin/chromium",
+  // Chromium's sandbox needs rights that a test's machine may lack; the page is ours.
+  args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run"],
+});
+const faults = [];
+try {
+  const page = await browser.newPage();
+  page.setDefaultTimeout(60_000);
+  page.on("console", (message) => {
+    if (["error", "warn", "warning"].includes(message.type())) faults.push(`console: ${message.text()}`);
+  });
+  page.on("pageerror", (error) => faults.push(`script: ${error.message}`));
+  page.on("requestfailed", (request) => faults.push(`not loaded: ${request.url()}`));
+  page.on("request", (request) => {
+    const url = new URL(request.url());
+    if (url.protocol !== "data:" && url.origin !== new URL(base).origin) faults.push(`foreign host: ${url.host}`);
+  });
+  await page.evaluateOnNewDocument(() => {
+    globalThis.violations = [];
+    document.addEventListener("securitypolicyviolation", (event) =>
+      globalThis.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`));
+  });
+  const answer = await page.goto(`${base}/docs`, { waitUntil: "networkidle0" });
+  const policy = answer.headers()["content-security-policy"];
+  await page.type("#key", key);
+  await page.click("#show");
+  await page.waitForSelector(".opblock-tag");
+  const chosen = await page.$eval("#database", (select) => select.value);
+  if (chosen !== database) faults.push(`the page chose the database ${chosen}`);
+  const tag = `.opblock-tag[data-tag="${database}.${table}"]`;
+  await page.waitForSelector(tag);
+  const tags = await page.$$eval(".opblock-tag", (all) => all.map((one) => one.dataset.tag));
+  await page.click(tag);
+  await page.waitForSelector(`${tag}[data-is-open="true"]`);
+  const list = `.opblock-get:has(.opblock-summary-path[data-path="/crud/${database}/${table}"]) .opblock-summary-control`;
+  await page.waitForSelector(list);
+  const summaries = await page.$$eval(".opblock-summary-description", (all) => all.map((one) => one.textContent));
+  await page.click(list);
+  await page.waitForSelector(".execute");
+  await page.click(".execute");
+  await page.waitForSelector(".live-responses-table .response-col_status");
+  const status = await page.$eval(".live-responses-table .response .response-col_status", (cell) => cell.textContent.trim());
+  const body = await page.$eval(".live-responses-table .highlight-code, .live-responses-table .microlight", (cell) => cell.textContent);
+  faults.push(...(await page.evaluate(() => globalThis.violations)).map((violation) => `policy: ${violation}`));
+  const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]));
+  if (kept.includes(key)) faults.push("the page keeps the key");
+  console.log(JSON.stringify({ policy, tags, summaries, status, body }));
+} finally {
+  await browser.close();
+}
+for (const fault of faults) console.error(fault);
+process.exitCode = faults.length ? 1 : 0;

@@ -1,0 +1,35 @@
+// Makes the files of the pages that the origin serves, in pages/build/: those of pages/ and of npm packages, compressed
+// once, with the licenses of what is in them. `cargo build` embeds them in a release; without them the origin answers
+// that it was built without pages.
+import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+const target = join(root, "pages/build");
+const swagger = join(root, "node_modules/swagger-ui-dist");
+
+/** The files of each page, and where they are. */
+const PAGES = {
+  docs: [
+    ...readdirSync(join(root, "pages/docs")).map((name) => join(root, "pages/docs", name)),
+    ...["swagger-ui-bundle.js", "swagger-ui.css", "swagger-ui-bundle.js.LICENSE.txt", "LICENSE", "NOTICE"].map((name) => join(swagger, name)),
+  ],
+};
+
+// Made under another name, so that no build embeds a part of them.
+const draft = `${target}.${process.pid}`;
+for (const [page, files] of Object.entries(PAGES)) {
+  mkdirSync(join(draft, page), { recursive: true });
+  for (const file of files) {
+    let content = readFileSync(file);
+    // The source map is not served.
+    if (file.endsWith(".js") || file.endsWith(".css")) {
+      content = Buffer.from(content.toString().replace(/\n(\/\/# sourceMappingURL=\S+|\/\*# sourceMappingURL=\S+ ?\*\/)\s*$/, "\n"));
+    }
+    writeFileSync(join(draft, page, `${file.split("/").pop()}.gz`), gzipSync(content, { level: 9 }));
+  }
+}
+rmSync(target, { recursive: true, force: true });
+renameSync(draft, target);
