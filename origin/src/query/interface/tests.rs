@@ -1,3 +1,5 @@
+//! Checks what the document and the types promise, whatever the names of tables and fields.
+
 use super::*;
 use crate::query::catalog::{Case, Charset, Kind, Traits};
 
