@@ -118,8 +118,8 @@ impl<'a> ValueType<'a> {
         match self {
             Self::Integer { min, max } => integer(min, max.unsigned_abs()),
             Self::Long { min, max } => integer(min, max),
-            Self::Float => json!({"type": ["number", "string"], "pattern": "^[-+0-9.eE]+$"}),
-            Self::Decimal { .. } => json!({"type": ["string", "number"], "pattern": "^[-+0-9.eE]+$"}),
+            Self::Float => json!({"type": ["number", "string", "boolean"], "pattern": "^[-+0-9.eE]+$"}),
+            Self::Decimal { .. } => json!({"type": ["string", "number", "boolean"], "pattern": "^[-+0-9.eE]+$"}),
             Self::Text { max: Some(max) } => json!({"type": ["string", "number"], "maxLength": max}),
             Self::Text { max: None } => json!({"type": ["string", "number"]}),
             Self::Formed(_, example) => json!({"type": "string", "examples": [example]}),

@@ -81,7 +81,7 @@ fn id_parameter(table: &TableInterface) -> Value {
 fn id_schema(column: &Column) -> Value {
     match ValueType::of(column) {
         ValueType::Integer { .. } => json!({"type": "integer"}),
-        ValueType::Long { .. } => json!({"type": ["integer", "string"]}),
+        ValueType::Long { .. } => json!({"type": ["integer", "string"], "minLength": 1}),
         _ => json!({"type": "string", "minLength": 1}),
     }
 }
