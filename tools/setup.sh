@@ -2,7 +2,7 @@
 # Makes the machine ready to build and run Selkie, and does nothing where it already is.
 #
 # Usage: tools/setup.sh [compile|build|run|test|check|fuzz|count]
-#   compile: compilers; build: the tools of worker and client too; run (default): and MariaDB; test: as run, and a browser;
+#   compile: compilers; build: the tools of worker and client too; run (default): and MariaDB; test: as run, a browser and Python;
 #   check: as build, and what `make check` wants; fuzz: as compile, and what `make fuzz` wants; count: as compile, and what
 #   `make bench-check` wants
 # It must not know how anything is built. Each step tells what is missing, why it is wanted, and
@@ -106,17 +106,14 @@ mariadb() {
     mariadb-server-core mariadb-client-core
 }
 
-browser() {
-  have chromium || install_packages "the TypeScript client is tested in a browser" chromium
-}
-
 fuzzer() {
   have c++ || install_packages "libFuzzer, the fuzzer's engine, is C++" g++
   tool cargo-fuzz "$CARGO_FUZZ_VERSION" "it builds and runs the fuzz targets"
 }
 
-browser() {
-  have chromium || install_packages "the tests open the page /docs in a browser" chromium
+testers() {
+  have chromium || install_packages "the tests open pages in a browser" chromium
+  have python3 || install_packages "the tests run the documents' examples in Python" python3
 }
 
 counter() {
@@ -139,7 +136,7 @@ case ${1:-run} in
   run) mariadb ;;
   test)
     mariadb
-    browser
+    testers
     ;;
   check) tool cargo-deny "$CARGO_DENY_VERSION" "it audits the dependencies" ;;
 esac

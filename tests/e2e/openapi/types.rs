@@ -85,10 +85,10 @@ async fn types_are_stable_and_compile_in_each_language(host: Host) {
     assert_eq!(served, ts);
 
     file("types.ts", &ts);
-    let used = file("use.ts", USE);
-    let options =
-        ["--noEmit", "--strict", "--module", "nodenext", "--moduleResolution", "nodenext", "--types", "", &used];
-    let output = node("tsc", options.map(str::to_owned).to_vec()).await;
+    file("use.ts", USE);
+    let options = json!({"noEmit": true, "strict": true, "module": "nodenext", "types": []});
+    let project = file("tsconfig.json", &json!({"compilerOptions": options, "files": ["use.ts"]}).to_string());
+    let output = node("tsc", vec!["--project".to_owned(), project]).await;
     assert!(output.status.success(), "{}\n{ts}", String::from_utf8_lossy(&output.stdout));
 
     let module = file("types.py", &python);
