@@ -1,4 +1,5 @@
-//! The source of projects' MariaDB accounts, injected as functions, so that the pools know nothing of projects.
+//! Gives the connection pools the MariaDB accounts of projects. The two functions come from `system::projects`, so that
+//! this folder need not know how projects are stored.
 
 use crate::config::Account;
 use futures_util::future::BoxFuture;

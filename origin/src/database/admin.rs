@@ -109,7 +109,8 @@ impl Admin {
             .await
             .ok_or(AdminError::TimedOut)?
             .map_err(|error| self.fault(error))?;
-        // GET_LOCK waits inside MariaDB, so `LOCK_WAIT_SECONDS` must be less than the limit for a statement.
+        // GET_LOCK waits inside MariaDB, so `LOCK_WAIT_SECONDS` must be less than [`STATEMENT_TIMEOUT`] and
+        // `max_statement_time`.
         let granted: Option<Option<u8>> = self
             .within(ask::first(conn.exec_iter("SELECT GET_LOCK(?, ?)", (&self.lock_name, LOCK_WAIT_SECONDS))))
             .await?;

@@ -24,7 +24,8 @@ where
     while let Some(row) = answer.next().await? {
         rows.push(typed(row));
     }
-    // Errors of rows come last: after a half-read result, the connection's next user would read the rest of it.
+    // Conversion errors are returned only after all rows are read: otherwise the connection's next user would read the
+    // rest of this result.
     rows.into_iter().collect()
 }
 

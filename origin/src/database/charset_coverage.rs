@@ -1,4 +1,4 @@
-//! Asks MariaDB, once per character set, which characters it can hold.
+//! Asks MariaDB, once per character set, which characters the set can hold.
 
 use crate::database::ask;
 use crate::query::catalog::CharsetCoverage;
@@ -26,7 +26,8 @@ impl CharsetCoverages {
         let conversion = CONVERSIONS.iter().find(|(name, _)| *name == charset);
         let coverage = match conversion {
             Some((_, query)) => asked(conn, charset, query).await?,
-            // utf8mb3, ucs2 and unlisted character sets: MariaDB itself refuses characters that they lack.
+            // utf8mb3, ucs2 and character sets not listed here: assumes the first 65,536 characters of Unicode. MariaDB
+            // itself refuses those that an unlisted set lacks.
             None => CharsetCoverage::first_plane(charset),
         };
         let coverage = Arc::new(coverage);

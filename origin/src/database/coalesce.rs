@@ -2,7 +2,8 @@
 //! a statement of that shape is in flight share the next one (docs/decisions/0012). Knows nothing of HTTP.
 //!
 //! A request runs alone and at once while few statements of its shape are in flight, so a lone caller never waits. A
-//! shared statement begins after all of its requests have arrived, so that none sees data from before it arrived.
+//! shared statement begins after all of its requests have arrived, so that no request gets data that was read before it
+//! arrived.
 
 mod in_flight;
 mod insert_one;
@@ -42,7 +43,8 @@ trait CoalescedStatement: Sized + Send + Sync + 'static {
     /// The result of one request.
     type Output: Send + 'static;
 
-    /// The number of statements of one shape in flight from which on further requests wait; found by measurement.
+    /// The maximum number of statements of one shape in flight; further requests wait for a shared statement. Found by
+    /// measurement.
     const IN_FLIGHT_MAX: usize;
 
     /// Returns the coalescer's queue for this kind of statement.
@@ -51,8 +53,8 @@ trait CoalescedStatement: Sized + Send + Sync + 'static {
     /// Returns how many of the `waiting` requests the next shared statement serves, at least one.
     fn share(shape: &Self::Shape, waiting: usize) -> usize;
 
-    /// Returns whether each request may run alone after a shared statement failed with `error` after `spent`, because
-    /// the statement had no effect and the request may succeed alone.
+    /// Returns whether each request may run alone, after a shared statement ran for `spent` and failed with `error`:
+    /// the statement had no effect, and the request may succeed alone.
     fn may_run_alone(error: &DbError, spent: Duration) -> bool;
 
     /// Runs the statement of one request.
@@ -108,7 +110,7 @@ impl<S: Hash> Hash for Key<S> {
 struct Waiter<K: CoalescedStatement> {
     item: K::Item,
     caller: Caller<K>,
-    /// Counts the request in the account's queue until dropped: the number of waiting requests is limited.
+    /// Counts the request as waiting until dropped: the number of waiting requests per account is limited.
     _ticket: QueueTicket,
 }
 

@@ -34,7 +34,7 @@ const SESSION_SETUP: &str = "SET NAMES utf8mb4, time_zone = '+00:00', autocommit
 /// Returns the driver's options for a project's account.
 fn options(address: &DatabaseAddress, account: &config::Account) -> Opts {
     connect::options(address, &account.user, &account.password)
-        // [`PreparedStatements`] caches statements instead.
+        // The driver's own statement cache is off; [`PreparedStatements`] replaces it.
         .stmt_cache_size(0)
         .max_allowed_packet(Some(PACKET_MAX_BYTES))
         // `affected_rows` then counts rows matched, not rows changed: an update to the same values counts.
@@ -82,10 +82,11 @@ pub(super) enum SessionState {
 /// Opens connections of one account.
 pub(super) struct Connector {
     opts: Opts,
-    /// Incremented when a connection is lost or can't be opened; connections from before are not leased again.
+    /// Incremented when a connection is lost or can't be opened. Connections opened before that are closed instead of
+    /// leased.
     epoch: AtomicU64,
-    /// Incremented when statements may have left session state unnoticed; sessions from before are reset before their
-    /// next use.
+    /// Incremented when statements may have changed session state without marking their session as dirty, for example
+    /// because a trigger was not known yet. Sessions from before that are reset before their next use.
     trust: AtomicU64,
     kills: Arc<Semaphore>,
     budget: Arc<ConnectionBudget>,
@@ -113,7 +114,7 @@ impl Connector {
         self.epoch.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Marks all sessions of the account to be reset before their next use.
+    /// Causes all sessions of the account to be reset before their next use.
     pub(super) fn distrust(&self) {
         self.trust.fetch_add(1, Ordering::Relaxed);
     }
@@ -168,12 +169,12 @@ impl Connector {
 }
 
 impl managed::Manager for Connector {
-    // Boxed, since the pool moves it several times for each request.
+    // A box, because the pool moves the connection several times for each request.
     type Type = Box<Connection>;
     type Error = mysql_async::Error;
 
     async fn create(&self) -> Result<Box<Connection>, mysql_async::Error> {
-        // Boxed, since it is seldom run, and every request's future would reserve space for it.
+        // The future of `open` is boxed: it seldom runs, but every request's future would reserve space for it.
         Box::pin(self.open()).await
     }
 
@@ -194,8 +195,8 @@ impl managed::Manager for Connector {
 }
 
 impl Connection {
-    /// Runs a statement, prepared once per text. A statement larger than `max_allowed_packet` is not sent: MariaDB
-    /// would close the connection.
+    /// Runs a statement, prepared once per connection and SQL text. A statement larger than `max_allowed_packet` is not
+    /// sent, because MariaDB would close the connection.
     pub(super) async fn run(
         &mut self,
         text: &str,
@@ -205,7 +206,7 @@ impl Connection {
         self.execute(statement, params).await
     }
 
-    /// Prepares a statement, once per text. After an error, no part of the statement has run.
+    /// Prepares a statement, once per connection and SQL text. After an error, no part of the statement has run.
     pub(super) async fn prepare(&mut self, text: &str, params: &Params) -> Result<Statement, mysql_async::Error> {
         if packet_bytes(text, params, self.packet_max_bytes) > self.packet_max_bytes {
             return Err(mysql_async::Error::Other(Box::new(PacketTooLarge(self.packet_max_bytes))));
@@ -264,7 +265,8 @@ struct NoReset;
 
 /// Returns an upper bound in bytes for the largest packet that a statement takes.
 fn packet_bytes(text: &str, params: &Params, packet_max_bytes: usize) -> usize {
-    /// Above this total, the driver sends each value separately, in packets of at most this size.
+    /// If the values have more bytes than this together, the driver sends each value in packets of its own, of at most
+    /// this size.
     const ALONE_BYTES: usize = 16 * 1024 * 1024 - 1;
     /// An upper bound for the size of a packet's header.
     const HEAD_BYTES: usize = 32;

@@ -9,7 +9,8 @@ use tokio::task::{Unconstrained, unconstrained};
 use tokio::time::Sleep;
 
 pin_project! {
-    /// A future with a time limit that counts from its first wait: a row that has arrived never reads the clock.
+    /// A future with a time limit that counts from the first poll that had to wait, so that a row that has arrived
+    /// already costs no look at the clock.
     pub(super) struct Within<S> {
         #[pin]
         step: S,
@@ -20,8 +21,8 @@ pin_project! {
     }
 }
 
-/// Runs a step for at most `limit`, or fails with [`DbError::Timeout`]. A statement of the step may then still run;
-/// dropping its lease kills it.
+/// Runs a step for at most `limit`, or fails with [`DbError::Timeout`]. The step's statement may then still run in
+/// MariaDB; dropping its lease kills the statement.
 pub(super) fn within<T, S>(limit: Duration, step: S) -> Within<S>
 where
     S: Future<Output = Result<T, DbError>>,

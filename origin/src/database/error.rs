@@ -1,4 +1,4 @@
-//! Errors of statements, and the problems that MariaDB's error numbers are answered with.
+//! Errors of statements, and the problem responses that MariaDB's error numbers become.
 
 mod names;
 
@@ -41,16 +41,16 @@ pub enum DbError {
     /// The statement is larger than MariaDB's `max_allowed_packet` of this many bytes.
     #[error("the statement is larger than a packet")]
     PacketTooLarge(usize),
-    /// The rows that a transaction reads exceed the limits of the response of a batch, or of a write that returns records.
+    /// The rows that a batch reads, or the records that a write returns, exceed the limits of one response.
     #[error("the answer is too large")]
     AnswerTooLarge,
     /// The related records of one batch of records take more than [`INCLUDE_MAX_BYTES`].
     #[error("the related records are too large")]
     IncludeTooLarge,
-    /// A read was to return all rows, but rows that were added meanwhile exceed the maximum of all reads.
+    /// The response has promised all rows, but rows added meanwhile exceed the maximum number of rows of any read.
     #[error("rows were added while they were read")]
     RowsAdded,
-    /// A written record breaks a rule of the caller's role, and is rolled back.
+    /// A written record breaks a rule of the caller's role. The transaction is rolled back.
     #[error("the caller's role does not allow the record")]
     RoleForbids,
 }
@@ -67,7 +67,7 @@ pub struct Refusal {
 impl Refusal {
     fn code(&self, errno: u16) -> Option<ErrorCode> {
         const UNKNOWN_ERROR: u16 = 1105;
-        // A cluster node answers with this number when replication failed.
+        // A node of a Galera cluster answers with this number when replication failed.
         if errno == UNKNOWN_ERROR && self.message.starts_with("WSREP") {
             return Some(ErrorCode::DatabaseUnavailable);
         }
@@ -125,7 +125,7 @@ pub(super) struct InRow {
     pub(super) row: usize,
 }
 
-/// The records that a write returns exceed the limits of an answer.
+/// The records that a write returns exceed the limits of one response.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer is too large")]
 pub(super) struct AnswerTooLarge;
@@ -154,7 +154,7 @@ impl DbError {
     #[must_use]
     pub fn errno(&self) -> Option<u16> {
         match self {
-            // A SIGNAL may carry any number, so its number says nothing of schema, locks or keys.
+            // A SIGNAL may carry any error number, so its number says nothing about schema, locks or keys.
             Self::Refused(_, refusal) if refusal.state == SIGNALLED => None,
             Self::Refused(errno, _) => Some(*errno),
             _ => None,
@@ -294,7 +294,8 @@ fn refused(errno: u16, refusal: Refusal) -> Problem {
     let (field, constraint) = names::names(errno, &refusal.message);
     let (field, constraint) = (field.map(str::to_owned), constraint.map(str::to_owned));
     let message = match code {
-        // These messages quote the caller's values and statement, but neither accounts nor files.
+        // These messages quote the caller's own values and SQL, but no account or file name, so they are shown
+        // unchanged.
         ErrorCode::DuplicateKey | ErrorCode::ForeignKeyViolation | ErrorCode::InvalidValue => ended(refusal.message),
         _ if errno == PARSE_ERROR => ended(refusal.message),
         _ => sentence(&refusal.message),
@@ -316,8 +317,8 @@ fn in_row(problem: Problem, row: Option<usize>) -> Problem {
     }
 }
 
-/// The error numbers for a definer that does not exist. For views, accounts without the right to know more get 1045
-/// (access denied). Statements that administer the server get 1045 too; `http::sql` distinguishes them.
+/// MariaDB's errors for a view or routine whose definer does not exist: 1449, or 1045 (access denied) for a view about
+/// which the account may not know more. Statements that administer the server get 1045 too; `http::sql` handles those.
 const MISSING_DEFINER: [u16; 2] = [1045, 1449];
 
 /// Returns how to correct the statement; `None` where MariaDB's message says so, or nothing is known.
@@ -326,7 +327,7 @@ fn hint(errno: u16, message: &str) -> Option<&'static str> {
         1044 => "A key reaches its project's databases only; one that it makes is named {project}_….",
         1048 => "Give the field a value, or leave it out to have its default.",
         1062 => "A record with this value is there: change that one, or use another value.",
-        // From the parser of boolean full-text searches.
+        // From MariaDB's parser of boolean full-text searches.
         PARSE_ERROR if message.starts_with("syntax error, unexpected") => {
             "In a boolean search each sign stands before a word, and quotes and brackets come in pairs."
         }

@@ -6,8 +6,8 @@
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// Returns the output of EXPLAIN as JSON, with invalid strings escaped, or as one JSON string if it is no JSON even
-/// then.
+/// Returns the output of EXPLAIN as JSON, with its unescaped strings escaped; as one JSON string if it is still no
+/// valid JSON.
 ///
 /// # Errors
 /// serde_json's error if the string can't be written.
@@ -20,7 +20,7 @@ fn escaped(text: &str) -> String {
     let mut lines = text.split('\n').peekable();
     while let Some(line) = lines.next() {
         let mut line = Cow::Borrowed(line);
-        // A name may hold line breaks.
+        // A name may hold line breaks, so that its string continues in the next line.
         while let Some(next) = lines.next_if(|next| goes_on(&line, next)) {
             let line = line.to_mut();
             line.push('\n');
@@ -52,7 +52,7 @@ fn split(line: &str) -> Option<(&str, &str)> {
     let key = body
         .strip_prefix('"')
         .and_then(|rest| rest.split_once("\": "))
-        // Keys are MariaDB's own words.
+        // Keys are MariaDB's own words, so a text with quotes is no key.
         .filter(|(key, _)| !key.contains(['"', '`', '\'']));
     let value = key.map_or(body, |(_, value)| value);
     (!value.is_empty()).then(|| (&line[..line.len() - value.len()], value))

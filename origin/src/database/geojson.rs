@@ -88,7 +88,7 @@ fn list(
     Some(())
 }
 
-/// Writes a part of a multi-geometry, which has a header of its own.
+/// Writes one part of a multi-geometry, such as a point of a MultiPoint, after reading the part's own header.
 fn member(reader: &mut Reader<'_>, out: &mut Vec<u8>, part: Part) -> Option<()> {
     reader.kind()?;
     part(reader, out)

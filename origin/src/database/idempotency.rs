@@ -1,5 +1,6 @@
-//! Idempotency receipts: one is inserted in the insert's own transaction and completed with the response, so that both
-//! are committed or neither is. Their table is created when it is first needed.
+//! Idempotency receipts: rows that store the response of an insert under its `Idempotency-Key`, to answer a repeated
+//! request. A receipt is written in the insert's own transaction, so that both are committed or neither is. The table
+//! of receipts is created when it is first needed.
 
 mod sweep;
 
@@ -75,7 +76,7 @@ pub async fn claim(
     }
 }
 
-/// Reads the receipt stored under `key`, the current or the former hash of the request's key.
+/// Reads the receipt stored under `key`, the hash of the request's key as this or an earlier version computes it.
 ///
 /// # Errors
 /// [`DbError::NoReceipts`] if the account can't use the table of receipts; other errors of MariaDB or the connection.
@@ -98,7 +99,7 @@ pub async fn read(
         {
             Receipt::Answer(answer.clone())
         }
-        // A receipt is committed only with its response, so this one is of another request.
+        // The stored fingerprint is that of a different request. (A committed receipt always has a response.)
         _ => Receipt::Mismatch,
     })
 }
@@ -140,7 +141,7 @@ fn is_gone(error: &DbError) -> bool {
 }
 
 /// Returns [`DbError::NoReceipts`] if the error shows that the account can't use the table of receipts, or that a
-/// different table has its name. Other code would attribute the error to the insert's own table.
+/// different table has its name; otherwise the error would be attributed to the table of the insert.
 fn of_receipts(error: DbError) -> DbError {
     match error.errno() {
         Some(1044 | 1142 | 1143 | 1054 | NO_SUCH_TABLE) => DbError::NoReceipts,

@@ -1,5 +1,6 @@
-//! Lists databases and their tables, under the caller's own account: what that account may not see does not exist. Reads
-//! from MariaDB each time. Does not know roles: a parameter decides what is listed.
+//! Lists databases and their tables, under the caller's own account: MariaDB leaves out what the account may not see.
+//! Reads from MariaDB each time. Does not know roles: the caller passes a function that decides which tables are
+//! listed.
 
 use super::connection::Connection;
 use super::error::DbError;

@@ -1,6 +1,7 @@
-//! Typed functions over the media tables of the system schema: files, folders, the ledger of objects that no file
-//! names, and resumable uploads. They use connections of their own, so that media requests never wait for
-//! administration, nor look-ups for lists and writes. Knows nothing of HTTP, and never touches an object, only its key.
+//! Typed functions over the media tables of the system schema: files, folders, the ledger (stored objects that no file
+//! refers to, and that must be deleted) and resumable uploads. They use connections of their own, so that media
+//! requests never wait for administration, nor look-ups for lists and writes. Knows nothing of HTTP, and never touches
+//! an object, only its key.
 
 mod error;
 mod ledger;
@@ -81,7 +82,8 @@ impl Connections {
 
 /// A pooled connection that counts against a project's share.
 struct ProjectConn {
-    // Dropped before `_share`: the connection must be back in the pool when the next request takes the share.
+    // Dropped before `_share`: the connection must be back in the pool when the next request of the project gets the
+    // share.
     conn: Conn,
     _share: Guard,
 }
@@ -110,7 +112,7 @@ impl MediaTable {
         let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
     }
 
-    /// Returns a connection for a short statement that counts against no project's share.
+    /// Returns a connection for a short statement that counts against no project's share of the pool.
     async fn conn(&self) -> Result<Conn, TableError> {
         match tokio::time::timeout(self.connect_timeout, self.others.pool.get_conn()).await {
             Ok(conn) => Ok(conn?),
@@ -137,7 +139,7 @@ impl MediaTable {
         lent.unwrap_or(Err(TableError::TimedOut))
     }
 
-    /// Runs `attempt`, and again after a deadlock, as [`RETRIES`] says.
+    /// Runs `attempt`, and again after a deadlock, up to the limits in [`RETRIES`].
     async fn retrying<T, E, F>(&self, mut attempt: impl FnMut() -> F) -> Result<T, E>
     where
         E: From<TableError> + error::Retry,

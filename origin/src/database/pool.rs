@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-/// The maximum number of waiting requests of all accounts together, as a multiple of that of one account
+/// The maximum number of waiting requests of all accounts together, as a multiple of the maximum of one account
 /// (`pool_queue`).
 pub const QUEUES_OF_ALL: usize = 4;
 
@@ -144,7 +144,7 @@ impl Pools {
         self.connection(&account).await
     }
 
-    /// Counts a request in an account's queue until the ticket is dropped.
+    /// Counts a request in an account's queue until the returned ticket is dropped.
     ///
     /// # Errors
     /// [`DbError::Overloaded`] if the account's queue or the queue of all accounts is full.
@@ -209,7 +209,7 @@ impl Pools {
                 create: Some(self.settings.wait_timeout + self.settings.connect_timeout),
                 recycle: Some(self.settings.connect_timeout),
             })
-            // The connection used last has its statements and caches warm.
+            // Last in, first out: the statements and caches of the connection that was used last are warm.
             .queue_mode(managed::QueueMode::Lifo)
             .build()
             .map_err(|_| DbError::Unavailable("the pool can't be built".into()))?;
@@ -223,7 +223,7 @@ impl Pools {
         for access in [Access::Full, Access::Read] {
             accounts.of_mut(access).retain(|_, account| {
                 let _ = account.pool.retain(|_, metrics: Metrics| metrics.last_used() < CLOSE_AFTER_IDLE);
-                // A second reference means that a request is about to use the account.
+                // A second reference to the account means that a request is about to use it.
                 account.pool.status().size > 0 || Arc::strong_count(account) > 1
             });
         }
@@ -253,11 +253,11 @@ impl Pools {
     }
 }
 
-/// Counts a request in an account's queue until dropped.
+/// Counts a request in an account's queue until it is dropped.
 pub(super) struct QueueTicket {
     account: Arc<Account>,
-    /// The count of waiting requests of all accounts, if it includes this request: the account then had at least as
-    /// many other tickets as connections.
+    /// The counter of waiting requests of all accounts, which the ticket decrements when dropped; `None` if there were
+    /// fewer tickets than connections when the ticket was taken, so that the request need not wait.
     queue: Option<Arc<AtomicUsize>>,
 }
 

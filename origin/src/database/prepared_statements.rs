@@ -16,8 +16,8 @@ const KEPT_TEXT_MAX_BYTES: usize = 8 * 1024;
 #[derive(Debug)]
 pub(super) struct PreparedStatements {
     kept: LruCache<Box<str>, Statement>,
-    /// The last statement that was too long to cache. It is closed before the next one is prepared: the statements of
-    /// one batch may have the same text.
+    /// The last statement whose text was too long to cache. It stays open until another statement is prepared, since
+    /// the statements of one batch often have the same text.
     passing: Option<(Box<str>, Statement)>,
 }
 

@@ -1,7 +1,7 @@
 //! Runs statements: reads of one record, streamed reads of many, and writes.
 //!
-//! Takes only [`Statement`]s, so no hand-made SQL gets here. Rows are encoded one by one as they arrive and never
-//! collected.
+//! Takes only [`Statement`]s, so that no other code can pass SQL text. Rows are encoded one by one as they arrive and
+//! never collected.
 
 mod many;
 mod params;
@@ -175,7 +175,7 @@ pub(super) fn found(row: &Row, layout: &Layout, format: Format, progress: &Progr
     Found::One(encoder.finish())
 }
 
-/// Runs a query and returns whether it has a row. The lease stays in use.
+/// Runs a query and returns whether it has a row. The caller keeps the lease for further statements.
 pub async fn has_row(
     lease: &mut Lease,
     statement: Statement,
@@ -370,7 +370,7 @@ async fn gather(connection: &mut Connection, statement: Statement) -> mysql_asyn
 }
 
 /// Returns a row's key, which begins at column `first`, as JSON: its value, or the values of several columns joined by
-/// commas, as the path segment `{id}` takes them.
+/// commas, in the form that the path segment `{id}` accepts.
 fn key_json(decoders: &[Decoder], row: &Row, first: usize) -> Vec<u8> {
     let mut out = Vec::new();
     if let [decoder] = decoders {
@@ -408,7 +408,7 @@ pub(super) fn write_row(encoder: &mut Encoder, keys: &ColumnLabels, decoders: &[
     write_cells(encoder, keys, decoders, |at| value(row, at));
 }
 
-/// Writes rows with their related records, which `layout` has after the columns of the rows.
+/// Writes rows with their related records, whose members come after the rows' own columns in `layout`.
 pub(super) fn write_rows(
     encoder: &mut Encoder,
     layout: &Layout,

@@ -1,5 +1,5 @@
-//! Caches descriptions of tables: up to date at once after DDL through this origin, within `STALE_AFTER` after any
-//! other.
+//! Caches descriptions of tables (columns, keys, triggers). A schema change (DDL) made through this origin is visible
+//! at once, any other schema change within [`STALE_AFTER`].
 //!
 //! An ageing description is reloaded in the background. Concurrent requests share a load. Loads use connections of
 //! their own, so that callers' statements never delay them. While loading fails, the old description stays in use.
@@ -38,7 +38,8 @@ const STALE_AFTER: Duration = Duration::from_secs(4);
 const KEPT_WHILE_FAILING: Duration = Duration::from_secs(5 * 60);
 /// The time limit for loading the description of a table.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// The maximum number of connections per project that read descriptions: one may wait for a locked table.
+/// The maximum number of connections per project that read descriptions: two, because one may be waiting for a locked
+/// table.
 pub const CONNECTIONS_PER_PROJECT: usize = 2;
 /// The number of connections for statements (`pool_total`) per connection that reads table descriptions.
 const POOL_TOTAL_PER_CONNECTION: usize = 8;
@@ -89,8 +90,8 @@ pub struct SchemaCache {
     relations: Cache<(ProjectName, DatabaseName), relations::Entry>,
     databases: Cache<(ProjectName, DatabaseName), DatabaseEntry, CountTables>,
     coverages: CharsetCoverages,
-    /// Per project, the number of schema changes made through this origin (0 without an entry). A description read
-    /// under a smaller number is not used. Grows with the number of projects, which only an administrator creates.
+    /// Per project, the number of schema changes made through this origin (0 without an entry). A description read when
+    /// the number was smaller is not used. The map is not limited, but only an administrator creates projects.
     versions: RwLock<HashMap<ProjectName, u64>>,
     table_loads: SingleFlight<(Key, u64, Reason), Arc<Found>, DbError>,
     view_loads: SingleFlight<(ProjectName, u64), Arc<Views>, DbError>,
@@ -171,12 +172,13 @@ impl SchemaCache {
         {
             if entry.checked_at.elapsed() > REFRESH_AFTER && !entry.refreshing.swap(true, Ordering::Relaxed) {
                 let (catalog, key, entry) = (Arc::clone(self), key.to_owned(), Arc::clone(entry));
-                // A later request reports the failure, once the description is too old.
+                // The failure is ignored here: a later request reports it, once the description is too old.
                 tokio::spawn(async move { catalog.refresh(key, &entry).await.is_ok() });
             }
             return Ok(Arc::clone(&entry.table));
         }
-        // Boxed, so that the future of the common case stays small.
+        // The futures of `refresh` and `load` are boxed: they seldom run, but every request's future would reserve
+        // space for them.
         match known {
             Some(entry) => Box::pin(self.refresh(key.to_owned(), &entry)).await,
             None => Box::pin(self.load(key.to_owned(), Reason::Missing)).await,
@@ -192,7 +194,8 @@ impl SchemaCache {
         Box::pin(self.load(key, Reason::Refused)).await
     }
 
-    /// Returns a guard for a statement that may change the project's schema: dropping it expires the cached schema.
+    /// Returns a guard for a statement that may change the project's schema. Dropping the guard expires the cached
+    /// schema.
     #[must_use]
     pub fn change(self: &Arc<Self>, project: &ProjectName) -> SchemaChange {
         SchemaChange { catalog: Arc::clone(self), project: project.clone(), effect: SchemaEffect::Possible }
@@ -256,7 +259,8 @@ impl SchemaCache {
         let views = Arc::new(Views { names: names.iter().map(|name| name.to_lowercase()).collect(), read_at, version });
         let known = self.views.get(&project);
         if known.is_some_and(|known| !views.names.is_subset(&known.names)) {
-            // Until now, statements ran as if these views did not exist.
+            // Earlier statements did not know these views, and may have changed session state through them without
+            // marking it.
             self.statement_pools.distrust(&project);
         }
         self.views.insert(project, Arc::clone(&views));
@@ -422,7 +426,7 @@ mod tests {
         let catalog = catalog();
         let [one, other] = ["one", "other"].map(|name| ProjectName::parse(name).unwrap());
         let versions = || (catalog.version(&one), catalog.version(&other));
-        // The guard is dropped when its statement has run, failed or been cancelled.
+        // A statement drops its guard when it has run, failed or been cancelled.
         drop(catalog.change(&one));
         assert_eq!(versions(), (1, 0));
         catalog.change(&one).did_not_run();

@@ -1,5 +1,5 @@
-//! Reads the description of one table from `information_schema`, under the project's own account: what that account may
-//! not see does not exist.
+//! Reads the description of one table from `information_schema`, under the project's own account: a table or column
+//! that the account may not see counts as missing.
 
 mod whole_database;
 
@@ -268,7 +268,8 @@ async fn missing(connection: &mut Connection, database: &DatabaseName) -> mysql_
     Ok(Found::OtherDatabases(databases.into_iter().filter(|name| !is_system(name)).collect()))
 }
 
-/// The names of columns with keys and JSON checks, and the targets of foreign keys.
+/// Facts from the table's indexes and constraints: names of columns with keys and JSON checks, and the targets of
+/// foreign keys.
 struct Facts {
     primary: Vec<String>,
     unique: HashSet<String>,
@@ -383,7 +384,7 @@ fn kind(data_type: &str) -> Kind {
         "inet6" => Kind::Inet6,
         "geometry" | "point" | "linestring" | "polygon" | "multipoint" | "multilinestring" | "multipolygon"
         | "geometrycollection" => Kind::Geometry,
-        // char to longtext, and unknown types of later versions, are read as text.
+        // char, varchar, the text types, and unknown types of later MariaDB versions are read as text.
         _ => Kind::Text,
     }
 }

@@ -1,4 +1,5 @@
-//! Single-flight: requests that need the same value at the same time share one load of it.
+//! Single-flight: requests that need the same value at the same time share one load. Knows nothing of the loaded
+//! values.
 //!
 //! Knows nothing of what is loaded.
 
@@ -42,7 +43,7 @@ where
     /// own task, so it continues if its caller is cancelled.
     ///
     /// # Errors
-    /// Those of the load; [`LoadAborted`].
+    /// The errors of `load`; [`LoadAborted`] if its task panicked or was aborted.
     pub(crate) async fn run(&self, key: K, load: impl Future<Output = Result<V, E>> + Send + 'static) -> Result<V, E> {
         let outcome = {
             let mut running = lock(&self.running);

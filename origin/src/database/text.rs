@@ -11,7 +11,7 @@ impl Decoder {
     pub(super) fn write_in_line(self, value: &Value, out: &mut Vec<u8>) {
         let start = out.len();
         self.write(value, out);
-        // Strings have their line breaks escaped; outside of strings a line break is whitespace.
+        // Strings have their line breaks escaped, so a line break here is whitespace between JSON tokens.
         if self == Self::Json {
             for byte in &mut out[start..] {
                 if matches!(byte, b'\n' | b'\r') {

@@ -1,7 +1,7 @@
 //! Runs several statements in one transaction: all of them take effect, or none does.
 //!
-//! The lease counts as running from the first statement to the last, so that a transaction that is dropped midway
-//! (client disconnect, timeout) kills its connection: MariaDB rolls it back, and no other request gets the connection.
+//! The lease counts as busy from the first statement to the last, so that a transaction that is dropped midway (client
+//! disconnect, timeout) kills its connection: MariaDB rolls it back, and no other request gets the connection.
 
 use super::error::DbError;
 use super::pool::Lease;
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An open transaction. It ends by [`Transaction::commit`], [`Transaction::rollback`] or [`Transaction::end`]; dropping
-/// it before kills the connection.
+/// it earlier kills the connection.
 #[derive(Debug)]
 pub struct Transaction<'a> {
     lease: &'a mut Lease,
@@ -49,7 +49,7 @@ pub struct AnswerBudget {
 }
 
 impl AnswerBudget {
-    /// The limits of the answer of a batch, and of a write that returns records.
+    /// The limits of one response of a batch, or of a write that returns records.
     pub const WHOLE: Self = Self { rows: BATCH_ANSWER_MAX_ROWS, bytes: BATCH_ANSWER_MAX_BYTES };
 
     /// Subtracts the rows and bytes that an operation returns.
@@ -85,7 +85,7 @@ pub async fn write(
 ) -> Result<Written, DbError> {
     let statement = match <[Statement; 1]>::try_from(statements) {
         Ok([statement]) if statement.verdict() == Verdict::None => statement,
-        // Boxed, so that the future of a single statement stays small.
+        // `transact` is boxed: otherwise the future of every single statement would reserve space for it.
         Ok(checked) => return Box::pin(transact(lease, checked.into(), effect, limit, progress)).await,
         Err(several) => return Box::pin(transact(lease, several, effect, limit, progress)).await,
     };
@@ -155,8 +155,8 @@ impl<'a> Transaction<'a> {
         Ok(written)
     }
 
-    /// Runs a write of the program's own, whose rows are not counted. The project may have added triggers to the table,
-    /// so the session is reset afterwards.
+    /// Runs a write of this program itself (such as a receipt), whose rows are not counted. The project may have added
+    /// triggers to the table, so the session is reset afterwards.
     pub(super) async fn execute_internal(&mut self, statement: Statement) -> Result<Written, DbError> {
         self.lease.expect(SessionEffect::Anything);
         self.step(statement).await
@@ -216,7 +216,7 @@ impl<'a> Transaction<'a> {
         self.heed(started, rows)
     }
 
-    /// Sets the savepoint that [`Transaction::undo`] rolls back to.
+    /// Sets the savepoint that [`Transaction::undo`] rolls back to (for a dry run).
     pub async fn save(&mut self) -> Result<(), DbError> {
         self.timed("SAVEPOINT selkie_dry_run").await
     }
@@ -232,7 +232,8 @@ impl<'a> Transaction<'a> {
         self.heed(started, done)
     }
 
-    /// Returns the first row of the program's own query. Its table may be a view, so the session is reset afterwards.
+    /// Returns the first row of a query of this program itself. Its table may be a view, so the session is reset
+    /// afterwards.
     pub(super) async fn first(&mut self, statement: Statement) -> Result<Option<Row>, DbError> {
         self.lease.expect(SessionEffect::Anything);
         let (started, left) = (Instant::now(), self.left());

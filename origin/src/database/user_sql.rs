@@ -1,7 +1,8 @@
 //! Runs users' own SQL: one statement, isolated from every other request.
 //!
-//! The statement is always prepared, so that MariaDB itself refuses a second one before anything runs. A statement that
-//! may read or leave session state runs on a connection that was just reset, which is reset again afterwards.
+//! The statement is always prepared, so that MariaDB refuses a text with a second statement before anything runs. A
+//! statement that may read or leave session state runs on a connection that was just reset, and is reset again
+//! afterwards.
 
 use super::connection::{Connection, DefaultSchema, SessionState};
 use super::error::DbError;
@@ -21,8 +22,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The maximum size in bytes of the result sets of a CALL, which are buffered: their number, which decides the shape of
-/// the response, is only known at the end.
+/// The maximum size in bytes of the result sets of a CALL. They are buffered, because the shape of the response depends
+/// on their number, which is only known at the end.
 const RESULTS_HELD_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// `ER_UNSUPPORTED_PS`

@@ -1,10 +1,10 @@
-//! Tells which columns of a view are computed, from the definition that MariaDB keeps. Does no I/O.
+//! Finds the computed columns of a view, from the view's definition as MariaDB stores it. Does no I/O.
 
 /// Returns for each column of a view whether it is an expression rather than a column of a table or view behind it;
-/// `None` unless the definition begins with `select`. Of a UNION, only the first SELECT is looked at: MariaDB can't
-/// write to such a view.
+/// `None` unless the definition begins with `select`. Of a UNION, only the first SELECT is examined, which does no
+/// harm: MariaDB can't write to such a view.
 ///
-/// MariaDB keeps definitions in one form: ``select `d`.`t`.`a` AS `a`,`d`.`t`.`b` + 1 AS `c` from …``.
+/// MariaDB stores definitions in one form: ``select `d`.`t`.`a` AS `a`,`d`.`t`.`b` + 1 AS `c` from …``.
 pub(super) fn computed(definition: &str) -> Option<Vec<bool>> {
     let list = definition.strip_prefix("select ")?;
     let list = list.strip_prefix("distinct ").unwrap_or(list);

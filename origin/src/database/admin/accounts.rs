@@ -64,7 +64,7 @@ impl Rights {
         Self(access)
     }
 
-    /// Returns the privileges on each database of the project, as GRANT spells them.
+    /// Returns the privileges on each database of the project, in the words of GRANT.
     #[must_use]
     pub const fn privileges(self) -> &'static [&'static str] {
         match self.0 {
@@ -115,7 +115,7 @@ impl fmt::Display for AccountName {
 }
 
 /// Returns the privileges of a project's account on its recorded databases, and on all databases named `<project>_…`.
-/// For a database that both patterns match, MariaDB uses the pattern without a wildcard.
+/// If both patterns match a database, MariaDB uses the one without a wildcard.
 pub(crate) fn rights_on(project: &ProjectName, rights: Rights, databases: &[DatabaseRow]) -> DatabaseRights {
     let recorded = databases.iter().map(|row| (exact(&row.name), rights.with(row.drops)));
     recorded.chain([(own(project), rights.with(Drops::Database))]).collect()
@@ -208,8 +208,8 @@ impl Admin {
         let account = name.at(host);
         let by_hash = format!("PASSWORD '{}'", hash(password));
         match self.identify(&account, &by_hash).await {
-            // A server that checks password rules needs the plain text. That may appear in its logs, so the hash is
-            // tried first.
+            // A server that checks the strength of passwords needs the plain text. Its logs may show the plain text, so
+            // the hash is tried first.
             Err(error) if error.errno() == Some(OPTION_PREVENTS) => {
                 self.identify(&account, &format!("'{}'", password.expose_secret())).await
             }
@@ -230,12 +230,12 @@ impl Admin {
         wanted: &DatabaseRights,
     ) -> Result<(), AdminError> {
         let account = name.at(host);
-        // Roles first, since REVOKE ALL would revoke them too.
+        // Roles are revoked first, since REVOKE ALL would revoke them too.
         for role in &found.roles {
             self.run(format!("REVOKE {} FROM {account}", ident(role))).await?;
         }
         if !found.global.is_empty() || !found.other.is_empty() {
-            // The account has more than a project may have. The loop below grants its databases again.
+            // The account has privileges that no project may have. The loop below grants the project's databases again.
             self.run(format!("REVOKE ALL PRIVILEGES, GRANT OPTION FROM {account}")).await?;
         }
         let untouched = found.global.is_empty() && found.other.is_empty();
@@ -273,7 +273,7 @@ impl Admin {
     async fn revoke(&self, account: &str, pattern: &str) -> Result<(), AdminError> {
         let place = ident(pattern);
         match self.run(format!("REVOKE ALL PRIVILEGES ON {place}.* FROM {account}")).await {
-            // Another origin has revoked them meanwhile.
+            // Another origin has revoked the privileges meanwhile.
             Err(error) if error.errno() == Some(NO_SUCH_GRANT) => Ok(()),
             outcome => outcome,
         }
@@ -294,7 +294,7 @@ impl Admin {
         let roles: Vec<String> =
             self.within(ask::all(conn.query_iter("SELECT ROLE_NAME FROM information_schema.APPLICABLE_ROLES"))).await?;
         state.roles.extend(roles);
-        // The connection is dropped anyway.
+        // An error is ignored: the connection is dropped in any case.
         let _ = self.within(conn.disconnect()).await;
         Ok(LoginCheck::Welcome(state))
     }
@@ -315,7 +315,7 @@ impl Admin {
                  ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION",
             )))
             .await?;
-        // The connection is dropped anyway.
+        // An error is ignored: the connection is dropped in any case.
         let _ = self.within(conn.disconnect()).await;
         let parsed = rows.iter().filter_map(|(database, table, column)| {
             let database = DatabaseName::parse(database).ok().filter(|name| !name.is_system())?;
@@ -332,8 +332,8 @@ impl Admin {
     }
 }
 
-/// Returns the hash that `mysql_native_password` stores: `*` and the hex SHA-1 of the SHA-1. The passwords have 256
-/// random bits, so the weak hash is safe, and statements with it keep the password out of MariaDB's logs.
+/// Returns the hash that `mysql_native_password` stores: `*` and the hex SHA-1 of the SHA-1 of the password. The
+/// passwords have 256 random bits, so the weak hash is safe, and the password stays out of MariaDB's logs.
 fn hash(password: &SecretString) -> String {
     let once = Sha1::digest(password.expose_secret().as_bytes());
     let twice = Sha1::digest(once);

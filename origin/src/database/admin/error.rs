@@ -1,4 +1,4 @@
-//! Errors of administration, mapped from the driver's errors. Messages hold neither SQL nor passwords.
+//! Errors of administration, converted from the driver's errors. Messages hold neither SQL nor passwords.
 
 use crate::database::ask::UnexpectedType;
 
@@ -65,7 +65,7 @@ impl AdminError {
         matches!(self, Self::Contended(_))
     }
 
-    /// Returns what the operator can do about the error, if that is known.
+    /// Returns what the operator can do about the error; `None` if nothing is known.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {

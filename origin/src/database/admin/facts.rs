@@ -17,7 +17,8 @@ pub struct ServerFacts {
     pub far_reaching_engines: Vec<String>,
 }
 
-/// A privilege that every account has, or an anonymous account, which anybody may log in to.
+/// A finding about the server's grants: a privilege that every account has, or an anonymous account, to which anybody
+/// may log in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrangeGrant {
     /// The account or role, for example `''@'localhost'` or `PUBLIC`.
@@ -27,7 +28,7 @@ pub struct StrangeGrant {
 }
 
 impl StrangeGrant {
-    /// Returns the host of an anonymous account; `None` if the finding is a privilege.
+    /// Returns the host of the anonymous account; `None` if the finding is a privilege.
     #[must_use]
     pub fn nameless_host(&self) -> Option<&str> {
         let host = self.grantee.strip_prefix("''@'")?.strip_suffix('\'')?;
@@ -75,8 +76,8 @@ impl Admin {
         bytes.ok_or(AdminError::Corrupt("answer about the server"))
     }
 
-    /// Returns the number of prepared XA transactions. Each keeps its locks, even over restarts, until it is committed
-    /// or rolled back.
+    /// Returns the number of prepared XA transactions. Each keeps its locks, even after a restart of MariaDB, until it
+    /// is committed or rolled back.
     pub async fn prepared_xa(&self) -> Result<usize, AdminError> {
         let mut conn = self.conn().await?;
         let found: Vec<Row> = self.within(ask::all(conn.query_iter("XA RECOVER"))).await?;

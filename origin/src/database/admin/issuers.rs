@@ -1,5 +1,5 @@
-//! Rows of `selkie.issuers`: whose tokens are accepted for a project. A change of an issuer counts as a change of keys,
-//! so that origins notice it within a second.
+//! Rows of `selkie.issuers`: the issuers whose tokens are accepted for a project. A change of an issuer counts as a
+//! change of keys, so that origins notice it within a second.
 
 use std::collections::BTreeMap;
 
@@ -18,19 +18,19 @@ pub struct IssuerRow {
     pub project: ProjectName,
     /// The claim `iss` of the issuer's tokens.
     pub issuer: String,
-    /// What the claim `aud` of the project's tokens contains.
+    /// The value that the claim `aud` of the project's tokens must contain.
     pub audience: String,
     pub keys: IssuerKeys,
     /// The claim that names the role; `None` if all tokens have the same role.
     pub role_claim: Option<String>,
     /// The role of tokens without `role_claim`; `None` if such tokens are refused.
     pub role: Option<RoleName>,
-    /// What the values of `role_claim` stand for; a value that is not here names a role itself.
+    /// The grant for each value of `role_claim`. A value that is missing here is itself the name of a role.
     pub role_map: BTreeMap<String, KeyGrant>,
     pub created_at: u64,
 }
 
-/// Where the keys are with which an issuer signs.
+/// The source of an issuer's public keys, which verify its tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IssuerKeys {
     /// The URL of a JWK set.
@@ -85,7 +85,7 @@ impl Admin {
         self.change_keys(vec![(remove, (of.as_str(), issuer).into())]).await
     }
 
-    /// Returns issuers, by project and URL: those of project `of`, or all if it is `None`.
+    /// Returns the issuers of project `of`, or of all projects if it is `None`, sorted by project and URL.
     pub async fn issuers(&self, of: Option<&ProjectName>) -> Result<Vec<IssuerRow>, AdminError> {
         let mut conn = self.conn().await?;
         let of = of.map(ProjectName::as_str);

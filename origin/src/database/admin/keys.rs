@@ -1,5 +1,5 @@
-//! Rows of `selkie.keys` and `selkie.signing_keys`. They record that a key exists; no private key and no token is
-//! stored.
+//! Rows of `selkie.keys` and `selkie.signing_keys`. They record that a key was issued; neither private keys nor tokens
+//! are stored.
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
@@ -52,7 +52,7 @@ pub struct KeyRow {
     pub last_used_at: Option<u64>,
 }
 
-/// What a recorded key may do.
+/// The rights of a recorded key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyGrant {
     Access(Access),
@@ -72,7 +72,7 @@ impl KeyGrant {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyStatus {
-    /// The key was issued and not revoked. It may have expired, which only its token tells.
+    /// The key was issued and not revoked. It may have expired: only its token says so.
     Live,
     Revoked,
     /// The key was never issued here, or its row was deleted.
@@ -96,7 +96,8 @@ impl Admin {
     /// MariaDB failed, or the project does not exist.
     pub async fn insert_key(&self, key: &NewKey<'_>) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
-        // A program that knows no roles takes a key with one for a read key, and refuses its token.
+        // An older version of this program ignores the column `role`: it lists a key with a role as a read key, and
+        // refuses its token.
         let (access, role) = match key.grant {
             Grant::Full => (Access::Full.as_str(), None),
             Grant::Read => (Access::Read.as_str(), None),
@@ -113,7 +114,7 @@ impl Admin {
         .await
     }
 
-    /// Returns keys, oldest first: those of project `of`, or all if it is `None`.
+    /// Returns the keys of project `of`, or of all projects if it is `None`, oldest first.
     pub async fn keys(&self, of: Option<&ProjectName>) -> Result<Vec<KeyRow>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<RawKey> = self
@@ -184,7 +185,7 @@ impl Admin {
         let mut conn = self.conn().await?;
         let rows: Vec<(String, u64, Option<u64>)> = self
             .within(ask::all(conn.query_iter(
-                // Ids are UUIDv7, so they order keys that were made in the same second.
+                // Ids are UUIDv7, so they sort keys that were made in the same second by their age.
                 "SELECT kid, created_at, retired_at FROM selkie.signing_keys ORDER BY created_at DESC, kid DESC",
             )))
             .await?;
@@ -240,8 +241,8 @@ impl Admin {
         Ok(())
     }
 
-    /// Runs statements in one transaction that begins with [`CHANGED`], whose row lock serialises all changes of keys.
-    /// In a cluster, where nodes share no locks, only one of several concurrent changes commits.
+    /// Runs statements in one transaction that begins with [`CHANGED`], whose row lock makes concurrent changes of keys
+    /// wait for each other. In a cluster, where nodes share no locks, only one of several concurrent changes commits.
     pub(super) async fn change_keys(&self, changes: Vec<(&str, Params)>) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         self.within(async {

@@ -1,6 +1,6 @@
-//! The migrations of the system schema `selkie`. A released migration is never edited; a change is a new one. Each
-//! statement must be repeatable, since a crash before a migration is recorded runs it again. All times are whole
-//! seconds since 1970.
+//! The migrations of the system schema `selkie`. A released migration is never edited; a change is a new migration.
+//! Each statement must be repeatable, since a migration runs again if the program crashed before recording it. All
+//! times are whole seconds since 1970.
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
@@ -63,8 +63,8 @@ const PROJECTS: Migration = Migration {
 const MEDIA: Migration = Migration {
     name: "media",
     statements: &[
-        // The index `by_path` takes 2,072 of InnoDB's maximum 3,072 bytes. Kinds are listed alphabetically, since ENUMs
-        // sort by position.
+        // A key of the index `by_path` takes up to 2,072 of InnoDB's maximum 3,072 bytes. Kinds are listed
+        // alphabetically, since ENUMs sort by their position in the list.
         "CREATE TABLE IF NOT EXISTS selkie.media (
             id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
             project VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -99,7 +99,7 @@ const MEDIA: Migration = Migration {
             PRIMARY KEY (project, folder),
             CONSTRAINT media_folders_project FOREIGN KEY (project) REFERENCES selkie.projects (name)
         ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC",
-        // The ledger of objects that no file names. `due_at` = 0 marks an object for deletion.
+        // The ledger of stored objects that no file refers to. `due_at` = 0 marks an object for deletion.
         "CREATE TABLE IF NOT EXISTS selkie.media_due (
             object BINARY(16) NOT NULL PRIMARY KEY,
             due_at BIGINT UNSIGNED NOT NULL,
@@ -121,7 +121,8 @@ const MEDIA: Migration = Migration {
     ],
 };
 
-/// Adds the column `drops`. Databases recorded earlier may have been adopted: only their tables may be dropped.
+/// Adds the column `drops`. A database recorded before may be one that existed before its project, so only its tables
+/// may be dropped.
 const DROPS: Migration = Migration {
     name: "what may be dropped in a database",
     statements: &["ALTER TABLE selkie.`databases` ADD COLUMN IF NOT EXISTS
@@ -129,7 +130,8 @@ const DROPS: Migration = Migration {
             NOT NULL DEFAULT 'tables'"],
 };
 
-/// Creates the installation's id, which also marks the media store, so that no other installation sweeps the store.
+/// Creates the installation's id. The id is also written to the media store, so that no other installation deletes
+/// files there.
 const INSTALLATION: Migration = Migration {
     name: "the id of the installation",
     statements: &[
@@ -170,7 +172,7 @@ const ROLES: Migration = Migration {
             PRIMARY KEY (project, issuer),
             CONSTRAINT issuers_project FOREIGN KEY (project) REFERENCES selkie.projects (name)
         ) ENGINE = InnoDB",
-        // The caller with a role that uploaded the file: a SHA-256. NULL for files uploaded with full keys.
+        // The hash (SHA-256) that identifies the uploader; NULL for files uploaded with a full key.
         "ALTER TABLE selkie.media ADD COLUMN IF NOT EXISTS uploader VARBINARY(32) NULL",
         "ALTER TABLE selkie.media_uploads ADD COLUMN IF NOT EXISTS uploader VARBINARY(32) NULL",
     ],
@@ -182,7 +184,7 @@ pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 const ABSENT: [u16; 2] = [1049, 1146];
 
 impl Admin {
-    /// Migrates the system schema to [`SCHEMA_VERSION`]. Several origins may do so at once.
+    /// Migrates the system schema to [`SCHEMA_VERSION`]. Several origins may call this at the same time.
     ///
     /// # Errors
     /// [`AdminError::SchemaTooNew`] for the schema of a newer program; other errors if MariaDB fails or denies access.
@@ -211,7 +213,7 @@ impl Admin {
         match self.schema_version().await {
             Ok(Some(found)) if found > SCHEMA_VERSION => Err(AdminError::SchemaTooNew { found, known: SCHEMA_VERSION }),
             Ok(found) => Ok(found == Some(SCHEMA_VERSION)),
-            // An account without privileges on `selkie` may still be allowed to create it.
+            // An account without privileges on `selkie` may still be allowed to create the schema.
             Err(AdminError::Denied { .. }) => Ok(false),
             Err(error) => Err(error),
         }

@@ -89,7 +89,7 @@ impl Admin {
             .collect()
     }
 
-    /// Records a project's database, or changes what may be dropped in it. The caller has made sure that no other
+    /// Records a project's database, or changes what may be dropped in it. The caller must have made sure that no other
     /// project owns the database.
     pub async fn record_database(&self, row: &DatabaseRow, now: u64) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;

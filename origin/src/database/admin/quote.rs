@@ -23,8 +23,8 @@ pub(super) fn exact(database: &DatabaseName) -> String {
     pattern
 }
 
-/// Returns whether MariaDB can store the GRANT pattern that matches exactly this database; a longer pattern would need
-/// a wildcard, and so match other databases too.
+/// Returns whether MariaDB can store the GRANT pattern that matches exactly this database. A name whose pattern is too
+/// long would need a wildcard, and its pattern would match other databases too.
 pub(crate) fn pattern_fits(database: &DatabaseName) -> bool {
     exact(database).chars().count() <= GRANT_PATTERN_MAX_CHARS
 }

@@ -8,12 +8,12 @@ use shared::ident::{ProjectName, RoleName};
 use super::projects::project;
 use super::{Admin, AdminError};
 
-/// A role as it was set. Times are seconds since 1970.
+/// A stored role. Times are seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleRow {
     pub project: ProjectName,
     pub name: RoleName,
-    /// The role file.
+    /// The text of the role file.
     pub definition: String,
     pub created_at: u64,
     pub updated_at: u64,
@@ -22,7 +22,7 @@ pub struct RoleRow {
 type RawRole = (String, String, String, u64, u64);
 
 impl Admin {
-    /// Stores a role, in place of one with the same name.
+    /// Stores a role; replaces the project's role with the same name.
     ///
     /// # Errors
     /// MariaDB failed, or the project does not exist.
@@ -38,7 +38,7 @@ impl Admin {
         self.change_keys(vec![(set, (of.as_str(), name.as_str(), definition, now, now).into())]).await
     }
 
-    /// Deletes a role. Its keys stay, and are refused.
+    /// Deletes a role. The role's keys stay recorded, but requests with them are refused.
     pub async fn remove_role(&self, of: &ProjectName, name: &RoleName) -> Result<(), AdminError> {
         let remove = "DELETE FROM selkie.roles WHERE project = ? AND name = ?";
         self.change_keys(vec![(remove, (of.as_str(), name.as_str()).into())]).await
@@ -50,7 +50,7 @@ impl Admin {
         Ok(rows.into_iter().next())
     }
 
-    /// Returns roles, by project and name: those of project `of`, or all if it is `None`.
+    /// Returns the roles of project `of`, or of all projects if it is `None`, sorted by project and name.
     pub async fn roles(&self, of: Option<&ProjectName>) -> Result<Vec<RoleRow>, AdminError> {
         let of = of.map(ProjectName::as_str);
         self.role_rows("? IS NULL OR project = ?", (of, of).into()).await

@@ -1,4 +1,4 @@
-//! Counts a statement as in flight, and runs shared statements after it for as long as requests wait.
+//! Counts a statement as in flight, and afterwards runs shared statements for as long as requests wait.
 
 use super::queue::Outcome;
 use super::{Caller, CoalescedStatement, Coalescer, Key, Requests, Share, Waiter, run_several};
@@ -9,12 +9,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// From this duration on, a statement no longer counts as in flight, so that requests of its shape don't wait for it. A
-/// few times as long as an undisturbed statement takes.
+/// A statement that takes longer no longer counts as in flight, so that requests of its shape don't wait for it. The
+/// value is a few times the duration of an undisturbed statement.
 const SLOW_AFTER: Duration = Duration::from_millis(10);
 
-/// A guard for a statement that counts as in flight. Dropping it, even by cancellation, starts the next statement for
-/// the requests that wait.
+/// A guard for a statement that counts as in flight. Dropping the guard, even by cancellation, starts the next
+/// statement for the waiting requests.
 pub(super) struct InFlight<K: CoalescedStatement> {
     coalescer: Arc<Coalescer>,
     key: Key<K::Shape>,
@@ -115,7 +115,7 @@ impl<K: CoalescedStatement> Drop for InFlight<K> {
                 next.state = State::Spawned;
                 runtime.spawn(next.run_shared());
             }
-            // The program ends, and no task can run: waiting requests get no answer.
+            // The runtime shuts down, so no further task can run: waiting requests get no answer.
             (State::Running | State::Spawned, _) => self.requests().abandon(&self.key),
         }
     }

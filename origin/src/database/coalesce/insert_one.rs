@@ -11,8 +11,8 @@ use crate::query::plan::{Param, RowShape};
 use crate::query::sql;
 use std::time::Duration;
 
-/// A lock timeout after at least this time means that the statement waited for a lock on the table, which another
-/// session changes; it never waits for row locks.
+/// A lock timeout after at least this time means that the statement waited for a lock on the whole table, because
+/// another session changes the table's definition: an insert does not wait this long for row locks.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl CoalescedStatement for Inserts {
         &coalescer.inserts
     }
 
-    /// Returns the largest power of two of waiting rows that may share a statement, so that few distinct texts are
+    /// Returns the largest power of two that is at most the number of waiting rows, so that few distinct SQL texts are
     /// prepared. The other requests wait for the next statement.
     fn share(shape: &RowShape, waiting: usize) -> usize {
         1 << waiting.min(shape.max_rows()).max(1).ilog2()
@@ -39,7 +39,7 @@ impl CoalescedStatement for Inserts {
     fn may_run_alone(error: &DbError, spent: Duration) -> bool {
         match error {
             DbError::Refused(..) if error.is_lost() || error.is_cut_short() => false,
-            // The statement waited for the table, and so would each row alone.
+            // The statement waited for a lock on the table, for which each row alone would wait too.
             DbError::Refused(..) if error.is_lock_timeout() => spent < LOCK_WAIT,
             DbError::Refused(..) | DbError::PacketTooLarge(_) | DbError::ParamCount(..) | DbError::Misread => true,
             // The rows may have been inserted.

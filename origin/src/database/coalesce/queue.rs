@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// After this many refused shared statements of one shape in a row, its requests run alone for [`BACK_OFF`].
+/// After this many refused shared statements in a row, requests of the shape run alone for [`BACK_OFF`].
 const REFUSALS_MAX: u8 = 3;
 /// How long requests of a shape run alone after [`REFUSALS_MAX`] refusals.
 const BACK_OFF: Duration = Duration::from_millis(100);
@@ -34,7 +34,7 @@ struct Active<W> {
 pub(super) enum Joined<A> {
     /// The request runs at once and alone; its statement counts as in flight.
     Run,
-    /// The request runs at once and alone, without counting as in flight: the shape is in back-off.
+    /// The request runs at once and alone, without counting as in flight, because the shape is in back-off.
     RunUncounted,
     /// The request waits for a shared statement; `A` receives the result.
     Wait(A),
@@ -43,7 +43,7 @@ pub(super) enum Joined<A> {
 /// How a shared statement ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// The statement answered all requests, or failed for a reason that is no single request's fault.
+    /// The statement answered all requests, or failed for a reason that concerns all of them.
     Shared,
     /// The statement failed without effect, and each request runs alone.
     Refused,
@@ -63,8 +63,8 @@ impl<S, W> Default for Queue<S, W> {
 }
 
 impl<S: Clone + Eq + Hash, W> Queue<S, W> {
-    /// Counts a new statement of a shape as in flight. If `in_flight_max` are in flight already, adds the request that
-    /// `waiter` creates to the queue instead. During a back-off, does neither.
+    /// Counts a new statement of a shape as in flight. If `in_flight_max` statements are in flight already, adds the
+    /// request that `waiter` creates to the queue instead. During a back-off, does neither.
     ///
     /// # Errors
     /// The error of `waiter`.
@@ -93,7 +93,8 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
         Ok(Joined::Run)
     }
 
-    /// Ends a statement in flight and returns `true`, or `false` if requests wait: the caller must run the next one.
+    /// Ends a statement in flight and returns true. If requests wait, does nothing and returns false: the caller must
+    /// run the next statement.
     pub(super) fn finish(&self, shape: &S) -> bool {
         let mut shapes = self.shapes();
         let Some(active) = shapes.active.get_mut(shape) else {
@@ -114,8 +115,8 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
         self.shapes().active.remove(shape);
     }
 
-    /// Drops the requests for which `waits` is false, and removes `share(count)` of the others in order of arrival, at
-    /// least one if there is one.
+    /// Drops the requests for which `waits` is false (their client has disconnected). Removes and returns the first
+    /// `share(count)` of the remaining `count` requests, at least one if there are any.
     pub(super) fn take(&self, shape: &S, waits: impl FnMut(&W) -> bool, share: impl FnOnce(usize) -> usize) -> Vec<W> {
         let mut shapes = self.shapes();
         let Some(active) = shapes.active.get_mut(shape) else {

@@ -57,7 +57,7 @@ impl CoalescedStatement for Reads {
 }
 
 /// Returns the row of each key, or `None` for a key without a row. Returns an empty list if a row has a key that was
-/// not requested: the table then differs from the plan's schema.
+/// not requested, because the table then differs from the schema that the plan assumes.
 fn assign(rows: Vec<Row>, key_cell: usize, keys: &[i64]) -> Vec<Option<Row>> {
     let mut outputs = vec![None; keys.len()];
     for row in rows {

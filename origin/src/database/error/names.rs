@@ -12,7 +12,7 @@ pub(super) fn names(errno: u16, message: &str) -> (Option<&str>, Option<&str>) {
             let field = columns.filter(|(list, _)| errno == 1452 && !list.contains(", "));
             (field.and_then(|(list, _)| quoted(list)), constraint)
         }
-        // CONSTRAINT `posts.rating` failed for `demo`.`posts`: `posts.rating` is the check of one field.
+        // CONSTRAINT `posts.rating` failed for `demo`.`posts`: a dot in the name means the check of one field.
         4025 => {
             let constraint = message.split_once("CONSTRAINT ").and_then(|(_, rest)| quoted(rest));
             (constraint.and_then(|name| name.split_once('.')).map(|(_, field)| field), constraint)
@@ -30,8 +30,8 @@ pub(super) fn names(errno: u16, message: &str) -> (Option<&str>, Option<&str>) {
     }
 }
 
-/// Returns the name that the text begins with, without quotes; of `` `a`.`b` `` the last part. `None` if the name
-/// contains a quote.
+/// Returns the name at the beginning of the text, without quotes; of `` `a`.`b` `` the last part. `None` if the text
+/// begins with no quoted name, or the name contains a quote.
 fn quoted(text: &str) -> Option<&str> {
     let quote = text.chars().next().filter(|quote| matches!(quote, '\'' | '`'))?;
     let (name, rest) = text[1..].split_once(quote)?;

@@ -1,4 +1,4 @@
-//! MariaDB's errors, and the problems that callers get for them.
+//! Tests the problem responses for MariaDB's errors.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Deletes expired receipts, under the project's own account: the project controls what their table's name refers to,
-//! so an account with more rights must not touch it.
+//! Deletes expired idempotency receipts, under the project's own account: the project could replace the table of
+//! receipts by a view of another table, so an account with more rights must not use it.
 
 use crate::database::error::DbError;
 use crate::database::pool::{Lease, Pools};
@@ -11,7 +11,7 @@ use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
 use std::time::Duration;
 
-/// The maximum number of receipts deleted per lease, so that waiting requests can use the connection in between.
+/// The maximum number of receipts deleted per lease. The connection is returned in between, for waiting requests.
 const SWEPT_AT_ONCE: usize = 500;
 
 /// Deletes the expired receipts in all of a project's databases, and returns their number. Locks only the expired rows.
@@ -62,7 +62,7 @@ async fn sweep_some(lease: &mut Lease, database: &DatabaseName, limit: Duration)
 
 async fn first_column(lease: &mut Lease, statement: Statement, limit: Duration) -> Result<Vec<Vec<u8>>, DbError> {
     let (text, params) = statement.into_parts();
-    // The table's name may refer to a view.
+    // The project may have replaced the table by a view, which can run stored code.
     lease.expect(SessionEffect::Anything);
     lease.begin();
     let rows = within(limit, async {

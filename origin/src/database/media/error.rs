@@ -1,4 +1,4 @@
-//! Errors of the media tables, and the problems they are answered with. Messages hold neither SQL nor values.
+//! Errors of the media tables, and their conversion to problem responses. Messages hold neither SQL nor values.
 
 use crate::database::ask::UnexpectedType;
 use shared::error::{ErrorCode, Problem};
@@ -14,7 +14,7 @@ pub enum TableError {
     /// A connection, statement or transaction took too long. A transaction that was committing may have been committed.
     #[error("MariaDB did not answer in time")]
     TimedOut,
-    /// Another transaction is changing the same rows. This one was rolled back.
+    /// Another transaction is changing the same rows. The failed transaction was rolled back.
     #[error("another transaction is changing the same rows")]
     Contended,
     #[error("MariaDB refused: {message} ({errno})")]
@@ -29,7 +29,7 @@ pub enum WriteError {
     /// The folder already has a file of that name. Nothing was changed.
     #[error("a file of that name is in that folder")]
     Exists { folder: FolderPath, name: MediaName },
-    /// The caller's role does not allow to replace or delete the file. Nothing was changed.
+    /// The caller's role does not allow replacing or deleting the file. Nothing was changed.
     #[error("the file is not one that the caller may change")]
     Forbidden,
     /// The project was deleted. Nothing was changed.
@@ -38,7 +38,7 @@ pub enum WriteError {
     /// The resumable upload is finished already, or was deleted after it expired. Nothing was changed.
     #[error("the upload is finished or has expired")]
     NoUpload,
-    /// The sweeper marked the new objects for deletion, because storing them took too long. Nothing was changed.
+    /// The new objects were marked for deletion as abandoned, because storing them took too long. Nothing was changed.
     #[error("the objects were swept before their rows were written")]
     Swept,
     #[error(transparent)]

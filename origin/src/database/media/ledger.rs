@@ -1,6 +1,7 @@
-//! The ledger (`selkie.media_due`): keys of objects that no file names, with the time `due_at` from which they may be
-//! deleted. An entry with `due_at` = 0 is marked for deletion: its object may be deleted, and no file may name it any
-//! more. Marking and naming lock the same entry, so exactly one of them wins, whatever the origins' clocks say.
+//! The ledger (`selkie.media_due`): keys of stored objects that no row of `selkie.media` refers to, with the time
+//! `due_at` from which the object may be deleted. `due_at` = 0 marks an entry for deletion: no file may refer to its
+//! object any more. A transaction that marks an entry and one that creates a file from it lock the same row, so only
+//! the first succeeds, whatever the origins' clocks say.
 
 use crate::database::ask;
 use std::collections::HashSet;
@@ -14,8 +15,8 @@ use super::row::object_key;
 use super::{KEYS_MAX_COUNT, MediaTable, bound, marks, within};
 
 impl MediaTable {
-    /// Adds the keys of objects that are about to be stored to the ledger. Objects that no file names at `due_at` (in
-    /// seconds since 1970) may be deleted.
+    /// Adds the keys of objects that are about to be stored to the ledger. Objects that no file refers to at `due_at`
+    /// (in seconds since 1970) may be deleted.
     ///
     /// # Errors
     /// MariaDB failed; some keys may have been added.
@@ -32,8 +33,8 @@ impl MediaTable {
         Ok(())
     }
 
-    /// Marks those of `keys` for deletion that are in the ledger, and returns them. The objects of the other keys are
-    /// named by files, or deleted already.
+    /// Marks for deletion the keys of `keys` that are in the ledger, and returns them. The objects of the other keys
+    /// are referred to by files, or deleted already.
     ///
     /// # Errors
     /// MariaDB failed; some keys may have been marked.
@@ -63,7 +64,7 @@ impl MediaTable {
         self.keys(deletable_by, &(by,).into()).await
     }
 
-    /// Returns the UUID of this installation, which also marks its media store.
+    /// Returns the UUID of this installation, which is also stored in its media store.
     pub async fn installation(&self) -> Result<String, TableError> {
         let mut conn = self.conn().await?;
         let id: Option<String> = within(async {
@@ -74,7 +75,8 @@ impl MediaTable {
         id.ok_or(TableError::Corrupt("installation's id"))
     }
 
-    /// Removes those of `keys` from the ledger that are marked for deletion; the caller has deleted their objects.
+    /// Removes the keys of `keys` that are marked for deletion from the ledger, after the caller has deleted their
+    /// objects.
     ///
     /// # Errors
     /// MariaDB failed; some keys may have been removed.
@@ -87,12 +89,13 @@ impl MediaTable {
         Ok(())
     }
 
-    /// Returns those of `keys` that a file names or that are in the ledger.
+    /// Returns the keys of `keys` that a file refers to or that are in the ledger.
     pub async fn known(&self, keys: &[ObjectKey]) -> Result<HashSet<ObjectKey>, TableError> {
         let mut known = HashSet::new();
         for keys in keys.chunks(KEYS_MAX_COUNT) {
             let marks = marks(keys.len());
-            // One statement reads one snapshot, so a key that moves from the ledger to a file is not missed.
+            // One statement reads one snapshot, so that a key that moves from the ledger to a file meanwhile is not
+            // missed.
             let statement = format!(
                 "SELECT object FROM selkie.media WHERE object IN ({marks})
                  UNION ALL SELECT thumbnail_object FROM selkie.media WHERE thumbnail_object IN ({marks})

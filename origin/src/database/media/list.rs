@@ -1,4 +1,4 @@
-//! Lists a project's media files, by a statement that is built from typed options.
+//! Lists a project's media files by an SQL query built from typed options.
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
@@ -54,7 +54,7 @@ fn conditions(project: &ProjectName, list: &MediaList) -> (String, Vec<Value>) {
     (texts.join(" AND "), values)
 }
 
-/// Returns the ORDER BY list, which ends with the id, so that the order is total.
+/// Returns the ORDER BY list. The list ends with the id, so that no two files are equal in the order.
 fn order(list: &MediaList) -> String {
     let last = list.order.last().map_or(Direction::Descending, |step| step.1);
     let whole = (MediaField::Id, last);

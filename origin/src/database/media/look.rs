@@ -25,8 +25,8 @@ impl MediaTable {
         self.first(project, "id = ? AND project = ?", values.into()).await
     }
 
-    /// Returns one of `names` that the folder already has; `None` if it has none. Only a hint: a concurrent upload may
-    /// change the result.
+    /// Returns a name of `names` that is taken in the folder; `None` if there is none. Only a hint: a concurrent upload
+    /// may change the result.
     pub async fn taken(
         &self,
         project: &ProjectName,

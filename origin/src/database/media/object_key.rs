@@ -1,4 +1,4 @@
-//! Keys of objects in the media store. They are generated here, so that nothing a caller writes becomes a path.
+//! Keys of objects in the media store. Keys are generated here, so that no text from a caller becomes a path.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ impl ObjectKey {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let key = Self::from_uuid(Uuid::try_parse(text).ok()?)?;
-        // A UUID has several spellings, but only this one is in the path.
+        // A UUID has several spellings, but only this one occurs in paths.
         (key.to_string() == text).then_some(key)
     }
 
@@ -40,7 +40,8 @@ impl ObjectKey {
     /// Returns the object's path within the media store: `objects/<2 hex characters>/<uuid>`.
     #[must_use]
     pub fn path(self) -> String {
-        // The last byte is random. The first bytes are the time, so folders named by them would fill one after another.
+        // The last byte is random. The first bytes are the time, so that folders named after them would fill one after
+        // another.
         let [.., last] = self.0.into_bytes();
         format!("{FOLDER}/{last:02x}/{}", self.0)
     }

@@ -69,7 +69,7 @@ pub(super) const COLUMNS: &str = "id, project, folder, name, kind, private, widt
      object, mime, size, sha256, thumbnail_object, thumbnail_mime, thumbnail_size, thumbnail_sha256, \
      created_at, updated_at, uploader";
 
-/// Converts a row with the columns [`COLUMNS`]. Fails if a value is one that this program never writes.
+/// Converts a row with the columns [`COLUMNS`]. Fails if the row holds a value that this program never writes.
 pub(super) fn read(row: Row) -> Result<MediaRow, TableError> {
     let mut cells = Cells(row.unwrap_raw().into_iter().flatten());
     let id: u64 = cells.next("id")?;

@@ -1,12 +1,13 @@
-//! Identifies the uploader of a file, and decides which files a caller may change.
+//! Identifies the uploader of a file, and decides which files a caller may replace or delete.
 
 use sha2::{Digest as _, Sha256};
 use shared::ident::ProjectName;
 
 use super::error::TableError;
 
-/// A caller with a role, as the uploader of files. Keys with the same claim `sub` are one uploader, whatever their
-/// roles, and so are the tokens of one issuer for the same subject; a key without the claim is an uploader of its own. Files of full keys have no uploader.
+/// The identity of an uploader that has a role: a hash. Keys with the same claim `sub` are the same uploader, whatever
+/// their roles, and so are tokens of one issuer for the same subject. A key without the claim is an uploader of its
+/// own. Files uploaded with full keys have no uploader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uploader([u8; 32]);
 
@@ -17,14 +18,14 @@ impl Uploader {
         Self::hash(project, "sub", subject)
     }
 
-    /// Returns the uploader for a key without a claim `sub`, or for an issuer's subject, whose id is a UUID too.
+    /// Returns the uploader for a key without a claim `sub`, or for a token's subject: both have a UUID as `key_id`.
     #[must_use]
     pub fn of_key(project: &ProjectName, key_id: &str) -> Self {
         Self::hash(project, "key", key_id)
     }
 
     fn hash(project: &ProjectName, kind: &str, name: &str) -> Self {
-        // Neither a project's name nor a kind has a NUL, so no two callers have the same text.
+        // Neither project names nor kinds contain NUL, so different callers always give different texts.
         Self(Sha256::digest(format!("{project}\0{kind}\0{name}")).into())
     }
 
@@ -38,17 +39,17 @@ impl Uploader {
     }
 }
 
-/// The files or resumable uploads of a project that a caller may change.
+/// The files or resumable uploads of a project that a caller may replace or delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileScope {
     All,
-    /// Those of this uploader.
+    /// The files and uploads of this uploader.
     Own(Uploader),
     None,
 }
 
 impl FileScope {
-    /// Returns whether the caller may change a file of this uploader.
+    /// Returns whether the caller may replace or delete a file of this uploader.
     #[must_use]
     pub fn has(self, uploader: Option<Uploader>) -> bool {
         match self {

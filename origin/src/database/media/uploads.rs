@@ -1,5 +1,5 @@
-//! Rows of `selkie.media_uploads`: resumable uploads. The bytes received so far are in the staging area of the origin
-//! that receives them.
+//! Rows of `selkie.media_uploads`: resumable uploads. The bytes received so far are files on the origin that receives
+//! them.
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
@@ -25,7 +25,7 @@ pub struct UploadRow {
     /// The file that the upload became; `None` while the upload is unfinished.
     pub media_id: Option<MediaId>,
     pub created_at: u64,
-    /// The time from which the sweeper may delete the upload.
+    /// The time from which the clean-up task may delete the upload.
     pub expires_at: u64,
     /// The caller that created the upload; `None` for full keys.
     pub uploader: Option<Uploader>,
@@ -34,8 +34,8 @@ pub struct UploadRow {
 type RawUpload = (Vec<u8>, String, u64, u64, String, Option<u64>, u64, u64, Option<Vec<u8>>);
 
 impl MediaTable {
-    /// Records an upload. Returns false, and records nothing, if the project would then have more than `most`
-    /// unfinished uploads, or more than `most_bytes` in them; concurrent calls may exceed both limits.
+    /// Records an upload. Returns false and records nothing if the project would then have more than `most` unfinished
+    /// uploads, or more than `most_bytes` declared bytes in them. Concurrent calls may exceed both limits.
     ///
     /// # Errors
     /// MariaDB failed, or the project does not exist.

@@ -1,5 +1,6 @@
-//! Writes and deletes files, each in one transaction together with the change of the ledger. Each write first locks its
-//! project's row: shared, or exclusively to make a folder private, so that no public file enters the folder meanwhile.
+//! Writes and deletes files, each in one transaction together with the change of the ledger (`ledger.rs`). Each
+//! transaction that writes files first locks its project's row: shared or, to make a folder private, exclusively, so
+//! that no public file is added to the folder meanwhile.
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
@@ -17,7 +18,7 @@ use super::{FileScope, MediaTable, Uploader, bound, marks};
 use crate::clock::now;
 use crate::fault::{self, Point};
 
-/// The files of one upload. Their objects are stored and in the ledger.
+/// The files of one upload request. Their objects are already stored and recorded in the ledger.
 #[derive(Clone, Debug)]
 pub struct NewRows {
     pub project: ProjectName,
@@ -30,7 +31,7 @@ pub struct NewRows {
     pub items: Vec<NewRow>,
     /// The caller that uploads the files; `None` for full keys and the command line.
     pub uploader: Option<Uploader>,
-    /// The resumable upload that becomes the only item, if the file was uploaded that way.
+    /// The resumable upload that becomes the file (then the only item); `None` for an ordinary upload.
     pub upload: Option<FinishedUpload>,
 }
 
@@ -42,7 +43,8 @@ impl NewRows {
     }
 }
 
-/// A resumable upload that is finished in the transaction that writes its file, so that it becomes a file at most once.
+/// A resumable upload that is marked as finished in the transaction that writes its file, so that the upload becomes a
+/// file at most once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FinishedUpload {
     pub id: Uuid,
@@ -80,9 +82,9 @@ pub struct Written {
 }
 
 impl MediaTable {
-    /// Records all files or none, and removes their objects from the ledger. After [`TableError::Unavailable`] and
-    /// [`TableError::TimedOut`] the files may have been recorded; in that case
-    /// [`mark_for_deletion`](Self::mark_for_deletion) returns none of their keys.
+    /// Records all files or none, and removes their objects from the ledger. After [`TableError::Unavailable`] or
+    /// [`TableError::TimedOut`], the files may or may not have been recorded; if they were,
+    /// [`mark_for_deletion`](Self::mark_for_deletion) marks none of their keys.
     pub async fn write(&self, files: &NewRows) -> Result<Written, WriteError> {
         self.retrying(|| self.write_once(files)).await
     }
@@ -115,7 +117,7 @@ impl MediaTable {
         Ok(Written { rows: written.into_iter().flatten().collect(), replaced })
     }
 
-    /// Deletes a project's file and returns its row; `None` if there is none. The file's objects are marked for
+    /// Deletes a project's file and returns its row; `None` if there is no such file. The file's objects are marked for
     /// deletion in the ledger; the caller deletes them.
     ///
     /// # Errors
@@ -187,7 +189,7 @@ async fn lock_folder(transaction: &mut Transaction<'_>, files: &NewRows) -> Resu
         return Ok(true);
     }
     let lineage: Vec<Value> = std::iter::once("").chain(files.folder.lineage()).map(Into::into).collect();
-    // A locking read sees the newest state; a plain read sees that of the transaction's start.
+    // A locking read sees the latest committed state; a plain read would see the state at the transaction's start.
     let statement = format!(
         "SELECT 1 FROM selkie.media_folders WHERE project = ? AND folder IN ({}) AND private
          LIMIT 1 LOCK IN SHARE MODE",
@@ -212,14 +214,15 @@ async fn make_private(transaction: &mut Transaction<'_>, project: &str, folder: 
         transaction.exec_drop(hidden, (project,)).await?;
         return Ok(());
     }
-    // All folders that begin with the folder and a slash: a range of the index, since `0` is the character after `/`.
+    // All folders whose path begins with this folder and a slash: a range of the index, since `0` is the character
+    // after `/`.
     let below = format!("{hidden} AND (folder = ? OR folder >= ? AND folder < ?)");
     let values = (project, folder, format!("{folder}/"), format!("{folder}0"));
     transaction.exec_drop(below, values).await?;
     Ok(())
 }
 
-/// Removes the new objects from the ledger. Fails if one of them is missing there or marked for deletion.
+/// Removes the new objects from the ledger. Fails if the ledger lacks one of them or has it marked for deletion.
 async fn take_from_ledger(transaction: &mut Transaction<'_>, files: &NewRows) -> Result<(), WriteError> {
     let objects: Vec<ObjectKey> = files.items.iter().flat_map(NewRow::objects).collect();
     let statement = format!("DELETE FROM selkie.media_due WHERE object IN ({}) AND due_at > 0", marks(objects.len()));
@@ -228,7 +231,7 @@ async fn take_from_ledger(transaction: &mut Transaction<'_>, files: &NewRows) ->
     if transaction.affected_rows() == objects.len() as u64 { Ok(()) } else { Err(WriteError::Swept) }
 }
 
-/// Adds objects that no file names any more to the ledger, marked for deletion.
+/// Adds objects that no file refers to any more to the ledger, marked for deletion.
 async fn add_to_ledger(transaction: &mut Transaction<'_>, objects: &[ObjectKey]) -> Result<(), TableError> {
     if objects.is_empty() {
         return Ok(());
@@ -261,7 +264,8 @@ fn new_row(files: &NewRows, item: &NewRow, is_folder_private: bool) -> MediaRow 
     }
 }
 
-/// Inserts a row or, if allowed, replaces the row of the same path; returns the objects of the replaced row, if any.
+/// Inserts a row or, if allowed, replaces the row of the same path. Returns the objects of the replaced row; `None` if
+/// a row was inserted.
 async fn insert_or_replace(
     transaction: &mut Transaction<'_>,
     files: &NewRows,
@@ -292,7 +296,7 @@ async fn insert_or_replace(
         }
         Err(error) if error.errno() == Some(DUPLICATE) => Err(match files.existing {
             Existing::Stays => WriteError::Exists { folder: row.folder.clone(), name: row.name.clone() },
-            // Another transaction inserted the row since the SELECT; the retry finds and replaces it.
+            // Another transaction inserted the row after the SELECT. The retry finds and replaces it.
             Existing::IsReplaced => TableError::Contended.into(),
         }),
         Err(error) => Err(error.into()),
@@ -321,7 +325,7 @@ async fn update(transaction: &mut Transaction<'_>, row: &MediaRow) -> mysql_asyn
     transaction.exec_drop(statement, Params::Positional(values.collect())).await
 }
 
-/// Returns the values that both INSERT and UPDATE write, in the order of their columns.
+/// Returns the values that both INSERT and UPDATE write, in the order of the columns in those statements.
 fn contents(row: &MediaRow) -> Vec<Value> {
     let small = row.thumbnail.as_ref();
     vec![

@@ -1,7 +1,7 @@
-//! The maximum number of connections of all accounts together, since MariaDB limits their number.
+//! Limits the number of connections of all accounts together, since MariaDB has a limit of its own.
 //!
-//! When the budget is used up, a new connection takes the slot of the connection that was idle longest, of any account.
-//! If all are in use, opening waits for the next connection to be returned.
+//! When the limit is reached, a new connection takes the slot of the connection that was idle longest, of any account.
+//! If none is idle, opening waits until a connection is returned.
 
 use super::Accounts;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,8 +9,8 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How often a waiting request looks for an idle connection: one may have been returned just before the request began
-/// to wait.
+/// How often a waiting request looks for an idle connection again: one may have been returned just before the request
+/// began to wait.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The maximum number of KILL statements of all accounts that run at once. Each uses a connection outside of the
@@ -106,7 +106,7 @@ impl ConnectionBudget {
 }
 
 impl Slot {
-    /// Returns whether the caller must close the connection, so that a waiting request gets its slot.
+    /// Returns whether the caller must close this connection, so that a waiting request gets its slot.
     pub(super) fn must_yield(&self) -> bool {
         let waiting = self.budget.waiting.load(Ordering::Relaxed);
         let one_more = |served: usize| (served < waiting).then_some(served + 1);
@@ -114,7 +114,7 @@ impl Slot {
     }
 }
 
-/// Counts a waiting request until dropped. `waiting` and `served` change one after the other: at worst a connection is
+/// Counts a waiting request until dropped. `waiting` and `served` are not changed together: at worst a connection is
 /// closed needlessly, or the waiting request finds an idle connection by itself.
 struct Waiting<'a>(&'a ConnectionBudget);
 
@@ -129,7 +129,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
         let one_less = |served: usize| served.checked_sub(1);
-        // `served` is 0 if no connection was closed for this request, because a slot became free otherwise.
+        // `served` is 0 if no connection was closed for this request, because a slot became free in another way.
         let _ = (self.0.served).fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
     }
 }

@@ -69,21 +69,21 @@ impl Lease {
         }
     }
 
-    /// Resets a dirty session before the response is sent, so that the session holds no locks once the client has the
-    /// response. Does nothing while a statement runs.
+    /// Resets a dirty session before the response is sent, so that the session holds no locks any more once the client
+    /// has the response. Does nothing while a statement runs.
     pub(in crate::database) async fn reset_if_dirty(&mut self) {
         let dirty = |object: &Object<Connector>| object.session == SessionState::Dirty;
         if self.stage == Stage::Running || !self.object.as_ref().is_some_and(dirty) {
             return;
         }
         if let Some(object) = self.object.take() {
-            // In its own task: a cancelled reset would return the connection half reset.
+            // The reset runs in its own task: if it were cancelled, a half-reset connection would return to the pool.
             self.object = tokio::spawn(reset(object)).await.ok().flatten();
         }
     }
 
-    /// Handles a failed statement and returns its error. An error from MariaDB leaves the connection usable; a lost
-    /// connection is closed; a statement that may still run is killed when the lease is dropped.
+    /// Handles a failed statement and returns its error. After an error from MariaDB the connection stays usable; a
+    /// lost connection is closed; a statement that may still run is killed when the lease is dropped.
     pub(in crate::database) fn failed(&mut self, error: DbError) -> DbError {
         match &error {
             DbError::NoDatabase(_)
@@ -155,7 +155,7 @@ impl Drop for Lease {
             return;
         };
         match object.session {
-            // Reset now: the session's locks must not stay until the connection's next use.
+            // Resets now, because the session's locks must not last until the connection's next use.
             SessionState::Dirty => match tokio::runtime::Handle::try_current() {
                 Ok(runtime) => {
                     runtime.spawn(reset(object));

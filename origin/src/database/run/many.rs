@@ -28,7 +28,7 @@ pub struct Reading {
     pub format: Format,
     /// Set if another page may follow.
     pub page: Option<Page>,
-    /// Set if the maximum of all reads may withhold rows.
+    /// Set if rows beyond the server's maximum for any read may exist and would be withheld.
     pub max_rows: Option<MaxRows>,
     /// Set if the total count is requested.
     pub counting: Option<Counting>,
@@ -36,7 +36,7 @@ pub struct Reading {
     pub includes: Vec<Included>,
     /// The maximum number of records to return; `None` without a limit. The statement may read one row more.
     pub limit: Option<u64>,
-    /// Must be set before the read runs if [`Reading::may_need_spare`].
+    /// A second connection, which must be set before the read runs if [`Reading::may_need_spare`].
     pub spare: Option<Spare>,
 }
 
@@ -50,7 +50,7 @@ impl Reading {
     }
 }
 
-/// A page that another page may follow: its statement reads one row more than `limit`.
+/// A page that may have a next page: its statement reads one row more than `limit`.
 #[derive(Debug)]
 pub struct Page {
     /// The maximum number of rows to return.
@@ -61,16 +61,17 @@ pub struct Page {
     pub seal: Seal,
 }
 
-/// The maximum of all reads, which is less than the request asks for: the statement reads one row more.
+/// The server's maximum for any read, if it is less than the request asks for: the statement reads one row more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaxRows {
     /// The maximum number of rows to return.
     pub rows: u64,
-    /// Whether the response's head says that rows are withheld. Only formats without a trailer need it.
+    /// Whether the response's head says that rows are withheld. Only formats without a trailer after the rows need
+    /// this.
     pub is_announced: bool,
 }
 
-/// How to find the total number of records, without limit and offset.
+/// How to determine the total number of records, without limit and offset.
 #[derive(Debug)]
 pub struct Counting {
     pub statement: Statement,
@@ -81,7 +82,8 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// Returns the total count if it follows from the rows, because they include the last record; `None` otherwise.
+    /// Returns the total count if it follows from the rows that were read, because the last record is among them;
+    /// `None` otherwise.
     fn known_count(&self, rows: u64, more: bool) -> Option<u64> {
         let before = self.before?;
         let ended = !more && self.limit.is_none_or(|limit| rows < limit);
@@ -119,7 +121,7 @@ pub fn many(
                 Ok(Some(_)) if rows.count() == page_rows => {
                     more = true;
                     if !may_be_limited {
-                        // The head is sent, and would be wrong.
+                        // The response's head, which promises all rows, has already been sent.
                         drop(result);
                         Err(lease.failed_and_reset(DbError::RowsAdded).await)?;
                         return;

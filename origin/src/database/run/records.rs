@@ -1,4 +1,4 @@
-//! The records in the rows that a write returns.
+//! Decodes the records in the rows that a write returns.
 
 use super::{NULL, decoders, value};
 use crate::database::json::Decoder;
@@ -6,7 +6,7 @@ use crate::query::sql::Returned;
 use mysql_async::{Column, Row, Value};
 use shared::envelope::write_object;
 
-/// Decodes the records in the rows of a statement.
+/// A decoder for the records in the rows of one statement.
 pub(super) struct Records {
     returned: Returned,
     decoders: Vec<Decoder>,
@@ -14,7 +14,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// `columns` are the columns of a row up to and including those of the record.
+    /// Creates the decoder. `columns` are the columns of a row, the record's columns last.
     pub(super) fn new(returned: Returned, columns: &[Column]) -> Self {
         let kinds = &returned.layout.kinds;
         let start = columns.len().saturating_sub(kinds.len() + usize::from(returned.is_ruled));

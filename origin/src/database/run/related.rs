@@ -1,4 +1,4 @@
-//! Reads the records that are related to others, for a few hundred of them at a time, and encodes them.
+//! Reads the records that are related to other records, for a few hundred of these at a time, and encodes them.
 
 use super::{bind, decoders, value, values};
 use crate::database::connection::Connection;
@@ -50,11 +50,11 @@ impl Members {
 /// The related records of several keys, as JSON objects separated by commas.
 #[derive(Debug, Default)]
 struct Groups {
-    /// The JSON of all groups. Most rows arrive group by group, and extend the last one.
+    /// The JSON of all groups. Most rows arrive group by group, so that a new record extends the last group.
     json: Vec<u8>,
     /// For each key, the range of its records in `json`.
     ranges: Vec<Range<usize>>,
-    /// For each key, the number of its records, those that are not written yet included.
+    /// For each key, the number of its records, including records that are not written yet.
     counts: Vec<u64>,
 }
 
@@ -67,13 +67,13 @@ impl Groups {
         &self.json[self.ranges[group].clone()]
     }
 
-    /// Appends a record to a group. Returns the number of bytes that `write` appended.
+    /// Appends a record to a group, and returns the number of bytes that `write` appended.
     fn append(&mut self, group: usize, write: impl FnOnce(&mut Vec<u8>)) -> usize {
         let range = self.ranges[group].clone();
         let start = match range.end == self.json.len() {
             true if range.is_empty() => range.end,
             true => range.start,
-            // Another group was written since.
+            // Another group was written after this one, so this group is copied to the end first.
             false => {
                 let start = self.json.len();
                 self.json.extend_from_within(range.clone());
@@ -98,7 +98,8 @@ impl Groups {
 /// Reads and encodes the records that are related to `rows`, for each of `includes`.
 ///
 /// # Errors
-/// [`DbError::IncludeTooLarge`] if they take more than [`INCLUDE_MAX_BYTES`]; errors of MariaDB or the connection.
+/// [`DbError::IncludeTooLarge`] if the related records take more than [`INCLUDE_MAX_BYTES`]; errors of MariaDB or the
+/// connection.
 pub(in crate::database) async fn members(
     connection: &mut Connection,
     includes: &[Included],
@@ -163,8 +164,8 @@ impl Reader<'_> {
         Ok(Members { kind: included.kind(), groups_of_rows, groups })
     }
 
-    /// Reads the related records of the keys whose indexes are `wanted`, and appends each to its group. Returns those
-    /// of `wanted` whose records the statement returned in part only, with their groups cleared.
+    /// Reads the related records of the keys with the indexes `wanted`, and appends each to its key's group. Returns
+    /// the indexes whose records the statement returned only in part, and clears their groups.
     async fn read(
         &mut self,
         included: &Included,
@@ -237,7 +238,7 @@ impl Reader<'_> {
     }
 }
 
-/// Writes the cells of rows: their columns, then their related records.
+/// Writes the cells of a row: first its own columns, then one cell for each relation.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::database) struct CellWriter<'a> {
     pub(in crate::database) decoders: &'a [Decoder],
@@ -246,7 +247,7 @@ pub(in crate::database) struct CellWriter<'a> {
 }
 
 impl CellWriter<'_> {
-    /// Writes the cell with index `cell` of a row that has `count` cells. `at` is the row's index in each of the members.
+    /// Writes the cell with index `cell` of a row that has `count` cells. `at` is the row's index in `members`.
     pub(in crate::database) fn write(
         &self,
         (row, at): (&Row, usize),
@@ -261,7 +262,7 @@ impl CellWriter<'_> {
         }
     }
 
-    /// Appends a row as a JSON object. `at` is the row's index in each of the members.
+    /// Appends a row as a JSON object. `at` is the row's index in `members`.
     pub(in crate::database) fn append(&self, out: &mut Vec<u8>, layout: &Layout, row: &Row, at: usize) {
         let keys = &layout.keys;
         let is_null = |cell| *value(row, cell) == Value::NULL;
@@ -269,7 +270,7 @@ impl CellWriter<'_> {
     }
 }
 
-/// Returns the approximate memory of a row.
+/// Returns the approximate memory of a row in bytes.
 pub(in crate::database) fn size(row: &Row) -> usize {
     let text = |at: usize| match value(row, at) {
         Value::Bytes(bytes) => bytes.len(),
@@ -278,7 +279,8 @@ pub(in crate::database) fn size(row: &Row) -> usize {
     (0..row.len()).map(|at| size_of::<Value>() + text(at)).sum()
 }
 
-/// Replaces `out` by bytes that are equal for equal keys, whether the driver returns an integer as signed or as unsigned.
+/// Replaces `out` by bytes that are equal for equal keys: the driver may return the same integer as signed or as
+/// unsigned.
 fn write_key(out: &mut Vec<u8>, row: &Row, cells: &[usize]) {
     out.clear();
     for at in cells {

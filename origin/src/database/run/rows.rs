@@ -1,5 +1,5 @@
-//! Encodes the rows of a streamed read: each row when it arrives or, if the read includes related records, in batches
-//! after their related records were read.
+//! Encodes the rows of a streamed read: each row when it arrives or, if the read includes related records, a batch of
+//! rows after their related records were read.
 
 use super::related::{members, size};
 use super::{CHUNK_ROOM_BYTES, SessionEffect, decoders, within, write_row, write_rows};
@@ -18,14 +18,14 @@ use shared::limits::{INCLUDE_BATCH_MAX_RECORDS, INCLUDE_MAX_BYTES};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A second connection, on which related records are read while the first one still streams.
+/// The means to lease a second connection, on which related records are read while the first connection still streams.
 #[derive(Debug)]
 pub struct Spare {
     pub pools: Arc<Pools>,
     pub project: ProjectName,
     pub access: Access,
-    /// Limits the requests that wait for a second connection while they hold one, so that they can't hold the whole
-    /// pool and wait for each other.
+    /// A permit that limits how many requests wait for a second connection while holding a first: otherwise such
+    /// requests could hold the whole pool and wait for each other.
     pub guard: Guard,
 }
 
@@ -35,8 +35,7 @@ impl Spare {
     }
 }
 
-/// The reads of the records that are related to a read's rows, and the connection, session effect and time limit for
-/// them.
+/// The reads of related records, and the second connection, session effect and time limit for them.
 #[derive(Debug)]
 pub(super) struct RelatedReads {
     pub(super) includes: Vec<Included>,
@@ -55,7 +54,7 @@ pub(super) struct RowWriter<'a> {
     reads: RelatedReads,
     /// Rows whose related records are not read yet.
     batch: Vec<Row>,
-    /// The approximate memory of the batch.
+    /// The approximate memory of the batch in bytes.
     batch_bytes: usize,
     last: Option<Row>,
 }
@@ -94,9 +93,9 @@ impl<'a> RowWriter<'a> {
         is_full || self.batch_bytes > INCLUDE_MAX_BYTES
     }
 
-    /// Encodes the batch with its related records, which are read on a second connection.
+    /// Reads the related records of the batch on a second connection, and encodes the batch with them.
     pub(super) async fn relate_on_spare(&mut self) -> Result<(), DbError> {
-        // Returned after each batch: the client may be slow to read it.
+        // Leased for one batch only, because the client may be slow to receive the batch.
         let mut lease = match &self.reads.spare {
             Some(spare) => spare.lease().await?,
             None => return Err(DbError::IncludeTooLarge),
@@ -113,7 +112,7 @@ impl<'a> RowWriter<'a> {
         }
     }
 
-    /// Encodes the batch with its related records, which are read on `lease`'s connection.
+    /// Reads the related records of the batch on `lease`'s connection, and encodes the batch with them.
     pub(super) async fn relate(&mut self, lease: &mut Lease) -> Result<(), DbError> {
         if self.batch.is_empty() {
             return Ok(());

@@ -16,7 +16,7 @@ pub(super) const DATABASES_MAX: usize = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelationsAge {
     Cached,
-    /// They are read again, since a statement that was planned with the cached ones was refused.
+    /// The foreign keys are read again, since MariaDB refused a statement that was planned with the cached ones.
     Fresh,
 }
 

@@ -28,8 +28,9 @@ impl Admin {
         Ok(())
     }
 
-    /// Kills the connections of these accounts: all, or only those whose default schema is `database`, since they keep
-    /// their privileges on it after a REVOKE. Returns false if the admin account may not kill connections.
+    /// Kills the connections of these accounts: all of them, or only those whose default schema is `database`, because
+    /// such a connection keeps its privileges on the schema after a REVOKE. Returns false if the admin account may not
+    /// kill connections.
     pub async fn end_connections(&self, users: &[String], database: Option<&DatabaseName>) -> Result<bool, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(u64, String, Option<String>)> =

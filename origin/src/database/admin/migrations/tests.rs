@@ -1,5 +1,6 @@
-//! Migrations that several origins start at once on nodes of a cluster, where no lock is shared and one transaction of
-//! a conflict is rolled back. Each origin here has another secret, and so another name for its lock.
+//! Tests migrations that several origins start at once on nodes of a cluster, where no lock is shared and one
+//! transaction of a conflict is rolled back. Each origin here has a different secret, and so a different name for its
+//! lock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::embedded::{Embedded, Role};
 use crate::secret::InstallationSecret;
 use crate::system::System;
 
-/// The limit for each wait of a test.
+/// The time limit for each wait of a test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Fixture {
@@ -24,7 +25,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// Starts an empty MariaDB, and systems on it that share nothing else.
+    /// Starts an empty MariaDB, and systems (one per origin) that share only this MariaDB.
     async fn start(systems: usize) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let config = |name: &str| {
@@ -78,8 +79,8 @@ async fn origins_that_start_at_once_without_a_common_lock_all_get_ready() {
     assert_eq!(version, u64::from(super::SCHEMA_VERSION));
 }
 
-/// Forces a deadlock: a trigger of the migration's INSERT locks `a` and waits for `b`, which another transaction holds
-/// that then waits for `a`. MariaDB rolls back the transaction that has changed less.
+/// Forces a deadlock: a trigger of the migration's INSERT locks row `a` and waits for row `b`, while another
+/// transaction holds `b` and waits for `a`. MariaDB rolls back the transaction that has changed less.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_migration_that_loses_a_deadlock_is_tried_again() {
     let fixture = Fixture::start(1).await;
@@ -119,6 +120,6 @@ async fn a_migration_that_loses_a_deadlock_is_tried_again() {
     drop((other, watcher));
     fixture.stop().await;
     migrated.unwrap();
-    // Two updates by the other transaction, and two by the one attempt that was not rolled back.
+    // Two updates by the other transaction, and two by the one attempt of the migration that was not rolled back.
     assert_eq!(taken, 4);
 }
