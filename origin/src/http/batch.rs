@@ -44,8 +44,8 @@ pub(super) async fn run(
     Ok(respond::json(envelope::success_with(&answer.payload, &trailer)))
 }
 
-/// The failure of an attempt to run a batch. `at` is the index of the operation that failed; `None` if no single
-/// operation did, as in a failed commit.
+/// The failure of an attempt to run a batch. `at` is the index of the operation that failed; `None` if the batch failed
+/// as a whole, for example at the commit.
 struct Fault {
     at: Option<usize>,
     failure: Failure,
@@ -81,7 +81,7 @@ impl Fault {
 struct Answer {
     /// The JSON array of the operations' payloads.
     payload: Vec<u8>,
-    /// Whether a read returned fewer records than requested, because of the maximum of all reads.
+    /// Whether a read returned fewer records than requested, because of the server's maximum for any read.
     is_limited: bool,
 }
 
@@ -89,14 +89,14 @@ struct Attempt<'a> {
     app: &'a Arc<App>,
     caller: &'a Caller,
     batch: &'a Batch,
-    /// The tables that each operation uses, by the index of the operation.
+    /// The tables of each operation, at the operation's index.
     tables: Vec<Tables>,
     record: &'a RequestRecord,
 }
 
 impl Attempt<'_> {
-    /// Loads the tables of all operations. Checks that writes can be rolled back and that referenced inserts return
-    /// ids.
+    /// Loads the tables of all operations. Checks that the tables of writes can be rolled back, and that an insert
+    /// whose id another operation uses returns an id.
     async fn load(&mut self) -> Result<(), Problem> {
         for (at, step) in self.batch.steps().iter().enumerate() {
             let tables = self.tables_of(at, Schema::Cached).await?;
@@ -110,13 +110,13 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Reloads the tables of the failed operation; returns `fault` as a problem if no single operation failed.
+    /// Reloads the tables of the operation that failed. Returns `fault` as a problem if the batch failed as a whole.
     async fn reload(&mut self, fault: Fault) -> Result<(), Problem> {
         let Some(at) = fault.at else {
             return Err(fault.into_problem(self.batch));
         };
         self.tables_of(at, Schema::Fresh).await?;
-        // Other operations may use the same tables.
+        // Other operations may use the same tables, so all are loaded again.
         self.tables.clear();
         self.load().await
     }
@@ -153,8 +153,8 @@ impl Attempt<'_> {
         Ok(answer)
     }
 
-    /// Runs the operation with the index `at`. Returns its JSON payload, and whether that has fewer records than
-    /// requested, because of the maximum of all reads.
+    /// Runs the operation with the index `at`. Returns its JSON payload, and whether the payload has fewer records than
+    /// requested, because of the server's maximum for any read.
     async fn step(
         &self,
         at: usize,
@@ -168,7 +168,8 @@ impl Attempt<'_> {
         let effect = tables.leave();
         let payload = match plan::build(&operation, &scope, records::limits(self.app, self.caller))? {
             Plan::Select(mut select, _) => {
-                // Batches have no next page, so the row that would show one is not read.
+                // The response of a batch has no cursor of a next page, so the extra row that would show a next page is
+                // not read.
                 select.end_paging();
                 let layout = Arc::clone(select.layout());
                 let max_rows = select.limit().filter(|_| select.is_limited());

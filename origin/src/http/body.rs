@@ -1,4 +1,5 @@
-//! Reads request bodies: JSON bodies whole, within limits of memory, and every body at a minimum rate.
+//! Reads request bodies. A JSON body is read as a whole, within memory limits. Every body must arrive at a minimum
+//! rate.
 
 use crate::app::Bounds;
 use crate::shares::{Guard, Shares};
@@ -13,10 +14,11 @@ use shared::limits::BODY_MIN_BYTES_PER_SECOND;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The bytes of each JSON body that don't count against the memory limit, so that small requests are never refused.
+/// The number of bytes of each JSON body that don't count against the memory limit, so that small requests are never
+/// refused.
 const FREE_BYTES: usize = 64 * 1024;
 
-/// A JSON body in memory. Its bytes count against the memory limit of all bodies until it is dropped.
+/// A JSON body in memory. Its bytes count against the memory limit of all bodies until the `CountedBody` is dropped.
 #[derive(Default)]
 pub(super) struct CountedBody {
     guard: Option<Guard>,
@@ -29,12 +31,14 @@ impl CountedBody {
         &self.bytes
     }
 
-    /// Returns the bytes without copying them. They count against the limit only until the body is dropped.
+    /// Returns the bytes without copying them. They count against the memory limit only until the `CountedBody` is
+    /// dropped.
     pub(super) fn share(&self) -> Bytes {
         self.bytes.clone()
     }
 
-    /// Counts the body's growth to `length` bytes; `rate_limited` or `overloaded` at the memory limit.
+    /// Counts the body's growth to `length` bytes. Fails with `rate_limited` or `overloaded` if the memory limit is
+    /// reached.
     fn grow(&mut self, length: usize, shares: &Shares, project: &ProjectName) -> Result<(), Problem> {
         let more = length.saturating_sub(FREE_BYTES) - self.counted;
         if more == 0 {
@@ -53,7 +57,7 @@ impl CountedBody {
 /// Reads a whole JSON body.
 ///
 /// # Errors
-/// `body_too_large`; `rate_limited` or `overloaded` if large bodies in memory reach the limit; the errors of
+/// `body_too_large`; `rate_limited` or `overloaded` if the memory limit of all bodies is reached; the errors of
 /// [`BodyReader::next`].
 pub(super) async fn read(
     body: &mut Body,
@@ -75,7 +79,7 @@ pub(super) async fn read(
             return Err(body_too_large(bounds.body_max_bytes));
         }
         buffered.grow(length, shares, project)?;
-        // A body that arrives in one piece, as most do, is not copied.
+        // Most bodies arrive in one chunk, which is not copied.
         if whole.is_empty() && reader.is_at_end() {
             buffered.bytes = data;
             return Ok(buffered);
@@ -101,7 +105,7 @@ impl<'a> BodyReader<'a> {
     /// Returns the next chunk; `None` at the body's end.
     ///
     /// # Errors
-    /// `invalid_body`: no bytes for `pause_max`, a rate below the minimum, or a connection that ended early.
+    /// `invalid_body`: no bytes arrived for `pause_max`, the rate is below the minimum, or the connection ended early.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         let mut began = Instant::now();
         loop {
@@ -115,7 +119,7 @@ impl<'a> BodyReader<'a> {
                 }
                 Some(Ok(frame)) => frame,
             };
-            // Trailers are ignored.
+            // HTTP trailers are ignored.
             let Ok(data) = frame.into_data() else {
                 continue;
             };
@@ -136,7 +140,7 @@ impl<'a> BodyReader<'a> {
     }
 }
 
-/// Measures the rate at which a body arrives. Counts only the time spent waiting for the client.
+/// Measures the rate at which a body arrives. Only the time spent waiting for the client counts.
 struct Pace {
     pause_max: Duration,
     waited: Duration,
@@ -176,15 +180,15 @@ impl Pace {
     }
 }
 
-/// The maximum number of bytes of a refused body that are still read, since a client may read the response only after
-/// it has sent the body. If the body is longer, the connection is closed.
+/// The maximum number of bytes of a refused body that are still read and discarded, because many clients read the
+/// response only after they have sent the body. If the body is longer, the connection is closed.
 pub(super) const DRAIN_MAX_BYTES: usize = 64 * 1024 * 1024;
-/// The maximum time for which a refused body is still read.
+/// The maximum time for which a refused body is still read and discarded.
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reads and discards the rest of a refused body, within [`DRAIN_MAX_BYTES`] and [`DRAIN_TIMEOUT`].
 pub(super) async fn drain(mut body: Body, headers: &HeaderMap) {
-    // A client that waits for 100 Continue does not send the body.
+    // A client that sent `Expect: 100-continue` sends no body after a refusal.
     if body.is_end_stream() || headers.contains_key("expect") {
         return;
     }
@@ -198,7 +202,7 @@ pub(super) async fn drain(mut body: Body, headers: &HeaderMap) {
             }
         }
     });
-    // The response is the same if this timed out.
+    // A timeout is ignored: the response is the same.
     let _ = taken.await;
 }
 
@@ -241,7 +245,7 @@ mod tests {
         for _ in 0..9_000 {
             steady.count(second, least).unwrap();
         }
-        // A fast start does not offset a slow rest.
+        // A fast start does not make up for a slow rest.
         steady.count(Duration::ZERO, 1 << 30).unwrap();
         let dripped = (1..100).find(|_| steady.count(second, 1).is_err());
         assert_eq!(dripped, Some(2 * 30));

@@ -1,4 +1,5 @@
-//! CORS: preflight responses, and the CORS headers of all responses, which are built once if any origin is allowed.
+//! CORS: preflight responses, and the CORS headers of all responses. The headers are built once if any website may
+//! call.
 
 use super::header;
 use axum::body::Body;
@@ -12,7 +13,7 @@ use shared::error::Problem;
 #[derive(Clone, Debug)]
 pub(super) struct CrossOrigin {
     origins: CorsOrigins,
-    /// The CORS headers of responses to requests without `Origin`; of all responses if any origin is allowed.
+    /// The CORS headers of responses to requests without `Origin`; of all responses if any website may call.
     common: Vec<(HeaderName, HeaderValue)>,
     any: bool,
 }
@@ -37,10 +38,10 @@ impl CrossOrigin {
         }
     }
 
-    /// Checks the origin of a web page that calls MCP.
+    /// Checks that the web page that calls MCP has an allowed origin.
     ///
     /// # Errors
-    /// Those of [`CorsOrigins::check_page`].
+    /// The errors of [`CorsOrigins::check_page`].
     pub(super) fn check_page(&self, request: &Request) -> Result<(), Problem> {
         if self.preflight(request).is_some() {
             return Ok(());

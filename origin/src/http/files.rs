@@ -1,6 +1,7 @@
 //! `GET /media/{project}/{folder…}/{name}`: streams media from the store.
 //!
-//! A private file without access is answered like a missing one, after the same work, so that timing reveals nothing.
+//! A request without access to a private file gets the same 404 as one for a missing file, after the same work, so that
+//! timing reveals nothing.
 
 mod access;
 mod answer;
@@ -58,15 +59,17 @@ async fn find(app: &App, parts: &Parts, record: &RequestRecord) -> Result<Respon
         if let Some(response) = call.attempt(app, record).await? {
             return Ok(response);
         }
-        // The file may have been replaced or deleted since its cached look-up, so look it up again.
+        // The cached row may be outdated because the file was replaced or deleted: expires it, to look the file up
+        // again.
         app.library.doubt(&call.path);
     }
-    // Not 404, which means a deletion to caches and clients: the directory or bucket may be unavailable.
+    // Not a 404, which caches and clients take for a deletion: the directory or bucket may just be unavailable.
     tracing::error!("the store lacks an object that a row names");
     Err(Problem::new(ErrorCode::StorageUnavailable, "The file is known, but the store does not have its bytes now."))
 }
 
-/// The maximum number of look-ups of a file whose object is missing, since the file may be replaced repeatedly.
+/// The maximum number of look-ups of a file whose object is missing from the store. One retry may not suffice, since
+/// the file may be replaced repeatedly.
 const LOOKUPS_MAX_COUNT: usize = 5;
 
 struct Call<'a> {
@@ -76,7 +79,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Looks up the file and returns the response; `None` if the store lacks the object of the file's row.
+    /// Looks up the file and returns the response; `None` if the store lacks the object that the file's row refers to.
     async fn attempt(&self, app: &App, record: &RequestRecord) -> Result<Option<Response>, Problem> {
         let found = app.library.find(&self.path).await?;
         let (file, access) = self.admit(app, found, record).await?;
@@ -113,8 +116,8 @@ impl Call<'_> {
         Ok(Some(if is_part { served.part(&part, body) } else { served.whole(body) }))
     }
 
-    /// Returns the file if it is public or the credentials give access to it. Checks the credentials also if there is
-    /// no file, so that timing does not reveal which private files exist.
+    /// Returns the file if it is public or the credentials give access to it. Checks the credentials even if there is
+    /// no such file, so that timing does not reveal which private files exist.
     ///
     /// # Errors
     /// `media_not_found` if there is no file, or the request has no access to it.
@@ -175,7 +178,7 @@ async fn open(app: &App, object: &StoredObject, part: Range<u64>) -> Result<Opti
         Err(StoreError::NotFound) => return Ok(None),
         Err(error) => return Err(error.into_problem()),
     };
-    // A part that arrives in one chunk is sent without streaming.
+    // A range that arrives in one chunk is sent without streaming.
     let first = match pieces.next().await {
         Some(first) => first.map_err(StoreError::into_problem)?,
         None => Bytes::new(),
@@ -187,7 +190,7 @@ async fn open(app: &App, object: &StoredObject, part: Range<u64>) -> Result<Opti
     Ok(Some(stream::body([first], with_length(pieces, left), stream::StreamLimits::of_file(app), app.metrics.stream())))
 }
 
-/// The error that ends the body of a media file early.
+/// The reason why the body of a media response ends early.
 #[derive(Debug, thiserror::Error)]
 enum Broken {
     #[error(transparent)]
@@ -196,8 +199,8 @@ enum Broken {
     Short,
 }
 
-/// Returns the chunks of `pieces`, and an error if they have fewer than `length` bytes, so that the client sees the
-/// truncation.
+/// Returns the chunks of `pieces`, then an error if they had fewer than `length` bytes in total, so that the client
+/// notices the truncation.
 fn with_length(mut pieces: ObjectBytes, length: u64) -> impl Stream<Item = Result<Bytes, Broken>> {
     try_stream! {
         let mut left = length;

@@ -1,5 +1,5 @@
-//! Safe retries of inserts (`Idempotency-Key`): the insert's transaction also stores the response, as a receipt that is
-//! replayed to repeated requests.
+//! Safe retries of inserts (`Idempotency-Key`): the insert's transaction also stores the response, as a "receipt". A
+//! repeated request gets the stored response.
 
 use super::records::{self, Failure};
 use super::respond;
@@ -21,8 +21,7 @@ use shared::operation::RecordOperation;
 use shared::operation::write::IdempotentRequest;
 use std::time::Duration;
 
-/// The maximum number of attempts to lock the stored response (receipt) of an idempotency key, which another request
-/// may have locked.
+/// The maximum number of attempts to lock the receipt of an idempotency key, which another request may have locked.
 const CLAIMS_MAX_COUNT: usize = 4;
 const CLAIM_PAUSE: Duration = Duration::from_millis(20);
 
@@ -32,9 +31,10 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 pub(super) struct IdempotentInsert<'a> {
     pub(super) app: &'a App,
     pub(super) caller: &'a Caller,
-    /// The database of the table that is inserted into; it also holds the stored responses (receipts).
+    /// The database of the table that is inserted into. It also holds the table of receipts.
     pub(super) database: &'a DatabaseName,
-    /// The request as one of its caller, if the caller has a role.
+    /// The request's idempotency key and fingerprint. For a caller with a role, the key is hashed with the caller's
+    /// identity, so that equal keys of different callers stay apart.
     pub(super) idempotent: &'a IdempotentRequest,
     pub(super) statements: Vec<Statement>,
     pub(super) answer: InsertAnswer,
@@ -44,11 +44,11 @@ pub(super) struct IdempotentInsert<'a> {
 }
 
 impl<'a> IdempotentInsert<'a> {
-    /// Inserts the records and stores the response, or replays the response that an earlier request stored.
+    /// Inserts the records and stores the response, or returns the response that an earlier request stored.
     ///
     /// # Errors
-    /// `idempotency_mismatch`: the key was used for another insert; `idempotency_in_progress`: the first request still
-    /// runs.
+    /// `idempotency_mismatch`: the key was used for another insert; `idempotency_in_progress`: an earlier request with
+    /// the key still runs.
     pub(super) async fn run(self) -> Result<Response, Failure> {
         let (project, access) = (self.caller.project(), self.caller.account());
         let lease = &mut self.app.pools.lease(project, access).await?;
@@ -111,8 +111,8 @@ impl<'a> IdempotentInsert<'a> {
         Ok(Transaction::begin(lease, limit, self.progress).await?)
     }
 
-    /// Inserts the records, unless an earlier build stored a response under its different hash of the key, which is
-    /// then replayed. Such stored responses expire a day after that build was replaced.
+    /// Inserts the records, unless a receipt exists under the hash of the key that earlier versions of this program
+    /// used; its response is returned then. Such receipts expire a day after the update of the program.
     async fn insert_unless_known(self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {
         let Some(key) = self.idempotent.former_key() else {
             return self.insert(transaction).await;

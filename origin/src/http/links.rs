@@ -1,4 +1,4 @@
-//! Determines the base URL of links in a response: the configured one, else one derived from the request's headers.
+//! Determines the base URL of links in a response: from the configuration, or else from the request's headers.
 
 use crate::app::App;
 use crate::config::BaseUrl;
@@ -12,12 +12,12 @@ pub(super) fn links(app: &App, request: &Parts) -> Links {
     Links::new(configured.or_else(|| base_of(request)))
 }
 
-/// Returns the base URL with scheme and host from a proxy's headers, else with the request's host; `None` without a
-/// host, or if scheme or host is invalid. A client that sends false headers affects only its own response.
+/// Returns the base URL with the scheme and host of a proxy's headers, or else of the request itself; `None` if there
+/// is no host, or scheme or host is invalid. A client that sends false headers affects only its own response.
 fn base_of(request: &Parts) -> Option<BaseUrl> {
     let header = |name: &str| {
         let text = request.headers.get(name)?.to_str().ok()?;
-        // The first entry is from the proxy nearest to the client.
+        // The first entry of the list was added by the proxy nearest to the client.
         Some(text.split(',').next().unwrap_or_default().trim())
     };
     let scheme = header("x-forwarded-proto").unwrap_or("http");

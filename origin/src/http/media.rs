@@ -110,7 +110,7 @@ async fn list(app: &App, caller: &Caller, links: &Links, list: &MediaList) -> Re
     let most = most.filter(|most| list.span.limit.unwrap_or(MEDIA_LIST_MAX_ITEMS) > *most);
     let mut list = Cow::Borrowed(list);
     if let Some(most) = most {
-        // One extra row tells whether files are withheld.
+        // One extra row tells whether there are more files than the maximum.
         list.to_mut().span.limit = Some(most + 1);
     }
     let (mut rows, count) = app.library.list(caller.project(), &list).await?;
@@ -152,7 +152,7 @@ async fn delete(app: &App, caller: &Caller, id: MediaId, headers: &HeaderMap) ->
     let deleted = app.library.delete(caller.project(), id, scope).await;
     let row = match deleted {
         Ok(row) => row.ok_or_else(|| id.unknown())?,
-        // The caller must not learn which files there are.
+        // A caller that may not list media must not learn from the error whether the file exists.
         Err(problem) if problem.code() == ErrorCode::RoleForbids && !caller.may_read_media() => {
             return Err(id.unknown());
         }

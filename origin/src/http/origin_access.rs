@@ -1,5 +1,5 @@
-//! Decides who may call the origin and whose forwarding headers count: the edge, which sends a secret, and trusted
-//! networks.
+//! Decides who may call the origin, and whose forwarding headers (such as `X-Forwarded-For`) are used: the edge, which
+//! sends a secret, and the trusted networks of the configuration.
 
 use crate::config::AccessConfig;
 use crate::system::edge_secret::EdgeSecret;
@@ -9,7 +9,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::security::EDGE_SECRET_HEADER;
 use std::net::IpAddr;
 
-/// The path that any peer may request, even if access is restricted: process supervisors check it.
+/// The path that any peer may request, even if access is restricted, because process supervisors check it.
 const OPEN_PATH: &str = "/healthz";
 
 /// The headers in which a proxy describes the request that it received.
@@ -35,7 +35,7 @@ impl OriginAccess {
     }
 
     /// Checks whether the peer may call the origin. Removes the edge's secret from the request's headers, and also the
-    /// forwarding headers if the peer is not trusted.
+    /// forwarding headers unless the peer is trusted.
     ///
     /// # Errors
     /// `permission_denied` if access is restricted and the peer is neither the edge nor in a trusted network.
@@ -44,7 +44,8 @@ impl OriginAccess {
         let headers = request.headers_mut();
         let is_known = self.is_edge(headers) || self.trusts(peer);
         headers.remove(EDGE_SECRET);
-        // Without trusted networks, an open origin trusts all peers: the headers affect only their own response.
+        // With open access and no trusted networks, all peers are trusted: false headers affect only their own
+        // response.
         let trusts_headers = is_known || (self.config == AccessConfig::Open && self.networks.is_empty());
         if !trusts_headers {
             for name in FORWARDING_HEADERS {
@@ -73,7 +74,7 @@ impl OriginAccess {
     }
 
     fn trusts(&self, peer: IpAddr) -> bool {
-        // A dual-stack socket shows IPv4 peers as ::ffff:a.b.c.d.
+        // A dual-stack socket reports IPv4 peers as ::ffff:a.b.c.d.
         let peer = peer.to_canonical();
         self.networks.iter().any(|network| network.contains(&peer))
     }
@@ -95,7 +96,7 @@ mod tests {
         OriginAccess::new(config, networks, secret(1))
     }
 
-    /// Returns whether the peer is admitted, and whether its forwarding headers are left in the request.
+    /// Returns whether the request passes the check, and whether its forwarding headers are still there afterwards.
     fn asked(access: &OriginAccess, path: &str, peer: &str, secrets: &[&str]) -> (bool, bool) {
         let mut request = Request::builder().uri(path).header("x-forwarded-host", "a.example");
         for secret in secrets {

@@ -99,15 +99,16 @@ enum Prepared<'a> {
     One(ReadingOne),
     /// A read of one record by its key, which may be coalesced with reads of other requests into one statement.
     ByKey(SelectByKey),
-    /// A read of many records. The second statement, if any, reads the first row that the maximum of all reads withholds:
-    /// the response's head says whether there is one.
+    /// A read of many records. The second statement, if any, reads the first row beyond the server's maximum for any
+    /// read, since the response's head must say whether there is one.
     Many(Box<Reading>, Option<Statement>),
     /// The statement of a read, and the EXPLAIN statement for it.
     Explain(Statement, Statement),
     /// An insert of one record, which may be coalesced with inserts of other requests into one statement.
     InsertOne(InsertOne),
     Insert(Vec<Statement>, InsertAnswer, Option<&'a IdempotentRequest>),
-    /// The statements of an update or delete, and what its transaction does besides them.
+    /// The statements of an update or delete; the rest of its transaction (entity tag, limits, reading records), if
+    /// any.
     Change(Vec<Statement>, Option<Box<Surroundings>>),
 }
 
@@ -118,7 +119,8 @@ impl<'a> Attempt<'a> {
 
     async fn once(&self, tables: &Tables) -> Result<Response, Failure> {
         let prepared = self.prepare(tables);
-        // A preference that can't be met is ignored (RFC 7240, section 2).
+        // If the operation can't be planned with the caller's `Prefer` header, the preference is ignored (RFC 7240,
+        // section 2).
         if prepared.is_err()
             && let Some(operation) = self.operation.without_preference()
         {
@@ -220,7 +222,7 @@ impl<'a> Attempt<'a> {
         Ok(transaction::write(&mut lease, statements, effect, limit, self.record.progress()).await?)
     }
 
-    /// Runs a write with options in a transaction, and returns the JSON payload.
+    /// Runs a write that needs a transaction because of its options, and returns the JSON payload.
     async fn write_with(&self, work: Work, tables: &Tables, effect: run::SessionEffect) -> Result<Vec<u8>, Failure> {
         let scope = tables.scope(self.operation)?;
         let mut lease = self.lease().await?;
@@ -235,13 +237,13 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// A write that runs in a transaction because of its options.
+/// A write that needs a transaction because of its options.
 enum Work {
     Insert(Vec<Statement>, InsertAnswer),
     Change(Vec<Statement>, Box<Surroundings>),
 }
 
-/// Returns the limits of a caller's operations.
+/// Returns the limits for planning a caller's operations.
 pub(super) fn limits(app: &App, caller: &Caller) -> PlanLimits {
     let bounds = &app.bounds;
     PlanLimits { batch_max_rows: bounds.batch_max_rows, read_max_rows: caller.max_rows(bounds.read_max_rows) }

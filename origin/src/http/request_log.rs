@@ -1,4 +1,4 @@
-//! Collects the data of a request's log line, metrics and `Server-Timing` header. None of these contains a value, a
+//! Collects the data for a request's log line, metrics and `Server-Timing` header. None of them contains a value, a
 //! name that a caller chose, or a key's secret.
 
 use super::stream::StreamLimits;
@@ -35,11 +35,12 @@ pub(super) struct RequestRecord {
     app: Arc<App>,
     id: RequestId,
     log: RequestLog,
-    /// The request that makes this one was counted against the rate limit for it.
+    /// Whether the request counts already against the rate limit, because it belongs to an MCP tool call that was
+    /// counted.
     is_counted: bool,
-    /// The one API request of a tool call that this request was counted for has begun.
+    /// For a tool call: whether its first API request has begun, which is not counted again.
     has_begun_counted: AtomicBool,
-    /// The verified caller has a role.
+    /// Whether the verified caller has a role.
     has_role: AtomicBool,
     allowance: OnceLock<Allowance>,
     progress: Arc<Progress>,
@@ -62,8 +63,8 @@ impl RequestRecord {
         }
     }
 
-    /// Begins the data of an API request that a tool call makes, under the same request id. The first one is not counted
-    /// against the rate limit, since this request was; further ones are.
+    /// Creates the record of an API request that an MCP tool call makes, with the tool call's request id. The first API
+    /// request of a tool call is not counted against the rate limit, since the tool call was; further ones are.
     pub(super) fn begin_inner(&self, request: &Request) -> Self {
         let is_counted = !self.has_begun_counted.swap(true, Ordering::Relaxed);
         Self { id: self.id.clone(), is_counted, ..Self::begin(Arc::clone(&self.app), request) }
@@ -98,7 +99,7 @@ impl RequestRecord {
         Ok(())
     }
 
-    /// Hides MariaDB's own messages from callers with a role.
+    /// Removes MariaDB's own message from a problem if the caller has a role.
     pub(super) fn hide_from_role(&self, problem: Problem) -> Problem {
         match self.has_role.load(Ordering::Relaxed) {
             true => problem.without_database_message(),
@@ -110,7 +111,7 @@ impl RequestRecord {
         &self.progress
     }
 
-    /// Returns the limits of a streamed response for an API key, and a guard that counts the stream in the metrics.
+    /// Returns the limits for streaming a response to the caller, and a guard that counts the stream in the metrics.
     ///
     /// # Errors
     /// `rate_limited` if the project has too many streams, `overloaded` if all projects together do.
@@ -119,8 +120,8 @@ impl RequestRecord {
         Ok((terms, self.app.metrics.stream()))
     }
 
-    /// Adds the id, timing and rate limit headers to the response. Writes the log line: at once if the body's length is
-    /// known, else after its last byte or when the client disconnects.
+    /// Adds the headers for request id, timing and rate limit to the response. Writes the log line: at once if the
+    /// body's length is known, else after the body's last byte or when the client disconnects.
     pub(super) fn finish(self: Arc<Self>, mut response: Response) -> Response {
         let headers = response.headers_mut();
         if let Ok(id) = HeaderValue::from_str(self.id.as_str()) {
@@ -190,7 +191,8 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Appends `micros` as milliseconds with two decimals. Ten times as fast as `format!`, as each request needs it.
+/// Appends `micros` as milliseconds with two decimals. By hand, since `format!` takes ten times as long and every
+/// request needs this.
 fn push_millis(text: &mut String, micros: u64) {
     let hundredths = micros % 1000 / 10;
     text.push_str(itoa::Buffer::new().format(micros / 1000));
@@ -198,7 +200,7 @@ fn push_millis(text: &mut String, micros: u64) {
     text.push_str(itoa::Buffer::new().format(hundredths));
 }
 
-/// Returns a request id whose random part is a keyed hash of a counter: unique among origins, but predictable.
+/// Returns a new request id. Its random part is a keyed hash of a counter: unique among origins, but not a secret.
 fn fresh_id() -> RequestId {
     static KEY: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -222,7 +224,7 @@ enum Ending {
 struct LoggedBody {
     body: Body,
     bytes: u64,
-    /// The value of `Content-Length`, if set: hyper does not poll again after that many bytes.
+    /// The value of `Content-Length`, if set: hyper does not poll the body again after that many bytes.
     announced: Option<u64>,
     ending: Ending,
     status: u16,

@@ -1,4 +1,4 @@
-//! Adds the security headers of `shared` to responses.
+//! Adds the security headers defined in `shared` to responses.
 
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;

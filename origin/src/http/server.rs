@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-/// The maximum size of a request's head: the longest URL that HTTP libraries accept, and the headers.
+/// The maximum size of a request's head (request line and headers).
 const HEAD_MAX_BYTES: usize = 128 * 1024;
 const H2_STREAMS_MAX: u32 = 256;
 /// The first bytes of an HTTP/2 connection (RFC 9113, section 3.4).
@@ -29,7 +29,8 @@ const PREFACE_PAUSE: Duration = Duration::from_millis(20);
 /// The pause before accepting again after a temporary error, such as no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves HTTP until `stop` is cancelled, then waits at most `shutdown_grace` for requests in flight.
+/// Accepts and serves connections until `stop` is cancelled, then waits at most `shutdown_grace` for requests in
+/// flight.
 ///
 /// # Errors
 /// The listener fails with an error that is not temporary.
@@ -72,7 +73,7 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, config: &Config, stop: 
                     }
                     let answered = Arc::clone(&http).answer(request, peer.ip());
                     let watched = |response: Response| response.map(|body| ExchangeBody::new(body, exchange));
-                    // Boxed: hyper moves a response's future several times and reserves its size in each connection.
+                    // The future is boxed: hyper moves it several times and reserves space for it in each connection.
                     Box::pin(answered.map(|response| Ok::<_, Infallible>(watched(response))))
                 })
             };
@@ -96,15 +97,15 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, config: &Config, stop: 
 
 fn protocols(config: &Config) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    // No `pipeline_flush`: it makes hyper buffer without bound while the client does not read.
+    // `pipeline_flush` stays off: with it, hyper buffers without limit while the client does not read.
     builder
         .http1()
         .timer(TokioTimer::new())
-        // hyper counts from the end of the last response, so this bounds a connection's idle time, its next head
-        // included. The default exceeds a proxy's usual minute, so that no request is sent on a connection that is
-        // being closed.
+        // hyper starts this timeout at the end of the last response, so it limits the idle time of a connection
+        // together with the arrival of the next head. The default is longer than a proxy's usual minute, so that no
+        // proxy sends a request on a connection that is being closed.
         .header_read_timeout(config.keep_alive_timeout)
-        // One buffer is faster than two for small responses.
+        // For small responses, one buffer is faster than vectored writes.
         .writev(false)
         .max_buf_size(HEAD_MAX_BYTES);
     builder
@@ -121,8 +122,9 @@ enum Protocol {
     Http2,
 }
 
-/// Waits until a connection's first bytes distinguish HTTP/1 from HTTP/2; `None` if it closes, fails or sends nothing
-/// in time. hyper would wait forever, and thousands of silent connections would use up the file descriptors.
+/// Waits until a connection's first bytes distinguish HTTP/1 from HTTP/2; `None` if the connection closes, fails or
+/// sends nothing in time. hyper would wait forever, and thousands of silent connections would use up the file
+/// descriptors.
 async fn protocol(stream: &TcpStream) -> Option<Protocol> {
     let protocol = tokio::time::timeout(FIRST_BYTES_TIMEOUT, async {
         let mut head = [0; H2_PREFACE.len()];
@@ -141,13 +143,13 @@ async fn protocol(stream: &TcpStream) -> Option<Protocol> {
 }
 
 fn prepare(stream: &TcpStream) {
-    // Small responses must not wait for more data.
+    // Disables Nagle's algorithm: a small response must not wait for more data.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
 }
 
-/// Returns whether the error of accepting a connection is temporary: the process or the peer lacks a resource for now.
+/// Returns whether the error of accepting a connection is temporary, such as a lack of file descriptors.
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, OutOfMemory, WouldBlock};
     const TOO_MANY_FILES: [i32; 2] = [23, 24];

@@ -44,7 +44,7 @@ pub(super) async fn run(
             effects.session = Session::Stateful;
         }
     }
-    // Only the envelope supports several results.
+    // Only the envelope format supports several results.
     let format = match effects.results {
         Results::One => call.format,
         Results::Any => Format::Envelope,
@@ -61,7 +61,8 @@ pub(super) async fn run(
     let begin = || record.stream(caller);
     let answer = respond::chunks(chunks, format.content_type(), begin).await;
     answer.map_err(|failure| match failure {
-        // Statements on records get this code only for a view whose definer no longer exists, which `DbError` reports.
+        // A statement of the records API gets this error only for a view whose definer is gone, which `DbError`
+        // handles.
         Failure::Database(error) if error.errno() == Some(ACCESS_DENIED) && effects.results == Results::Any => {
             Problem::new(
                 ErrorCode::PermissionDenied,
@@ -74,7 +75,8 @@ pub(super) async fn run(
     })
 }
 
-/// Fails with `permission_denied` if the statement could drop an adopted database that no key may drop.
+/// Fails with `permission_denied` if the statement could drop a database that existed before its project and that no
+/// key may drop.
 async fn refuse_drop(app: &Arc<App>, caller: &Caller, call: &SqlCall) -> Result<(), Problem> {
     let Some(dropped) = sql::drops::databases(&call.query, &call.params) else {
         return Ok(());

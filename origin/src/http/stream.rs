@@ -1,5 +1,5 @@
-//! Streams response bodies through a bounded buffer. A client that reads nothing for too long is disconnected;
-//! [`StreamLimits`] has the other limits.
+//! Streams response bodies through a bounded buffer. A client that reads nothing for too long is disconnected; further
+//! limits are in [`StreamLimits`].
 
 mod limits;
 
@@ -23,13 +23,13 @@ enum Cut<E: Error + 'static> {
     Over,
 }
 
-/// A chunk of a body, or the body's regular end. If the channel closes without `End`, the body is incomplete.
+/// A chunk of a body, or the regular end of the body. If the channel closes without `End`, the body is incomplete.
 enum Piece<E: Error + 'static> {
     Chunk(Result<Bytes, Cut<E>>),
     End,
 }
 
-/// Returns a body of the `ready` chunks followed by `chunks`. When a limit ends the stream, the body fails and `chunks`
+/// Returns a body of the `ready` chunks followed by `chunks`. If a limit ends the stream, the body fails and `chunks`
 /// is dropped. The guard lives as long as the body.
 pub(super) fn body<E: Error + Send + Sync + 'static>(
     ready: impl IntoIterator<Item = Bytes, IntoIter: Send + 'static>,
@@ -39,15 +39,16 @@ pub(super) fn body<E: Error + Send + Sync + 'static>(
 ) -> Body {
     let (sender, receiver) = mpsc::channel(CHUNKS_WAITING);
     tokio::spawn(forward_chunks(chunks, sender, limits));
-    // Sends the head and the ready chunks before anything can cut the body.
+    // Lets hyper send the head and the ready chunks before an error can end the body.
     let flushed = stream::once(tokio::task::yield_now()).filter_map(|()| std::future::ready(None));
     let pieces = stream::iter(ready.into_iter().map(Ok)).chain(flushed).chain(received(receiver));
     let pieces = pieces.map(move |piece| {
         let _streaming = &guard;
-        // An error closes the connection without the body's end, so the client sees that it is incomplete.
+        // After an error, hyper closes the connection without the body's regular end, so that the client notices the
+        // truncation.
         piece.inspect_err(|error| tracing::warn!(%error, "an answer ended early"))
     });
-    // Compression polls a body once more after its end.
+    // The compression layer polls a body once more after its end.
     Body::from_stream(pieces.fuse())
 }
 

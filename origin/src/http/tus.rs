@@ -1,6 +1,7 @@
 //! `/api/v1/media/tus`: resumable uploads (tus 1.0).
 //!
-//! A body is received in a task of its own: if the client disconnects, the bytes stay and publishing continues.
+//! The body is received in a separate task: if the client disconnects, the received bytes stay and publishing
+//! continues.
 
 mod arrive;
 
@@ -96,7 +97,7 @@ async fn create(app: &Arc<App>, asker: &Asker<'_>, mut new: TusNew, content: &mu
         match begun.await {
             Ok(outcome) => add_outcome(&mut response, &outcome, asker),
             Err(problem) => {
-                // The client never learns the upload's URL, so it can't resume.
+                // The client never learns the upload's URL and can't resume the upload, so it is deleted.
                 if let Err(error) = terminate(app, caller, id).await {
                     tracing::debug!(%error, "an upload that failed at its beginning is left to expire");
                 }
@@ -116,7 +117,7 @@ async fn create(app: &Arc<App>, asker: &Asker<'_>, mut new: TusNew, content: &mu
 async fn status(app: &Arc<App>, asker: &Asker<'_>, id: TusId) -> Result<Response, Problem> {
     let upload = lock(app, asker.caller, id, OnLocked::TakeOver).await?;
     let rights = asker.caller.upload_rights()?;
-    // A complete upload has no media file if the origin crashed or the store failed before publishing.
+    // A complete upload lacks its media file if the origin crashed or the store failed before publishing.
     let outcome = if upload.is_complete() {
         arrive(app, &rights, upload, &mut Body::empty()).await?
     } else {
@@ -157,7 +158,7 @@ async fn terminate(app: &App, caller: &Caller, id: TusId) -> Result<Response, Pr
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-/// Locks an upload that the caller created. Full keys may continue every upload of their project.
+/// Locks an upload of the caller; with a full key, any upload of the project.
 async fn lock(app: &App, caller: &Caller, id: TusId, on_locked: OnLocked) -> Result<LockedUpload, Problem> {
     let scope = caller.uploader().map_or(FileScope::All, FileScope::Own);
     app.resumable.lock(caller.project(), scope, id, on_locked).await
@@ -170,7 +171,8 @@ fn check(rights: &UploadRights, file: &TusFile, length: u64) -> Result<(), Probl
     rights.check_size(length)
 }
 
-/// Checks before any bytes are sent that the caller may replace a file of the same name. Publishing checks it again.
+/// Checks before any bytes are sent whether the caller may replace an existing file of the same name. Publishing checks
+/// this again.
 async fn check_replaced(app: &App, asker: &Asker<'_>, rights: &UploadRights, file: &TusFile) -> Result<(), Problem> {
     if file.existing == Existing::Stays || rights.scope() == FileScope::All {
         return Ok(());
@@ -208,7 +210,7 @@ async fn arrive(
             format!("the task of an upload failed: {error}"),
         )
     })?;
-    // The rest of a refused body is drained later.
+    // The caller of this function drains the rest of a refused body.
     *content = body;
     outcome
 }
@@ -219,7 +221,7 @@ fn add_outcome(response: &mut Response, outcome: &Outcome, asker: &Asker<'_>) {
     expires(headers, &outcome.row);
     if let Some(file) = &outcome.file {
         add_file(headers, file, &asker.links);
-        // The file may have replaced another and made its folder private.
+        // The upload may have replaced another file and made its folder private.
         let made = TusFile::from_metadata(&outcome.row.metadata).ok();
         let private_in = made.is_some_and(|made| made.visibility == Visibility::PrivateFolder);
         let private_in = private_in.then_some(asker.caller.project());

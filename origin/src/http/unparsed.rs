@@ -1,8 +1,8 @@
-//! Replaces hyper's empty responses to requests that it can't parse by error envelopes. HTTP/1 only: HTTP/2 resets the
-//! stream.
+//! Replaces hyper's empty responses to requests that it can't parse by error envelopes. Only for HTTP/1: with HTTP/2,
+//! hyper resets the stream.
 //!
 //! hyper has no hook for these responses, so this module watches the connection's writes: a response that hyper writes
-//! while no request is in flight is one of them.
+//! while no request is in flight must be such a response.
 
 use super::body::{DRAIN_MAX_BYTES, DRAIN_TIMEOUT};
 use axum::body::{Body, HttpBody};
@@ -22,7 +22,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A phase of a connection: no request is in flight, and the last response is written.
+/// A phase of a connection: no request is in flight, and the last response is written completely.
 const IDLE: u8 = 0;
 const IN_FLIGHT: u8 = 1;
 /// A phase of a connection: the whole response is in hyper's buffer, but perhaps not yet written.
@@ -31,7 +31,7 @@ const BUFFERED: u8 = 2;
 /// The range of bytes in an HTTP/1.1 response that holds the status code.
 const STATUS_AT: std::ops::Range<usize> = "HTTP/1.1 ".len().."HTTP/1.1 400".len();
 
-/// The request phase of an HTTP/1 connection, and the connection itself after hyper has refused a request.
+/// The request phase of an HTTP/1 connection, and after a refused request the connection itself.
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
     phase: AtomicU8,
@@ -67,7 +67,8 @@ impl Refused {
         }
     }
 
-    /// Sends the response, then discards the rest of the request: a client may read only after it has sent everything.
+    /// Sends the response, then reads and discards the rest of the request, because a client may read only after it has
+    /// sent everything.
     pub(super) async fn answer(mut self, response: Response) {
         let exchange = async {
             self.stream.write_all(&bytes(response).await).await?;
@@ -78,7 +79,7 @@ impl Refused {
             }
             Ok::<(), io::Error>(())
         };
-        // There is nobody to report a timeout or an error to.
+        // A timeout or error is ignored, since there is nobody to report it to.
         let _ = tokio::time::timeout(DRAIN_TIMEOUT, exchange).await;
     }
 }
@@ -129,7 +130,7 @@ impl ExchangeStream {
             return false;
         }
         let status = bytes.get(STATUS_AT).and_then(|digits| StatusCode::from_bytes(digits).ok());
-        // Every response of the service has a request id, so none of them is withheld, whatever the phase.
+        // Every response of this service has a request id header, so none of them is withheld, whatever the phase.
         let id = request_id::HEADER.as_bytes();
         let is_of_hyper = bytes.windows(id.len()).all(|part| part != id);
         self.refused = status.filter(|_| is_of_hyper).map(|status| status.as_u16());
@@ -176,7 +177,7 @@ impl AsyncWrite for ExchangeStream {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // hyper flushes once its buffer is empty.
+        // hyper calls this once its buffer is empty, so the last response is written.
         if let Some(exchange) = &self.exchange {
             let phase = &exchange.phase;
             let _ = phase.compare_exchange(BUFFERED, IDLE, Ordering::Relaxed, Ordering::Relaxed);

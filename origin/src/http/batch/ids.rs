@@ -1,4 +1,4 @@
-//! The ids that inserts of a batch have generated, for the operations that refer to these inserts.
+//! The ids that inserts of a batch generated, for later operations of the batch that refer to them.
 
 use crate::database::run::Written;
 use crate::query::catalog::Table;
@@ -17,7 +17,7 @@ enum Given {
 }
 
 impl Ids {
-    /// Creates an entry without ids for each insert that an operation of the batch refers to.
+    /// Creates an empty entry for each insert that another operation of the batch refers to.
     pub(super) fn of(batch: &Batch) -> Self {
         let references = batch.steps().iter().flat_map(|step| step.references());
         Self(references.map(|reference| (reference.operation, Given::Nothing)).collect())
@@ -36,10 +36,10 @@ impl Ids {
         }
     }
 
-    /// Returns the JSON text of the id that a reference names.
+    /// Returns the JSON text of the id that `reference` refers to.
     ///
     /// # Errors
-    /// `invalid_body` if the insert generated no such id.
+    /// `invalid_body` if the insert returned no such id.
     pub(super) fn get(&self, reference: Reference) -> Result<String, Problem> {
         let id = match (self.0.get(&reference.operation), reference.row) {
             (Some(Given::One(id)), None) => Some(id),
@@ -50,7 +50,8 @@ impl Ids {
     }
 }
 
-/// Fails with `invalid_body` for a reference to a table without ids, or to a composite key within a value or path part.
+/// Fails with `invalid_body` for a reference to a table without ids, or to a key of several fields where a single value
+/// is needed.
 pub(super) fn check(reference: Reference, target: &Table) -> Result<(), Problem> {
     let counts = target.columns().iter().any(|column| column.auto_increment);
     match (target.key().len(), reference.position) {

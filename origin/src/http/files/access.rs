@@ -25,7 +25,7 @@ pub(super) struct Credentials<'a> {
 }
 
 /// Checks the credentials for private media at `path`, even if no file exists there. Returns the kind of access and,
-/// for an API key, its principal; `None` without a valid signature or a valid API key of the path's project.
+/// for an API key, its caller; `None` without a valid signature or a valid API key of the path's project.
 ///
 /// # Errors
 /// The API key could not be looked up, or exceeds its rate limit.

@@ -15,11 +15,11 @@ use shared::media::{FilePath, Rendition};
 use std::ops::Range;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The Content-Security-Policy of media opened as a page: no scripts, no forms, no access to the origin's data.
+/// The Content-Security-Policy of media opened as a page: no scripts, no forms, no access to the website's data.
 const SHOWN_ONLY: &str = "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox";
 
-/// The Content-Security-Policy of PDFs: without `sandbox`, in which browsers don't start their PDF viewers. The viewers
-/// isolate scripts of a PDF from the origin.
+/// The Content-Security-Policy of PDFs. Has no `sandbox`, because browsers don't start their PDF viewers in one; the
+/// viewers themselves isolate a PDF's scripts from the website.
 const SHOWN_BY_VIEWER: &str = "default-src 'none'; img-src 'self'; object-src 'self'; style-src 'unsafe-inline'";
 
 pub(super) struct Served<'a> {
@@ -73,13 +73,13 @@ impl Served<'_> {
             (header::CONTENT_SECURITY_POLICY, policy),
             (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
             (header::ACCEPT_RANGES, "bytes"),
-            // Pages of any site may embed a file, also pages with cross-origin isolation.
+            // Any website may embed a file, including pages with cross-origin isolation.
             (CROSS_ORIGIN_RESOURCE_POLICY, "cross-origin"),
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
         if let Access::Signature { .. } = self.access {
-            // Links in a PDF must not send the signature in `Referer`.
+            // Links in a PDF must not leak the signed URL in `Referer`.
             let policy = HeaderValue::from_static("no-referrer");
             headers.insert(header::REFERRER_POLICY, policy);
         }
@@ -97,8 +97,9 @@ impl Served<'_> {
         }
     }
 
-    /// Returns the `Cache-Control` value. A URL with the current version is cacheable: for a year if the file is
-    /// public, by its client until the expiry if the URL is signed. All other responses must be revalidated.
+    /// Returns the `Cache-Control` value. If the URL has the current version (`v`), a public file is cacheable for a
+    /// year, and a file with a signed URL by the client until the signature expires. All other responses must be
+    /// revalidated.
     fn cache_control(&self) -> String {
         let current = url::version(&self.object.sha256);
         let is_versioned = self.query.version.as_deref() == Some(current.as_str());

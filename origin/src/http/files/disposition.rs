@@ -3,7 +3,7 @@
 use crate::media::sniff::may_be_shown;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// The characters that are percent-encoded in `filename*`: all but RFC 8187's `attr-char`.
+/// The characters that are percent-encoded in `filename*`: all except RFC 8187's `attr-char`.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'!')
     .remove(b'#')
@@ -36,7 +36,8 @@ impl Disposition {
             Self::Inline => "inline",
             Self::Attachment => "attachment",
         };
-        // Some old clients decode percent signs in `filename`, so a name with one is encoded too.
+        // Some old clients decode percent signs in `filename`, so a name with a percent sign is also sent as
+        // `filename*`.
         let plain = |c: char| matches!(c, ' '..='~') && !matches!(c, '"' | '\\' | '%');
         if name.chars().all(plain) {
             return format!("{kind}; filename=\"{name}\"");
@@ -104,7 +105,7 @@ mod tests {
             ("100%.txt", r#"inline; filename="100_.txt"; filename*=UTF-8''100%25.txt"#),
             ("写真 🦭.jpg", r#"inline; filename="__ _.jpg"; filename*=UTF-8''%E5%86%99%E7%9C%9F%20%F0%9F%A6%AD.jpg"#),
             ("é'(*).txt", r#"inline; filename="_'(*).txt"; filename*=UTF-8''%C3%A9%27%28%2A%29.txt"#),
-            // File names have no line break, which would also end the header.
+            // No file name has a line break; in the header, it would end the header.
             ("a\r\nb", r#"inline; filename="a__b"; filename*=UTF-8''a%0D%0Ab"#),
         ] {
             assert_eq!(Disposition::Inline.header(name), header);

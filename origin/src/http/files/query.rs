@@ -1,4 +1,4 @@
-//! The query parameters of a media URL. Unknown parameters are ignored: clients append some to bypass caches.
+//! The query parameters of a media URL. Unknown parameters are ignored: some clients append one to bypass caches.
 
 use shared::media::{MediaName, Rendition};
 use std::borrow::Cow;
@@ -8,7 +8,7 @@ use url::form_urlencoded;
 pub(super) struct Query {
     /// The original file, or its thumbnail with the parameter `thumbnail=true`.
     pub(super) rendition: Rendition,
-    /// The parameter `v`: the version of the content that the URL was made for.
+    /// The parameter `v`: the version of the file's content for which the URL was made.
     pub(super) version: Option<String>,
     /// The parameter `download`: whether a browser saves the file, and under which name.
     pub(super) saving: Saving,
@@ -19,15 +19,15 @@ pub(super) struct Query {
 /// Whether a browser saves the file, and under which name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Saving {
-    /// The file's media type decides, since `download` is absent or false.
+    /// The parameter `download` is absent or false: the file's media type decides.
     AsItIs,
     Always,
     Named(MediaName),
 }
 
 impl Query {
-    /// Parses the query string of a media URL. The first of repeated parameters counts; a repeated `signature` or
-    /// `expires` makes the signature invalid.
+    /// Parses the query string of a media URL. If a parameter is repeated, its first value counts; but a repeated
+    /// `signature` or `expires` makes the signature invalid.
     pub(super) fn parse(query: Option<&str>) -> Self {
         let [mut thumbnail, mut version, mut download, mut expires, mut signature] = [const { None }; 5];
         let mut is_signed_twice = false;

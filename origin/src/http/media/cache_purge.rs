@@ -1,4 +1,5 @@
-//! Lists the cache tags that the edge must purge after a write, in a response header that only the edge asks for.
+//! Lists the cache tags that the edge must purge after a write, in a response header. Only the edge requests this
+//! header.
 
 use crate::database::media::MediaRow;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -6,8 +7,8 @@ use axum::response::Response;
 use shared::ident::ProjectName;
 use shared::media::{ACCEPTS_PURGE_HEADER, FilePathHash, PURGE_HEADER, purge_project};
 
-/// Adds the purge header with the cache tags of replaced or deleted `files`, and of the project `private_in`, in which
-/// a folder became private. Does nothing unless the request asks for the header.
+/// Adds the purge header with the cache tags of replaced or deleted `files` and, if a folder became private, of the
+/// whole project `private_in`. Does nothing unless the request asks for the header.
 pub(in crate::http) fn announce(
     response: &mut Response,
     request: &HeaderMap,
@@ -30,7 +31,7 @@ pub(in crate::http) fn announce(
     }
 }
 
-/// Returns one purge header for several answers; `None` if none of them had one.
+/// Joins the purge headers of several responses into one; `None` if there are none.
 pub(in crate::http) fn joined(headers: &[HeaderValue]) -> Option<(HeaderName, HeaderValue)> {
     let values: Vec<_> = headers.iter().map(HeaderValue::as_bytes).collect();
     let joined = HeaderValue::from_bytes(&values.join(&b","[..])).ok();

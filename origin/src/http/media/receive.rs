@@ -54,7 +54,7 @@ struct Files<'a> {
     store: &'a Store,
     file_max_bytes: Option<u64>,
     arriving: Option<Staging>,
-    /// The number of bytes of the arriving file so far.
+    /// The number of bytes received of the current file.
     arrived: u64,
     staged: Vec<Staged>,
 }

@@ -1,4 +1,4 @@
-//! Describes a table: the methods that an API key may use, and the fields.
+//! Describes a table: the methods that the caller may use on it, and its fields.
 
 use super::Tables;
 use crate::app::App;
@@ -61,14 +61,15 @@ struct Description<'a> {
 /// A relation that reads may include.
 #[derive(Serialize)]
 struct Related<'a> {
-    /// The name for the option `include`.
+    /// The relation's name in the option `include`.
     name: &'a str,
-    /// `one` for an object or null, `many` for a list.
+    /// `one` if a record has at most one related record (an object or null), `many` for a list.
     kind: &'static str,
     table: &'a str,
     /// The table's own fields.
     fields: Vec<&'a str>,
-    /// The fields of `through`, or of `table` without a link table, that must equal `fields` in a related record.
+    /// The fields of a related record that must equal `fields`: of the link table `through` or, without one, of
+    /// `table`.
     references: Vec<&'a str>,
     /// The link table; left out if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,7 +132,7 @@ impl<'a> Field<'a> {
             type_text: &column.type_text,
             // MariaDB reports the type of a JSON column as longtext.
             json_type: (column.kind == Kind::Json).then_some("json"),
-            // A field that the role sets need not be given.
+            // A field that the caller's role sets need not be given.
             required: column.required() && !access.sets(at),
             nullable: column.nullable,
             default: column.default.as_deref(),

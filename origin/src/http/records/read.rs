@@ -1,4 +1,4 @@
-//! Prepares, runs and answers reads.
+//! Prepares reads, runs them and builds their responses.
 
 use super::{Attempt, Extent, Failure, Prepared};
 use crate::database::run::{Counting, Found, MaxRows, Page, Reading, ReadingOne, Spare};
@@ -18,7 +18,7 @@ use shared::format::Format;
 use shared::operation::read::{Answer, Count, Read, ReadOne};
 use std::sync::Arc;
 
-/// The response header of a read in a format without an envelope, whose `limited` it replaces.
+/// Says that rows are withheld, in formats without an envelope. In the envelope, the member `limited` says so.
 const LIMITED: HeaderName = HeaderName::from_static("x-selkie-limited");
 
 impl Attempt<'_> {
@@ -30,11 +30,11 @@ impl Attempt<'_> {
     ) -> Result<Prepared<'p>, Problem> {
         let counting = counting(&select, read, scope);
         let (mut select, page) = self.paged(select, read, scope)?;
-        // A format without a trailer says in the head whether rows are withheld.
+        // In a format without a trailer, the response's head must say whether rows are withheld.
         let withheld = select.withheld().filter(|_| !read.format.has_trailer());
         let max_rows = select.limit().filter(|_| select.is_limited()).map(|rows| MaxRows { rows, is_announced: false });
         if self.extent == Extent::Head {
-            // The head of the response depends on the first row only.
+            // A HEAD request needs no more than the first row.
             select.limit_to_one();
         }
         Ok(match read.answer {
@@ -56,8 +56,8 @@ impl Attempt<'_> {
         })
     }
 
-    /// Makes the read continue after its cursor (`after`), if it has one. Also returns the data for the next page's
-    /// cursor; `None` if the response has no next page.
+    /// Makes the read continue after its cursor (`after`), if it has one. Also returns the data for the cursor of the
+    /// next page; `None` if the response has no such cursor.
     fn paged(&self, mut select: Select, read: &Read, scope: &Scope<'_>) -> Result<(Select, Option<Page>), Problem> {
         let Some(keyset) = select.keyset() else {
             return Ok((select, None));
@@ -73,17 +73,17 @@ impl Attempt<'_> {
         let limit = select.limit().filter(|_| read.format.has_trailer());
         let page = limit.map(|limit| Page { limit, cells, seal });
         if page.is_none() {
-            // Without a next page, the row that would show one is not read.
+            // The response has no cursor of a next page, so the extra row that would show a next page is not read.
             select.end_paging();
         }
         Ok((select, page))
     }
 
-    /// Waits until the read may use a second connection for its related records. The read must not hold a connection
-    /// while it waits.
+    /// Waits for a permit to use a second connection for the read's related records. Must be called before the read
+    /// leases its first connection.
     ///
     /// # Errors
-    /// [`DbError::Overloaded`] after as long as a request waits for a connection.
+    /// [`DbError::Overloaded`] after the time limit for waiting for a connection.
     async fn spare(&self) -> Result<Spare, DbError> {
         let project = self.caller.project();
         let taken = self.app.streams.spares().take(project, 1);
@@ -144,7 +144,8 @@ impl Attempt<'_> {
         Ok(answer)
     }
 
-    /// Returns a response with the SQL text of `statement` and MariaDB's plan for it, which `question` reads.
+    /// Returns a response with the SQL text of `statement`, and MariaDB's execution plan for it. `question` is the
+    /// EXPLAIN statement.
     pub(super) async fn explain(
         &self,
         statement: Statement,
@@ -190,7 +191,7 @@ pub(in crate::http) fn not_found() -> Problem {
     Problem::new(ErrorCode::RecordNotFound, "There is no record with this id.")
 }
 
-/// Returns the problem for a read of one record whose joins give several rows.
+/// Returns the problem for a read of one record that has several rows because of its joins.
 pub(in crate::http) fn several() -> Problem {
     Problem::new(
         ErrorCode::InvalidQueryOption,
@@ -199,7 +200,7 @@ pub(in crate::http) fn several() -> Problem {
     .with_hint("Read the table with the option query instead: its rows are a list.")
 }
 
-/// Returns the statement that counts the records of all pages; `None` unless the request asks for the count.
+/// Returns the statement that counts the records of all pages; `None` unless the request asks for the total count.
 fn counting(select: &Select, read: &Read, scope: &Scope<'_>) -> Option<Counting> {
     (read.count == Count::Exact).then(|| Counting {
         statement: sql::count(select.clone(), scope),

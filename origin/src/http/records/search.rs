@@ -1,4 +1,4 @@
-//! Explains MariaDB's errors of full-text searches, which don't say which search of a request failed.
+//! Improves MariaDB's errors for full-text searches, which don't say which search of a request failed.
 
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
@@ -12,15 +12,15 @@ const PARSE_ERROR: u16 = 1064;
 struct Search {
     /// The error code of the response if the search is invalid.
     code: ErrorCode,
-    /// The query option or condition that contains the search, as the beginning of an error message.
+    /// The query option or condition with the search, as the beginning of an error message.
     name: String,
     /// The searched fields, separated by commas.
     fields: String,
     mode: MatchMode,
 }
 
-/// Adds to a problem of a full-text search which FULLTEXT index is missing, or which option or condition is no valid
-/// boolean search. Returns other problems unchanged.
+/// Adds to the problem of a failed full-text search which FULLTEXT index is missing, or which option or condition is no
+/// valid boolean search. Returns other problems unchanged.
 pub(in crate::http) fn name(problem: Problem, operation: &RecordOperation) -> Problem {
     match problem.code() {
         ErrorCode::FulltextIndexMissing => name_index(problem, operation),
@@ -40,8 +40,8 @@ fn name_index(problem: Problem, operation: &RecordOperation) -> Problem {
     })
 }
 
-/// Adds the names of the boolean searches to a problem caused by MariaDB's parse error. Rendered statements are valid
-/// SQL, so the error is that of a boolean search.
+/// Adds the names of the request's boolean searches to a problem caused by MariaDB's parse error. Rendered statements
+/// are valid SQL, so only a boolean search can cause this error.
 fn name_term(problem: Problem, operation: &RecordOperation) -> Problem {
     let refusal = problem.details().and_then(|details| details.refusal.clone());
     let Some(refusal) = refusal.filter(|refusal| refusal.errno == PARSE_ERROR) else {

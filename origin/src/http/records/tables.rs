@@ -1,4 +1,4 @@
-//! Loads the schema of an operation's tables: its root and those that it joins.
+//! Loads the schemas of an operation's tables: the table in the path, and joined and related tables.
 
 use crate::app::App;
 use crate::database::run::SessionEffect;
@@ -27,7 +27,7 @@ pub(in crate::http) struct Tables {
 pub(in crate::http) enum Schema {
     /// The schema cache, or MariaDB if the entry is missing or has expired.
     Cached,
-    /// MariaDB, since the cached schema is stale.
+    /// MariaDB, since a statement planned with the cached schema was refused.
     Fresh,
 }
 
@@ -74,7 +74,7 @@ impl Tables {
         Ok(Self { root, joined, related })
     }
 
-    /// Returns the access to one table.
+    /// Returns a caller's access to one table, with the table's schema.
     pub(in crate::http) async fn one(
         app: &Arc<App>,
         caller: &Caller,
@@ -92,7 +92,7 @@ impl Tables {
         Ok(Scope::joined(&self.root, operation.joins(), &self.joined)?.with_related(&self.related))
     }
 
-    /// Returns the effect that a statement on the tables may have on the session of its connection.
+    /// Returns how a statement on these tables may change the session of its connection.
     pub(in crate::http) fn leave(&self) -> SessionEffect {
         let related = self.related.iter().flat_map(RelatedTable::accesses);
         let all = [&self.root].into_iter().chain(&self.joined).chain(related);
@@ -102,7 +102,7 @@ impl Tables {
     }
 }
 
-/// Returns the caller's access to a table. A role's caller does not learn which other tables exist.
+/// Returns the caller's access to a table. For a caller with a role, errors don't reveal which other tables exist.
 async fn access(app: &Arc<App>, caller: &Caller, path: &TablePath, schema: Schema) -> Result<TableAccess, Problem> {
     let rights = caller.rights();
     rights.check(path)?;

@@ -1,4 +1,4 @@
-//! Runs writes with options: compares entity tags, counts, returns records, undoes dry runs. Also the answers of all writes.
+//! Runs writes with options (entity tags, limits, returned records, dry runs), and builds the payloads of all writes.
 
 use super::Failure;
 use crate::database::DbError;
@@ -12,8 +12,8 @@ use shared::error::{ErrorCode, Problem};
 use shared::{conditional, envelope};
 use std::sync::Arc;
 
-/// Maximum records that one statement reads again by their keys. The maximum keeps the columns of the keys below
-/// MariaDB's 65,535 placeholders per statement.
+/// The maximum number of records that one statement reads back by their keys. It keeps the number of key columns below
+/// MariaDB's maximum of 65,535 placeholders per statement.
 const REREAD_MAX_ROWS: usize = 1_000;
 
 /// A write in an open transaction, which the caller must roll back after an error.
@@ -21,7 +21,7 @@ pub(in crate::http) struct Writer<'w, 't> {
     pub(in crate::http) transaction: &'w mut Transaction<'t>,
     pub(in crate::http) scope: &'w Scope<'w>,
     pub(in crate::http) effect: SessionEffect,
-    /// The rows and bytes that the response may still have.
+    /// The rows and bytes that the response may still take.
     pub(in crate::http) budget: &'w mut AnswerBudget,
 }
 
@@ -29,7 +29,7 @@ impl Writer<'_, '_> {
     /// Runs the statements of an update or delete, and returns the JSON payload.
     ///
     /// # Errors
-    /// `precondition_failed`, `too_many_affected`.
+    /// `precondition_failed` if the entity tag differs; `too_many_affected`; errors of the statements.
     pub(in crate::http) async fn change(
         &mut self,
         statements: Vec<Statement>,
@@ -61,7 +61,8 @@ impl Writer<'_, '_> {
             (Some(_), _) if written.affected == 0 && answer == ChangeAnswer::Record => NULL.to_vec(),
             (Some(Reread::ById(read)), _) => {
                 let layout = Arc::clone(read.layout());
-                // Reads the newest version, as the update did: the transaction may have an older snapshot.
+                // Reads the latest version, like the update: a plain read could use an older snapshot of the
+                // transaction.
                 let statement = sql::select_for_update(*read, self.scope);
                 let rows = self.transaction.rows(statement, &layout, &[], self.effect, None, self.budget).await?;
                 return Ok(if rows.count == 0 { NULL.to_vec() } else { rows.json });
@@ -72,12 +73,12 @@ impl Writer<'_, '_> {
         Ok(payload)
     }
 
-    /// Locks the record, and compares its entity tag.
+    /// Locks the record, and compares its entity tag with the request's tags.
     async fn check(&mut self, precondition: Precondition) -> Result<(), Failure> {
         let Precondition { read, tags } = precondition;
         let layout = Arc::clone(read.layout());
         let statement = sql::select_for_update(read, self.scope);
-        // The record is not part of the response, and MariaDB's `max_allowed_packet` bounds its size.
+        // No budget is needed: the record is not part of the response, and `max_allowed_packet` limits its size.
         let mut budget = AnswerBudget { rows: 1, bytes: usize::MAX };
         let rows = self.transaction.rows(statement, &layout, &[], self.effect, None, &mut budget).await?;
         let holds = rows.count == 1 && conditional::names(&tags, ETag::of(&envelope::success(&rows.json)).as_str());

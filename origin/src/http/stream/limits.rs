@@ -1,4 +1,4 @@
-//! Limits of a streamed response of records: a stream slot of its project, a total time, and a key that is still valid.
+//! Limits of a streamed response: for records, a stream slot of the project, a total time, and the key's validity.
 
 use crate::app::App;
 use crate::clock::now;
@@ -18,13 +18,13 @@ pub(in crate::http) struct StreamLimits {
 }
 
 impl StreamLimits {
-    /// Returns the limits of a media stream, which holds no database connection: only `write_timeout`.
+    /// Returns the limits of a media stream: only `write_timeout`, since a media stream holds no database connection.
     pub(in crate::http) fn of_file(app: &App) -> Self {
         Self { write_timeout: app.bounds.write_timeout, over: Box::pin(std::future::pending()), _slot: None }
     }
 
-    /// Returns the limits of a stream of records for an API key, and takes a stream slot. `since` is a time before the
-    /// key was verified; the stream ends if the key or token became invalid after that time.
+    /// Takes a stream slot of the caller's project, and returns the limits of a stream of records. `since` is a time
+    /// before the caller's key was verified: the stream ends if the key was revoked after that time.
     ///
     /// # Errors
     /// `rate_limited` if the project has no stream slot left, `overloaded` if all projects together have none left.

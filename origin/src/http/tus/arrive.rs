@@ -1,6 +1,6 @@
 //! Appends a request's body to a resumable upload, and publishes the upload as a media file once it is complete.
 //!
-//! The work continues if the client disconnects.
+//! This work continues if the client disconnects.
 
 use crate::app::App;
 use crate::database::media::{MediaRow, UploadRow};
@@ -18,7 +18,7 @@ use std::time::Duration;
 pub(super) struct Outcome {
     pub(super) row: UploadRow,
     pub(super) offset: u64,
-    /// The media file of a complete upload; `None` if incomplete, or if the file was deleted since.
+    /// The media file of a complete upload; `None` if the upload is incomplete or the file was deleted meanwhile.
     pub(super) file: Option<MediaRow>,
 }
 
@@ -28,7 +28,8 @@ pub(super) struct Arrival {
     pub(super) body: Body,
 }
 
-/// Appends `body` to the upload in an upload slot of its project, and publishes the upload once it is complete.
+/// Appends `body` to the upload, holding one of the project's upload slots, and publishes the upload once it is
+/// complete.
 pub(super) async fn run(app: Arc<App>, rights: UploadRights, mut upload: LockedUpload, mut body: Body) -> Arrival {
     let outcome = async {
         let slot = app.uploads.try_take(&upload.row().project, 1);
@@ -48,7 +49,7 @@ async fn receive(upload: &mut LockedUpload, body: &mut Body, pause_max: Duration
     upload.prolong().await?;
     let received = write_body(upload, body, pause_max).await;
     match received {
-        // Publishing flushes the file.
+        // `finish` flushes the file before publishing it.
         Ok(()) if upload.is_complete() => return Ok(()),
         Err(ref problem) if problem.code() == ErrorCode::BodyTooLarge => {
             upload.take_back(began).await?;
@@ -57,7 +58,7 @@ async fn receive(upload: &mut LockedUpload, body: &mut Body, pause_max: Duration
         _ => {}
     }
     let flushed = upload.flush().await;
-    // The first error is reported.
+    // If several steps failed, the first error is reported.
     let prolonged = upload.prolong().await;
     received.and(flushed).and(prolonged)
 }
@@ -78,7 +79,7 @@ async fn write_body(upload: &mut LockedUpload, body: &mut Body, pause_max: Durat
     }
 }
 
-/// Publishes a complete upload as a media file. Deletes the upload if its file is refused; after a temporary error, the
+/// Publishes a complete upload as a media file. Deletes the upload if its file is refused. After a temporary error the
 /// upload stays, and a later `HEAD` request publishes it.
 async fn finish(app: &App, rights: &UploadRights, mut upload: LockedUpload) -> Result<Outcome, Problem> {
     let offset = upload.offset();
@@ -86,7 +87,8 @@ async fn finish(app: &App, rights: &UploadRights, mut upload: LockedUpload) -> R
         Ok(file) => Ok(Outcome { row: upload.end(file.id).await, offset, file: Some(file) }),
         Err(problem) if problem.status() >= 500 || problem.code().retryable() => Err(problem),
         Err(problem) => {
-            // The name may be taken by this upload itself, if an earlier response of MariaDB was lost.
+            // If an earlier response of MariaDB was lost, this upload may be published already and itself occupy the
+            // name.
             if let Some(id) = upload.refresh().await? {
                 let file = app.library.get(&upload.row().project, id).await?;
                 return Ok(Outcome { row: upload.end(id).await, offset, file });
@@ -100,7 +102,7 @@ async fn finish(app: &App, rights: &UploadRights, mut upload: LockedUpload) -> R
 
 async fn publish(app: &App, rights: &UploadRights, upload: &mut LockedUpload) -> Result<MediaRow, Problem> {
     let (staged, file) = upload.staged().await?;
-    // The role may have changed since the upload began.
+    // The role's rights may have changed since the upload began.
     super::check(rights, &file, upload.row().length)?;
     let claim = Claim { name: file.name, label: file.label, kind: file.kind, visibility: file.visibility };
     let project = upload.row().project.clone();
