@@ -52,7 +52,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tower::Service as _;
 
-/// Handles all HTTP requests: does what all routes have in common (access check, CORS, logging), and calls the router.
+/// Handles all HTTP requests: does the work that all routes have in common (access check, CORS, logging), and calls the
+/// router.
 pub(crate) struct HttpService {
     app: Arc<App>,
     router: Router,
@@ -72,9 +73,9 @@ impl HttpService {
     }
 
     /// Handles one request: assigns the request id, calls the router, adds the common headers, and logs the request.
-    /// `peer` is the address at the other end of the connection.
+    /// `peer` is the IP address of the client or proxy that opened the connection.
     async fn answer(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr) -> Response {
-        // A request without a body, as most are, needs no allocation for it.
+        // Most requests have no body; `Body::empty()` needs no allocation.
         let mut request = request.map(|body| match body.is_end_stream() {
             true => Body::empty(),
             false => Body::new(body),
@@ -117,7 +118,8 @@ impl HttpService {
         record.finish(response)
     }
 
-    /// Returns the error response to a request that could not be parsed. Counts and logs the request like any other.
+    /// Returns the error response to a request that could not be parsed, and counts and logs the request like any
+    /// other.
     fn unparsed(&self, problem: &Problem) -> Response {
         let mut request = Request::new(Body::empty());
         *request.method_mut() = Method::from_bytes(b"UNPARSED").unwrap_or_default();
@@ -129,13 +131,14 @@ impl HttpService {
     }
 }
 
-/// Returns the router's response, or the [`Problem`] that a handler attached to the response as an extension.
+/// Returns the router's response, or as an error the [`Problem`] that a handler attached to the response as an
+/// extension.
 fn of_router(answer: Result<Response, Infallible>) -> Result<Response, Problem> {
     let mut response = answer.unwrap_or_else(|never| match never {});
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         return Err(problem);
     }
-    // The router sets `Content-Length: 0` even on responses that must not have it (RFC 9110, section 8.6).
+    // The router sets `Content-Length: 0` even on responses that must not have this header (RFC 9110, section 8.6).
     if response.headers().get(CONTENT_LENGTH).is_some_and(|length| length == "0") {
         response.headers_mut().remove(CONTENT_LENGTH);
     }
@@ -152,7 +155,8 @@ fn panicked(panic: &(dyn Any + Send)) -> Problem {
     )
 }
 
-/// Resolves the dot segments (`..`) of the request's path, as the edge's runtime does, if the result is a valid URL.
+/// Resolves the dot segments (`..`) of the request's path, as Cloudflare's runtime does before the edge sees the path.
+/// Leaves the path unchanged if the result is no valid URL.
 fn resolve_path(request: &mut Request) {
     let uri = request.uri();
     let Cow::Owned(path) = resolve_dot_segments(uri.path()) else {
@@ -167,7 +171,7 @@ fn resolve_path(request: &mut Request) {
     }
 }
 
-/// Checks the URL and headers of a request against the limits of all routes.
+/// Checks the URL and headers of a request against the limits that apply to all routes.
 fn check(request: &Request) -> Result<(), Problem> {
     let uri = request.uri();
     check_url(uri.path(), uri.query())?;
@@ -178,7 +182,7 @@ fn check(request: &Request) -> Result<(), Problem> {
     })
 }
 
-/// Joins the values of each repeated header with commas, as the edge's runtime does.
+/// Joins the values of each repeated header with commas, as Cloudflare's runtime does before the edge sees the headers.
 fn join_values(headers: &mut HeaderMap) {
     if headers.len() == headers.keys_len() {
         return;
@@ -193,8 +197,8 @@ fn join_values(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns a header's value; `None` without the header; U+FFFD, which no valid value contains, if it is not visible
-/// ASCII.
+/// Returns a header's value: `None` if the header is missing, U+FFFD (which no valid value contains) if the value is
+/// not visible ASCII.
 fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     let value = headers.get(name)?;
     Some(value.to_str().unwrap_or("\u{fffd}"))
@@ -222,8 +226,7 @@ mod tests {
         }
     }
 
-    /// Asserts a maximum size of the future that each request allocates and hyper copies: see CONTRIBUTING.md,
-    /// "Futures".
+    /// Limits the size of the future that is allocated and moved for each request: see CONTRIBUTING.md, "Futures".
     #[test]
     fn the_future_of_an_answer_stays_small() {
         let bytes = future_bytes(HttpService::answer);

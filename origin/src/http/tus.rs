@@ -164,7 +164,8 @@ async fn lock(app: &App, caller: &Caller, id: TusId, on_locked: OnLocked) -> Res
     app.resumable.lock(caller.project(), scope, id, on_locked).await
 }
 
-/// Checks the declared properties of an upload against the caller's rights; its type is checked once it is complete.
+/// Checks the declared folder, visibility and size of an upload against the caller's rights. The media type is checked
+/// once the upload is complete.
 fn check(rights: &UploadRights, file: &TusFile, length: u64) -> Result<(), Problem> {
     rights.folder(file.folder.clone())?;
     rights.check_visibility(file.visibility)?;
