@@ -1,4 +1,4 @@
-//! The system schema, projects and keys of an installation, for `serve` and most commands.
+//! The system schema `selkie`, projects and keys of an installation, for `serve` and most commands.
 
 pub mod edge_secret;
 pub mod installation;
@@ -21,7 +21,8 @@ use crate::system::edge_secret::EdgeSecret;
 use crate::system::keys::{KeyError, Keys};
 use crate::system::projects::{ProjectError, Projects};
 
-/// Retries of migrations that fail because other origins of a cluster start at the same time. Each step is idempotent.
+/// Retries of a migration that conflicts with other origins of a cluster, starting at the same time. Each step is
+/// idempotent.
 const RETRIES: Retries = Retries { tries: 8, pause: Duration::from_millis(50) };
 
 #[derive(Clone, Debug)]
@@ -58,7 +59,8 @@ pub enum SystemError {
 }
 
 impl SystemError {
-    /// Returns whether another process did the same at the same time, so that a retry of the operation may succeed.
+    /// Returns whether the operation conflicted with the same operation of another process, so that a retry may
+    /// succeed.
     fn is_contended(&self) -> bool {
         match self {
             Self::Admin(error)
@@ -97,8 +99,8 @@ impl System {
         Self { address: address.clone(), admin, projects, keys, pages, signer, edge_secret }
     }
 
-    /// Migrates an existing installation's schema to this program's version, and creates the default project if
-    /// missing.
+    /// Migrates the system schema of an existing installation to this program's version, and creates the default
+    /// project if missing.
     ///
     /// # Errors
     /// There is no system schema; MariaDB can't be reached or denies a right; the schema is newer than this program.
@@ -114,8 +116,9 @@ impl System {
         RETRIES.run(SystemError::is_contended, migrate).await
     }
 
-    /// Creates the system schema, the default project and the first signing key if they are missing. Doesn't check
-    /// other projects' accounts: ready-made ones may have rights on databases that are adopted later.
+    /// Creates the system schema, the default project and the first signing key if they are missing. Doesn't check the
+    /// accounts of other projects: accounts from the configuration may have rights on databases that are only given to
+    /// the project later.
     ///
     /// # Errors
     /// MariaDB can't be reached or denies a right; the schema is newer than this program.
@@ -138,8 +141,8 @@ impl System {
     /// of all projects. Safe if several origins start at once, even on nodes of a cluster, which share no lock.
     ///
     /// # Errors
-    /// MariaDB can't be reached or denies a right; the schema is newer than this program; a ready-made account is
-    /// wrong.
+    /// MariaDB can't be reached or denies a right; the schema is newer than this program; an account from the
+    /// configuration can't log in or has too many rights.
     pub async fn prepare(&self) -> Result<(), SystemError> {
         let prepare = async || {
             self.admin.migrate().await?;

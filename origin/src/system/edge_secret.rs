@@ -1,4 +1,4 @@
-//! The secret by which the edge proves its identity to the origin, derived from that of the installation.
+//! The secret by which the edge proves its identity to the origin, derived from the installation's secret.
 
 use std::fmt;
 
@@ -39,7 +39,7 @@ impl EdgeSecret {
         self.0.expose_secret()
     }
 
-    /// Returns whether `text` is the secret. Compares texts of the same length in constant time.
+    /// Returns whether `text` is the secret. The comparison takes the same time for all texts of the secret's length.
     #[must_use]
     pub fn is(&self, text: &[u8]) -> bool {
         self.text().as_bytes().ct_eq(text).into()

@@ -1,6 +1,6 @@
-//! An opened installation: its secret and the address of its MariaDB, which is started if it is private. Only `serve`,
-//! `dev` and `init` create what is missing: a command with wrong settings must not create a second installation and
-//! print keys that no origin accepts.
+//! An opened installation: its secret and its MariaDB, which is started if it is private (run by Selkie itself). Only
+//! `serve`, `dev` and `init` create a missing secret or MariaDB: a command with wrong settings must not create a second
+//! installation and print keys that no origin accepts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use crate::database::admin::{Admin, AdminError};
 use crate::embedded::{Embedded, EmbeddedError, Health, Role};
 use crate::secret::{InstallationSecret, SecretError};
 
-/// An installation's secret and MariaDB. Call [`Installation::close`], so that a private MariaDB stops cleanly.
+/// An installation's secret and MariaDB. Call [`Installation::close`] in the end, so that a private MariaDB stops
+/// cleanly.
 #[derive(Debug)]
 pub struct Installation {
     /// The secret from which all other secrets are derived.
@@ -26,11 +27,11 @@ pub struct Installation {
 /// Why the installation is opened, which decides whether a missing secret or private MariaDB is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Opens it to serve requests: creates what is missing.
+    /// To serve requests: creates what is missing.
     Serve,
-    /// Opens it to create what is missing, and nothing more.
+    /// To create what is missing, and nothing else.
     Init,
-    /// Opens an existing installation for a command: creates nothing.
+    /// To run a command on an existing installation: creates nothing.
     Command,
 }
 
@@ -100,7 +101,7 @@ impl InstallationError {
         }
     }
 
-    /// Returns whether wrong settings caused the error; `false` if an operation failed.
+    /// Returns whether wrong settings caused the error; false if the settings are right but an operation failed.
     #[must_use]
     pub fn is_misconfiguration(&self) -> bool {
         matches!(self, Self::Missing { .. } | Self::NoSecret { .. } | Self::SecretLost { .. })
@@ -115,12 +116,12 @@ fn in_file(file: Option<&PathBuf>) -> String {
 }
 
 impl Installation {
-    /// Loads the secret, and starts or attaches to the private MariaDB unless another is configured. Creates the secret
-    /// and the private MariaDB if they are missing and `purpose` allows it. Contacts a configured MariaDB only before
+    /// Loads the secret, and starts the private MariaDB (or uses the running one) unless another MariaDB is configured.
+    /// Creates a missing secret or private MariaDB if `purpose` allows it. Contacts a configured MariaDB only before
     /// creating a secret.
     ///
     /// # Errors
-    /// The secret or the private MariaDB can't be used, or is missing and may not be created.
+    /// The secret or the private MariaDB can't be used, or is missing and `purpose` doesn't allow creating it.
     pub async fn open(config: &Config, purpose: Purpose) -> Result<Self, InstallationError> {
         let is_private = config.database_url.is_none();
         if purpose == Purpose::Command && is_private && !Embedded::exists(&config.data_dir) {
@@ -142,7 +143,7 @@ impl Installation {
         Ok(Self { secret, database: embedded.address().clone(), embedded: Some(embedded) })
     }
 
-    /// Returns the health of a private MariaDB that this process runs; `None` for any other MariaDB.
+    /// Returns the health of the private MariaDB; `None` if this process runs none.
     #[must_use]
     pub fn database_health(&self) -> Option<watch::Receiver<Health>> {
         self.embedded.as_ref().and_then(Embedded::health)
@@ -170,7 +171,7 @@ async fn new_secret(config: &Config, purpose: Purpose) -> Result<InstallationSec
     Ok(InstallationSecret::load_or_create(config.secret.as_ref(), &config.data_dir)?)
 }
 
-/// Describes the configured MariaDB if it already has a system schema; `None` if not.
+/// Describes the installation's MariaDB if it has an installation already; `None` if not.
 async fn existing(config: &Config) -> Result<Option<String>, InstallationError> {
     let Some(address) = &config.database_url else {
         let data_dir = config.data_dir.display();
@@ -182,7 +183,7 @@ async fn existing(config: &Config) -> Result<Option<String>, InstallationError> 
     admin.close().await;
     match version {
         Ok(version) => Ok(version.map(|_| format!("MariaDB at {}", address.endpoint))),
-        // An account without rights on the schema `selkie` may still be allowed to create it.
+        // An account without rights on the schema `selkie` may still be allowed to create the schema.
         Err(AdminError::Denied { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }

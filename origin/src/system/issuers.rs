@@ -1,4 +1,4 @@
-//! Sets, lists and removes the issuers whose tokens sign in the users of projects.
+//! Sets, lists and removes issuers: services whose tokens are accepted for the users of a project.
 
 use shared::ident::{ProjectName, RoleName};
 use shared::key::{EdgeIssuer, EdgeIssuers, EdgeIssuersFault, JwkSetFault, KeyFault, UnusableKey, VerificationKeys};
@@ -24,7 +24,7 @@ pub enum IssuerError {
     Unknown(ProjectName, String),
     #[error("{0} is wrong: {1}")]
     Url(&'static str, UrlFault),
-    /// An argument is empty, too long, or has characters that are not allowed.
+    /// An argument is empty or too long, or has characters that are not allowed.
     #[error("{0} must have 1 to {ISSUER_MAX_BYTES} {1}")]
     Text(&'static str, &'static str),
     #[error("no token would have a role")]
@@ -47,7 +47,7 @@ pub enum IssuerError {
     Edge(#[from] EdgeIssuersFault),
 }
 
-/// Why the edge can't verify the tokens of an issuer.
+/// The reason why the edge can't verify the tokens of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeysFault {
     #[error("its keys can't be fetched from here: {0}")]
@@ -91,8 +91,8 @@ impl Issuers {
         Self { admin, projects }
     }
 
-    /// Stores an issuer, in place of the project's issuer with the same URL. Returns the keys of its JWK set that can't
-    /// verify tokens; that of a URL is not fetched.
+    /// Stores an issuer; replaces the project's issuer with the same URL. Returns the keys of the given JWK set that
+    /// can't verify tokens; a JWK set under a URL is not fetched.
     ///
     /// # Errors
     /// A setting is wrong, the project or a role does not exist, or MariaDB failed. Nothing is changed then.
@@ -121,7 +121,7 @@ impl Issuers {
         Ok(unusable)
     }
 
-    /// Returns the issuers of a project, or all.
+    /// Returns the issuers of project `of`, or of all projects if it is `None`.
     ///
     /// # Errors
     /// The project does not exist; MariaDB failed.
@@ -145,11 +145,11 @@ impl Issuers {
     }
 }
 
-/// Returns the issuers for the edge's variable `ISSUERS`, with their keys, which are fetched if the issuer has a URL;
-/// also the issuers that must be left out.
+/// Returns the issuers and their keys for the edge's variable `ISSUERS`, and the issuers that must be left out with the
+/// reason. Fetches the keys of issuers that publish them under a URL.
 ///
 /// # Errors
-/// [`IssuerError::Edge`] if an edge can't have the issuers together, for example because they are too many.
+/// [`IssuerError::Edge`] if the edge can't use the issuers together, for example because there are too many.
 pub async fn for_edge(rows: &[IssuerRow]) -> Result<(EdgeIssuers, Vec<(&IssuerRow, KeysFault)>), IssuerError> {
     let (mut issuers, mut left_out) = (Vec::new(), Vec::new());
     for row in rows {
@@ -172,7 +172,7 @@ async fn keys_of(row: &IssuerRow) -> Result<VerificationKeys, KeysFault> {
     if keys.is_empty() { Err(KeysFault::NoKey) } else { Ok(keys) }
 }
 
-/// Fetches the keys of a URL, and returns how many of them can verify tokens.
+/// Fetches the JWK set under a URL, and returns how many of its keys can verify tokens.
 ///
 /// # Errors
 /// The URL can't be fetched, or has no JWK set.
@@ -185,7 +185,7 @@ async fn fetch_from(url: &str) -> Result<(VerificationKeys, Vec<UnusableKey>), F
     fetch(&url).await
 }
 
-/// Checks what needs no database, and returns the unusable keys of a JWK set that has others.
+/// Checks the settings without MariaDB. Returns the keys of the given JWK set that can't verify tokens.
 fn check(new: &IssuerRow) -> Result<Vec<UnusableKey>, IssuerError> {
     parse_url(&new.issuer).map_err(|fault| IssuerError::Url("the issuer's URL", fault))?;
     if new.issuer.len() > ISSUER_MAX_BYTES || !new.issuer.bytes().all(|byte| byte.is_ascii_graphic()) {

@@ -1,6 +1,6 @@
-//! Issues, lists and revokes keys, and rotates the signing key. [`registry`] checks the keys of requests, with
-//! [`tokens`] for the tokens of other issuers. Stores no token and no private key: a signing key's seed is derived from
-//! the installation's secret and the signing key's id.
+//! Issues, lists and revokes keys, and rotates the signing key. [`registry`] authenticates requests; it uses [`tokens`]
+//! for the tokens of other issuers. Neither tokens nor private keys are stored: the seed of a signing key is derived
+//! from the installation's secret and the signing key's id.
 
 mod caller;
 mod error;
@@ -23,21 +23,21 @@ use crate::database::admin::{Admin, KeyRow, KeyStatus, NewKey, SigningKeyRow};
 use crate::secret::InstallationSecret;
 use crate::system::projects::Projects;
 
-/// Number of valid signing keys: the newest signs and verifies, the one before only verifies.
+/// The number of valid signing keys: the newest signs and verifies, the one before it only verifies.
 const LIVE_SIGNING_KEYS: usize = 2;
 
-/// Maximum characters of a key's name: the width of its column.
+/// The maximum number of characters of a key's name, which is the width of its column.
 const NAME_MAX_CHARS: usize = 100;
 
-/// Maximum lifetime of a key: more than a hundred years is a mistake in the unit.
+/// The maximum lifetime of a key. A longer one is probably a mistake in the unit.
 const LIFETIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// A newly issued key with its token, which is stored nowhere.
+/// A newly issued key with its token. The token is stored nowhere.
 #[derive(Clone)]
 pub struct IssuedKey {
     pub id: Uuid,
     pub token: String,
-    /// Expiry in seconds since 1970; `None`: the key never expires.
+    /// Expiry in seconds since 1970; `None` if the key never expires.
     pub expires_at: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ pub struct IssuedKey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotation {
     pub retired: Vec<String>,
-    /// Keys that become invalid, because a signing key that is retired has signed them.
+    /// Keys that become invalid, because a retired signing key has signed them.
     pub lost: Vec<KeyRow>,
 }
 
@@ -77,7 +77,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Issues a key that is valid for `lifetime`; `None`: forever.
+    /// Issues a key that is valid for `lifetime`, or forever if it is `None`.
     ///
     /// # Errors
     /// The project doesn't exist; the name or lifetime is invalid; MariaDB failed.
@@ -99,14 +99,14 @@ impl Keys {
         self.prepare().await?;
         let newest = self.live_signing_keys().await?.into_iter().next().ok_or(KeyError::NoSigningKey)?;
         let id = Uuid::now_v7();
-        // The key is recorded before it is signed: a key without a row could not be revoked.
+        // The key is recorded before it is signed, because a key without a row could not be revoked.
         let row = NewKey { id, project, name, grant: &grant, kid: &newest.kid, created_at: issued_at, expires_at };
         self.admin.insert_key(&row).await?;
         let claims = Claims::new(id, project, grant, issued_at, expires_at);
         Ok(IssuedKey { id, token: self.signing_key(&newest.kid).sign(&claims)?, expires_at })
     }
 
-    /// Checks that a role exists and that its claims fit a key.
+    /// Checks that the role exists and that the claims are small enough for a key.
     async fn check_role(&self, project: &ProjectName, grant: &RoleGrant) -> Result<(), KeyError> {
         let bytes = serde_json::to_string(&grant.claims).map_or(usize::MAX, |text| text.len());
         if bytes > KEY_CLAIMS_MAX_BYTES {
@@ -119,7 +119,8 @@ impl Keys {
         }
     }
 
-    /// Returns the keys of a project, or of all projects, oldest first, including revoked and expired keys.
+    /// Returns the keys of project `of`, or of all projects if it is `None`, oldest first, including revoked and
+    /// expired keys.
     ///
     /// # Errors
     /// The project doesn't exist; MariaDB failed.
@@ -130,7 +131,8 @@ impl Keys {
         Ok(self.admin.keys(of).await?)
     }
 
-    /// Revokes a key and returns its previous status. Idempotent. Origins refuse the key within about a second.
+    /// Revokes a key and returns its previous status. Succeeds if the key was revoked before. Origins refuse the key
+    /// within about a second.
     ///
     /// # Errors
     /// The key doesn't exist; MariaDB failed.
@@ -141,7 +143,7 @@ impl Keys {
         }
     }
 
-    /// Returns the effects that [`Keys::rotate`] would have now.
+    /// Returns what [`Keys::rotate`] would do now, without doing it.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -154,7 +156,7 @@ impl Keys {
         Ok(Rotation { retired, lost })
     }
 
-    /// Creates a signing key that signs all new keys, and retires all signing keys but it and the one before.
+    /// Creates a signing key for all new keys, and retires all signing keys except the new one and the one before it.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -170,7 +172,7 @@ impl Keys {
         outcome
     }
 
-    /// Returns the valid public signing keys, newest first.
+    /// Returns the public keys of the valid signing keys, newest first.
     ///
     /// # Errors
     /// There is no signing key; MariaDB failed.

@@ -1,6 +1,9 @@
-//! Projects: the databases that each owns, and the two MariaDB accounts of its keys. A project owns the databases
-//! recorded for it, and all named `<project>_…`, which its full keys may create by SQL. MariaDB enforces this by
-//! grants. Knows no SQL; `database::admin` writes it.
+//! Projects: the databases that each project owns, and the two MariaDB accounts of its keys. A project owns the
+//! databases recorded for it, and all databases named `<project>_…`, which its full keys may create by SQL. MariaDB
+//! enforces this by grants. The SQL is in `database::admin`.
+//!
+//! The configuration may name accounts that the operator has created for a project ("ready-made" accounts). Selkie
+//! checks them, but does not change them.
 
 mod check;
 mod databases;
@@ -32,15 +35,15 @@ use crate::secret::InstallationSecret;
 /// Name of the project that always exists.
 pub const DEFAULT_PROJECT: &str = "default";
 
-/// Names that no project may have: databases named `<name>_…` could be MariaDB's schemas or seem to be Selkie's.
+/// Names that no project may have: databases named `<name>_…` could be MariaDB's own schemas or look like Selkie's.
 const RESERVED: [&str; 5] = ["information", "performance", "mysql", "sys", "selkie"];
 
 /// How to treat existing databases named `<project>_…` when a project is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Refuse to create the project if such databases exist: they may belong to somebody.
+    /// Refuse to create the project if such databases exist, because they may belong to somebody else.
     Refuse,
-    /// Create the project and make existing databases with its prefix its own.
+    /// Create the project, which then owns the existing databases named `<project>_…`.
     Take,
 }
 
@@ -52,7 +55,7 @@ pub struct Projects {
 }
 
 impl Projects {
-    /// Creates the client. `ready_made` has the accounts in the configuration, by project.
+    /// Creates the client. `ready_made` has the accounts of the configuration, by project.
     #[must_use]
     pub fn new(admin: Admin, secret: Arc<InstallationSecret>, ready_made: BTreeMap<String, ProjectAccounts>) -> Self {
         Self { admin, secret, ready_made: Arc::new(ready_made) }
@@ -79,7 +82,8 @@ impl Projects {
         }
     }
 
-    /// Returns the functions by which connection pools find and repair the accounts of projects.
+    /// Returns the functions by which connection pools find a project's accounts, and repair one whose log-in is
+    /// refused.
     #[must_use]
     pub fn account_source(&self) -> AccountSource {
         let (finding, repairing) = (self.clone(), self.clone());
@@ -99,14 +103,15 @@ impl Projects {
         AccountSource::new(move |project, access| finding.account(project, access), repair)
     }
 
-    /// Returns the same as [`Projects::account_source`], but leaves an account whose log-in is refused as it is.
+    /// Returns the same as [`Projects::account_source`], but without repair: an account whose log-in is refused stays
+    /// as it is.
     #[must_use]
     pub fn unrepaired_accounts(&self) -> AccountSource {
         let finding = self.clone();
         AccountSource::new(move |project, access| finding.account(project, access), |_| async { Repaired::No }.boxed())
     }
 
-    /// Returns whether a project's accounts are in the configuration.
+    /// Returns whether the project's accounts come from the configuration.
     #[must_use]
     pub fn is_ready_made(&self, project: &ProjectName) -> bool {
         self.ready_made.contains_key(project.as_str())
@@ -141,21 +146,22 @@ impl Projects {
     /// Creates the default project with its accounts if it doesn't exist.
     ///
     /// # Errors
-    /// Those of [`Projects::prepare`].
+    /// The errors of [`Projects::prepare`].
     pub async fn ensure_default(&self) -> Result<(), ProjectError> {
         let default = default_project()?;
         match self.admin.insert_project(&default, now()).await? {
-            // Not for ready-made accounts: they may have rights on databases that are adopted later.
+            // Ready-made accounts are not checked: they may have rights on databases that are only given to the project
+            // later.
             Inserted::New if !self.is_ready_made(&default) => self.mend(&default).await,
             _ => Ok(()),
         }
     }
 
-    /// Corrects the accounts of one project, or checks them if they are ready-made. Needed when MariaDB refuses a
+    /// Corrects the accounts of one project, or checks them if they are ready-made. Called when MariaDB refuses a
     /// log-in, since a full key can change the password of its own account.
     ///
     /// # Errors
-    /// Those of [`Projects::prepare`]; the project doesn't exist.
+    /// The errors of [`Projects::prepare`]; the project doesn't exist.
     pub async fn mend(&self, project: &ProjectName) -> Result<(), ProjectError> {
         self.require(project).await?;
         let databases = owned_by(project, self.admin.owned_databases().await?);
@@ -197,8 +203,8 @@ impl Projects {
         Ok(inserted)
     }
 
-    /// Refuses a new project if another project owns a database named `<project>_…`, or if one exists and `claim` is
-    /// [`Claim::Refuse`].
+    /// Fails if another project owns a database named `<project>_…` (`name` is the new project), or if any such
+    /// database exists and `claim` is [`Claim::Refuse`].
     async fn refuse_covered(
         &self,
         name: &ProjectName,
@@ -278,8 +284,8 @@ impl Projects {
     }
 }
 
-/// Returns the rights that a ready-made account may have. Each database's name is also included unescaped, as people
-/// often write it in grants.
+/// Returns the rights that a ready-made account may have. Includes each database's name also without the escapes of a
+/// GRANT pattern, which people often omit.
 pub(crate) fn spellings(project: &ProjectName, rights: Rights, databases: &[DatabaseRow]) -> DatabaseRights {
     let mut wanted = rights_on(project, rights, databases);
     for row in databases {

@@ -57,7 +57,7 @@ impl Roles {
         Self { admin, projects }
     }
 
-    /// Checks a role file against the project's tables and stores it, in place of a role with the same name.
+    /// Checks a role file against the project's tables and stores it; replaces the role with the same name.
     ///
     /// # Errors
     /// The project does not exist; the file is wrong, or names a table or field that does not exist; MariaDB failed.
@@ -76,7 +76,7 @@ impl Roles {
         Ok(self.admin.set_role(project, name, definition, now()).await?)
     }
 
-    /// Returns the roles of a project, or all.
+    /// Returns the roles of project `of`, or of all projects if it is `None`.
     ///
     /// # Errors
     /// The project does not exist; MariaDB failed.
@@ -97,7 +97,7 @@ impl Roles {
         found.ok_or_else(|| RoleError::Unknown(project.clone(), name.clone()))
     }
 
-    /// Removes a role. Its keys are refused from then on.
+    /// Removes a role. Requests with the role's keys are refused from then on.
     ///
     /// # Errors
     /// There is no such role; MariaDB failed.
@@ -126,7 +126,7 @@ impl Roles {
     }
 }
 
-/// Returns the schema of the projects' tables for a command, which reads it under the accounts of `source`.
+/// Returns a schema cache for a command, which reads tables with the MariaDB accounts that `source` returns.
 #[must_use]
 pub fn schema(config: &Config, system: &System, source: AccountSource) -> Arc<SchemaCache> {
     let settings = PoolSettings {
@@ -141,7 +141,7 @@ pub fn schema(config: &Config, system: &System, source: AccountSource) -> Arc<Sc
     Arc::new(SchemaCache::new(Arc::new(pools)))
 }
 
-/// Checks one entry of a role against the project's tables. A pattern for several tables fits every schema.
+/// Checks one entry of a role file against the project's tables. A pattern for several tables fits any schema.
 ///
 /// # Errors
 /// The table or a field does not exist, or a value does not fit its field; the table's schema can't be read.
@@ -160,7 +160,8 @@ pub async fn check_table(
     check_rule(rule, &table).map_err(|(part, fault)| RoleFault { place: format!("{place}.{part}"), fault }.into())
 }
 
-/// Returns a missing table as a fault of the role file; other problems stay.
+/// Converts the problem of a missing table to a fault of the role file; any other problem is returned as
+/// [`RoleError::Schema`].
 fn missing(problem: Problem, place: &str) -> RoleError {
     match problem.status() {
         404 => {

@@ -1,4 +1,4 @@
-//! A caller: a verified key or token, and what it may do.
+//! The authenticated sender of a request: a verified key or token, and its rights.
 
 use crate::database::media::{FileScope, Uploader};
 use crate::media::rights::{self, UploadRights};
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::tokens::Issuer;
 
-/// Cheap to clone.
+/// A caller. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Caller(Arc<Parts>);
 
@@ -66,13 +66,14 @@ impl Caller {
         self.principal().key_id()
     }
 
-    /// Returns the first second since 1970 at which the key is invalid; `None` if it never expires.
+    /// Returns the expiry of the key or token in seconds since 1970; `None` if it never expires.
     #[must_use]
     pub fn expires_at(&self) -> Option<u64> {
         self.principal().expires_at()
     }
 
-    /// Returns which of the project's MariaDB accounts runs the caller's statements.
+    /// Returns the access of the MariaDB account that runs the caller's statements: each project has one account for
+    /// each access.
     #[must_use]
     pub fn account(&self) -> Access {
         match self.rights() {
@@ -83,20 +84,20 @@ impl Caller {
         }
     }
 
-    /// Returns the rate limit of the caller's role.
+    /// Returns the rate limit of the caller's role; `None` if the role has none or the caller has no role.
     #[must_use]
     pub fn rate_limit(&self) -> Option<RateLimit> {
         self.role().and_then(|role| role.role().rate_limit())
     }
 
-    /// Returns the time limit of a statement: the service's, or that of the caller's role if it is shorter.
+    /// Returns the time limit of a statement: `of_service`, or the limit of the caller's role if it is shorter.
     #[must_use]
     pub fn statement_timeout(&self, of_service: Duration) -> Duration {
         self.role().and_then(|role| role.role().timeout()).map_or(of_service, |of_role| of_role.min(of_service))
     }
 
-    /// Returns the maximum number of records that a read returns: the service's or that of the caller's role, whichever is
-    /// less; `None` if neither sets one.
+    /// Returns the maximum number of records that a read returns: the lower of `of_service` and the limit of the
+    /// caller's role; `None` if neither is set.
     #[must_use]
     pub fn max_rows(&self, of_service: Option<u64>) -> Option<u64> {
         let of_role = self.role().and_then(|role| role.role().max_rows());
@@ -118,15 +119,16 @@ impl Caller {
     /// Checks that the caller may list files, read their metadata and sign their URLs.
     ///
     /// # Errors
-    /// `role_forbids` if its role does not allow it.
+    /// `role_forbids` if the caller's role does not allow it.
     pub fn check_media_read(&self) -> Result<(), Problem> {
         if self.may_read_media() { Ok(()) } else { Err(role_forbids("read files")) }
     }
 
-    /// Returns what the caller may upload. Read-only keys never get here: `shared::policy` refuses them.
+    /// Returns what the caller may upload. `shared::policy` has already refused read-only keys.
     ///
     /// # Errors
-    /// `role_forbids` if the caller's role has no rule for uploads, or a claim for the rule's folder is missing.
+    /// `role_forbids` if the caller's role has no rule for uploads, or the caller lacks a claim that the rule's folder
+    /// needs.
     pub fn upload_rights(&self) -> Result<UploadRights, Problem> {
         match self.role() {
             Some(role) => UploadRights::of_role(role.role().media(), role.claims(), self.as_uploader(role)),
@@ -143,8 +145,8 @@ impl Caller {
         }
     }
 
-    /// Returns the caller as an uploader: the claim `sub` of a key, the key if it has no such claim, or the subject of an
-    /// issuer's token; `None` for full and read keys.
+    /// Returns the caller's identity as an uploader: that of the claim `sub` of a key, of the key itself if it has no
+    /// such claim, or of the subject of an issuer's token; `None` for full and read keys.
     #[must_use]
     pub fn uploader(&self) -> Option<Uploader> {
         self.role().map(|role| self.as_uploader(role))
@@ -153,14 +155,14 @@ impl Caller {
     fn as_uploader(&self, role: &CallerRole) -> Uploader {
         let project = self.project();
         match role.claims().text("sub") {
-            // Another issuer may give the same `sub` to another user.
+            // For tokens, the subject's id is used instead: another issuer may use the same `sub` for another user.
             Some(subject) if self.issuer().is_none() => Uploader::of_subject(project, &subject),
             _ => Uploader::of_key(project, &self.key_id().hyphenated().to_string()),
         }
     }
 
-    /// Returns bytes that tell the caller from others of the project: those of its role, and the id of its subject. A new
-    /// key of the same subject (`sub`) is the same caller; a key without a subject is a caller of its own.
+    /// Returns bytes that differ between the callers of a project. They identify the role, its claims and the subject:
+    /// a new key for the same subject (claim `sub`) has the same bytes; a key without a subject has bytes of its own.
     #[must_use]
     pub fn identity(&self, role: &CallerRole) -> Vec<u8> {
         let mut bytes = role.identity();
@@ -170,7 +172,7 @@ impl Caller {
         bytes
     }
 
-    /// Returns whether the caller may read the target of a foreign key, a field of a table of `database`.
+    /// Returns whether the caller may read `target`, the field that a foreign key of a table of `database` refers to.
     #[must_use]
     pub fn sees(&self, database: &DatabaseName, target: &Reference) -> bool {
         let (database_name, table) = match target.table.split_once('.') {

@@ -1,7 +1,7 @@
 //! Authenticates requests: verifies keys, and checks that they are recorded and not revoked; verifies users' tokens by
-//! their issuers. Outcomes are cached for the current *generation* of keys, without a lock across an await. Every change
-//! of keys, roles or issuers, by any process, increments the generation in MariaDB; [`KeyRegistry::watch`] polls it each
-//! second, and after a change each token is looked up again. A row deleted by hand takes effect within a minute.
+//! the keys of their issuers. Results are cached. Every change of keys, roles or issuers, by any process, increments a
+//! number in MariaDB, the *generation*. [`KeyRegistry::watch`] polls it each second, and results of an earlier
+//! generation are not used. A row that was deleted by hand, without a new generation, takes effect within a minute.
 
 mod entry;
 mod roles;
@@ -28,18 +28,18 @@ use crate::database::single_flight::LoadAborted;
 use crate::query::plan::access::{CallerRole, Rights};
 use crate::query::role::Claims as RuleClaims;
 
-/// Number of tokens for which the cache is laid out. Their memory is what limits them.
+/// The number of tokens for which the cache is laid out. [`TOKENS_MAX_BYTES`] limits the actual number.
 const TOKENS_EXPECTED_COUNT: usize = 10_000;
 
-/// Maximum memory of all cached tokens: their claims may take some kilobytes each.
+/// The maximum memory of all cached tokens. The claims of one token may take some kilobytes.
 const TOKENS_MAX_BYTES: u64 = 32 * 1024 * 1024;
 
-/// Interval of polling the generation: the maximum delay until a revocation takes effect.
+/// The interval of polling the generation, which is the maximum delay until a revocation takes effect.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 const FLUSH_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Maximum number of uses waiting to be written. More are dropped, since uses are only shown to people.
+/// The maximum number of key uses waiting to be written. Further uses are dropped, since they only serve to be shown.
 const USES_MAX_COUNT: usize = 10_000;
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub struct KeyRegistry {
     uses: Mutex<HashMap<Uuid, u64>>,
     /// The latest change of keys that this origin noticed.
     changes: watch::Sender<Arc<Change>>,
-    /// The keys of the callers that wait in [`KeyRegistry::ended`], with the number of those callers.
+    /// The keys of the callers that wait in [`KeyRegistry::ended`], with the number of waiting callers of each.
     awaited: Mutex<HashMap<Uuid, usize>>,
 }
 
@@ -60,11 +60,12 @@ pub struct KeyRegistry {
 #[derive(Debug)]
 struct Change {
     noticed_at: Instant,
-    /// The status of the awaited keys after the change, so that not each of their callers asks MariaDB.
+    /// The status of the keys in `awaited` after the change, read once, so that not every waiting caller queries
+    /// MariaDB.
     keys: HashMap<Uuid, KeyStatus>,
 }
 
-/// A caller that waits in [`KeyRegistry::ended`].
+/// Counts a caller that waits in [`KeyRegistry::ended`] until dropped.
 struct Awaited<'a> {
     registry: &'a KeyRegistry,
     id: Uuid,
@@ -109,13 +110,13 @@ impl KeyRegistry {
         })
     }
 
-    /// Verifies the token in an `Authorization` header: a key, which must be recorded and not revoked, or a token of a
-    /// project's issuer.
+    /// Authenticates the token in an `Authorization` header: a key, which must be recorded and not revoked, or a token
+    /// of an issuer of a project.
     ///
     /// # Errors
-    /// `missing_key`, `invalid_key`, `expired_key`, `revoked_key`; `role_forbids` if its role does not exist or its
-    /// claims give it none; `database_unavailable` or `issuer_unavailable` if what is needed is not cached and can't be
-    /// read.
+    /// `missing_key`, `invalid_key`, `expired_key`, `revoked_key`; `role_forbids` if the key's role does not exist or
+    /// the token's claims give it no role; `database_unavailable` or `issuer_unavailable` if needed data is not cached
+    /// and can't be read.
     pub async fn authenticate(&self, authorization: Option<&str>) -> Result<Caller, Problem> {
         self.authenticate_at(authorization, now()).await
     }
@@ -129,7 +130,8 @@ impl KeyRegistry {
             self.note_use(&entry, now);
             return entry.verdict(now);
         }
-        // Boxed, so that the future stays small in the usual case of a cached token.
+        // The future is boxed: it seldom runs, since tokens are usually cached, but every request's future would
+        // reserve space for it.
         let entry = Box::pin(self.look_up(token, now)).await?;
         self.tokens.insert(digest, Arc::clone(&entry));
         self.note_use(&entry, now);
@@ -137,7 +139,8 @@ impl KeyRegistry {
     }
 
     async fn look_up(&self, token: Token<'_>, now: u64) -> Result<Arc<Entry>, Problem> {
-        // Read before the key's row: if keys change in between, the entry is stale.
+        // The generation is read before the key's row: if keys change in between, the entry has an old generation and
+        // is not used.
         let present = self.present.load_full();
         let entry = |caller, key| Arc::new(Entry::new(present.generation, now, caller, key));
         if let Some(token) = token.of_user() {
@@ -154,7 +157,7 @@ impl KeyRegistry {
         Ok(entry(caller, Some(KeyUse::new(id, status))))
     }
 
-    /// Verifies a user's token. The inner error is that of a verified token without a role, which may be cached.
+    /// Verifies a user's token. The inner error means that the token is valid but gives no role, which may be cached.
     async fn verify_user(
         &self,
         token: UserToken<'_>,
@@ -181,7 +184,7 @@ impl KeyRegistry {
         self.admin.key_status(id).await.map_err(|error| unavailable(&error))
     }
 
-    /// Returns what a principal may do; `None` if its role does not exist.
+    /// Returns the rights of a principal; `None` if its role does not exist.
     async fn rights(&self, principal: &Principal, generation: u64) -> Result<Option<Rights>, Problem> {
         let grant = match principal.grant() {
             Grant::Full => return Ok(Some(Rights::Full)),
@@ -202,8 +205,8 @@ impl KeyRegistry {
         }
     }
 
-    /// Polls changes of keys and writes uses of keys until `stop` is cancelled. If MariaDB fails, the known keys stay
-    /// in use and the first error is logged.
+    /// Polls for changes of keys, and writes uses of keys, until `stop` is cancelled. If MariaDB fails, the cached keys
+    /// stay in use, and only the first error is logged.
     pub async fn watch(self: Arc<Self>, stop: CancellationToken) {
         let mut poll = tokio::time::interval(POLL_INTERVAL);
         let mut flush = tokio::time::interval(FLUSH_INTERVAL);
@@ -223,19 +226,20 @@ impl KeyRegistry {
             }
             healthy = outcome.is_ok();
         }
-        // The last uses are lost if MariaDB fails.
+        // An error is ignored: these last uses are then lost.
         let _ = self.flush().await;
     }
 
-    /// Reads the signing keys and issuers again if the generation of keys in MariaDB has changed.
+    /// Reads the signing keys and issuers again if the generation in MariaDB has changed.
     ///
     /// # Errors
-    /// MariaDB failed; the known keys stay in use.
+    /// MariaDB failed. The cached keys stay in use.
     pub async fn refresh(&self) -> Result<(), KeyError> {
         let present = self.present.load_full();
         if self.admin.key_changes().await? != present.generation {
             let present = read(&self.admin, &self.keys, &present.issuers).await?;
-            // Read after the generation. A caller that begins to wait meanwhile looks its key up itself.
+            // The statuses are read after the generation. A caller that begins to wait after this queries its key's
+            // status itself.
             let ids: Vec<Uuid> = lock(&self.awaited).keys().copied().collect();
             let keys = self.admin.key_statuses(&ids).await?;
             self.present.store(Arc::new(present));
@@ -244,9 +248,9 @@ impl KeyRegistry {
         Ok(())
     }
 
-    /// Waits until a caller that was valid at `since` is so no longer: its key is revoked or deleted, its issuer removed or
-    /// changed, or its role changed or removed. Checks that only after a change of keys, for which [`KeyRegistry::refresh`]
-    /// looks the keys of all waiting callers up at once.
+    /// Waits until a caller that was valid at `since` is no longer valid: its key was revoked or deleted, its issuer
+    /// removed or changed, or its role changed or removed. Checks this only after a change of keys:
+    /// [`KeyRegistry::refresh`] then reads the keys of all waiting callers at once.
     pub async fn ended(self: Arc<Self>, caller: Caller, since: Instant) {
         let mut changes = self.changes.subscribe();
         let _awaited = caller.issuer().is_none().then(|| self.await_key(caller.key_id()));
@@ -263,7 +267,7 @@ impl KeyRegistry {
             match self.is_live(&caller, known).await {
                 Ok(true) => change = None,
                 Ok(false) => return,
-                // The caller counts as valid until that can be read.
+                // As long as the status can't be read, the caller counts as valid.
                 Err(_) => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
@@ -274,8 +278,8 @@ impl KeyRegistry {
         Awaited { registry: self, id }
     }
 
-    /// Returns whether a caller's key or issuer and its role are as they were. `known` is the status of its key, which is
-    /// looked up otherwise.
+    /// Returns whether a caller's key or issuer, and its role, are unchanged. `known` is the status of its key; if it
+    /// is `None`, the status is read from MariaDB.
     async fn is_live(&self, caller: &Caller, known: Option<KeyStatus>) -> Result<bool, Problem> {
         let present = self.present.load_full();
         let is_trusted = match (caller.issuer(), known) {
@@ -287,7 +291,7 @@ impl KeyRegistry {
             return Ok(false);
         }
         let rights = self.rights(caller.principal(), present.generation).await?;
-        // A role that allows less must not go on with what it allowed before.
+        // If the role has changed, it may allow less than the running request was checked for.
         let is_same = match (caller.rights().role(), rights.as_ref().and_then(Rights::role)) {
             (Some(before), Some(role)) => before.role() == role.role(),
             (before, role) => before.is_none() && role.is_none() && rights.is_some(),
@@ -309,12 +313,12 @@ impl KeyRegistry {
     }
 }
 
-/// Reads what [`Present`] holds. Issuers keep the keys that were fetched for `before`.
+/// Reads the fields of [`Present`]. Issuers keep the keys that were fetched for the issuers `before`.
 async fn read(admin: &Admin, keys: &Keys, before: &Issuers) -> Result<Present, KeyError> {
-    // The generation is read first: the next poll notices a change between the reads.
+    // The generation is read first, so that the next poll notices a change made between the two reads.
     let generation = admin.key_changes().await?;
     let rows = match admin.issuers(None).await {
-        // Revocations must take effect even if somebody has changed an issuer's row by hand.
+        // Revocations of keys must take effect even if somebody has damaged an issuer's row by hand.
         Err(error @ AdminError::Corrupt(_)) => {
             tracing::warn!(%error, "the issuers can't be read; all users' tokens are refused");
             Vec::new()

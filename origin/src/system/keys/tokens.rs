@@ -1,5 +1,5 @@
-//! Verifies tokens of other issuers: finds the issuer that a project trusts, checks the signature, and determines the
-//! role. Does not know what a role allows.
+//! Verifies tokens of other issuers: finds the issuer that a project trusts, checks the token's signature, and
+//! determines its role. Does not know what the role allows.
 
 pub mod remote;
 
@@ -37,7 +37,7 @@ enum Keys {
 }
 
 impl Issuers {
-    /// Creates the issuers of these rows, with the keys that `before` has fetched.
+    /// Creates the issuers of these rows. An issuer that is also in `before` keeps the keys that were fetched for it.
     pub(super) fn new(rows: Vec<IssuerRow>, before: &Self) -> Self {
         let mut issuers: Vec<Arc<Issuer>> = Vec::with_capacity(rows.len());
         for row in rows {
@@ -54,16 +54,15 @@ impl Issuers {
         Self(issuers)
     }
 
-    /// Returns whether the issuer is still trusted under the same conditions.
+    /// Returns whether an issuer with the same row is still trusted.
     pub(super) fn has(&self, issuer: &Issuer) -> bool {
         self.0.iter().any(|other| other.row == issuer.row)
     }
 
-    /// Returns the issuer that may have issued the token.
+    /// Returns the only issuer that may have issued the token.
     ///
     /// # Errors
-    /// `invalid_key` if no issuer has the token's `iss` and one of its audiences, or the token has audiences of several
-    /// projects.
+    /// `invalid_key` if no issuer has the token's `iss` and one of its audiences, or if issuers of several projects do.
     pub(super) fn of(&self, token: &UserToken<'_>) -> Result<&Arc<Issuer>, Problem> {
         let is_meant =
             |issuer: &&Arc<Issuer>| issuer.row.issuer == token.issuer() && token.has_audience(&issuer.row.audience);
@@ -76,8 +75,8 @@ impl Issuers {
 }
 
 impl Keys {
-    /// Returns the keys of a row, one of `remotes` if it has the same URL. `None` if the row is malformed, which is
-    /// logged.
+    /// Returns the keys of an issuer's row: one of `remotes` if it has the same URL. `None` if the row is malformed,
+    /// which is logged.
     fn of(row: &IssuerRow, remotes: impl FnOnce() -> Vec<Arc<RemoteKeys>>) -> Option<Self> {
         let malformed = |error: &dyn std::fmt::Display| {
             let (project, issuer) = (row.project.as_str(), &*row.issuer);
@@ -110,10 +109,10 @@ impl Issuer {
         }
     }
 
-    /// Checks that this issuer has signed the token. Fetches keys that are not known yet.
+    /// Checks that this issuer has signed the token. Fetches the issuer's keys if the token's key is not cached.
     ///
     /// # Errors
-    /// `invalid_key` if not; `issuer_unavailable` if its keys could not be fetched.
+    /// `invalid_key` if the issuer has not signed it; `issuer_unavailable` if the issuer's keys could not be fetched.
     pub(super) async fn check_signature(&self, token: &UserToken<'_>, now: u64) -> Result<(), Problem> {
         token.check_header()?;
         let keys = match &self.keys {
@@ -132,10 +131,10 @@ impl Issuer {
         if is_signed { Ok(()) } else { Err(untrusted()) }
     }
 
-    /// Returns what a verified token's claims allow.
+    /// Returns the access or role that a verified token's claims give.
     ///
     /// # Errors
-    /// `role_forbids` if they give no role.
+    /// `role_forbids` if the claims give no role.
     pub(super) fn grant(&self, claims: RoleClaims) -> Result<Grant, Problem> {
         match self.role_of(&claims) {
             Some(KeyGrant::Access(access)) => Ok(access.into()),
@@ -146,8 +145,9 @@ impl Issuer {
         }
     }
 
-    /// Returns the role that the claim names: a text by the map or, if it is not mapped, the role of that name; of a
-    /// list the first that is mapped. The fixed role if the claim is missing or nothing of its list is mapped.
+    /// Returns the role that the configured claim gives. A text is looked up in the issuer's map; if it is missing
+    /// there, it is the role's name. Of a list, the first item in the map counts. If the claim is missing, or no item
+    /// of its list is in the map, the issuer's fixed role counts.
     fn role_of(&self, claims: &RoleClaims) -> Option<KeyGrant> {
         let fixed = || self.row.role.clone().map(KeyGrant::Role);
         let Some(name) = &self.row.role_claim else {
@@ -156,7 +156,7 @@ impl Issuer {
         match claim(claims, name) {
             None | Some(Value::Null) => fixed(),
             Some(Value::String(text)) => {
-                // A name that is not mapped can't be `full` or `read`: no role has these names.
+                // A text that is not in the map can't mean `full` or `read` access: no role can have these names.
                 let named = || RoleName::parse(text).ok().map(KeyGrant::Role);
                 self.row.role_map.get(text).cloned().or_else(named)
             }
@@ -169,7 +169,7 @@ impl Issuer {
     }
 }
 
-/// Returns the claim of this name, or the member of an object that a name such as `app_metadata.role` leads to.
+/// Returns the claim of this name or, for a name with dots such as `app_metadata.role`, the member of nested objects.
 fn claim<'a>(claims: &'a RoleClaims, name: &str) -> Option<&'a Value> {
     claims.get(name).or_else(|| {
         let (first, rest) = name.split_once('.')?;

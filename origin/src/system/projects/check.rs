@@ -1,4 +1,5 @@
-//! Compares an account's rights with those that it should have, for ready-made accounts and `selkie doctor`. Pure.
+//! Compares an account's rights with the rights that it should have, for ready-made accounts and `selkie doctor`. No
+//! I/O.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use crate::database::admin::{AccountState, DatabaseRights};
 /// Harmless rights that newer MariaDB servers include in `ALL PRIVILEGES` on a database.
 const HARMLESS: [&str; 1] = ["SHOW CREATE ROUTINE"];
 
-/// Describes each right that an account has beyond `allowed`; empty if it has none.
+/// Describes each right that an account has beyond `allowed`; empty if there is none.
 #[must_use]
 pub fn excess(state: &AccountState, allowed: &DatabaseRights) -> Vec<String> {
     let mut faults = Vec::new();
@@ -37,7 +38,7 @@ pub fn excess(state: &AccountState, allowed: &DatabaseRights) -> Vec<String> {
     faults
 }
 
-/// Describes each right of `needed` that an account lacks; empty if it lacks none.
+/// Describes each right of `needed` that an account lacks; empty if it has all.
 #[must_use]
 pub fn lack(state: &AccountState, needed: &DatabaseRights) -> Vec<String> {
     needed

@@ -1,4 +1,5 @@
-//! A project's databases: creates, adopts, releases, drops and lists them, and finds their owners.
+//! A project's databases: creates, adopts, releases, drops and lists them, and finds their owners. To adopt a database
+//! is to give a project a database that exists already.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ use crate::database::admin::{Created, DatabaseRow, Drops, pattern_fits};
 pub struct OwnedDatabase {
     pub name: DatabaseName,
     pub project: ProjectName,
-    /// Whether MariaDB has the database: a full key may have dropped it.
+    /// Whether MariaDB has the database: a full key may have dropped a recorded database.
     pub presence: Presence,
     /// What the project's full keys may drop in the database.
     pub drops: Drops,
@@ -47,7 +48,7 @@ impl Projects {
             .iter()
             .filter_map(|name| Some((name.clone(), projects.iter().find(|p| prefix(name) == Some(p.as_str()))?)))
             .map(|(name, project)| (name, (project.clone(), Drops::Database)));
-        // A database with a project's prefix is never recorded for another project: creating and adopting check this.
+        // A database named `<project>_…` is never recorded for another project: creating and adopting check this.
         let all: BTreeMap<DatabaseName, (ProjectName, Drops)> = by_name.chain(recorded).collect();
         Ok(all
             .into_iter()
@@ -64,7 +65,7 @@ impl Projects {
         Ok(rows.map(|row| (row.name, (row.project, row.drops))).collect())
     }
 
-    /// Returns the databases recorded for a project that its full keys may not drop.
+    /// Returns the databases recorded for a project that its full keys may not drop as a whole.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -74,8 +75,8 @@ impl Projects {
         Ok(rows.into_iter().map(|row| row.name).collect())
     }
 
-    /// Returns the projects that have a table named `table` in a database, and all projects with ready-made accounts,
-    /// whose databases the admin account may be unable to see.
+    /// Returns the projects that have a table named `table` in a database, and also all projects with ready-made
+    /// accounts, because the admin account may be unable to see their databases.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -106,7 +107,8 @@ impl Projects {
         self.locked_database(project, name, Change::Create).await
     }
 
-    /// Gives a project an existing database, or changes what its full keys may drop in a database that it owns.
+    /// Gives a project an existing database, or changes what the project's full keys may drop in a database that it
+    /// owns.
     ///
     /// # Errors
     /// The database is missing, a system schema, or another project's; its name is too long; MariaDB failed.
@@ -119,10 +121,10 @@ impl Projects {
         self.locked_database(project, name, Change::Adopt(drops)).await
     }
 
-    /// Takes a database from a project without changing it: the project's accounts lose their rights on it.
+    /// Takes a database from a project without changing the database: the project's accounts lose their rights on it.
     ///
     /// # Errors
-    /// The database doesn't belong to the project, or does so by its name `<project>_…`; MariaDB failed.
+    /// The database doesn't belong to the project, or belongs to it by its name `<project>_…`; MariaDB failed.
     pub async fn release_database(
         &self,
         project: &ProjectName,
@@ -164,8 +166,8 @@ impl Projects {
             self.check_change(project, &name, change).await?;
             match change {
                 Change::Create => {
-                    // The database is created before it is recorded: a record must not grant rights on a database that
-                    // somebody else created.
+                    // The database is created before it is recorded: a record grants rights, and must not do so on a
+                    // database that somebody else created meanwhile.
                     if self.admin.create_database(&name).await? == Created::Existing {
                         return Err(ProjectError::Exists(name));
                     }
@@ -177,7 +179,7 @@ impl Projects {
                     }
                     self.record(project, &name, drops).await?;
                 }
-                // In this order, running the command again completes an interrupted release or drop.
+                // This order allows an interrupted release or drop to be completed by running the command again.
                 Change::Release => self.revoke_and_delete_record(project, &name).await?,
                 Change::Drop => {
                     self.admin.drop_database(&name).await?;
@@ -219,7 +221,7 @@ impl Projects {
         }
     }
 
-    /// Returns the project that owns a database, because it is recorded or by its name; `None` if no project does.
+    /// Returns the project that owns a database, by a record or by the database's name; `None` if no project does.
     ///
     /// # Errors
     /// MariaDB failed.

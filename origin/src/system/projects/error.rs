@@ -19,7 +19,7 @@ pub enum ProjectError {
     Reserved(ProjectName),
     #[error("there is no project {name}")]
     UnknownProject { name: ProjectName, nearest: Option<String> },
-    /// An existing database is named `<project>_…` like the new project, which would own it.
+    /// A database exists whose name begins with the new project's name and `_`, so that the new project would own it.
     #[error("project {project} would own the database {}, which is there already", shown(database.as_str()))]
     Covers { project: ProjectName, database: DatabaseName },
     /// The database is a system schema of MariaDB or Selkie.
@@ -29,10 +29,10 @@ pub enum ProjectError {
     Owned { database: DatabaseName, owner: ProjectName },
     #[error("the database {} does not belong to project {project}", shown(database.as_str()))]
     NotOwned { project: ProjectName, database: DatabaseName },
-    /// A full key of the project may not drop the adopted database, so it can be released but not dropped.
+    /// The database was adopted and the project's full keys may not drop it, so it can be released but not dropped.
     #[error("the database {} was adopted by project {project}: it can be released, not dropped", shown(database.as_str()))]
     Adopted { project: ProjectName, database: DatabaseName },
-    /// A database named `<project>_…` can't be released from its project.
+    /// A database that a project owns by its name `<project>_…` can't be released.
     #[error("the database {} belongs to project {project} by its name, which begins with {project}_", shown(database.as_str()))]
     OwnedByName { project: ProjectName, database: DatabaseName },
     /// The default project can't be removed.
@@ -49,7 +49,7 @@ pub enum ProjectError {
     Exists(DatabaseName),
     #[error("there is no database {}", shown(.0.as_str()))]
     NotThere(DatabaseName),
-    /// The database's name, with its wildcards escaped, is too long for a GRANT.
+    /// The database's name is too long for a GRANT, with its wildcards escaped.
     #[error(
         "the name {} is too long to be granted by itself: 64 characters, of which _, % and \\ count twice",
         shown(.0.as_str())

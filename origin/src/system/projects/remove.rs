@@ -1,5 +1,5 @@
-//! Removes a project: its keys, accounts and databases, and its row last, so that an interrupted removal can be
-//! repeated. The caller deletes the project's files between [`Projects::close`] and [`Projects::remove`].
+//! Removes a project: its keys, accounts and databases, and last its row, so that an interrupted removal can be
+//! repeated. Between [`Projects::close`] and [`Projects::remove`], the caller deletes the project's files.
 
 use shared::ident::ProjectName;
 
@@ -15,9 +15,9 @@ const REFERRED_TO: u16 = 1451;
 pub enum Removal {
     /// Refuse to remove a project that has databases.
     Refuse,
-    /// Keep the project's databases, but take them from the project.
+    /// Keep the project's databases, but without an owner.
     Release,
-    /// Drop the project's databases, but keep adopted ones that its keys may not drop.
+    /// Drop the project's databases, except adopted databases that its full keys may not drop.
     Drop,
 }
 
@@ -46,8 +46,8 @@ impl Projects {
         Ok(())
     }
 
-    /// Ends all use of a project: revokes its keys, drops its accounts unless they are ready-made, and ends their
-    /// connections. Returns the number of revoked keys.
+    /// Ends all use of a project: revokes its keys, drops its accounts unless they are ready-made, and ends the
+    /// connections of its accounts. Returns the number of revoked keys.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -69,7 +69,7 @@ impl Projects {
     /// Drops or releases a project's databases and deletes the project, which must have been closed and have no files.
     ///
     /// # Errors
-    /// Those of [`Projects::check_removal`]; a key, file or database was added to the project meanwhile.
+    /// The errors of [`Projects::check_removal`]; a key, file or database was added to the project meanwhile.
     pub async fn remove(&self, project: &ProjectName, removal: Removal) -> Result<Removed, ProjectError> {
         let lock = self.admin.lock().await?;
         let outcome = self.remove_locked(project, removal).await;

@@ -1,4 +1,4 @@
-//! A cached token: what it proves, for how long, and its memory.
+//! A cached token: the caller that it stands for, how long the entry may be used, and its memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,22 +12,24 @@ use uuid::Uuid;
 use crate::database::admin::KeyStatus;
 use crate::system::keys::Caller;
 
-/// Memory of a cached token without its claims.
+/// The approximate memory of a cached token without its claims, in bytes.
 const TOKEN_BYTES: usize = 512;
 
-/// Entries for which a node of a `BTreeMap` has room; it holds at least 5, or all of the map.
+/// The number of entries for which a node of a `BTreeMap` has room. A node has at least 5 entries, unless it is the
+/// only one.
 const NODE_ENTRIES: usize = 11;
 
-/// Memory of the links of a node of a `BTreeMap`.
+/// The memory of a `BTreeMap` node besides its entries, in bytes.
 const NODE_BYTES: usize = 16;
 
-/// Seconds for which the status of a key is cached if the generation doesn't change.
+/// The time in seconds for which a key's status is cached if the generation doesn't change.
 const RECHECK_SECONDS: u64 = 60;
 
-/// Seconds for which the absence of a key's row is cached. Only tokens with a valid signature are looked up.
+/// The time in seconds for which the absence of a key's row is cached. Only tokens with a valid signature are looked
+/// up, so this can't be abused.
 const RECHECK_UNKNOWN_SECONDS: u64 = 1;
 
-/// Minimum seconds between two recorded uses of a key.
+/// The minimum time in seconds between two recorded uses of a key.
 const USE_GRANULARITY_SECONDS: u64 = 60;
 
 /// A cached token. Only tokens with a valid signature are cached.
@@ -36,7 +38,7 @@ pub(super) struct Entry {
     generation: u64,
     looked_up_at: u64,
     caller: Result<Caller, Problem>,
-    /// The key's row; `None` for a user's token, which has none.
+    /// The key's row; `None` for a user's token, which has no row.
     key: Option<KeyUse>,
     bytes: u64,
 }
@@ -80,7 +82,7 @@ impl Entry {
         self.key.as_ref().map_or(KeyStatus::Live, |key| key.status)
     }
 
-    /// Returns whether the entry is of the current `generation` and young enough to be used at `now`.
+    /// Returns whether the entry has the current `generation` and is young enough to be used at `now`.
     pub(super) fn holds(&self, generation: u64, now: u64) -> bool {
         let seconds = match self.status() {
             KeyStatus::Unknown => RECHECK_UNKNOWN_SECONDS,
@@ -92,7 +94,7 @@ impl Entry {
     /// Returns the caller if its key or token is valid at `now`.
     ///
     /// # Errors
-    /// `revoked_key`, `invalid_key`, `expired_key`; `role_forbids` if its role does not exist.
+    /// `revoked_key`, `invalid_key`, `expired_key`; `role_forbids` if the key's role does not exist.
     pub(super) fn verdict(&self, now: u64) -> Result<Caller, Problem> {
         match self.status() {
             KeyStatus::Live => {
@@ -119,7 +121,8 @@ impl Entry {
     }
 }
 
-/// Returns the approximate memory of a principal's claims: the parsed ones, and their texts for the rules of its role.
+/// Returns the approximate memory in bytes of a principal's claims: the parsed claims, and their texts for the role's
+/// rules.
 fn claims_bytes(principal: &Principal) -> usize {
     let Grant::Role(grant) = principal.grant() else {
         return 0;
@@ -129,10 +132,10 @@ fn claims_bytes(principal: &Principal) -> usize {
     map_bytes::<Value>(claims.len()) + map_bytes::<String>(claims.len()) + heap
 }
 
-/// Returns the memory that a value refers to.
+/// Returns the heap memory of a JSON value, in bytes.
 fn heap_bytes(value: &Value) -> usize {
     match value {
-        // A number's own memory is within the value; its text for rules has some bytes.
+        // A number itself has no heap memory; its text for the role's rules has some bytes.
         Value::Null | Value::Bool(_) | Value::Number(_) => 8,
         Value::String(text) => text.len(),
         Value::Array(items) => items.capacity() * size_of::<Value>() + items.iter().map(heap_bytes).sum::<usize>(),
@@ -143,7 +146,7 @@ fn heap_bytes(value: &Value) -> usize {
     }
 }
 
-/// Returns the memory of the nodes of a `BTreeMap` from strings to `V`.
+/// Returns the approximate memory in bytes of the nodes of a `BTreeMap` from strings to `V`.
 fn map_bytes<V>(len: usize) -> usize {
     let nodes = len.div_ceil(NODE_ENTRIES.div_ceil(2));
     nodes * (NODE_ENTRIES * size_of::<(String, V)>() + NODE_BYTES)
@@ -170,9 +173,9 @@ mod tests {
             Value::Object(numbers.collect())
         };
         assert_eq!(bytes(&json!({})), 0);
-        // One claim takes a node of each of the two maps.
+        // Even a single claim takes one node in each of the two maps.
         assert!(bytes(&json!({"sub": 7})) >= NODE_ENTRIES * size_of::<(String, Value)>());
-        // Many small claims need much more than their text.
+        // Many small claims need much more memory than their texts.
         assert!(bytes(&map(100)) >= 100 * (size_of::<(String, Value)>() + size_of::<(String, String)>()));
         assert!(bytes(&map(100)) < 100 * 500);
         for long in [json!("x".repeat(1_000)), json!({"a": {"b": "x".repeat(1_000)}}), json!(vec!["x"; 1_000])] {

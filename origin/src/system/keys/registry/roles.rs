@@ -12,7 +12,7 @@ use crate::database::single_flight::SingleFlight;
 use crate::query::plan::access::ProjectRole;
 use crate::query::role::Role;
 
-/// Cached roles, each of which may have its own view of [`ROLE_TABLES_MAX_COUNT`] tables.
+/// The maximum number of cached roles. Each of them may have its own view of [`ROLE_TABLES_MAX_COUNT`] tables.
 ///
 /// [`ROLE_TABLES_MAX_COUNT`]: shared::limits::ROLE_TABLES_MAX_COUNT
 const ROLES_MAX_COUNT: usize = 1_000;
@@ -32,8 +32,8 @@ impl Roles {
         Self { admin, cached: Arc::new(Cache::new(ROLES_MAX_COUNT)), loads: SingleFlight::default() }
     }
 
-    /// Returns a role as it was in a generation or later; `None` if it does not exist. Concurrent calls for a role share
-    /// one query.
+    /// Returns a role, read in the given generation or later; `None` if the role does not exist. Concurrent calls for
+    /// the same role share one query.
     ///
     /// # Errors
     /// `database_unavailable`; `internal` if the role's definition can't be read.
@@ -51,7 +51,7 @@ impl Roles {
         let load = {
             let key = key.clone();
             async move {
-                // A load may have ended since the call looked into the cache.
+                // Another load may have ended since this call looked into the cache.
                 if let Some(role) = cached(&roles, &key, generation) {
                     return Ok(Some(role));
                 }

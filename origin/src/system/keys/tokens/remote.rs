@@ -1,5 +1,5 @@
-//! The JWK set of an issuer that publishes it under a URL. A set that was fetched once stays in use while the issuer is
-//! down. All times are seconds since 1970.
+//! The JWK set of an issuer that publishes it under a URL. A fetched set stays in use while the issuer can't be
+//! reached. All times are seconds since 1970.
 
 use std::error::Error as _;
 use std::net::IpAddr;
@@ -15,10 +15,10 @@ use shared::limits::{
 use tokio::sync::watch;
 use url::{Host, Url};
 
-/// Maximum redirects that a fetch follows.
+/// The maximum number of redirects that a fetch follows.
 const REDIRECTS_MAX_COUNT: usize = 5;
 
-/// Why a URL can't be that of an issuer or of its keys.
+/// The reason why a URL can't be the URL of an issuer or of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlFault {
     #[error("it is no URL, such as https://id.example.com")]
@@ -29,10 +29,10 @@ pub enum UrlFault {
     Credentials,
 }
 
-/// Parses the URL of an issuer or of its keys: HTTPS, or HTTP to this machine.
+/// Parses the URL of an issuer or of its keys, which must be HTTPS, or HTTP to this machine.
 ///
 /// # Errors
-/// The text is no such URL.
+/// The text is no URL, or a URL of another kind, or has a user name or password.
 pub fn parse_url(text: &str) -> Result<Url, UrlFault> {
     let url = Url::parse(text).map_err(|_| UrlFault::Syntax)?;
     if !is_secure(&url) {
@@ -57,7 +57,7 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Why a JWK set can't be fetched.
+/// The reason why a JWK set can't be fetched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchFault {
     #[error("it can't be reached: {0}")]
@@ -87,7 +87,7 @@ impl From<reqwest::Error> for FetchFault {
 /// The server can't be reached in time, answers with an error or a redirect to another scheme, or with no JWK set.
 pub async fn fetch(url: &Url) -> Result<(VerificationKeys, Vec<UnusableKey>), FetchFault> {
     let is_local = is_loopback(url);
-    // Reading the system's certificates blocks.
+    // Building the client reads the system's certificates, which blocks.
     let client = tokio::task::spawn_blocking(move || client(is_local)).await;
     let client = client.map_err(|error| FetchFault::Unreachable(error.to_string()))??;
     let response = client.get(url.clone()).header("accept", "application/json").send().await?;
@@ -99,17 +99,17 @@ pub async fn fetch(url: &Url) -> Result<(VerificationKeys, Vec<UnusableKey>), Fe
 }
 
 fn client(is_local: bool) -> Result<Client, reqwest::Error> {
-    // The client needs a process-wide crypto provider. An error means that it was set before, to the same provider.
+    // The client needs a process-wide crypto provider. An error means that the same provider was installed before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder()
         .timeout(Duration::from_secs(JWKS_FETCH_MAX_SECONDS))
         .redirect(Policy::custom(follow))
-        // A set is fetched each few minutes.
+        // No idle connection is kept, because a set is fetched only every few minutes.
         .pool_max_idle_per_host(0);
     if is_local { client.no_proxy().build() } else { client.build() }
 }
 
-/// Follows redirects that keep the scheme, so that nothing leads from HTTPS to HTTP.
+/// Follows a redirect only if it keeps the scheme, so that no redirect leads from HTTPS to HTTP.
 fn follow(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let keeps_scheme = attempt.previous().iter().all(|url| url.scheme() == attempt.url().scheme());
     if attempt.previous().len() > REDIRECTS_MAX_COUNT {
@@ -132,7 +132,7 @@ async fn read(mut response: Response) -> Result<String, FetchFault> {
     Ok(String::from_utf8(bytes).map_err(|_| JwkSetFault::NotAJwkSet)?)
 }
 
-/// The keys under a URL, as they were fetched last.
+/// The keys under a URL, as last fetched.
 #[derive(Debug)]
 pub(super) struct RemoteKeys {
     url: Url,
@@ -142,11 +142,11 @@ pub(super) struct RemoteKeys {
 #[derive(Debug, Default)]
 struct State {
     keys: Option<Arc<VerificationKeys>>,
-    /// When `keys` were fetched.
+    /// The time at which `keys` were fetched.
     fetched_at: u64,
-    /// When the last fetch began.
+    /// The time at which the last fetch began.
     asked_at: Option<u64>,
-    /// Closed when the fetch in flight ends.
+    /// The fetch in flight; the channel closes when the fetch ends.
     flight: Option<watch::Receiver<()>>,
 }
 
@@ -159,8 +159,8 @@ impl RemoteKeys {
         &self.url
     }
 
-    /// Returns the cached keys, and fetches them again in the background if they are old. Without cached keys, fetches
-    /// them first; `None` if the fetch fails, or if an earlier one failed a moment ago.
+    /// Returns the cached keys, and fetches them again in the background if they are old. Without cached keys, waits
+    /// for a fetch; `None` if that fails, or if an earlier fetch failed a moment ago.
     pub(super) async fn keys(self: &Arc<Self>, now: u64) -> Option<Arc<VerificationKeys>> {
         let flight = {
             let mut state = self.state();
@@ -176,18 +176,18 @@ impl RemoteKeys {
         self.state().keys.clone()
     }
 
-    /// Fetches the keys again, for a token whose key is unknown, and returns them; `None` if they were fetched less than
-    /// [`JWKS_FETCH_MIN_SECONDS`] ago.
+    /// Fetches the keys again, for a token whose key is not cached, and returns them; `None` if the last fetch began
+    /// less than [`JWKS_FETCH_MIN_SECONDS`] ago.
     pub(super) async fn newer(self: &Arc<Self>, now: u64) -> Option<Arc<VerificationKeys>> {
         let flight = self.begin_fetch(&mut self.state(), now);
         wait(flight?).await;
         self.state().keys.clone()
     }
 
-    /// Joins the fetch in flight or begins one; `None` if the last one began too short ago. A fetch continues if its
-    /// callers are cancelled.
+    /// Returns the fetch in flight, or begins one; `None` if the last fetch began too recently. A fetch continues if
+    /// its callers are cancelled.
     fn begin_fetch(self: &Arc<Self>, state: &mut State, now: u64) -> Option<watch::Receiver<()>> {
-        // A task that ended without removing its flight has panicked.
+        // A closed channel here means that the fetch has panicked: a fetch that ends normally removes it from `state`.
         if let Some(flight) = state.flight.as_ref().filter(|flight| flight.has_changed().is_ok()) {
             return Some(flight.clone());
         }

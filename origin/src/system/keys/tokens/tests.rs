@@ -1,4 +1,4 @@
-//! Tokens of each algorithm, and attacks on their verification.
+//! Tests tokens of each algorithm, and attacks on their verification.
 
 use std::collections::BTreeMap;
 
@@ -194,7 +194,7 @@ async fn a_changed_or_foreign_signature_is_refused() {
     }
 }
 
-/// Returns the token with other claims under its old signature.
+/// Returns the token with other claims but its old signature.
 fn message_with(token: &str, claims: &Value) -> String {
     let parts: Vec<_> = token.split('.').collect();
     format!("{}.{}.{}", parts[0], URL_SAFE_NO_PAD.encode(claims.to_string()), parts[2])
@@ -259,7 +259,7 @@ async fn a_header_for_another_purpose_is_refused() {
         let token = signer.sign(&with(header.clone(), "typ", typ), &claims());
         assert!(verify(&shop(&signer), &token).await.is_ok(), "{typ}");
     }
-    // The only key of the algorithm needs no name.
+    // A token without `kid` is accepted if the issuer has only one key of the algorithm.
     assert!(verify(&shop(&signer), &signer.sign(&without(header, "kid"), &claims())).await.is_ok());
 }
 
@@ -300,7 +300,7 @@ async fn a_token_of_one_projects_issuer_is_nothing_in_another_project() {
     for token in [shop.token(&of(json!("blog"))), blog.token(&of(json!("shop")))] {
         assert_eq!(code(&issuers, &token).await, "invalid_key");
     }
-    // A token for both is refused, since either project could be meant.
+    // A token with the audiences of both projects is refused, since either project could be meant.
     assert_eq!(code(&issuers, &shop.token(&of(json!(["shop", "blog"])))).await, "invalid_key");
     let twins = vec![row("blog", "shop", key(&shop)), row("shop", "shop", key(&shop))];
     let twins = Issuers::new(twins, &Issuers::default());
@@ -360,7 +360,7 @@ fn the_role_comes_from_the_claim_by_the_map_or_is_fixed() {
     let nested = issuer(Some("app_metadata.role"), None, &[]);
     let cases = [
         (&plain, json!({"role": "customer"}), Some("customer")),
-        // `full` and `read` are reached by the map only.
+        // `full` and `read` are only reached through the map.
         (&plain, json!({"role": "full"}), None),
         (&plain, json!({"role": "read"}), None),
         (&plain, json!({"role": "Full"}), None),
@@ -404,7 +404,7 @@ fn an_issuer_that_did_not_change_keeps_its_keys() {
     assert!(Arc::ptr_eq(&remote(&before, 0), &remote(&after, 0)));
     assert!(!Arc::ptr_eq(&remote(&before, 1), &remote(&after, 1)));
     assert!(before.0.iter().all(|issuer| before.has(issuer) && !after.has(issuer)));
-    // A row that somebody has broken is left out.
+    // A row that somebody has damaged by hand is left out.
     let broken = vec![row("a", "a", IssuerKeys::Set("{".to_owned())), row("b", "b", url("2"))];
     assert_eq!(Issuers::new(broken, &after).0.len(), 1);
 }

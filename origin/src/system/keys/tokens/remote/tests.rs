@@ -1,4 +1,4 @@
-//! Fetches from a server of the test.
+//! Tests fetches from a local server.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use super::super::tests::{NOW, Signer, set};
 use super::*;
 
-/// A server that gives every request the same answer, which tests change.
+/// A server that gives every request the same response, which the tests change.
 struct Issuer {
     url: Url,
     answer: Arc<Mutex<String>>,
@@ -32,7 +32,7 @@ impl Issuer {
                 }
                 requests.fetch_add(1, Ordering::SeqCst);
                 let answer = answer.lock().unwrap().clone();
-                // Fails if the client has closed the connection after the bytes that it wanted.
+                // Fails if the client closes the connection before it has read the whole response.
                 let _ = stream.write_all(answer.as_bytes()).await;
             }
         });
@@ -99,7 +99,7 @@ async fn old_keys_are_fetched_again_in_the_background_and_kept_while_the_issuer_
     let late = NOW + JWKS_REFRESH_SECONDS;
     assert_eq!(remote.keys(late).await.unwrap(), first);
     settled(&remote).await;
-    // The next attempt comes after a minute, and nobody waits for it.
+    // The next attempt is made after a minute, and no call waits for it.
     assert_eq!((remote.keys(late + 59).await.unwrap(), issuer.requests()), (Arc::clone(&first), 2));
     assert_eq!(remote.newer(late + 60).await.unwrap(), first);
     issuer.answer(ok(&set(&[new.jwk("b")])));
@@ -139,7 +139,7 @@ async fn what_is_no_jwk_set_of_a_fair_size_is_refused() {
     assert_eq!(fault(ok("<html>")).await, FetchFault::Set(JwkSetFault::NotAJwkSet));
     let long = " ".repeat(JWKS_MAX_BYTES + 1);
     assert_eq!(fault(ok(&long)).await, FetchFault::Set(JwkSetFault::TooLarge));
-    // A body without an announced length.
+    // A body without `Content-Length`.
     let unending = format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{long}");
     assert_eq!(fault(unending).await, FetchFault::Set(JwkSetFault::TooLarge));
 }
@@ -201,7 +201,7 @@ async fn a_token_of_a_new_key_is_accepted_as_soon_as_the_key_is_published() {
     server.answer(ok(&set(&[old.jwk("old"), new.jwk("new")])));
     assert_eq!(check(&new, "new", NOW + JWKS_FETCH_MIN_SECONDS).await, Ok(()));
     assert_eq!(check(&new, "other", NOW + JWKS_FETCH_MIN_SECONDS).await, Err("invalid_key"));
-    // A key of the wrong type is not looked for again.
+    // A known key of the wrong type is no reason to fetch again.
     assert_eq!(check(&new, "old", NOW + 2 * JWKS_FETCH_MIN_SECONDS).await, Err("invalid_key"));
     assert_eq!(server.requests(), 2);
 }
