@@ -69,7 +69,7 @@ pub fn examine(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Pict
     opened.picture()
 }
 
-/// An image whose header was read and whose size is within the limits.
+/// An image whose header was read and whose size is within the limits; the pixels are not decoded yet.
 struct Opened {
     size: Size,
     memory_bytes: u64,
@@ -77,7 +77,7 @@ struct Opened {
     decode: Decode,
 }
 
-/// A width and height in pixels; before applying the image's orientation, unless stated otherwise.
+/// A width and height in pixels. The image's orientation is not applied yet, unless stated otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Size {
     width: u32,
@@ -87,7 +87,7 @@ struct Size {
 enum Decode {
     /// Decodes all pixels. The result may be shrunk, but is at least as large as the thumbnail.
     Pixels(Box<dyn FnOnce(Target) -> Result<Raster, ImageFault>>),
-    /// The pixels are not decoded; only the container was checked. Holds the size after applying the orientation.
+    /// The pixels can't be decoded here; only the container was checked. Holds the size after applying the orientation.
     Shown(Size),
 }
 
@@ -97,7 +97,7 @@ struct Header {
     decode: Decode,
 }
 
-/// The sizes of the image and of its thumbnail, so that a decoder can shrink the image while it decodes.
+/// The sizes of the image and of its thumbnail, so that a decoder can already shrink the image while decoding.
 #[derive(Clone, Copy, Debug)]
 struct Target {
     /// The size of the whole image.
@@ -148,7 +148,7 @@ impl Opened {
         let to = self.size.within(self.edge);
         let raster = match decode(Target { from: self.size, to }) {
             Ok(raster) => raster,
-            // A valid file of a variant that can't be decoded is accepted without a thumbnail.
+            // A valid file of a variant that no decoder here supports is accepted without a thumbnail.
             Err(ImageFault::Unsupported) => return Ok(without_thumbnail(self.size)),
             Err(fault) => return Err(fault),
         };

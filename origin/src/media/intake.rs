@@ -47,7 +47,7 @@ impl From<UploadItem> for Claim {
     }
 }
 
-/// Validator of uploaded files: the threads that decode images, and the allowed media types.
+/// Validates uploaded files: holds the threads that decode images, and the allowed media types.
 #[derive(Clone, Debug)]
 pub struct Intake {
     pool: Arc<MediaPool>,
@@ -81,7 +81,7 @@ impl Intake {
         rights: &UploadRights,
         files: impl IntoIterator<Item = (Claim, Staged)>,
     ) -> Result<Vec<Examined>, Problem> {
-        // Checks the types of all files first, so that no image is decoded if another file has a refused type.
+        // The types of all files are checked first, so that no image is decoded if any file has a refused type.
         let judged: Vec<_> = files
             .into_iter()
             .map(|(claim, staged)| {
@@ -100,8 +100,8 @@ impl Intake {
         let name = claim.name.as_str();
         let label = claim.label.as_ref().map(Label::as_str);
         let verdict = sniff::judge(label, claim.kind, name, head)?;
-        // An image, audio or video type that only the label declares also needs unknown content to be allowed, since
-        // the file may contain any bytes.
+        // If only the label says that the file is an image, audio or video, it may contain any bytes, so the
+        // configuration must also allow files of unknown type.
         let is_claimed = verdict.sniffed.is_none()
             && ["image/", "video/", "audio/"].iter().any(|family| verdict.mime.starts_with(family));
         if self.types.allow(&verdict.mime) && (!is_claimed || self.types.allow(UNKNOWN)) {

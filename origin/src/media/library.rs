@@ -1,5 +1,5 @@
 //! Publishes and deletes media files, as objects in the store and rows in MariaDB. After a crash at any moment, each
-//! row references a complete object, and the deletion ledger lists all other objects for garbage collection. A
+//! row refers to a complete object, and the ledger (`database::media`) lists all other objects for deletion. A
 //! publication or deletion that has begun continues when its client disconnects.
 
 mod owner;
@@ -87,7 +87,7 @@ impl Library {
     pub async fn publish(&self, publication: Publication) -> Result<Vec<MediaRow>, Problem> {
         check_folder(&publication)?;
         self.check_owner().await?;
-        // Fails early, before files are stored; the transaction checks the names again.
+        // Fails early, before files are stored. The transaction checks the names again.
         if publication.existing == Existing::Stays {
             let names: Vec<_> = publication.names().cloned().collect();
             let taken = self.table.taken(&publication.project, &publication.folder, &names).await;
@@ -106,7 +106,7 @@ impl Library {
         let rows = parts.store(&self.store, &self.table).await?;
         fault::reach(Point::Published);
         let outcome = self.table.write(&rows).await;
-        // Invalidates the cache also after an error, since the transaction may have been committed.
+        // The cache is also invalidated after an error, since the transaction may have been committed.
         if rows.makes_folder_private() {
             self.lookups.forget_project(&rows.project);
         }
@@ -123,8 +123,8 @@ impl Library {
         Ok(written.rows)
     }
 
-    /// Deletes the objects of a failed publication that are still in the deletion ledger. Objects whose rows were
-    /// committed in spite of the error are no longer there, and stay.
+    /// Deletes the objects of a failed publication that are still in the ledger. If the rows were committed in spite of
+    /// the error, their objects are not in the ledger any more, and stay.
     async fn delete_unrecorded(&self, keys: &[ObjectKey]) {
         match self.table.mark_for_deletion(keys).await {
             Ok(marked) => {
@@ -135,8 +135,7 @@ impl Library {
         }
     }
 
-    /// Deletes objects that the deletion ledger marks for deletion. Logs an error, and leaves the objects to the next
-    /// sweep.
+    /// Deletes objects that the ledger marks for deletion. An error is logged, and the next sweep deletes the objects.
     async fn try_delete_marked(&self, keys: &[ObjectKey]) {
         if let Err(error) = self.delete_marked(keys).await {
             tracing::warn!(%error, "objects are left to the sweeper");
@@ -181,8 +180,8 @@ impl Library {
         found.map_err(|error| error.into_problem())
     }
 
-    /// Returns a project's files that `list` selects and, if `list.count` is set, their number without limit and
-    /// offset.
+    /// Returns a page of a project's files that match `list`, and if `list.count` is set also the number of all
+    /// matching files.
     pub async fn list(&self, project: &ProjectName, list: &MediaList) -> Result<(Vec<MediaRow>, Option<u64>), Problem> {
         let found = self.table.list(project, list).await;
         found.map_err(|error| error.into_problem())

@@ -34,12 +34,13 @@ pub struct Lookups {
 struct Entry {
     file: Option<Arc<MediaRow>>,
     read_at: Instant,
-    /// The project's number in `Lookups::generations` before the look-up began.
+    /// The value of the project's entry in `Lookups::generations` before the look-up began.
     generation: u64,
 }
 
 impl Entry {
-    /// Returns whether the entry is younger than its TTL and was read in the project's current `generation`.
+    /// Returns whether the entry is younger than its TTL and no `forget_project` call was made since (`generation` is
+    /// current).
     fn is_fresh(&self, generation: u64) -> bool {
         let lifetime = match self.file {
             Some(_) => FOUND_FOR,
@@ -76,13 +77,14 @@ impl Lookups {
             loop {
                 self.entries.remove_if(path, |entry| !entry.is_fresh(generation));
                 match self.entries.get_value_or_guard_async(path).await {
-                    // This look-up began before `forget_project`, so its result may be out of date for this call.
+                    // This cached look-up began before the last `forget_project`, so its result may be out of date.
                     Ok(entry) if entry.generation < generation => {}
                     Ok(entry) => return Ok(entry.file),
                     Err(guard) => {
                         let read_at = Instant::now();
                         let file = look_up().await?.map(Arc::new);
-                        // The guard inserts nothing if the path was removed meanwhile, since `file` may be out of date.
+                        // The guard inserts nothing if `forget` has removed the path meanwhile, since `file` may be out
+                        // of date then.
                         let _ = guard.insert(Entry { file: file.clone(), read_at, generation });
                         return Ok(file);
                     }

@@ -1,5 +1,5 @@
-//! Resumable uploads. An upload is a row with the declared properties of the file, and a file on this origin's disk,
-//! whose synced length is the upload's offset. So a crash at any moment leaves an upload that can be resumed.
+//! Resumable uploads. Each has a row with the declared properties of the file, and a file on this origin's disk. The
+//! length of the file, once synced, is the upload's offset, so an upload can be resumed after a crash at any moment.
 
 mod locked_upload;
 mod running;
@@ -33,7 +33,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 const SWEPT_MAX_COUNT: usize = 500;
 
-/// The time beyond the upload lifetime after which a sweep deletes an upload's file that has no row.
+/// The extra time, beyond the lifetime of an upload, after which a sweep deletes an upload's file that has no row.
 const ORPHAN_GRACE: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ pub struct ResumableUploads {
 pub enum OnLocked {
     /// The request fails with `upload_locked`.
     Fail,
-    /// The request interrupts the other one: the client has reconnected, so its old connection is dead.
+    /// The request cancels the other one: the client has reconnected, so its old connection is dead.
     TakeOver,
 }
 
@@ -98,7 +98,8 @@ impl ResumableUploads {
             expires_at: self.expiry(begun_at),
             uploader,
         };
-        // The file first: a file without a row is swept, while a row without its file would be a broken upload.
+        // The file is created before the row: a sweep deletes a file without a row, while a row without a file would be
+        // a broken upload.
         let staging = self.store.stage_named(row.id).await;
         let made = staging.map_err(StoreError::into_problem)?.suspend().await;
         made.map_err(StoreError::into_problem)?;
@@ -117,7 +118,7 @@ impl ResumableUploads {
         }
     }
 
-    /// Locks an upload for one request. A finished upload, whose file is deleted, is returned without a lock.
+    /// Locks an upload for one request. A finished upload has no file any more, and is returned without a lock.
     ///
     /// # Errors
     /// `media_not_found` if the upload does not exist, is not in `scope`, has expired or is on another origin's disk;
@@ -134,11 +135,11 @@ impl ResumableUploads {
             return Err(id.unknown());
         }
         let held = self.lock_file(id, on_locked).await?;
-        // Read again, since the request that had the lock before may have finished the upload.
+        // The row is read again, since the request that had the lock before may have finished the upload.
         let row = self.row(project, id).await?;
         match held {
             held if row.media_id.is_some() => {
-                // The origin was killed before it had removed the file.
+                // An origin that was killed after finishing the upload has left the file.
                 if held.is_some() {
                     self.discard(row.id).await;
                 }
@@ -148,7 +149,8 @@ impl ResumableUploads {
                 Ok(LockedUpload::of_unfinished(self.clone(), row, held))
             }
             _ => {
-                // The file is on another origin's disk, or lost. The row stays, since it may be another origin's.
+                // The file is lost or on another origin's disk. The row is not deleted, because the other origin may
+                // still use it.
                 tracing::warn!(%id, "the file of a resumable upload is not on this origin");
                 Err(id.unknown())
             }
@@ -172,7 +174,7 @@ impl ResumableUploads {
         }
     }
 
-    /// Removes the rows and files of expired uploads. Several origins may do so concurrently.
+    /// Removes the rows and files of expired uploads. Several origins may run this concurrently.
     pub async fn sweep(&self) -> Result<(), TableError> {
         loop {
             let expired = self.table.expired_uploads(now(), SWEPT_MAX_COUNT).await?;
@@ -249,14 +251,14 @@ impl ResumableUploads {
         }
     }
 
-    /// Fails with `invalid_media` if the configuration allows no type with the declared top-level type, such as
-    /// `image`. The content is checked later, since the declared type may be wrong.
+    /// Fails with `invalid_media` if the configuration allows no type with the top-level type (such as `image`) that
+    /// the upload declares. The content is checked later, since the declared type may be wrong.
     fn check_type(&self, file: &TusFile) -> Result<(), Problem> {
         let Some(Label::Mime(mime)) = &file.label else {
             return Ok(());
         };
         let kind = mime.split('/').next().unwrap_or_default();
-        // Audio, video and application types share containers, so they are judged by content alone.
+        // Audio, video and application types share containers, so only the content tells which of them a file has.
         let is_plain = matches!(kind, "image" | "text" | "font" | "model");
         if !is_plain || self.terms.types.allow_some_of(kind) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What a caller may upload: everything, or what its role allows.
+//! The rights to upload: everything for a full key, or what a role allows.
 
 use super::sniff::{self, UNKNOWN, Verdict};
 use crate::database::media::{FileScope, Uploader};
@@ -19,7 +19,7 @@ pub struct UploadRights {
     uploader: Option<Uploader>,
 }
 
-/// An upload rule with a caller's claims.
+/// The upload rule of a role, with a caller's claims filled in.
 #[derive(Clone, Debug)]
 struct BoundRule {
     /// The only folder for uploads; `None` for any folder.
@@ -70,11 +70,11 @@ impl UploadRights {
         self.rule.as_ref().and_then(|rule| rule.max_bytes)
     }
 
-    /// Returns the folder for files that are to go into `named`. If `named` is the root, as in a request that names no
-    /// folder, that is the folder of the caller's role.
+    /// Returns the folder into which files for the folder `named` go. If `named` is the root (as in a request without a
+    /// folder), this is the folder of the caller's role, if the role has one.
     ///
     /// # Errors
-    /// `role_forbids` if the role has another folder.
+    /// `role_forbids` if the role allows only another folder.
     pub fn folder(&self, named: FolderPath) -> Result<FolderPath, Problem> {
         let Some(only) = self.rule.as_ref().and_then(|rule| rule.folder.as_ref()) else {
             return Ok(named);
@@ -92,7 +92,7 @@ impl UploadRights {
     /// Checks that the caller may give a file this visibility.
     ///
     /// # Errors
-    /// `role_forbids` if the folder would become private, which is for full keys.
+    /// `role_forbids` if a caller with a role wants to make a folder private, which needs a full key.
     pub fn check_visibility(&self, visibility: Visibility) -> Result<(), Problem> {
         match (&self.rule, visibility) {
             (Some(_), Visibility::PrivateFolder) => Err(role_forbids("make a folder private")
@@ -101,7 +101,7 @@ impl UploadRights {
         }
     }
 
-    /// Checks the size of a file, of which `bytes` are known to come.
+    /// Checks the size of a file. `bytes` is a lower bound for the size, since the file may still be arriving.
     ///
     /// # Errors
     /// `body_too_large` if the role allows fewer bytes.
@@ -124,7 +124,7 @@ impl UploadRights {
             Some(found) => found.mime,
             None => UNKNOWN,
         };
-        // The label alone does not make a picture of a web page, or of bytes that are not known.
+        // A declared image, audio or video type alone does not allow a file whose content is something else or unknown.
         let is_claimed = is_audible_or_visible(&verdict.mime) && !is_audible_or_visible(found);
         if rule.allows(&verdict.mime) && (!is_claimed || rule.allows(found)) {
             return Ok(());
@@ -156,7 +156,7 @@ pub fn scope_of(media: &MediaRule, uploader: Uploader) -> FileScope {
     }
 }
 
-/// Returns the problem of a file that is larger than the `most` bytes that its uploader's role allows.
+/// Returns the problem for a file that is larger than `most`, the maximum in bytes that the uploader's role allows.
 #[must_use]
 pub fn too_large(most: u64) -> Problem {
     Problem::new(ErrorCode::BodyTooLarge, format!("A file is larger than the {most} bytes that the key's role allows."))

@@ -1,5 +1,5 @@
-//! Signed URLs, with which anybody can read one private file and its thumbnail until the URL expires; they can't be
-//! revoked. The signature covers the file's path, not its content: it is also valid for a later file at the path.
+//! Signed URLs: until it expires, anybody can read one private file and its thumbnail with the URL. A signed URL can't
+//! be revoked. The signature covers the file's path, not its content, so it also holds for a later file at the path.
 
 use crate::secret::InstallationSecret;
 use base64::Engine as _;
@@ -53,8 +53,8 @@ impl Signer {
         Signature { expires_at, text: URL_SAFE_NO_PAD.encode(mac) }
     }
 
-    /// Returns whether `signature` was made for the file's path and `expires_at`, and `now` is before `expires_at`;
-    /// both in seconds since 1970. Compares in constant time.
+    /// Returns whether `signature` was made for the file's path and `expires_at`, and `now` is before `expires_at`
+    /// (both in seconds since 1970). The comparison takes constant time.
     #[must_use]
     pub fn verify(&self, file: &FilePath, expires_at: u64, signature: &str, now: u64) -> bool {
         let Ok(signature) = URL_SAFE_NO_PAD.decode(signature) else {

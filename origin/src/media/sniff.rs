@@ -28,7 +28,7 @@ pub enum ImageFormat {
     Bmp,
     Tiff,
     Ico,
-    /// AVIF, of which only the size is read: the pixels are not decoded, so there is no thumbnail.
+    /// AVIF. Only the size is read: the pixels are not decoded, so there is no thumbnail.
     Avif,
 }
 
@@ -116,7 +116,7 @@ pub fn sniff(head: &[u8]) -> Option<Sniffed> {
         .or_else(|| foreign(head))
 }
 
-/// Detects BMP, ICO, MPEG-TS, AAC and MP3, whose short signatures are reliable only with checks of further bytes.
+/// Detects BMP, ICO, MPEG-TS, AAC and MP3. Their signatures are short, so further bytes are checked too.
 fn short_signature(head: &[u8]) -> Option<Sniffed> {
     if is_bitmap(head) {
         return Some(Sniffed::picture(ImageFormat::Bmp));
@@ -128,7 +128,7 @@ fn short_signature(head: &[u8]) -> Option<Sniffed> {
         return Some(Sniffed::of("video/mp2t", MediaKind::Video));
     }
     match *head {
-        // The sync word, then the layer, which is 0 in ADTS.
+        // The sync word, then the layer, which is 0 in ADTS (the framing of AAC).
         [0xFF, second, ..] if second & 0xF6 == 0xF0 => Some(Sniffed::of("audio/aac", MediaKind::Audio)),
         [0xFF, second, third, ..] if is_mpeg_audio(second, third) => Some(Sniffed::of("audio/mpeg", MediaKind::Audio)),
         _ => None,
@@ -157,7 +157,8 @@ fn is_mpeg_audio(second: u8, third: u8) -> bool {
     second >> 5 == 7 && version != 1 && matches!(layer, 1 | 2) && !matches!(bitrate, 0 | 15) && sampling != 3
 }
 
-/// Detects binary formats with the crate `infer`; `None` for text, which would match two-byte signatures such as `MZ`.
+/// Detects binary formats with the crate `infer`. Returns `None` for text, since a text may begin with a two-byte
+/// signature such as `MZ`.
 fn foreign(head: &[u8]) -> Option<Sniffed> {
     if markup::is_text(head) {
         return None;

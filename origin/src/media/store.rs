@@ -58,7 +58,7 @@ pub struct Listed {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// A sweep only counts the files that it would delete.
+    /// The sweep only counts the files that it would delete.
     Counts,
     Deletes,
 }
@@ -84,7 +84,8 @@ enum Backend {
 impl Store {
     /// Opens the store and creates missing directories. Sends no request to a bucket; see [`check`](Self::check).
     ///
-    /// Files are staged inside the store if it is a directory, so that publishing is a rename, else under `media_dir`.
+    /// In a directory store, files are staged inside the directory, so that publishing is a rename. For a bucket, files
+    /// are staged under `media_dir`.
     ///
     /// # Errors
     /// A directory can't be created, or the settings of the bucket are invalid or incomplete.
@@ -108,7 +109,7 @@ impl Store {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Checks that files can be staged and that a bucket's service answers; fails after [`CHECK_TIMEOUT`].
+    /// Checks that a file can be staged and that a bucket's service answers. Fails after [`CHECK_TIMEOUT`].
     pub async fn check(&self) -> Result<(), StoreError> {
         let check = async {
             let mut probe = self.inner.staging.new_file();
@@ -171,11 +172,12 @@ impl Store {
         Ok(spawn_blocking(move || remove_file(&path)).await??)
     }
 
-    /// Stores a staged file as the object `key` atomically: readers see nothing or the whole object. Continues if the
-    /// caller is cancelled. The file of a resumable upload stays until it is [discarded](Self::discard).
+    /// Stores a staged file as the object `key` atomically: readers see nothing or the whole object. The work continues
+    /// if the caller is cancelled. The file of a resumable upload stays until it is [discarded](Self::discard).
     ///
     /// # Errors
-    /// Errors of the store, such as [`StoreError::Full`]; then nothing is stored, unless only the response was lost.
+    /// Errors of the store, such as [`StoreError::Full`]. Nothing is stored then, unless only the service's response
+    /// was lost.
     pub async fn publish(&self, staged: Staged, key: ObjectKey) -> Result<(), StoreError> {
         let Some(mut file) = staged.into_file() else {
             return Err(StoreError::other("a staged file was published twice"));
@@ -205,10 +207,11 @@ impl Store {
         }
     }
 
-    /// Returns the bytes of an object, or those of `range` that exist. Waits until the store has begun to send them.
+    /// Returns the bytes of an object, or of `range` as far as the object has them. Waits until the store has begun to
+    /// send.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] if there is no such object; other errors of the store, also later in the stream.
+    /// [`StoreError::NotFound`] if there is no such object; other errors of the store. The stream may fail later too.
     pub async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => directory.read(key, range).await,
@@ -230,7 +233,7 @@ impl Store {
         }
     }
 
-    /// Returns those of `keys` whose objects are in the store.
+    /// Returns the keys of `keys` whose objects are in the store.
     pub async fn existing(&self, keys: &[ObjectKey]) -> Result<Vec<ObjectKey>, StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
@@ -250,8 +253,8 @@ impl Store {
         }
     }
 
-    /// Deletes or, with [`Effect::Counts`], only counts the staged files of ended processes, and returns their number.
-    /// Files of running processes stay, also those of other origins that share the directory.
+    /// Deletes the staged files of processes that have ended, and returns their number; with [`Effect::Counts`], only
+    /// counts them. Files of running processes stay, including processes of other origins that share the directory.
     ///
     /// # Errors
     /// The staging folder can't be read, or a file can't be deleted.
@@ -278,7 +281,7 @@ fn sweep(folder: &Path, older_than: Duration) -> io::Result<usize> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let about = match entry.metadata() {
-            // The file was published or deleted meanwhile.
+            // The entry was published or deleted meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             about => about?,
         };

@@ -22,7 +22,7 @@ pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
         let taken = head.len().min((bytes - at) as usize);
         file.read_exact(&mut head[..taken])?;
         let BoxHead { kind, start, length } = BoxHead::read(&head[..taken], bytes - at)?;
-        // Image sequences have a `meta` box only if they also contain a still image.
+        // An image sequence (animation) has a `meta` box only if it also contains a still image.
         if &kind == b"meta" && described.is_none() {
             if length > META_MAX_BYTES {
                 return Err(ImageFault::Corrupt);
@@ -47,7 +47,7 @@ struct BoxHead {
     length: u64,
 }
 
-/// The maximum length of a box header in bytes.
+/// The maximum length in bytes of a box header.
 const HEAD_BYTES: usize = 16;
 
 impl BoxHead {
@@ -60,7 +60,7 @@ impl BoxHead {
             return Err(ImageFault::Cut);
         };
         let (start, length) = match u32::from_be_bytes([*s0, *s1, *s2, *s3]) {
-            // Length 0 means that the box extends to the end.
+            // Length 0 means that the box extends to the end of the file or enclosing box.
             0 => (8, left),
             1 => (16, u64::from_be_bytes(*rest.first_chunk().ok_or(ImageFault::Cut)?)),
             length => (8, u64::from(length)),
@@ -91,7 +91,7 @@ fn children(content: &[u8]) -> Result<Boxes<'_>, ImageFault> {
 }
 
 /// Returns the size of the primary item, after its rotation; other items are opacity, tiles, gain map or preview.
-/// `None` if `meta` does not contain the size.
+/// `None` if `meta` does not say the size.
 fn size(meta: &[u8]) -> Result<Option<Size>, ImageFault> {
     let boxes = children(meta)?;
     let find = |wanted: &[u8; 4]| boxes.iter().find(|(kind, _)| kind == wanted);
@@ -110,7 +110,7 @@ fn size(meta: &[u8]) -> Result<Option<Size>, ImageFault> {
         }
     }
     let (mut found, mut turned) = (None, false);
-    // Indices begin at 1; 0 means none.
+    // Property indices begin at 1; 0 means no property.
     let indices = associated.iter().filter_map(|index| index.checked_sub(1));
     for (kind, property) in indices.filter_map(|index| properties.get(usize::from(index))) {
         match (kind, property) {
@@ -141,7 +141,7 @@ fn associations(ipma: &[u8], wanted: u32) -> Vec<u16> {
         }
         let item = fields.item(version);
         for _ in 0..fields.number(1) {
-            // The highest bit means that readers must understand the property.
+            // The highest bit says that readers must understand the property; it is masked out here.
             let index = match flags & 1 {
                 0 => fields.number(1) & 0x7F,
                 _ => fields.number(2) & 0x7FFF,
@@ -154,7 +154,7 @@ fn associations(ipma: &[u8], wanted: u32) -> Vec<u16> {
     found
 }
 
-/// A reader of big-endian numbers from a byte slice. Numbers after the end of the slice are 0.
+/// Reads big-endian numbers from a byte slice. Numbers after the end of the slice are 0.
 struct Fields<'c> {
     rest: &'c [u8],
 }

@@ -14,7 +14,7 @@ pub(super) fn open_webp(mut file: File, bytes: u64, limits: &Limits) -> Result<H
     let mut head = [0; 21];
     file.read_exact(&mut head)?;
     let [_, _, _, _, l0, l1, l2, l3, _, _, _, _, kind @ .., _, _, _, _, flags] = head;
-    // The container header has the file's length, so a truncated animation is found without decoding it.
+    // The container header has the file's length, so a truncated animation is found without decoding.
     if u64::from(u32::from_le_bytes([l0, l1, l2, l3])) + 8 > bytes {
         return Err(ImageFault::Cut);
     }
@@ -23,8 +23,9 @@ pub(super) fn open_webp(mut file: File, bytes: u64, limits: &Limits) -> Result<H
     let decoder = WebPDecoder::new(BufReader::new(file))?;
     let (width, height) = decoder.dimensions();
     let pixels = Size { width, height }.pixels();
-    // Memory besides the decoded image, in half bytes per pixel: three planes if lossy; four samples and transforms if
-    // lossless; a lossless image for opacity; the canvas of an animation. `bytes` is for the file's data.
+    // Estimates the decoder's memory besides the decoded image, in half bytes per pixel. Lossy: three planes. Lossless:
+    // four samples and transforms. With opacity: a lossless image too. Animated: the canvas too. `bytes` (the file's
+    // length) is added for the file's data.
     let (animated, transparent) = (flags & 0x02 != 0, flags & 0x10 != 0);
     let halves = match &kind {
         b"VP8 " => 3,

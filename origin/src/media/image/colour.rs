@@ -1,5 +1,5 @@
-//! Converts the pixels of a thumbnail from the image's ICC profile to sRGB; images without a profile are taken to be
-//! sRGB. Only thumbnails are converted, so the time does not depend on the image's size.
+//! Converts the pixels of a thumbnail from the image's ICC profile to sRGB. An image without a profile counts as sRGB.
+//! Only the thumbnail is converted, so the time does not depend on the image's size.
 
 use super::raster::Layout;
 use moxcms::{ColorProfile, DataColorSpace, TransformOptions};
@@ -8,7 +8,7 @@ use moxcms::{ColorProfile, DataColorSpace, TransformOptions};
 pub(super) const ICC_MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// Converts pixels to sRGB, and returns them with their new layout. As in browsers, an ICC profile is ignored if it is
-/// invalid or has another colour space than the pixels.
+/// invalid or is for another colour space than that of the pixels.
 pub(super) fn to_srgb(layout: Layout, pixels: Vec<u8>, icc: Option<&[u8]>) -> (Layout, Vec<u8>) {
     match icc.and_then(|icc| converted(layout, &pixels, icc)) {
         Some(done) => done,

@@ -2,7 +2,8 @@
 
 use ::image::metadata::Orientation;
 
-/// The maximum number of bytes of EXIF data that are read. The orientation is in the first directory.
+/// The maximum number of bytes of EXIF data that are read. The orientation is near the beginning, in the first
+/// directory.
 pub(super) const EXIF_MAX_BYTES: usize = 64 * 1024;
 
 /// Returns the orientation in EXIF data, or [`Orientation::NoTransforms`] if it is missing or invalid.

@@ -1,5 +1,5 @@
-//! Errors of image validation, and the problems that report them to clients. Messages of decoders are not passed on,
-//! since they name offsets and internal states.
+//! Errors of image validation, and their conversion to problem responses. Messages of the decoders are not shown, since
+//! they name offsets and internal states.
 
 use crate::shares::Refused;
 use shared::error::{ErrorCode, Problem};
@@ -23,7 +23,7 @@ pub enum ImageFault {
     FileTooLarge(u64),
     #[error("decoding it takes {} MB of memory, the maximum is {} MB", needed_bytes.div_ceil(1_000_000), max_bytes / 1_000_000)]
     TooMuchMemory { needed_bytes: u64, max_bytes: u64 },
-    /// The image exceeds a limit that usual encoders don't reach, such as the maximum number of scans of a JPEG.
+    /// The image is far more complex than the output of usual encoders, for example a JPEG with too many scans.
     #[error("it is more complex than any image needs to be")]
     TooCostly,
     #[error("decoding it takes longer than {IMAGE_DECODE_MAX_SECONDS} seconds")]

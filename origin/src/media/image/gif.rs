@@ -1,4 +1,4 @@
-//! Decodes the first frame of a GIF onto its logical screen, and checks that all other frames are complete.
+//! Decodes the first frame of a GIF onto the GIF's canvas, and checks that all other frames are complete.
 
 use super::raster::{Layout, Raster};
 use super::shrink::{self, Shrinker};
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{BufReader, Seek, SeekFrom};
 use std::num::NonZeroU64;
 
-/// The maximum memory for a decoded frame, at one byte a pixel; the format allows 4 GB.
+/// The maximum memory in bytes for a decoded frame, at one byte per pixel. The format itself allows 4 GB.
 const FRAME_MAX_BYTES: u64 = IMAGE_MAX_PIXELS;
 
 pub(super) fn open(file: File) -> Result<Header, ImageFault> {
@@ -28,7 +28,7 @@ pub(super) fn open(file: File) -> Result<Header, ImageFault> {
 
 fn options() -> DecodeOptions {
     let mut options = DecodeOptions::new();
-    // One byte for each pixel instead of four.
+    // One byte (a palette index) for each pixel instead of four.
     options.set_color_output(ColorOutput::Indexed);
     if let Some(bytes) = NonZeroU64::new(FRAME_MAX_BYTES) {
         options.set_memory_limit(MemoryLimit::Bytes(bytes));

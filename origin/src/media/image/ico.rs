@@ -1,11 +1,11 @@
-//! Decodes the largest image of an icon file; of several largest, the one with the most bits a pixel.
+//! Decodes the largest image of an icon file; if several are largest, the one with the most bits per pixel.
 
 use super::{Header, ImageFault, codecs, png};
 use ::image::codecs::ico::IcoDecoder;
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
-/// The maximum size of an image in an icon that is not PNG: 1,024 × 1,024 pixels of four bytes, and a mask.
+/// The maximum size in bytes of an image in an icon that is not PNG: 1,024 × 1,024 pixels of four bytes, and a mask.
 const BITMAP_MAX_BYTES: u32 = 5 * 1024 * 1024;
 
 const PNG_SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
@@ -40,7 +40,7 @@ pub(super) fn open(mut file: File, file_bytes: u64) -> Result<Header, ImageFault
     codecs::header(IcoDecoder::new(Cursor::new(icon))?, icon_bytes)
 }
 
-/// Returns the entry of the largest image; [`ImageFault::Cut`] if any image extends beyond the file's end.
+/// Returns the entry of the largest image. Fails with [`ImageFault::Cut`] if any image extends beyond the file's end.
 fn largest(file: &mut File, file_bytes: u64) -> Result<Entry, ImageFault> {
     let mut head = [0; 6];
     file.read_exact(&mut head)?;
@@ -68,8 +68,8 @@ fn largest(file: &mut File, file_bytes: u64) -> Result<Entry, ImageFault> {
     largest.ok_or(ImageFault::Corrupt)
 }
 
-/// Changes a bitmap of 32 bits a pixel so that the decoder applies either its opacity or, if that is 0 everywhere, its
-/// mask. Windows and browsers do this, while the decoder would apply both.
+/// Changes a bitmap of 32 bits per pixel so that the decoder applies either its opacity or, if the opacity is 0
+/// everywhere, its mask. Windows and browsers do the same, while the decoder by itself would apply both.
 fn resolve_mask(bitmap: &mut Vec<u8>) {
     let number = |at: usize| {
         let bytes = bitmap.get(at..).and_then(|bytes| bytes.first_chunk());
@@ -95,11 +95,12 @@ fn resolve_mask(bitmap: &mut Vec<u8>) {
     }
 }
 
-/// Returns an icon file with only `bitmap`, whose size is read from its header, since `entry` may have a wrong one.
+/// Returns an icon file with only `bitmap`. The size comes from the bitmap's header, since the size in `entry` may be
+/// wrong.
 fn of_one(entry: &Entry, bitmap: &[u8]) -> Vec<u8> {
     let mut icon = vec![0, 0, 1, 0, 1, 0];
     match *bitmap {
-        // A header with sides of 32 bits, whose height counts the picture and its mask.
+        // A header with sides of 32 bits. Its height is that of the picture and the mask together.
         [40..=124, 0, 0, 0, w0, w1, w2, w3, h0, h1, h2, h3, ..] => {
             let width = u32::from_le_bytes([w0, w1, w2, w3]);
             let height = u32::from_le_bytes([h0, h1, h2, h3]) / 2;

@@ -1,5 +1,5 @@
-//! Decodes JPEG with libjpeg-turbo, directly at a fraction of the size. [`segments`] reads the file's structure first;
-//! libjpeg-turbo then gets only the segments that decoding needs.
+//! Decodes JPEG with libjpeg-turbo, which can decode directly at a fraction of the size. [`segments`] reads the file's
+//! structure first; libjpeg-turbo then gets only the segments that decoding needs.
 
 mod segments;
 
@@ -11,8 +11,8 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use turbojpeg::{Colorspace, Decompressor, Image, PixelFormat, ScalingFactor};
 
-/// The maximum number of scans; encoders write up to a dozen. Each scan takes time for all coefficients, so a small
-/// file with thousands of scans would take minutes of CPU time.
+/// The maximum number of scans; encoders write up to a dozen. A decoder processes all coefficients for each scan, so a
+/// small file with thousands of scans would take minutes of CPU time.
 const SCANS_MAX: u32 = 100;
 
 /// The maximum product of pixels and scans: 100 megapixels in 25 scans.
@@ -76,8 +76,8 @@ fn decode(mut file: File, segments: Segments, target: Target) -> Result<Raster, 
     })
 }
 
-/// Returns the smallest scaling factor that libjpeg-turbo decodes fast and that gives at least 1.5 times the
-/// thumbnail's size, so that the final filter has enough pixels. A lossless JPEG is not scaled.
+/// Returns the smallest scaling factor that gives at least 1.5 times the thumbnail's size, so that the final filter has
+/// enough pixels, among the factors that libjpeg-turbo decodes fast. A lossless JPEG is not scaled.
 fn scale(segments: &Segments, Target { from, to }: Target) -> ScalingFactor {
     if segments.lossless {
         return ScalingFactor::ONE;

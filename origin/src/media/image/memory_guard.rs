@@ -1,6 +1,6 @@
-//! A reader that fails once decoding takes too much memory, for formats whose header doesn't show the memory needed: a
-//! lossless WebP of 4 MB may have 65,536 groups of Huffman tables of 20 KB. Measures the whole process, since
-//! allocations can't be counted by thread.
+//! A reader that fails once decoding takes too much memory, for formats whose header doesn't show the needed memory: a
+//! lossless WebP of 4 MB may have 65,536 groups of Huffman tables of 20 KB each. It measures the memory of the whole
+//! process, since allocations can't be counted by thread.
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};

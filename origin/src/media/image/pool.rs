@@ -1,6 +1,7 @@
-//! Threads that decode images, with low priority, within a memory budget. They serve a queue with round robin between
-//! projects and a maximum share for each. If a decoder panics, only its image fails. A decoder that hangs can't be
-//! stopped, so all limits are checked before decoding, and the caller gets an error after a timeout.
+//! Threads that decode images, with low priority and within a memory budget. Their queue has a maximum share for each
+//! project, and takes jobs from the projects in turn (round robin). If a decoder panics, only its image fails. A
+//! decoder that hangs can't be stopped, so all limits are checked before decoding, and the caller gets an error after a
+//! timeout.
 
 use super::{ImageFault, Limits, Picture, open};
 use crate::media::sniff::ImageFormat;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// The nice value of decoder threads: lower priority than requests, which keep their latency.
+/// The nice value of decoder threads: their priority is below that of the threads that serve requests.
 const NICE: i32 = 10;
 
 /// The number of threads, the queue lengths and the timeouts of a [`MediaPool`].
@@ -33,7 +34,7 @@ pub struct PoolSize {
 }
 
 impl Default for PoolSize {
-    /// Returns one thread for each processor but one, at least one thread, and the project's default limits.
+    /// Returns one thread less than there are processors, but at least one, and the default limits.
     fn default() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -73,7 +74,8 @@ impl MediaPool {
         Ok(Self { queue, shares: Shares::new(size.images as u64, size.project_images as u64), limits, size })
     }
 
-    /// Decodes the image at `path` and makes its thumbnail, on a pool thread. The file must exist until this returns.
+    /// Decodes the image at `path` and makes its thumbnail, on a pool thread. The file must exist until this call
+    /// returns.
     pub async fn examine(
         &self,
         project: &ProjectName,
@@ -100,7 +102,7 @@ impl MediaPool {
         let (begins, begun) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
         let job: Job = Box::new(move |budget| {
-            // The caller was cancelled.
+            // The caller was cancelled, so nobody waits for the result.
             if answer.is_closed() {
                 return;
             }
@@ -109,7 +111,7 @@ impl MediaPool {
             let _ = answer.send(result);
         });
         self.queue.add(project, job);
-        // Also resolves when the job ends before it has begun decoding.
+        // `begun` also resolves if the job ends without having begun to decode.
         let _ = timeout(self.size.wait_max, begun).await.map_err(|_| ImageFault::Overloaded)?;
         timeout(self.size.decode_max, answered)
             .await
@@ -125,7 +127,7 @@ impl Drop for MediaPool {
 }
 
 fn work(queue: &Queue, budget: &Budget) {
-    // Affects only this thread. A failure is harmless.
+    // Lowers the priority of this thread only. A failure is harmless.
     let _ = rustix::process::nice(NICE);
     while let Some(job) = queue.next() {
         job(budget);
@@ -196,7 +198,7 @@ pub(super) struct Budget {
     total: u64,
     taken: Mutex<u64>,
     freed: Condvar,
-    /// Held by the thread that waits for memory, so that later threads can't take memory that is freed meanwhile.
+    /// Held by the thread that waits for memory, so that later threads can't overtake it and take freed memory.
     turn: Mutex<()>,
 }
 
@@ -205,7 +207,7 @@ impl Budget {
         Self { total, taken: Mutex::new(0), freed: Condvar::new(), turn: Mutex::new(()) }
     }
 
-    /// Waits until `bytes` of memory are free, and reserves them until the result is dropped.
+    /// Waits until `bytes` of memory are free, and reserves them until the returned value is dropped.
     ///
     /// # Errors
     /// [`ImageFault::TooMuchMemory`] if the whole budget is smaller than `bytes`.

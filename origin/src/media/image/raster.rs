@@ -27,8 +27,8 @@ impl Layout {
 /// The pixels of a decoded image, which the decoder may already have shrunk.
 pub(super) struct Raster {
     pub(super) size: Size,
-    /// The width and height of the image in the raster's pixels; the image may cover the last column and row only
-    /// partly.
+    /// The exact width and height of the image, in pixels of the raster. After shrinking, the image may cover only a
+    /// part of the raster's last column and row.
     pub(super) covered: (f64, f64),
     pub(super) layout: Layout,
     pub(super) pixels: Vec<u8>,

@@ -1,6 +1,6 @@
 //! Shrinks an image by an integer factor while its rows are decoded, so that the full image is never in memory. Each
-//! pixel of the result is the mean of a square of pixels, weighted by opacity. [`super::thumbnail`] shrinks the result
-//! by the remaining factor of two to four, with a better filter.
+//! pixel of the result is the mean of a square of pixels, weighted by opacity. The factor is chosen so that
+//! [`super::thumbnail`] then shrinks the result two to four times, with a better filter.
 
 use super::raster::{Layout, Raster};
 use super::{ImageFault, Size, Target};
@@ -9,7 +9,7 @@ use ::image::metadata::Orientation;
 /// The maximum factor by which an image is shrunk, so that the sum of a column of samples fits into 16 bits.
 const FACTOR_MAX: u32 = 128;
 
-/// The minimum ratio of the shrunk image's width and height to the thumbnail's.
+/// The minimum ratio of the shrunk image's width and height to those of the thumbnail.
 const OVERSAMPLING: u32 = 2;
 
 /// Shrinks an image by an integer factor: takes its rows from top to bottom, and computes means of squares of pixels.
@@ -53,7 +53,8 @@ impl Shrinker {
         }
     }
 
-    /// Adds the next row. Fails with [`ImageFault::Corrupt`] if the row has a wrong length or is one too many.
+    /// Adds the next row. Fails with [`ImageFault::Corrupt`] if the row has a wrong length or the image has all its
+    /// rows already.
     pub(super) fn push(&mut self, row: &[u8]) -> Result<(), ImageFault> {
         if row.len() != self.from.width as usize * self.layout.bytes() || self.rows == self.from.height {
             return Err(ImageFault::Corrupt);
@@ -127,10 +128,10 @@ fn factor(Target { from, to }: Target) -> u32 {
     across.min(down).clamp(1, FACTOR_MAX)
 }
 
-/// Returns the memory in bytes that shrinking an image of this size takes, without the current row.
+/// Returns the memory in bytes for shrinking an image of this size, without the current row.
 pub(super) fn memory_bytes(size: Size) -> u64 {
-    // At most two sums of four bytes for each byte of a row, and the result, whose sides are less than five times the
-    // thumbnail's unless it is very long.
+    // At most two sums of four bytes for each byte of a row, and the result, which is less than five times as wide and
+    // high as the thumbnail unless the image is very long and narrow.
     u64::from(size.width) * 32 + (u64::from(size.width) + u64::from(size.height)) * 1024
 }
 

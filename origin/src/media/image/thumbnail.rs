@@ -7,7 +7,7 @@ use ::image::{DynamicImage, GrayImage, RgbImage, RgbaImage};
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 
-/// The quality of JPEG and WebP thumbnails from 0 to 100; 80 is the default of sharp and imgproxy.
+/// The quality of JPEG and WebP thumbnails, from 0 to 100. 80 is also the default of sharp and imgproxy.
 const QUALITY: u8 = 80;
 
 /// An encoded thumbnail. Width and height are in pixels.
@@ -79,7 +79,7 @@ fn jpeg(image: &DynamicImage) -> Result<Thumbnail, ImageFault> {
             turbojpeg::PixelFormat::GRAY => turbojpeg::Subsamp::Gray,
             _ => turbojpeg::Subsamp::Sub2x2,
         })?;
-        // Optimised Huffman tables save 10 % of a small file.
+        // Optimised Huffman tables make a small file about 10 % smaller.
         encoder.set_optimize(true)?;
         encoder.compress_to_vec(turbojpeg::Image {
             pixels: image.as_bytes(),

@@ -13,7 +13,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 
 const JPEG: u16 = 7;
 
-/// The memory for decoding a JPEG-compressed strip or tile, as a multiple of the size of its samples.
+/// The memory for decoding a JPEG-compressed strip or tile, as a multiple of the memory for its samples.
 const JPEG_COPIES: u64 = 6;
 
 type Reader = Decoder<BufReader<File>>;
@@ -34,7 +34,7 @@ pub(super) fn open(file: File, file_bytes: u64, limits: &Limits) -> Result<Heade
     let again = file.try_clone()?;
     let mut decoder = match Decoder::new(BufReader::new(file)) {
         Ok(decoder) => decoder.with_limits(inner),
-        // A valid file of a variant that can't be decoded is accepted without a thumbnail.
+        // A valid file of a variant that no decoder here supports is accepted without a thumbnail.
         Err(TiffError::UnsupportedError(_)) => {
             let size = first_size(&mut BufReader::new(again))?;
             return Ok(without_pixels(size, Orientation::NoTransforms));
@@ -75,7 +75,7 @@ fn first_size(file: &mut BufReader<File>) -> Result<Size, ImageFault> {
             _ => u64::from_be_bytes(number) >> (64 - 8 * bytes),
         })
     };
-    // BigTIFF has version 43, a field for the width of offsets, and wider numbers.
+    // BigTIFF has version 43, a field for the width of offsets, and wider numbers than TIFF.
     let is_big = number(file, 2)? == 43;
     let (count_bytes, value_bytes) = if is_big { (8, 8) } else { (2, 4) };
     if is_big {
@@ -90,7 +90,7 @@ fn first_size(file: &mut BufReader<File>) -> Result<Size, ImageFault> {
         let bytes = if kind == 3 { 2 } else { value_bytes };
         let value = number(file, bytes)?;
         file.seek_relative((value_bytes - bytes) as i64)?;
-        // Tags are sorted, and these two come first.
+        // Tags are sorted, and width (256) and height (257) come first.
         match tag {
             ..256 => {}
             256 | 257 => sides[tag as usize - 256] = u32::try_from(value).ok(),
@@ -103,7 +103,7 @@ fn first_size(file: &mut BufReader<File>) -> Result<Size, ImageFault> {
     }
 }
 
-/// Returns the memory for decoding in bytes: a strip or tile, and the row of tiles that is being assembled.
+/// Returns the memory in bytes for decoding: a strip or tile, and the row of tiles that is assembled from tiles.
 fn memory_bytes(decoder: &mut Reader, samples: &Samples, size: Size) -> Result<u64, ImageFault> {
     let (chunk_width, chunk_height) = decoder.chunk_dimensions();
     let rows = u64::from(chunk_height.min(size.height));
@@ -125,7 +125,7 @@ fn memory_bytes(decoder: &mut Reader, samples: &Samples, size: Size) -> Result<u
         .saturating_add(shrink::memory_bytes(size)))
 }
 
-/// Checks that all strips and tiles lie within the file; [`ImageFault::Cut`] if not.
+/// Checks that all strips and tiles lie within the file, and fails with [`ImageFault::Cut`] otherwise.
 fn check_length(decoder: &mut Reader, file_bytes: u64) -> Result<(), ImageFault> {
     for (offsets, lengths) in [(Tag::StripOffsets, Tag::StripByteCounts), (Tag::TileOffsets, Tag::TileByteCounts)] {
         let offsets = decoder.find_tag_unsigned_vec::<u64>(offsets)?;
@@ -142,8 +142,8 @@ fn check_length(decoder: &mut Reader, file_bytes: u64) -> Result<(), ImageFault>
 /// Reads the layout of a pixel's samples from the file's tags.
 ///
 /// # Errors
-/// [`ImageFault::Unsupported`] for variants that the decoder refuses or misreads: reversed bit order, a separate plane
-/// for each sample, a predictor together with samples that the decoder omits.
+/// [`ImageFault::Unsupported`] for variants that the decoder refuses or misreads: reversed bit order; a separate plane
+/// for each sample; a predictor together with extra samples that the decoder drops.
 fn samples(decoder: &mut Reader) -> Result<Samples, ImageFault> {
     let colours = decoder.colortype()?;
     let mut tag = |tag, default| -> Result<u16, ImageFault> { Ok(decoder.find_tag_unsigned(tag)?.unwrap_or(default)) };
@@ -183,7 +183,7 @@ fn decode(mut decoder: Reader, samples: &Samples, target: Target) -> Result<Rast
     let across = width.div_ceil(chunk_width);
     let line = width as usize * samples.layout.bytes();
     let mut shrinker = Shrinker::new(target, samples.layout);
-    // Adjacent tiles are assembled to rows; a strip is as wide as the picture.
+    // Adjacent tiles are assembled to full rows; a strip is already as wide as the image.
     let mut band = Vec::new();
     let mut row_of_pixels = vec![0; line];
     for row in 0..height.div_ceil(chunk_height) {

@@ -1,5 +1,6 @@
-//! Checks which installation owns the store: two installations in one store would delete each other's files, since a
-//! sweep deletes objects that the database does not reference. The first upload marks an empty store.
+//! Checks which installation owns the store. Two installations in one store would delete each other's files, since a
+//! sweep deletes objects that the database does not refer to. The first upload writes a mark with the installation's id
+//! into an empty store.
 
 use super::{Library, SweepError};
 use futures_util::TryStreamExt as _;
@@ -13,7 +14,7 @@ pub enum Ownership {
 }
 
 impl Library {
-    /// Returns whether the store's owner mark is missing, that of this installation, or that of another one.
+    /// Returns whether the store has no owner mark, the mark of this installation, or the mark of another one.
     pub async fn ownership(&self) -> Result<Ownership, SweepError> {
         let own = self.table.installation().await?;
         Ok(match self.store.owner().await? {
@@ -29,8 +30,8 @@ impl Library {
         Ok(self.store.take_over(format!("{own}\n")).await?)
     }
 
-    /// Fails with `storage_unavailable` if the store belongs to another installation, and marks an empty store. After
-    /// the first success, the store is not asked again.
+    /// Fails with `storage_unavailable` if the store belongs to another installation; marks the store if it is empty.
+    /// After the first success, the result is cached.
     pub(super) async fn check_owner(&self) -> Result<(), Problem> {
         let checked = self.owner_checked.get_or_try_init(|| self.claim_if_empty());
         match checked.await {
@@ -49,7 +50,7 @@ impl Library {
     async fn claim_if_empty(&self) -> Result<(), SweepError> {
         if self.ownership().await? == Ownership::Unmarked {
             if self.store.list().try_next().await?.is_some() {
-                // The store was filled by a version without owner marks. The operator has to run `selkie media claim`.
+                // A version without owner marks has filled the store. The operator has to run `selkie media claim`.
                 tracing::warn!("{}", SweepError::Unmarked);
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! Stores validated files as objects, after an entry in the deletion ledger, and prepares the objects' rows.
+//! Stores validated files as objects, after entering their keys in the ledger, and prepares the objects' rows.
 
 use crate::clock::now;
 use crate::database::media::ObjectKey;
@@ -19,10 +19,12 @@ use std::time::Duration;
 /// The timeout for storing all files of one upload: enough for 10 GiB at 1 MB/s.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(3 * 60 * 60);
 
-/// How long a sweep spares new objects without a row: [`PUBLISH_TIMEOUT`], and an hour for clock differences.
+/// How old an object without a row must be for a sweep to delete it: [`PUBLISH_TIMEOUT`], and an hour for clock
+/// differences.
 pub(super) const PUBLISH_GRACE: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// The maximum number of concurrently stored objects of one upload; a bucket takes tens of milliseconds for each.
+/// The maximum number of objects of one upload that are stored concurrently. A bucket takes tens of milliseconds for
+/// each.
 const OBJECTS_AT_ONCE: usize = 4;
 
 #[derive(Debug)]
@@ -52,7 +54,7 @@ impl Publication {
         self.files.iter().map(|file| &file.name)
     }
 
-    /// Splits the publication into objects, with newly generated keys, and rows that name these keys.
+    /// Splits the publication into objects, with newly generated keys, and rows that refer to these keys.
     pub(super) fn into_parts(self) -> Parts {
         let (mut items, mut objects) = (Vec::new(), Vec::new());
         for file in self.files {
@@ -118,9 +120,9 @@ impl Parts {
         self.objects.iter().map(|(key, _)| *key).collect()
     }
 
-    /// Enters the keys of all objects into the deletion ledger, stores the objects, and returns their rows. After an
-    /// error, deletes the objects but not their ledger entries, since an interrupted request to the store may still
-    /// take effect.
+    /// Enters the keys of all objects in the ledger, stores the objects, and returns their rows. After an error,
+    /// deletes the objects but keeps their ledger entries, since an interrupted request to the store may still take
+    /// effect and leave an object.
     pub(super) async fn store(self, store: &Store, table: &MediaTable) -> Result<NewRows, Problem> {
         let keys = self.keys();
         let due_at = now() + PUBLISH_GRACE.as_secs();
@@ -142,8 +144,8 @@ impl Parts {
     }
 }
 
-/// Stores objects, [`OBJECTS_AT_ONCE`] concurrently. After an error, starts no further object but waits for those in
-/// flight: otherwise an object could be stored after the caller has deleted it.
+/// Stores objects, at most [`OBJECTS_AT_ONCE`] at the same time. After an error, starts no further object but waits for
+/// the requests in flight: otherwise an object could be stored after the caller has deleted it.
 async fn store_all(objects: Vec<(ObjectKey, Object)>, store: &Store) -> Result<(), StoreError> {
     let has_failed = AtomicBool::new(false);
     let mut storing = stream::iter(objects)

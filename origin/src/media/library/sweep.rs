@@ -1,5 +1,5 @@
-//! Deletes objects that no row references and staged files of ended processes. Regular sweeps read the deletion ledger;
-//! only [`sweep_all`](Library::sweep_all) lists the store. Several origins may sweep concurrently.
+//! Deletes objects that no row refers to, and staged files of processes that have ended. Regular sweeps read the
+//! ledger; only [`sweep_all`](Library::sweep_all) lists the store. Several origins may sweep concurrently.
 
 use super::Library;
 use super::owner::Ownership;
@@ -22,16 +22,17 @@ const SWEPT_AT_ONCE: usize = 500;
 
 const BATCHES_MAX_COUNT: usize = 1_000;
 
-/// The number of orphans up to which a full sweep ignores their share: a small store may have mostly orphans.
+/// Up to this number of orphans, a full sweep does not check their percentage: a small store may consist mostly of
+/// orphans.
 const ORPHANS_ALWAYS_PLAUSIBLE: u64 = 100;
 
 /// The numbers of files and objects that a sweep deleted or, with [`Effect::Counts`], would delete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Objects in the store that were due in the deletion ledger.
+    /// Objects in the store that were due for deletion according to the ledger.
     pub due: u64,
     pub staged: u64,
-    /// Orphans: objects in the store that neither a row nor the deletion ledger contains.
+    /// Orphans: objects in the store whose key is neither in a row nor in the ledger.
     pub orphans: u64,
     /// Files in the store that are not named like an object. Sweeps never delete such files.
     pub strangers: u64,
@@ -43,8 +44,8 @@ pub struct SweepTerms {
     pub effect: Effect,
     /// The minimum age of objects that the sweep deletes.
     pub grace: Duration,
-    /// The maximum percentage of orphans among all objects. A sweep that finds more deletes nothing, since the database
-    /// may be incomplete or belong to another store.
+    /// The maximum percentage of orphans among all objects. A sweep that finds a higher percentage deletes nothing,
+    /// since the database may be incomplete or belong to another store.
     pub share_max: u8,
 }
 
@@ -60,7 +61,7 @@ pub enum SweepError {
     /// The store has objects but no owner mark. Nothing was deleted.
     #[error("the media store holds objects and no mark of the installation that owns them")]
     Unmarked,
-    /// The percentage of objects without a row exceeds [`SweepTerms::share_max`]. Nothing was deleted.
+    /// The percentage of orphans exceeds [`SweepTerms::share_max`]. Nothing was deleted.
     #[error("{orphans} of {objects} objects in the media store are named by no row of this database")]
     Implausible { orphans: u64, objects: u64 },
 }
@@ -92,7 +93,7 @@ impl Library {
                     Err(error) => tracing::warn!(%error, "media could not be swept"),
                 }
             }
-            // A random interval, so that origins that were started together spread out.
+            // A random interval, so that origins that were started at the same time don't sweep at the same time.
             let chance = getrandom::u32().map_or(0.5, |chance| f64::from(chance) / f64::from(u32::MAX));
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -101,29 +102,30 @@ impl Library {
         }
     }
 
-    /// Deletes the staged files of ended processes, and the objects that are due in the deletion ledger.
+    /// Deletes the staged files of processes that have ended, and the objects that are due according to the ledger.
     ///
     /// # Errors
     /// The store or MariaDB failed; some files and objects may have been deleted.
     pub async fn sweep(&self) -> Result<Swept, SweepError> {
         Ok(Swept {
-            // First, so that the disk does not fill up while MariaDB is unavailable or the origin crashes repeatedly.
+            // Staged files are deleted first, so that the disk does not fill up while MariaDB is unavailable or the
+            // origin crashes repeatedly.
             staged: self.store.sweep_staging(Effect::Deletes).await? as u64,
             due: self.sweep_due(now()).await?,
             ..Swept::default()
         })
     }
 
-    /// Lists the whole store, and deletes (with [`Effect::Counts`], only counts) staged files of ended processes and
-    /// objects older than `terms.grace` that no row references. A short grace period may make uploads in progress fail,
-    /// but never deletes an object that a row references.
+    /// Lists the whole store, and deletes (with [`Effect::Counts`], only counts) staged files of processes that have
+    /// ended, and objects older than `terms.grace` that no row refers to. A short grace period may make uploads in
+    /// progress fail, but never deletes an object that a row refers to.
     ///
     /// # Errors
     /// [`SweepError::Another`], [`SweepError::Unmarked`] or [`SweepError::Implausible`], and nothing was deleted; the
     /// store or MariaDB failed, and some objects may have been deleted.
     pub async fn sweep_all(&self, terms: SweepTerms) -> Result<Swept, SweepError> {
         let (mut swept, orphans) = self.find_orphans(terms.grace).await?;
-        // Includes objects that were entered into the deletion ledger at least `terms.grace` ago.
+        // Includes objects that were entered in the ledger at least `terms.grace` ago.
         let due = now() + PUBLISH_GRACE.saturating_sub(terms.grace).as_secs();
         if terms.effect == Effect::Counts {
             let deletable = self.table.deletable_by(due).await?;
@@ -133,7 +135,7 @@ impl Library {
         }
         match self.ownership().await? {
             Ownership::Own => {}
-            // An empty store can't be another installation's.
+            // An empty store holds no files of another installation.
             Ownership::Unmarked if swept.objects == 0 => {}
             Ownership::Unmarked => return Err(SweepError::Unmarked),
             Ownership::Another => return Err(SweepError::Another),
@@ -148,7 +150,8 @@ impl Library {
         Ok(swept)
     }
 
-    /// Lists the store, counts its files, and returns the keys of orphans older than `grace`, 16 bytes of memory each.
+    /// Lists the store, counts its files, and returns the keys of orphans older than `grace`. Each key takes 16 bytes
+    /// of memory.
     async fn find_orphans(&self, grace: Duration) -> Result<(Swept, Vec<ObjectKey>), SweepError> {
         let (mut found, mut orphans) = (Swept::default(), Vec::new());
         let mut old = Vec::with_capacity(SWEPT_AT_ONCE);
@@ -173,7 +176,7 @@ impl Library {
         Ok((found, orphans))
     }
 
-    /// Deletes the objects that are due in the deletion ledger, and returns how many of them were in the store.
+    /// Deletes the objects that are due according to the ledger, and returns how many of them were in the store.
     async fn sweep_due(&self, now: u64) -> Result<u64, SweepError> {
         let mut swept = 0;
         for _ in 0..BATCHES_MAX_COUNT {
@@ -182,7 +185,7 @@ impl Library {
                 break;
             }
             fault::reach(Point::DeletionRecorded);
-            // Objects that were entered into the deletion ledger but never stored are not counted.
+            // Keys that were entered in the ledger, but whose objects were never stored, are not counted.
             let existing = self.store.existing(&due).await?.len() as u64;
             self.delete_marked(&due).await?;
             swept += existing;
@@ -190,8 +193,8 @@ impl Library {
         Ok(swept)
     }
 
-    /// Returns those of `keys` that neither a row nor the deletion ledger contains. No row will reference them later,
-    /// since keys enter the deletion ledger before their objects are stored.
+    /// Returns the keys of `keys` that are neither in a row nor in the ledger. No row will refer to them later, since a
+    /// key is entered in the ledger before its object is stored.
     async fn unnamed(&self, keys: &[ObjectKey]) -> Result<Vec<ObjectKey>, SweepError> {
         let named = self.table.known(keys).await?;
         let unnamed = keys.iter().copied().filter(|key| !named.contains(key));

@@ -12,8 +12,8 @@ use crate::clock::now;
 use crate::database::media::{FinishedUpload, TableError, UploadRow};
 use crate::media::store::{Held, Staged, Staging, StoreError};
 
-/// The number of received bytes between two syncs to the disk, so that a power failure loses no more. At 200 MB/s, that
-/// is three syncs a second.
+/// The number of received bytes between two syncs to the disk. A power failure loses at most this many bytes. At 200
+/// MB/s, there are three syncs a second.
 const FLUSH_BYTES: u64 = 64 * 1024 * 1024;
 
 /// One request's exclusive access to a resumable upload. Dropping this value releases the upload's lock.
@@ -25,7 +25,8 @@ pub struct LockedUpload {
     offset: u64,
     flushed: u64,
     staging: Option<Staging>,
-    /// The request's cancellation entry. Declared before `_held`, so that it is removed before the lock is released.
+    /// The request's entry in [`Running`]. Declared before `_held`, so that the entry is removed before the lock is
+    /// released.
     running: Option<RunningRequest>,
     _held: Option<Held>,
 }
@@ -75,16 +76,18 @@ impl LockedUpload {
         self.row.media_id.is_none() && self.offset == self.row.length
     }
 
-    /// Returns the token that is cancelled when another request wants to take over the upload.
+    /// Returns the token that is cancelled when another request wants to take over this upload.
     #[must_use]
     pub fn interruption(&self) -> CancellationToken {
         self.running.as_ref().map_or_else(CancellationToken::new, |running| running.token().clone())
     }
 
-    /// Checks that a body for `offset` continues the upload. `announced` is the body's length in bytes, if known.
+    /// Checks that a request body at `offset` continues the upload. `announced` is the body's length in bytes, if
+    /// known.
     ///
     /// # Errors
-    /// `upload_offset_mismatch`; `body_too_large` if `announced` bytes would exceed the upload's declared size.
+    /// `upload_offset_mismatch` if `offset` is not the upload's current offset; `body_too_large` if `announced` bytes
+    /// would exceed the upload's declared size.
     pub fn expect(&self, offset: u64, announced: Option<u64>) -> Result<(), Problem> {
         if offset != self.offset {
             return Err(Problem::new(
@@ -146,7 +149,7 @@ impl LockedUpload {
         Ok(())
     }
 
-    /// Truncates the upload's file to `offset` bytes, and records the new length in the upload's row.
+    /// Truncates the upload's file to `offset` bytes, to undo a write, and records the new length in the upload's row.
     pub async fn take_back(&mut self, offset: u64) -> Result<(), Problem> {
         self.flush().await?;
         self.offset = offset;
@@ -173,8 +176,8 @@ impl LockedUpload {
         FinishedUpload { id: self.row.id, expires_at: now() + TUS_FINISHED_SECONDS }
     }
 
-    /// Reloads the upload's row. Returns the id of the media file that the upload has become; `None` while it is
-    /// unfinished. An error of MariaDB doesn't tell whether the transaction was committed.
+    /// Reloads the upload's row, because an error of MariaDB doesn't tell whether a transaction was committed. Returns
+    /// the id of the media file that the upload has become; `None` while it is unfinished.
     pub async fn refresh(&mut self) -> Result<Option<MediaId>, Problem> {
         self.row = self.uploads.row(&self.row.project, self.id()).await?;
         Ok(self.row.media_id)

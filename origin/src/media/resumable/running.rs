@@ -1,4 +1,5 @@
-//! Registry of the requests of this process that have locked an upload, so that other requests can interrupt them.
+//! The requests of this process that have locked an upload, so that another request for the same upload can interrupt
+//! them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -27,7 +27,7 @@ fn brands(head: &[u8]) -> Sniffed {
     let brands = head.get(8..end).unwrap_or_default();
     let (major, others) = brands.split_at(brands.len().min(4));
     by_brand(major)
-        // `mif1` and `msf1` only mean an image; the compatible brands give its format.
+        // `mif1` and `msf1` only say that the file is an image; the compatible brands say the format.
         .or_else(|| {
             let still = matches!(major, b"mif1" | b"msf1" | b"miaf");
             let inner = others
@@ -72,7 +72,7 @@ fn ebml(head: &[u8]) -> Option<Sniffed> {
     }
 }
 
-/// Returns `video/ogg` if `head` contains the start of a video stream, else `audio/ogg`.
+/// Returns `video/ogg` if `head` contains the start of a video stream, otherwise `audio/ogg`.
 fn ogg(head: &[u8]) -> Sniffed {
     const VIDEO: [&[u8]; 3] = [b"\x80theora", b"BBCD\0", b"\x01video\0\0\0"];
     let moving = VIDEO.iter().any(|mark| head.windows(mark.len()).any(|bytes| bytes == *mark));

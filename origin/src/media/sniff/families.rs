@@ -1,4 +1,4 @@
-//! Tables of media types: synonyms, and groups of types with the same signature. [`super::label`] applies them.
+//! Tables of media types: synonyms, and groups of types with the same file signature. [`super::label`] uses them.
 
 /// The media type of files whose format is not recognized.
 pub(in crate::media) const UNKNOWN: &str = "application/octet-stream";
@@ -189,7 +189,8 @@ pub(super) const TEXTUAL_MEDIA: &[&str] = &[
     "image/x-xpm",
 ];
 
-/// Media types whose files always begin with a signature that is recognized, so that a wrong label can be refused.
+/// Media types whose files always begin with a signature that this program recognises, so that a wrong label is an
+/// error.
 pub(super) const VERIFIABLE: &[&str] = &[
     "application/gzip",
     "application/pdf",

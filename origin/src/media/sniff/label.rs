@@ -1,4 +1,4 @@
-//! Determines a file's media type from its label, the type that the client declares, and from the type that [`sniff`]
+//! Determines a file's media type from its label (the type that the client declares) and from the type that [`sniff`]
 //! detects in its first bytes. A label that contradicts the content is an error.
 
 use super::families::{ALIASES, FAMILIES, Family, TEXTUAL_MEDIA, UNKNOWN, VERIFIABLE};
@@ -28,17 +28,17 @@ impl Verdict {
 }
 
 /// Determines the media type of a file from `head`, its first bytes. `declared` is the upload's label: a media type, or
-/// a file extension such as `png`; `kind` is the `type` of the upload; `name` is the file name.
+/// a file extension such as `png`. `kind` is the `type` of the upload, and `name` the file name.
 ///
-/// The content decides; the label counts where the content leaves several types possible. Without a label, the
-/// extension of `name` may refine the type, but never turns a type that browsers download into one that they show.
+/// The content decides. The label is used where the content leaves several types possible. Without a label, the
+/// extension of `name` may refine the type, but never turns a type that browsers download into a type that they show.
 ///
 /// # Errors
 /// `invalid_media` if the content is not of the type `kind`, or contradicts the label.
 pub fn judge(declared: Option<&str>, kind: MediaKind, name: &str, head: &[u8]) -> Result<Verdict, Problem> {
     let sniffed = sniff(head);
     check_kind(kind, name, sniffed)?;
-    // An extension may mean several types (`ts` is TypeScript or an MPEG stream), so it is ignored for text.
+    // An extension may stand for several types (`ts` is TypeScript or an MPEG stream), so it is ignored for text.
     let is_ambiguous = |label: &String| is_only_text(label, head) && !has_slash(declared);
     let label =
         declared.and_then(read_label).filter(|label| VERIFIABLE.contains(&label.as_str()) || !is_ambiguous(label));
@@ -67,11 +67,11 @@ fn is_only_text(label: &str, head: &[u8]) -> bool {
         && markup::is_text(head)
 }
 
-/// Media types that are served for inline display, besides images, audio and video; all others are downloads.
+/// Media types that are served for inline display, besides images, audio and video. All other types are downloads.
 const SHOWN: [&str; 6] =
     ["application/json", "application/pdf", "text/csv", "text/markdown", "text/plain", "text/tab-separated-values"];
 
-/// Returns whether files of the media type may be shown inline: browsers run no code in them.
+/// Returns whether files of the media type may be shown inline, because browsers run no code in them.
 #[must_use]
 pub fn may_be_shown(mime: &str) -> bool {
     let mime = canonical(mime);
@@ -137,7 +137,7 @@ fn check_kind(kind: MediaKind, name: &str, sniffed: Option<Sniffed>) -> Result<(
     Err(invalid(format!("{} {is}.", shown(name))).with_hint(hint))
 }
 
-/// Returns whether the media type is that of a container that may hold either video or only audio.
+/// Returns whether the media type is a container that may hold video or only audio.
 fn may_hold_audio_or_video(mime: &str) -> bool {
     matches!(
         mime,
@@ -164,14 +164,14 @@ fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
     if let Some(shared) = family(&bytes)
         && family(label) == Some(shared)
     {
-        // The brands in a HEIF file identify its type, so the label is not needed.
+        // The brands in a HEIF file already say the exact type, so the label is not needed.
         let telling = matches!(shared, Family::Heif);
         return Some(if telling { bytes } else { label.to_owned() });
     }
     if VERIFIABLE.contains(&label) {
         return None;
     }
-    // A compressed SVG: the label is right, but the bytes are gzip.
+    // A compressed SVG is gzip by its bytes, so an SVG label does not contradict them.
     if bytes == "application/gzip" && matches!(label, "image/svg+xml" | "image/svg+xml-compressed") {
         return Some(bytes);
     }
@@ -183,15 +183,15 @@ fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
         return None;
     }
     if family(&bytes) == Some(Family::Markup) {
-        // Other text, such as a template, may begin with markup; only the label tells its type.
+        // Other text, such as a template, may begin with markup, so only the label tells its type.
         return Some(label.to_owned());
     }
     if is_textual(label) {
-        // A text may begin like another format, but a binary file is no text.
+        // A text may begin with the signature of another format, but binary content contradicts a text label.
         let text = markup::is_text(head) && bytes != "application/pdf";
         return text.then(|| label.to_owned());
     }
-    // Only the label distinguishes formats that share a container format.
+    // Only the label distinguishes formats that use the same container, such as ZIP.
     let built_on = matches!(family(&bytes), Some(Family::Zip | Family::Gzip | Family::Ole));
     Some(if built_on { label.to_owned() } else { bytes })
 }
@@ -225,7 +225,7 @@ fn is_textual(mime: &str) -> bool {
         )
 }
 
-/// Replaces the media type of a container that may hold audio or video by the one for the upload's `kind`.
+/// Returns the media type that a container has for the upload's `kind`: containers such as MP4 may hold audio or video.
 fn for_kind(mime: String, kind: MediaKind) -> String {
     match (kind, mime.as_str()) {
         (MediaKind::Audio, "video/mp4") => "audio/mp4".to_owned(),
@@ -240,7 +240,7 @@ fn for_kind(mime: String, kind: MediaKind) -> String {
 }
 
 /// Parses a label, which is a media type or a file extension. Returns the media type in lower case, without parameters,
-/// under its common name; `None` if the label is invalid or the extension unknown.
+/// under its most common name; `None` if the label is invalid or the extension unknown.
 fn read_label(declared: &str) -> Option<String> {
     let text = declared.split(';').next().unwrap_or_default().trim();
     if !text.contains('/') {
@@ -261,7 +261,7 @@ pub(in crate::media) fn canonical(mime: &str) -> String {
 }
 
 /// Determines the media type of a file without a label from its content, refined by the extension of `name`. The
-/// extension never turns a type that browsers download into one that they show.
+/// extension never turns a type that browsers download into a type that they show.
 fn unlabelled(name: &str, found: Option<Sniffed>, head: &[u8]) -> String {
     let is_text = !head.is_empty() && markup::is_text(head);
     let bytes = match found {

@@ -1,5 +1,5 @@
 //! Detects text that a browser would run: HTML, SVG and XML in UTF-8 or UTF-16. Follows WHATWG MIME Sniffing, section
-//! 7.1, but also skips comments, since undetected markup would be served as harmless.
+//! 7.1, but also skips comments, since undetected markup would be served as harmless text.
 
 use super::Sniffed;
 use shared::media::MediaKind;
@@ -17,7 +17,7 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
         rest = rest.trim_start_matches(is_blank);
         if let Some(comment) = rest.strip_prefix("<!--") {
             let Some((_, behind)) = comment.split_once("-->") else {
-                // The comment does not end within the head, so HTML may follow it.
+                // The comment does not end within `head`, so HTML may follow it.
                 return Some(html());
             };
             rest = behind;
@@ -41,7 +41,7 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
                 return Some(svg());
             }
             xml = true;
-            // An internal subset contains `>` itself.
+            // A DOCTYPE with an internal subset (`[…]`) contains further `>`, so it ends at `]>`.
             let end = match (doctype.find('['), doctype.find('>')) {
                 (Some(subset), Some(close)) if subset < close => doctype.find("]>").map(|at| at + 2),
                 (_, close) => close.map(|at| at + 1),
@@ -115,7 +115,8 @@ fn decode(head: &[u8]) -> Option<String> {
     }
 }
 
-/// Returns whether `head` begins with a UTF-16 byte order mark, or has no control characters but white space and ESC.
+/// Returns whether `head` begins with a UTF-16 byte order mark, or has no control characters except white space and
+/// ESC.
 pub(super) fn is_text(head: &[u8]) -> bool {
     if head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF") {
         return true;

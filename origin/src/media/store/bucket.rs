@@ -27,14 +27,14 @@ use super::{Listed, Listing, ObjectBytes};
 use crate::config::{Addressing, BucketAddress};
 use crate::database::media::{FOLDER, ObjectKey};
 
-/// The part size of multipart uploads. S3 requires at least 5 MiB and allows 10,000 parts, so up to 80 GB. Files up to
-/// one part are stored in one request.
+/// The part size of multipart uploads. S3 requires at least 5 MiB and allows 10,000 parts, so a file may have up to 80
+/// GB. A file that is no larger than one part is stored by one request.
 const PART_BYTES: usize = 8 * 1024 * 1024;
 
-/// The maximum number of concurrent part uploads of one file, enough to use the bandwidth in spite of latency.
+/// The maximum number of concurrent part uploads of one file, enough to use the bandwidth despite latency.
 const FILE_PARTS_AT_ONCE: usize = 3;
 
-/// The maximum number of concurrent part uploads of all files, which take 64 MiB of memory.
+/// The maximum number of concurrent part uploads of all files. Together they take 64 MiB of memory.
 const PARTS_AT_ONCE: usize = 8;
 
 /// The maximum number of concurrent HEAD requests of one call of [`Bucket::existing`].
@@ -44,10 +44,10 @@ const HEADS_AT_ONCE: usize = 8;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timeouts {
     pub(super) connect: Duration,
-    /// The timeout for a response's head since the request began, and for each pause in its body. A part must be sent
-    /// within this time: 8 MiB in 30 s need 2.3 Mbit/s, three concurrent parts 7 Mbit/s.
+    /// The time limit from a request's start to the head of its response, and for each pause in the response's body. A
+    /// part must be sent within this time: 8 MiB in 30 s need 2.3 Mbit/s, three concurrent parts 7 Mbit/s.
     pub(super) answer: Duration,
-    /// The time after the first attempt of a request after which no further attempt begins.
+    /// The time after the start of a request's first attempt after which no further attempt is made.
     pub(super) retry: Duration,
     pub(super) retries_max: usize,
 }
@@ -74,7 +74,7 @@ pub(super) struct Bucket {
 impl Bucket {
     /// Creates the client of the bucket, without sending a request.
     pub(super) fn open(address: &BucketAddress, timeouts: Timeouts) -> Result<Self, StoreError> {
-        // The client needs a process-wide crypto provider. An error means that it was set before, to the same provider.
+        // The client needs a process-wide crypto provider. An error means that the same provider was installed before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let required = |name, value: &'_ Option<SecretString>| match value {
             Some(value) => Ok(value.expose_secret().to_owned()),
@@ -83,7 +83,7 @@ impl Bucket {
         let access_key = required("media_s3_access_key", &address.access_key)?;
         let secret_key = required("media_s3_secret_key", &address.secret_key)?;
         let options = ClientOptions::new()
-            // No limit for a whole response, which takes as long as its reader.
+            // There is no time limit for a whole response, which takes as long as the client needs to read it.
             .with_timeout_disabled()
             .with_connect_timeout(timeouts.connect)
             .with_read_timeout(timeouts.answer)
@@ -118,7 +118,7 @@ impl Bucket {
 
     /// Checks that the bucket exists and may be listed.
     pub(super) async fn check(&self) -> Result<(), StoreError> {
-        // At most one page of 256 folders, however many objects there are.
+        // Lists one level: at most one page of 256 folders, however many objects there are.
         let answer = self.service.list_with_delimiter(Some(&self.folder())).await;
         answer.map(drop).map_err(|error| self.store_error(&error))
     }
@@ -128,7 +128,8 @@ impl Bucket {
         let bucket = self.clone();
         tokio::spawn(async move {
             let outcome = bucket.send(&file, key).await;
-            // Dropping the file of a resumable upload does not delete it, since the object may yet be deleted.
+            // Dropping the file of a resumable upload does not delete it: the upload needs the file if the object is
+            // deleted again.
             spawn_blocking(move || drop(file)).await?;
             outcome
         })
@@ -162,7 +163,7 @@ impl Bucket {
         sent.map(drop)
     }
 
-    /// Uploads all parts. Returns, also after an error, only when no part is in flight.
+    /// Uploads all parts. Returns only when no part is in flight any more, even after an error.
     async fn send_parts(&self, mut parts: Parts, upload: &mut dyn MultipartUpload) -> Result<(), StoreError> {
         let mut sending = JoinSet::new();
         let outcome = async {
@@ -221,7 +222,7 @@ impl Bucket {
         }
         let range = range.map(|range| match i64::try_from(range.end) {
             Ok(_) => GetRange::Bounded(range),
-            // Larger than services can parse.
+            // Services can't parse such a large end.
             Err(_) => GetRange::Offset(range.start),
         });
         let options = GetOptions { range, ..GetOptions::default() };
@@ -276,7 +277,8 @@ impl Bucket {
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// Writes `owner` as the store's owner mark, unless there is one. Some services replace an existing mark.
+    /// Writes `owner` as the store's owner mark, unless the store has a mark. Some services replace an existing mark
+    /// nevertheless.
     pub(super) async fn claim(&self, owner: String) -> Result<(), StoreError> {
         let (path, only_new) = (self.owner_path(), PutOptions::from(PutMode::Create));
         let put = self.service.put_opts(&path, owner.clone().into(), only_new);
@@ -327,7 +329,8 @@ impl Bucket {
     }
 }
 
-/// Returns the URL of the configured endpoint, with the bucket's name in the host if so configured; `None` without one.
+/// Returns the URL of the configured endpoint, with the bucket's name in the host if so configured; `None` if no
+/// endpoint is configured.
 fn endpoint(address: &BucketAddress) -> Option<String> {
     let endpoint = address.endpoint.as_ref()?;
     let text = endpoint.as_str().trim_end_matches('/');

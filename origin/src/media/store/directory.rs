@@ -140,7 +140,7 @@ impl Reader {
     fn piece(&mut self) -> io::Result<Bytes> {
         let length = usize::try_from(self.left).map_or(READ_BYTES, |left| left.min(READ_BYTES));
         let mut piece = BytesMut::zeroed(length);
-        // Fails if the file was truncated meanwhile, since the response would be too short.
+        // Fails if the file was truncated meanwhile: the response would be shorter than announced.
         self.file.read_exact(&mut piece)?;
         self.left -= length as u64;
         Ok(piece.freeze())

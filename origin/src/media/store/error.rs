@@ -1,5 +1,5 @@
-//! Errors of the store, and the problems that report them to clients. Messages name no path, bucket or host; the cause,
-//! which may name them, goes to the log.
+//! Errors of the store, and their conversion to problem responses. Messages name no path, bucket or host; the cause,
+//! which may name them, is only logged.
 
 use std::error::Error;
 use std::io;
@@ -83,7 +83,8 @@ impl From<io::Error> for StoreError {
                 Self::Full(Box::new(error))
             }
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::Denied(Box::new(error)),
-            // Directories are created at the start, so a missing one means that the disk was unmounted.
+            // Directories are created when the program starts, so a missing directory means that the disk was
+            // unmounted.
             io::ErrorKind::NotFound => Self::Unavailable(Box::new(error)),
             _ => Self::Other(Box::new(error)),
         }

@@ -20,7 +20,7 @@ enum Lifetime {
     Owner,
     /// The file is deleted only on request, since an upload may be resumed from it.
     Kept,
-    /// The file is not deleted any more, since it was renamed to its final path.
+    /// The file was renamed to its final path, so there is nothing to delete.
     Gone,
 }
 
@@ -32,10 +32,12 @@ pub(super) struct StagedFile {
     written: u64,
     /// The first bytes of a resumed file, for type detection; empty for a new file.
     head: Vec<u8>,
-    /// The hash of all bytes written; `None` after resuming at an offset above 0, where earlier bytes were not hashed.
+    /// The hash of all bytes written; `None` after resuming at an offset above 0, since the earlier bytes were not
+    /// hashed.
     hash: Option<Sha256>,
     sha256: Option<[u8; 32]>,
-    /// Keeps this process' folder from being deleted; `None` for a resumable upload's file, which is elsewhere.
+    /// Keeps this process' folder from being deleted; `None` for the file of a resumable upload, which is in another
+    /// folder.
     _folder: Option<Arc<ProcessFolder>>,
 }
 
@@ -76,7 +78,8 @@ impl StagedFile {
         Ok(file)
     }
 
-    /// Opens the file at `path` for writing at `offset`, and truncates it there; `None` if it is shorter.
+    /// Opens the file at `path` for writing at `offset`, and truncates it there; `None` if the file is shorter than
+    /// `offset`.
     pub(super) fn resume(path: PathBuf, offset: u64) -> io::Result<Option<Self>> {
         let mut file = OpenOptions::new().read(true).write(true).open(&path)?;
         let length = file.metadata()?.len();
@@ -145,13 +148,13 @@ impl StagedFile {
     }
 
     /// Moves the file to the path `to` atomically. The file of a resumable upload also keeps its old name until it is
-    /// discarded, so that the upload can still be finished if no row is written for the object.
+    /// discarded, so that publishing can be repeated if no row is written for the object.
     pub(super) fn publish_as(&mut self, to: &Path) -> io::Result<()> {
         if self.lifetime == Lifetime::Kept {
             match std::fs::hard_link(&self.path, to) {
                 Ok(()) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
-                // Some file systems don't support hard links. The file is renamed there.
+                // Some file systems don't support hard links: the file is renamed then.
                 Err(_) => {}
             }
         }

@@ -1,5 +1,5 @@
-//! The exclusive lock on the file of a resumable upload, among all processes that share the disk. The kernel releases
-//! the lock when its process ends, even by a crash.
+//! The exclusive lock on the file of a resumable upload, valid for all processes that share the disk. The kernel
+//! releases the lock when the locking process ends, even by a crash.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -24,12 +24,12 @@ impl Held {
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
-        // The previous holder may have removed the file: the locked file then has no name any more.
+        // The previous lock holder may have deleted the file: `path` then names no file, or another one.
         let (ours, named) = (file.metadata()?, std::fs::metadata(path)?);
         if (ours.dev(), ours.ino()) != (named.dev(), named.ino()) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        // Bytes that a killed process wrote are in the file, but perhaps not yet on the disk.
+        // The file may contain bytes that a killed process wrote but did not sync to the disk.
         file.sync_all()?;
         Ok(Some(Self { length: ours.len(), _file: file }))
     }

@@ -26,7 +26,8 @@ impl Store {
         }
     }
 
-    /// Writes the owner mark, unless the store has one. The caller must read it afterwards: it may be another's.
+    /// Writes the owner mark, unless the store has one. The caller must read the mark afterwards, since it may be
+    /// another installation's.
     pub async fn claim(&self, owner: String) -> Result<(), StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {

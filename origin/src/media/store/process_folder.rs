@@ -1,5 +1,6 @@
-//! The folder in which one process stages files, and the deletion of folders of ended processes. Each folder has a lock
-//! file beside it. The kernel releases the lock when its process ends, also if several processes share the directory.
+//! The folder in which one process stages files, and the deletion of folders of processes that have ended. Each folder
+//! has a lock file beside it. The kernel releases the lock when the locking process ends, so several processes can
+//! share the directory.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,7 +15,8 @@ use crate::files::{private_directory, remove_directory, remove_file};
 
 const LOCK: &str = "lock";
 
-/// The maximum number of attempts to create a folder: another process may delete its lock file as abandoned.
+/// The maximum number of attempts to create a folder. An attempt fails if another process deletes the new lock file as
+/// abandoned.
 const TRIES_MAX_COUNT: usize = 10;
 
 /// The folder in which this process stages files. Dropping this value deletes the folder with its files.
@@ -50,13 +52,13 @@ impl ProcessFolder {
 
 impl Drop for ProcessFolder {
     fn drop(&mut self) {
-        // Files that remain are removed by the next sweep of another process.
+        // The next sweep of another process deletes files that remain.
         let _ = remove_directory(&self.path).and_then(|()| remove_file(&self.lock_path));
     }
 }
 
-/// Deletes the folders of ended processes in `parent`, except the entry `spared`, and returns the number of files in
-/// them. With [`Effect::Counts`], only counts the files.
+/// Deletes the folders of processes that have ended in `parent`, except the entry `spared`, and returns the number of
+/// files in these folders. With [`Effect::Counts`], only counts the files.
 pub(super) fn sweep(parent: &Path, spared: &str, effect: Effect) -> io::Result<usize> {
     let mut swept = 0;
     for entry in std::fs::read_dir(parent)? {
@@ -115,7 +117,7 @@ fn is_taken(lock: &File) -> io::Result<bool> {
     }
 }
 
-/// Returns whether `path` still names `file`, which another process may have deleted before it was locked.
+/// Returns whether `path` still names `file`. Another process may have deleted the file before it was locked.
 fn is_still_named(file: &File, path: &Path) -> io::Result<bool> {
     let ours = file.metadata()?;
     match std::fs::metadata(path) {
@@ -138,16 +140,16 @@ mod tests {
         for folder in [own.path(), other.path()] {
             std::fs::write(folder.join("arriving"), "x").unwrap();
         }
-        // The state after a killed process: a folder, and a lock file that nobody has locked.
+        // What a killed process leaves: a folder, and a lock file that no process has locked.
         let dead = parent.join(Uuid::now_v7().to_string());
         std::fs::create_dir(&dead).unwrap();
         std::fs::write(dead.join("one"), "x").unwrap();
         std::fs::write(dead.join("two"), "x").unwrap();
         std::fs::write(dead.with_extension(LOCK), "").unwrap();
-        // The state after a process was killed before it created its folder, and while it removed it.
+        // What processes leave that were killed before creating their folder, or while deleting it.
         std::fs::write(parent.join("early.lock"), "").unwrap();
         std::fs::create_dir(parent.join("late")).unwrap();
-        // A file of an old version, which staged all files in one folder.
+        // A file of an old version of this program, which staged all files in one folder.
         std::fs::write(parent.join("0190a1b2-c3d4-7abc-8def-0123456789ab"), "x").unwrap();
         std::fs::create_dir(parent.join("tus")).unwrap();
         std::fs::write(parent.join("tus/upload"), "x").unwrap();

@@ -1,5 +1,5 @@
-//! Converts errors of the crate `object_store` to [`StoreError`]. The crate exposes the status of a response only in
-//! the error's text, which is therefore parsed; tests check this against a real service.
+//! Converts errors of the crate `object_store` to [`StoreError`]. The crate exposes a response's status only in the
+//! error's text, so the text is parsed. Tests check this against a real service.
 
 use std::error::Error;
 
@@ -7,13 +7,14 @@ use object_store::client::HttpError;
 
 use super::error::{StoreError, chain};
 
-/// The maximum length of an error's cause in the log, since services also answer with HTML pages.
+/// The maximum length of an error's cause in the log: some services answer with whole HTML pages.
 const CAUSE_MAX_CHARS: usize = 1_000;
 
 /// The text before the HTTP status in `object_store`'s error for an unsuccessful response.
 const STATUS: &str = "non-2xx status code: ";
 
-/// The text in `object_store`'s error for a response with status 200 and an error in its body, which S3 may send.
+/// The text in `object_store`'s error for a response with status 200 but an error in its body. S3 may send such
+/// responses.
 const LATE: &str = "Server returned error response: ";
 
 /// Error codes with which MinIO, Ceph, Garage and other services report a full storage, with any HTTP status.

@@ -14,8 +14,8 @@ use super::file::StagedFile;
 use super::process_folder::{self, ProcessFolder};
 use crate::files::private_directory;
 
-/// The size of the pieces in which files are written and hashed. Moving a piece to a blocking thread takes 10 µs,
-/// writing it 250 µs at 1 GB/s. An upload has two pieces in memory: one being filled, one being written.
+/// The size in bytes of the pieces in which files are written and hashed. Moving a piece to a blocking thread takes 10
+/// µs, writing it 250 µs at 1 GB/s. An upload has two pieces in memory: one is being filled, one is being written.
 pub const PIECE_BYTES: usize = 256 * 1024;
 
 /// The number of leading bytes of a file that stay in memory for type detection, which needs at most 4 KiB.
@@ -38,7 +38,7 @@ enum Job {
     Idle(Box<StagedFile>),
     /// A blocking thread is writing the previous piece.
     Running(JoinHandle<Done>),
-    /// A piece could not be written to the disk, so all further calls fail.
+    /// A piece could not be written to the disk. All further calls fail.
     Failed,
 }
 
@@ -71,7 +71,7 @@ impl Staging {
         &self.head
     }
 
-    /// Appends bytes to the file, through a buffer: an error of the disk may be returned by a later call.
+    /// Appends bytes to the file through a buffer, so a later call may return an error of the disk.
     ///
     /// # Errors
     /// The disk is full or failed; all later calls then fail, too.
@@ -94,7 +94,7 @@ impl Staging {
     /// Writes and syncs the remaining bytes, and closes the file.
     ///
     /// # Errors
-    /// Errors of [`write`](Self::write); the file is then deleted, unless it belongs to a resumable upload.
+    /// The errors of [`write`](Self::write). The file is then deleted, unless it belongs to a resumable upload.
     pub async fn finish(mut self) -> Result<Staged, StoreError> {
         self.hand_over(move |file, piece| file.finish(piece)).await?;
         self.wait_for_write().await?;
@@ -105,10 +105,11 @@ impl Staging {
         Ok(Staged { file: Some(file), size: self.size, sha256, head: mem::take(&mut self.head) })
     }
 
-    /// Writes and syncs the remaining bytes, and returns the file's size. Deletes the file unless it is resumable.
+    /// Writes and syncs the remaining bytes, and returns the file's size in bytes. Deletes the file, unless it belongs
+    /// to a resumable upload.
     ///
     /// # Errors
-    /// Errors of [`write`](Self::write); the file of a resumable upload stays with the bytes written so far.
+    /// The errors of [`write`](Self::write). The file of a resumable upload stays, with the bytes written so far.
     pub async fn suspend(mut self) -> Result<u64, StoreError> {
         self.hand_over(move |file, piece| file.suspend(piece)).await?;
         self.wait_for_write().await?;
@@ -155,7 +156,7 @@ impl Drop for Staging {
     fn drop(&mut self) {
         match mem::replace(&mut self.job, Job::Failed) {
             Job::Idle(file) => drop_elsewhere(file),
-            // A file that is being written is deleted afterwards.
+            // A file that is being written is deleted after the write.
             Job::Running(handle) => {
                 if let Ok(runtime) = Handle::try_current() {
                     runtime.spawn(async move {
@@ -247,7 +248,8 @@ impl StagingFolder {
         Ok(Self { path, own })
     }
 
-    /// Deletes or, with [`Effect::Counts`], only counts the files of ended processes, and returns their number.
+    /// Deletes the files of processes that have ended, and returns their number; with [`Effect::Counts`], only counts
+    /// them.
     pub(super) fn sweep(&self, effect: Effect) -> io::Result<usize> {
         process_folder::sweep(&self.path, KEPT, effect)
     }

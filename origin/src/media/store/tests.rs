@@ -53,7 +53,7 @@ async fn is_absent(store: &Store, key: ObjectKey) -> bool {
     matches!(store.read(key, None).await, Err(StoreError::NotFound))
 }
 
-/// Waits until `holds` returns true, for effects of a drop on another thread.
+/// Waits until `holds` returns true, for effects of dropping a value on another thread.
 async fn until(what: &str, holds: impl Fn() -> bool) {
     for _ in 0..1_000 {
         if holds() {
@@ -261,7 +261,7 @@ async fn an_upload_goes_on_where_it_was_suspended() {
         let key = ObjectKey::new();
         place.store.publish(staged, key).await.unwrap();
         assert!(read(&place.store, key, None).await == bytes);
-        // If the object has to be deleted again, the upload is still complete.
+        // If the object is deleted again, the upload is still complete and can be published again.
         let length = bytes.len() as u64;
         assert_eq!(place.store.resume(id, length).await.unwrap().size(), length);
         place.store.delete(&[key]).await.unwrap();
@@ -283,7 +283,7 @@ async fn what_a_crash_left_behind_the_recorded_end_is_cut_off() {
         let mut staging = place.store.stage_named(id).await.unwrap();
         staging.write(&bytes[..15_000]).await.unwrap();
         staging.suspend().await.unwrap();
-        // Only 3,000 bytes were recorded.
+        // Only 3,000 bytes were recorded, so the file is truncated to 3,000 bytes.
         let mut staging = place.store.resume(id, 3_000).await.unwrap();
         assert_eq!(staging.head(), &bytes[..3_000]);
         staging.write(&bytes[3_000..]).await.unwrap();

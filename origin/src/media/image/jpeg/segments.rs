@@ -21,7 +21,8 @@ pub(super) struct Segments {
     pub(super) head: Vec<u8>,
     /// The range of bytes in the file from the first scan's compressed data up to and including the end marker.
     pub(super) scans: Range<u64>,
-    /// The memory in bytes for coefficients that the decoder keeps until the last scan; 0 if one scan has all of them.
+    /// The memory in bytes for coefficients that the decoder keeps until the last scan; 0 if the image has a single
+    /// scan.
     pub(super) coefficient_bytes: u64,
     /// Whether the JPEG is lossless, so that it can't be decoded at a fraction of its size.
     pub(super) lossless: bool,
@@ -52,9 +53,9 @@ pub(super) fn read(reader: &mut BufReader<File>) -> Result<Segments, ImageFault>
         let marker = next_marker(reader)?;
         match marker {
             0xD9 => return Err(ImageFault::Corrupt),
-            // Markers without content.
+            // Markers without content (no length follows them).
             0x01 | 0xD0..=0xD8 => {}
-            // What decoding needs: frames, tables, restart interval, scan.
+            // The segments that decoding needs: frames, tables, restart interval, scan.
             0xC0..=0xCF | 0xDA | 0xDB | 0xDD => {
                 let content = segment(reader)?;
                 append_segment(&mut tables, marker, &content);
@@ -75,7 +76,7 @@ pub(super) fn read(reader: &mut BufReader<File>) -> Result<Segments, ImageFault>
                         icc: profile.finish(),
                     });
                 }
-                // Three of the numbers in the range of frames are tables.
+                // C4, C8 and CC are in the range of frame markers, but are not frames.
                 if marker < 0xD0 && !matches!(marker, 0xC4 | 0xC8 | 0xCC) {
                     frame = Some(Frame::read(marker, &content)?);
                 }
@@ -184,8 +185,8 @@ impl Frame {
         matches!(self.marker, 0xC3 | 0xC7 | 0xCB | 0xCF)
     }
 
-    /// Returns the memory in bytes for coefficients that the decoder keeps between scans, as for progressive images and
-    /// those with one scan for each component; 0 if the first scan of a sequential image has all components.
+    /// Returns the memory in bytes for coefficients that the decoder keeps between scans: for progressive images, and
+    /// for images with a scan for each component. 0 if the first scan of a sequential image has all components.
     fn coefficient_bytes(&self, first_scan: &[u8]) -> u64 {
         let is_progressive = matches!(self.marker, 0xC2 | 0xC6 | 0xCA | 0xCE);
         let in_first_scan = first_scan.first().copied().map_or(0, usize::from);
@@ -203,7 +204,7 @@ impl Frame {
     }
 
     /// Returns the bytes for the decoder before the first scan's data: tables, and the JFIF and Adobe segments, which
-    /// determine the colour space, rewritten so that libjpeg never misreads them.
+    /// determine the colour space. These two are rewritten, so that libjpeg doesn't misread them.
     fn head(&self, jfif: bool, adobe: Option<u8>, tables: &[u8]) -> Vec<u8> {
         let mut head = vec![0xFF, 0xD8];
         if jfif {

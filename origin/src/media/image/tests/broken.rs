@@ -53,7 +53,7 @@ fn files_with_flipped_bits_never_panic() {
                 let at = random.below((broken.len() as u64).min(within)) as usize;
                 broken[at] ^= 1 << random.below(8);
             }
-            // A changed bit may give a variant that is not decoded.
+            // A changed bit may turn the file into a variant that is not decoded, which has no thumbnail.
             if let Ok(Some(thumbnail)) = examined(&broken).map(|picture| picture.thumbnail) {
                 assert!(thumbnail.width <= 256 && thumbnail.height <= 256, "{name}");
             }
@@ -98,7 +98,7 @@ fn what_libjpeg_only_warns_of_is_no_fault() {
 fn a_jpeg_of_which_data_is_missing_or_unreadable_is_refused() {
     let whole = Jpeg::default().encode(&photo(300, 200));
     let middle = whole.len() / 2;
-    // In one file data is missing, in the other the end marker comes too early.
+    // In the first file data is missing; in the second the end marker comes too early.
     let holed = [&whole[..middle], &whole[middle + 700..]].concat();
     let ended = [&whole[..middle], &[0xFF, 0xD9]].concat();
     for (name, bytes) in [("holed", holed), ("ended", ended)] {
@@ -160,7 +160,7 @@ fn a_png_that_inflates_to_more_than_it_says_is_refused_without_inflating_it() {
         let mut writer = encoder.write_header().expect("a header");
         writer.write_chunk(png::chunk::IDAT, &data).expect("a chunk");
     }
-    // Decoders ignore what follows the last row; the test is that decoding ends and needs no memory for it.
+    // Decoders ignore data after the last row. This tests that decoding ends and needs no memory for such data.
     let result = examined(&bytes);
     assert!(result.is_ok_and(|picture| picture.width == 16));
     // A profile that inflates to a huge size.
@@ -193,7 +193,7 @@ fn a_jpeg_of_thousands_of_scans_is_refused() {
     let jpeg = Jpeg { progressive: true, ..Jpeg::default() }.encode(&photo(300, 200));
     let scans: Vec<usize> =
         jpeg.windows(2).enumerate().filter(|(_, pair)| *pair == [0xFF, 0xDA]).map(|(at, _)| at).collect();
-    // The last scan again and again: it refines coefficients that are complete already.
+    // The last scan repeated: it refines coefficients that are already complete.
     let (last, end) = (*scans.last().expect("a scan"), jpeg.len() - 2);
     let mut bomb = jpeg[..end].to_vec();
     for _ in 0..5_000 {

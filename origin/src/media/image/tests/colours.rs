@@ -27,7 +27,7 @@ fn swap(image: &RgbaImage) -> RgbaImage {
 }
 
 fn icc_segment(jpeg: &[u8], profile: &[u8]) -> Vec<u8> {
-    // In two parts, stored in reverse order.
+    // The profile is split into two parts, stored in reverse order.
     let (first, second) = profile.split_at(profile.len() / 2);
     let part = |number: u8, content: &[u8]| {
         let mut segment = b"ICC_PROFILE\0".to_vec();
@@ -77,7 +77,7 @@ fn a_wide_gamut_is_brought_into_srgb() {
         let shown = shown(&examined(&icc_segment(&jpeg, &profile)).expect("a picture"));
         shown.get_pixel(32, 32).0
     };
-    // As CSS Color 4 converts `color(display-p3 …)` to sRGB.
+    // The expected values are from CSS Color 4's conversion of `color(display-p3 …)` to sRGB.
     let [red, green, blue, _] = colour([180, 120, 60]);
     assert!(red.abs_diff(188) < 4 && green.abs_diff(118) < 4 && blue.abs_diff(47) < 5, "{red} {green} {blue}");
     let [red, green, blue, _] = colour([128, 128, 128]);
@@ -103,7 +103,7 @@ fn a_profile_of_greys_is_applied() {
     let jpeg =
         Jpeg { subsamp: Subsamp::Gray, ..Jpeg::default() }.encode_raw(image.as_raw(), (64, 64), PixelFormat::GRAY);
     let shown = shown(&examined(&icc_segment(&jpeg, &profile)).expect("a picture"));
-    // Half of the light is 188 in sRGB.
+    // Half of the light corresponds to the value 188 in sRGB.
     assert!(shown.get_pixel(30, 30).0[0].abs_diff(188) < 4);
 }
 
@@ -118,7 +118,7 @@ fn inks_become_light_whichever_way_they_are_stored() {
     let inks: Vec<u8> = (0..60).flat_map(|_| (0..240).flat_map(patch)).collect();
     let light: Vec<u8> = inks.iter().map(|ink| 255 - ink).collect();
     let jpeg = Jpeg { subsamp: Subsamp::None, ..Jpeg::default() };
-    // The encoder writes Adobe's marker, with which CMYK is stored inverted.
+    // The encoder writes Adobe's marker, which means that CMYK is stored inverted.
     let adobe = jpeg.encode_raw(&light, (240, 60), PixelFormat::CMYK);
     assert!(adobe.windows(5).any(|word| word == b"Adobe"));
     let shown = shown(&examined(&adobe).expect("a picture"));

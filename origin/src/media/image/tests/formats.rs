@@ -138,7 +138,7 @@ fn transparency_makes_a_webp_and_none_a_jpeg() {
 
 #[test]
 fn what_shines_through_does_not_stain_the_edges() {
-    // White stripes, and transparent ones that are black underneath, finer than the thumbnail's pixels.
+    // White stripes between transparent stripes that are black underneath, all finer than the thumbnail's pixels.
     let striped = RgbaImage::from_fn(1024, 1024, |x, _| image::Rgba(if x % 3 == 0 { [0, 0, 0, 0] } else { [255; 4] }));
     let bytes = encoded(&DynamicImage::ImageRgba8(striped), ImageFormat::Png);
     let shown = shown(&examined(&bytes).expect("a picture"));

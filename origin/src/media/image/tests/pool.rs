@@ -1,4 +1,4 @@
-//! The pool of image threads: parallel jobs, a full queue, and one picture that harms no other.
+//! Tests the pool of decoder threads: parallel jobs, a full queue, and a hanging image that harms no other.
 
 use super::super::pool::{Budget, MediaPool, PoolSize, Queue};
 use super::samples::{Jpeg, encoded, photo};
@@ -62,7 +62,7 @@ async fn images_wait_for_memory_and_one_that_needs_more_than_all_is_refused() {
 #[tokio::test]
 async fn a_project_has_a_share_of_the_queue_and_leaves_the_rest_to_others() {
     let (folder, path) = written(&Jpeg::default().encode(&photo(64, 64)));
-    // The only thread opens a pipe, which blocks until something is written to it.
+    // The pool's only thread opens a pipe, which blocks until something is written to the pipe.
     let pipe = folder.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.expect("mkfifo").success());

@@ -1,4 +1,4 @@
-//! Sample pictures, and encoders for what `image` does not write.
+//! Sample pictures, and encoders for variants that the crate `image` can't write.
 
 use image::{DynamicImage, ExtendedColorType, ImageEncoder, RgbImage, RgbaImage};
 use std::io::Cursor;

@@ -1,4 +1,4 @@
-//! All eight orientations in every format that has them, compared pixel by pixel.
+//! Tests all eight orientations, in every format that stores an orientation, pixel by pixel.
 
 use super::samples::{Jpeg, encoded, exif, photo, webp, with_chunk, with_segment};
 use super::{difference, examined, shown};
@@ -68,7 +68,7 @@ fn tiff(image: &image::RgbImage, orientation: u8) -> Vec<u8> {
     let entries: [(u16, u16, u32, u32); 10] = [
         (256, 4, 1, image.width()),
         (257, 4, 1, image.height()),
-        // Three numbers don't fit into an entry, so they follow the directory.
+        // Three numbers don't fit into a directory entry, so they follow the directory.
         (258, 3, 3, 8 + pixels.len() as u32 + 2 + 10 * 12 + 4),
         (259, 3, 1, 1),
         (262, 3, 1, 2),

@@ -1,4 +1,4 @@
-//! Variants of TIFF, ICO and AVIF are decoded correctly or accepted without a thumbnail.
+//! Tests that variants of TIFF, ICO and AVIF are decoded correctly, or accepted without a thumbnail.
 
 use super::samples::encoded;
 use super::{Picture, examined, shown};
@@ -142,7 +142,7 @@ fn samples_without_a_meaning_are_left_out() {
     }
 }
 
-/// Builds an icon file from images, each given as side in pixels, bits a pixel and data.
+/// Builds an icon file from images, each given as side in pixels, bits per pixel and data.
 fn icon(pictures: &[(u8, u16, Vec<u8>)]) -> Vec<u8> {
     let mut file = vec![0, 0, 1, 0, pictures.len() as u8, 0];
     let mut at = 6 + 16 * pictures.len();
@@ -157,7 +157,7 @@ fn icon(pictures: &[(u8, u16, Vec<u8>)]) -> Vec<u8> {
     file
 }
 
-/// Builds a square bitmap for an icon: one colour of 32 bits, with a mask of one bit a pixel.
+/// Builds a square bitmap for an icon: one colour with 32 bits per pixel, and a mask of one bit per pixel.
 fn bitmap(side: u8, [red, green, blue, opacity]: [u8; 4], mask: u8) -> Vec<u8> {
     let sides = usize::from(side);
     let mut data = 40_u32.to_le_bytes().to_vec();
@@ -189,8 +189,8 @@ fn the_largest_picture_of_an_icon_is_shown_in_whatever_order_they_stand() {
         let plain = RgbaImage::from_pixel(side, side, Rgba([9, 9, 9, 255]));
         encoded(&DynamicImage::ImageRgba8(plain), ImageFormat::Png)
     };
-    // As in real icons, the directory's entry of the larger picture has fewer bits, none, or a wrong size in the right
-    // order.
+    // As in real icons, the directory entry of a larger picture has fewer bits per pixel, none at all, or a wrong size
+    // that still sorts correctly.
     let pictures = [
         (16, 32, bitmap(16, [1, 2, 3, 255], 0)),
         (48, 8, bitmap(48, [1, 2, 3, 255], 0)),
@@ -220,7 +220,7 @@ fn an_avif_is_as_large_as_its_primary_item() {
         content.extend(height.to_be_bytes());
         boxed(b"ispe", &content)
     };
-    // Properties 1 to 4: a gain map has the first size, rotated, and the picture the third.
+    // Properties 1 to 4: the gain map has the first size and the rotation; the picture has the third property's size.
     let properties = [extent(4000, 3000), boxed(b"irot", &[1]), extent(48, 32), extent(8, 8)].concat();
     let short = [0, 0, 0, 0, 0, 0, 0, 2, 0, 7, 2, 1, 0x82, 0, 9, 1, 3];
     let long = [1, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 7, 2, 0, 1, 0x80, 2, 0, 0, 0, 9, 1, 0, 3];

@@ -1,4 +1,4 @@
-//! Buckets that are missing, fail, hang or are full: the right error in bounded time, and no partial object.
+//! Tests buckets that are missing, fail, hang or are full: the right error in bounded time, and no partial object.
 
 use hyper::StatusCode;
 
@@ -134,7 +134,7 @@ async fn a_bucket_that_is_not_there_is_no_missing_object() {
     std::fs::remove_dir(service.bucket()).unwrap();
     let failure = place.store.check().await.unwrap_err();
     assert!(matches!(failure, StoreError::Unavailable(_)), "{failure:?}");
-    // This service creates missing buckets; others answer all calls like this.
+    // The test service creates missing buckets. Other services answer all calls with this error.
     let body = "<Error><Code>NoSuchBucket</Code></Error>";
     service.be(Mood::Refuses(StatusCode::NOT_FOUND, body));
     for (call, failure) in failures(&place).await {
