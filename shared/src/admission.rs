@@ -1,6 +1,6 @@
 //! Admits a request, at the edge and again at the origin: checks route, API key, options, access and the body's type,
-//! in this order. Doesn't read bodies or verify keys: authentication is a parameter, since only the origin knows which
-//! keys are revoked.
+//! in this order. Doesn't read bodies or verify keys: the caller passes a function that authenticates, since only the
+//! origin knows which keys are revoked.
 
 use crate::error::{ErrorCode, Problem};
 use crate::key::Principal;
@@ -15,8 +15,8 @@ use std::borrow::Borrow;
 /// valid.
 ///
 /// # Errors
-/// `route_not_found`, `method_not_allowed` or `uri_too_long` without calling `authenticate`; else the error of
-/// `authenticate`; else one of [`parse_head`], `full_access_required` or `unsupported_media_type`.
+/// `route_not_found`, `method_not_allowed` or `uri_too_long`, without calling `authenticate`; otherwise the error of
+/// `authenticate`; otherwise another error of [`parse_head`], `full_access_required` or `unsupported_media_type`.
 pub async fn admit<P: Borrow<Principal>>(
     head: &RequestHead<'_>,
     authenticate: impl AsyncFnOnce(Option<Action>) -> Result<P, Problem>,
@@ -28,16 +28,16 @@ pub async fn admit<P: Borrow<Principal>>(
     Ok((principal, pending))
 }
 
-/// Returns the action of a request whose caller this server can't authenticate, so that another server admits it;
-/// `None` if the rest of the head is invalid.
+/// Returns the action of a request whose caller the edge can't authenticate, so that the origin must admit it; `None`
+/// if the rest of the head is invalid.
 ///
 /// # Errors
-/// `route_not_found`, `method_not_allowed` or `uri_too_long`, as [`admit`] without a caller.
+/// `route_not_found`, `method_not_allowed` or `uri_too_long`, like [`admit`] before it authenticates.
 pub fn unadmitted_action(head: &RequestHead<'_>) -> Result<Option<Action>, Problem> {
     Ok(parse(head)?.ok().map(|pending| pending.action()))
 }
 
-/// Parses the head. The outer error is reported to any caller, the inner one only to an authenticated caller.
+/// Parses the head. The outer error may be shown to any caller, the inner error only to an authenticated caller.
 fn parse(head: &RequestHead<'_>) -> Result<Result<Pending, Problem>, Problem> {
     match parse_head(head) {
         Err(problem) if is_public(problem.code()) => Err(problem),
@@ -62,7 +62,7 @@ pub fn body_too_large(most: usize) -> Problem {
         .with_hint("Send the records in several requests.")
 }
 
-/// Returns whether an error is reported to callers without an API key.
+/// Returns whether an error may be shown to callers without an API key.
 const fn is_public(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::RouteNotFound | ErrorCode::MethodNotAllowed | ErrorCode::UriTooLong)
 }

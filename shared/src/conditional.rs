@@ -25,9 +25,9 @@ pub struct Conditions<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Send,
-    /// Answer 304: the client's copy is current.
+    /// Respond with 304: the client's copy is current.
     NotModified,
-    /// Answer 412: the file does not satisfy `If-Match` or `If-Unmodified-Since`.
+    /// Respond with 412: the file does not satisfy `If-Match` or `If-Unmodified-Since`.
     Failed,
 }
 
@@ -38,7 +38,7 @@ impl Conditions<'_> {
         let Validators { tag, modified } = validators;
         let holds = match (&self.if_match, &self.if_unmodified_since) {
             (Some(tags), _) => names_strongly(tags, tag),
-            // An invalid date is ignored.
+            // An invalid date is ignored, as the RFC requires.
             (None, Some(date)) => read(date).is_none_or(|date| *modified <= date),
             (None, None) => true,
         };
@@ -53,8 +53,9 @@ impl Conditions<'_> {
         if has_it { Verdict::NotModified } else { Verdict::Send }
     }
 
-    /// Returns whether `If-Range` lets `Range` apply to the file with these validators; true without `If-Range`. A date
-    /// must equal `modified`: clients may send a date only if it is a strong validator (section 8.8.2.2).
+    /// Returns whether `Range` applies to the file with these validators, as `If-Range` demands; true without
+    /// `If-Range`. A date must equal `modified`: clients may only send a date that is a strong validator (section
+    /// 8.8.2.2).
     #[must_use]
     pub fn range_holds(&self, validators: &Validators<'_>) -> bool {
         match self.if_range.as_deref().map(str::trim) {
@@ -85,7 +86,7 @@ pub fn names(if_none_match: &str, tag: &str) -> bool {
 }
 
 /// Returns whether an `If-Match` or `If-Range` value is `*` or lists `tag` as a strong entity tag. Weak tags never
-/// match, since they may stand for other bytes.
+/// match, since different bytes may have the same weak tag.
 #[must_use]
 pub fn names_strongly(if_match: &str, tag: &str) -> bool {
     if_match.trim() == "*" || tags(if_match).any(|(listed, strength)| listed == tag && strength == Strength::Strong)

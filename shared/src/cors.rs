@@ -9,14 +9,14 @@ use std::fmt;
 /// Seconds for which browsers may cache a preflight response: a day.
 const PREFLIGHT_CACHE_SECONDS: &str = "86400";
 
-/// Value of `Access-Control-Allow-Headers`. Names `Authorization`, since `*` does not cover it.
+/// The value of `Access-Control-Allow-Headers`. It names `Authorization`, because `*` does not include that header.
 const ALLOWED_HEADERS: &str = "Authorization, Cache-Control, Content-Type, Idempotency-Key, If-Match, If-Modified-Since, If-None-Match, \
                                If-Range, If-Unmodified-Since, Prefer, Range, Tus-Resumable, Upload-Length, Upload-Metadata, \
                                Upload-Offset, X-HTTP-Method-Override, X-Request-Id, traceparent, tracestate, *";
 
 const ALLOWED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// Response headers that web pages may read in addition to the CORS-safelisted ones.
+/// Response headers that web pages may read, in addition to those that CORS always allows.
 const EXPOSED_HEADERS: &str = "Accept-Ranges, Age, Allow, Content-Disposition, Content-Length, Content-Range, ETag, \
                                Idempotency-Replayed, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, \
                                Selkie-Media-Id, Selkie-Media-Url, Server-Timing, Tus-Extension, Tus-Max-Size, \
@@ -29,7 +29,7 @@ pub struct CorsOrigins {
     listed: Vec<Box<str>>,
 }
 
-/// Formats the setting as [`CorsOrigins::parse`] reads it.
+/// Formats the origins in the form that [`CorsOrigins::parse`] accepts.
 impl fmt::Display for CorsOrigins {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.listed.is_empty() {
@@ -69,7 +69,7 @@ impl CorsOrigins {
         };
         let allow = allowed.map(|value| ("access-control-allow-origin", value));
         let expose = allowed.map(|_| ("access-control-expose-headers", EXPOSED_HEADERS));
-        // The response depends on the `Origin` header, which caches must know.
+        // The response depends on the `Origin` header, so caches must distinguish responses by this header.
         let vary = (!any).then_some(("vary", "Origin"));
         [allow, expose, vary].into_iter().flatten()
     }
@@ -78,8 +78,8 @@ impl CorsOrigins {
         self.listed.iter().any(|listed| **listed == *origin)
     }
 
-    /// Checks that the web page that sent an MCP request, if one did, is of an allowed origin, as the MCP specification
-    /// demands (transports, security warning).
+    /// Checks that a web page that sends an MCP request has an allowed origin, as the MCP specification demands
+    /// (transports, security warning). Requests without `Origin` come from no web page and pass.
     ///
     /// # Errors
     /// `permission_denied` if the path is MCP's and `origin`, the header `Origin`, is not allowed.
@@ -105,8 +105,9 @@ impl CorsOrigins {
     }
 }
 
-/// Returns whether a request is a CORS preflight, which needs no API key. Any other `OPTIONS` is an API request, such
-/// as for a table's metadata. An empty `Origin` counts as missing, because some HTTP parsers drop empty headers.
+/// Returns whether a request is a CORS preflight, which needs no API key. Any other `OPTIONS` request is an API
+/// request, for example for a table's metadata. An empty `Origin` counts as missing, because some HTTP parsers drop
+/// empty headers.
 #[must_use]
 pub fn is_preflight(method: &str, origin: Option<&str>, access_control_request_method: Option<&str>) -> bool {
     let has_origin = origin.is_some_and(|origin| !origin.is_empty());

@@ -1,5 +1,5 @@
-//! Encodes the body of a successful response row by row: as JSON `{"success":true,"payload":…}` (the envelope), bare
-//! NDJSON or CSV. Buffers only the current chunk.
+//! Encodes the body of a successful response row by row: as JSON `{"success":true,"payload":…}` (the envelope), or
+//! without an envelope as NDJSON or CSV. Buffers only the current chunk.
 
 mod keys;
 mod text;
@@ -18,7 +18,7 @@ pub enum Shape {
     Rows,
     /// `"payload":{…}`; exactly one row must be written.
     Row,
-    /// `"payload":[[{…}],[{…}]]`: several result sets; a single set is written as [`Shape::Rows`].
+    /// `"payload":[[{…}],[{…}]]`: several result sets. A single set is written like [`Shape::Rows`].
     Sets,
 }
 
@@ -27,8 +27,8 @@ pub enum Shape {
 pub struct Trailer {
     /// The member `count`: the number of records on all pages. Left out if `None`.
     pub count: Option<u64>,
-    /// The member `limited`: the response has fewer records than requested, because of the role's `maxRows` or the
-    /// setting `max_rows`. Left out if false.
+    /// The member `limited`: the response has fewer records than requested, because of the maximum in the role
+    /// (`maxRows`) or in the setting `max_rows`. Left out if false.
     pub limited: bool,
     /// The member `next`: the cursor of the next page. Left out if `None`.
     pub next: Option<String>,
@@ -90,8 +90,8 @@ impl Encoder {
         self.rows_in_set = 0;
     }
 
-    /// Writes one row. Calls `write` with the index of each cell to append the cell's text in the response's format
-    /// (nothing for a NULL in CSV), and `is_null` with the `presence` index of each nested object.
+    /// Writes one row. Calls `write` with the index of each cell, to append the cell's text in the response's format
+    /// (nothing for a NULL in CSV). Calls `is_null` with the cell index `presence` of each nested object.
     #[inline]
     pub fn row(
         &mut self,
@@ -144,7 +144,7 @@ impl Encoder {
     }
 
     /// Ends the response's body and returns its remaining bytes. [`Shape::Sets`] with a single set becomes
-    /// [`Shape::Rows`], unless [`Encoder::take`] was called before.
+    /// [`Shape::Rows`], unless [`Encoder::take`] has already returned the beginning.
     #[must_use]
     pub fn finish(self) -> Vec<u8> {
         self.finish_with(&Trailer::default())
@@ -186,7 +186,7 @@ fn end_with(out: &mut Vec<u8>, trailer: &Trailer) {
     out.push(b'}');
 }
 
-/// Appends one row to `out` as a JSON object. The other arguments are those of [`Encoder::row`].
+/// Appends one row to `out` as a JSON object. The other arguments are as in [`Encoder::row`].
 #[inline]
 pub fn write_object(
     out: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! The errors that API callers see: [`ErrorCode`] is the stable vocabulary, [`Problem`] one occurrence. Each module
+//! The errors that API callers see: [`ErrorCode`] is the stable list of codes, [`Problem`] one occurrence. Each module
 //! converts its own errors to a `Problem` in one place.
 
 mod details;
@@ -11,7 +11,8 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Response header by which an origin tells the edge what it can't reach, so that the edge tries another origin.
+/// The response header by which an origin tells the edge what the origin can't reach, so that the edge tries another
+/// origin.
 pub const UNAVAILABLE_HEADER: &str = "x-selkie-unavailable";
 
 /// Value of [`UNAVAILABLE_HEADER`] if the origin can't reach MariaDB.
@@ -55,7 +56,7 @@ codes! {
     InvalidQueryOption = "invalid_query_option", 400, None;
     /// A condition (`query`, `updateKeyValues`, `deleteKeyValues`) is malformed or exceeds a limit.
     InvalidFilter = "invalid_filter", 400, None;
-    /// The body is well-formed, but not what the operation expects.
+    /// The body is well-formed, but doesn't have the form that the operation expects.
     InvalidBody = "invalid_body", 400, None;
     UnknownField = "unknown_field", 400, None;
     InvalidIdentifier = "invalid_identifier", 400, None;
@@ -93,7 +94,7 @@ codes! {
     MediaExists = "media_exists", 409, None;
     /// MariaDB reported a deadlock, again after one automatic retry.
     Deadlock = "deadlock", 409, Some(1);
-    /// The first request with this `Idempotency-Key` is still running.
+    /// An earlier request with this `Idempotency-Key` is still running.
     IdempotencyInProgress = "idempotency_in_progress", 409, Some(1);
     /// The `Upload-Offset` of a chunk is not the resumable upload's current offset.
     UploadOffsetMismatch = "upload_offset_mismatch", 409, None;
@@ -112,10 +113,10 @@ codes! {
     HeadersTooLarge = "headers_too_large", 431, None;
     /// A fault of Selkie itself; the log has its cause under the request id.
     Internal = "internal", 500, None;
-    /// The response from the origin's address is not Selkie's.
+    /// The response from the origin's address does not come from Selkie.
     BadOriginAnswer = "bad_origin_answer", 502, Some(1);
     OriginUnreachable = "origin_unreachable", 502, Some(2);
-    /// All origins failed, just now or shortly before.
+    /// All origins failed, for this request or shortly before.
     OriginUnavailable = "origin_unavailable", 503, Some(1);
     DatabaseUnavailable = "database_unavailable", 503, Some(2);
     /// The keys of a token's issuer can't be fetched.
@@ -145,7 +146,7 @@ impl Serialize for ErrorCode {
     }
 }
 
-/// An error response. What callers see of it contains no secret, file path or SQL that Selkie generated.
+/// An error response. The part that callers see contains no secret, file path or SQL that Selkie generated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     inner: Box<Inner>,
@@ -203,16 +204,16 @@ impl Problem {
         self
     }
 
-    /// Removes the hint, which may name something that the caller must not learn of.
+    /// Removes the hint, which may name something that the caller must not know.
     #[must_use]
     pub fn without_hint(mut self) -> Self {
         self.inner.hint = None;
         self
     }
 
-    /// Replaces MariaDB's own message by one that only depends on the code, and removes the hint, the field and the
-    /// constraint: they may show names and values that the caller's role hides. Returns problems that did not come from
-    /// MariaDB unchanged.
+    /// Replaces MariaDB's own message by a message that depends only on the code, and removes the hint, the field and
+    /// the constraint: they may show names and values that the caller's role hides. Returns a problem that did not come
+    /// from MariaDB unchanged.
     #[must_use]
     pub fn without_database_message(mut self) -> Self {
         match &mut self.inner.details {
@@ -247,7 +248,8 @@ impl Problem {
         self
     }
 
-    /// Adds the index of a `/batch`'s failed operation to the details, and to the message unless a trigger wrote it.
+    /// Adds the index of the failed operation of a `/batch` to the details, and to the message unless a trigger wrote
+    /// it.
     #[must_use]
     pub fn in_operation(mut self, at: usize) -> Self {
         if self.inner.code != ErrorCode::RejectedByDatabase {
@@ -258,7 +260,7 @@ impl Problem {
         self
     }
 
-    /// Prefixes the message with the number of the body's line at fault.
+    /// Prefixes the message with the number of the faulty line in the body.
     #[must_use]
     pub fn in_line(mut self, line: usize) -> Self {
         self.inner.message = format!("Line {line}: {}", self.inner.message).into();
@@ -328,7 +330,8 @@ impl Problem {
             .map(|usual| self.inner.retry_after_seconds.unwrap_or(usual))
             .map(|seconds| ("retry-after", Cow::Owned(seconds.to_string())));
         let challenge = (self.status() == 401).then_some(("www-authenticate", Cow::Borrowed("Bearer")));
-        // Without `no-store`, caches keep a 404 for minutes, although the file may be uploaded the next moment.
+        // Without `no-store`, caches would keep the 404 for minutes, although the file may be uploaded in the next
+        // moment.
         let no_store =
             (self.code() == ErrorCode::MediaNotFound).then_some(("cache-control", Cow::Borrowed("no-store")));
         let unavailable = (self.code() == ErrorCode::DatabaseUnavailable)
@@ -360,7 +363,7 @@ impl Problem {
                 others => [self].into_iter().chain(others).map(Fault::from).collect(),
             },
         };
-        // Strings and numbers only: serialisation to memory can't fail.
+        // The envelope has only strings and numbers, so serialisation to memory can't fail.
         serde_json::to_vec(&envelope).unwrap_or_default()
     }
 }
@@ -398,7 +401,7 @@ impl std::error::Error for Problem {}
 /// Returns the name most similar to `wanted`, for a hint; `None` if none is similar.
 #[must_use]
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Time and memory of a comparison grow with the product of both lengths, and no name is longer than this.
+    // A comparison takes time and memory in proportion to the product of both lengths. A longer text can't be a name.
     if wanted.chars().nth(IDENTIFIER_MAX_CHARS).is_some() {
         return None;
     }

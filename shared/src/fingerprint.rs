@@ -1,6 +1,6 @@
-//! Collision-resistant cache keys for parsed values: SHA-256 of what [`std::hash::Hash`] writes. Two values of one type
-//! have the same fingerprint only if they mean the same; values of two types may share one. Fingerprints differ between
-//! targets and versions: never store them permanently.
+//! Collision-resistant cache keys for parsed values: the SHA-256 of the bytes that [`std::hash::Hash`] writes. Two
+//! values of the same type have the same fingerprint only if they mean the same; values of different types may share
+//! one. Fingerprints differ between targets and versions, so they must not be stored permanently.
 
 use sha2::{Digest, Sha256};
 use std::collections::BinaryHeap;
@@ -27,7 +27,7 @@ impl Fingerprint {
     }
 }
 
-/// Hashes `items` so that their order doesn't matter.
+/// Hashes `items` so that their order makes no difference.
 pub(crate) fn unordered<T: Hash, H: Hasher>(items: &[T], state: &mut H) {
     // A heap adds less code to the edge's wasm than a sort.
     let prints: BinaryHeap<Fingerprint> = items.iter().map(Fingerprint::of).collect();
@@ -41,7 +41,7 @@ impl Hasher for Sink {
         self.0.update(bytes);
     }
 
-    /// Returns 0, since only hash tables call `finish`.
+    /// Returns 0: the result is not used, since only hash tables call `finish`.
     fn finish(&self) -> u64 {
         0
     }

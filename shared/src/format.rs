@@ -14,9 +14,9 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the format that an `Accept` header prefers (RFC 9110, section 12.5.1). CSV or NDJSON must be named, with
-    /// a greater weight than `application/json`, or at least the weight of a wildcard. The default is
-    /// [`Format::Envelope`], also if `Accept` allows none of the formats.
+    /// Returns the format that an `Accept` header prefers (RFC 9110, section 12.5.1). CSV or NDJSON is chosen only if
+    /// named, with a greater weight than `application/json`, or at least the weight of a wildcard. The default is
+    /// [`Format::Envelope`], even if `Accept` allows none of the formats.
     #[must_use]
     pub fn from_accept(accept: Option<&str>) -> Self {
         let mut json = Wish::default();
@@ -25,7 +25,7 @@ impl Format {
             match range.wanted {
                 Wanted::Json => json.exact = json.exact.max(Some(range.weight)),
                 Wanted::Wildcard => json.wildcard = json.wildcard.max(range.weight),
-                // Of two formats with the same weight, the one that is named first.
+                // If two formats have the same weight, the first one in the header counts.
                 Wanted::Bare(format) if range.weight > best.1 => best = (format, range.weight),
                 Wanted::Bare(_) => {}
             }
@@ -33,8 +33,8 @@ impl Format {
         if json.is_preferred_to(best.1) { Self::Envelope } else { best.0 }
     }
 
-    /// Returns the format of a body with rows: [`Format::Envelope`] for JSON or a missing type; `None` for a type, charset
-    /// or variant that is not supported.
+    /// Returns the format of a request body with rows: [`Format::Envelope`] for JSON or a missing type; `None` for a
+    /// type, charset or variant that is not supported.
     #[must_use]
     pub fn of_body(content_type: Option<&str>) -> Option<Self> {
         if other_than_json(content_type).is_none() {
@@ -75,7 +75,7 @@ struct Range {
 enum Wanted {
     Json,
     Bare(Format),
-    /// `*/*` or `application/*`, which JSON matches.
+    /// `*/*` or `application/*`, which include JSON.
     Wildcard,
 }
 
@@ -120,7 +120,8 @@ struct Wish {
 }
 
 impl Wish {
-    /// Returns whether JSON is preferred to a format of weight `other`. JSON's own entry overrules wildcards.
+    /// Returns whether JSON is preferred to a format of weight `other`. JSON's own entry takes precedence over
+    /// wildcards.
     fn is_preferred_to(&self, other: u16) -> bool {
         match self.exact {
             Some(weight) => weight >= other,
@@ -129,7 +130,7 @@ impl Wish {
     }
 }
 
-/// Parses a weight as thousandths: `0.8` is 800. An invalid weight counts as 1, the smallest above 0.
+/// Parses a weight as thousandths: `0.8` is 800. An invalid weight counts as 1, the smallest weight above 0.
 fn parse_weight(text: &str) -> u16 {
     let thousandths = |text: &str| -> Option<u16> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));

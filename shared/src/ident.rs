@@ -24,8 +24,8 @@ fn check(kind: &str, name: &str) -> Result<(), Problem> {
     Err(Problem::new(ErrorCode::InvalidIdentifier, format!("The {kind} name {} {fault}.", shown(name))))
 }
 
-/// Formats a name for error messages: in double quotes, cut to 80 characters. Letters and marks of all scripts stay as
-/// they are; quotes, backslashes and characters that would break or reorder the line are escaped.
+/// Formats a name for error messages: in double quotes, cut to 80 characters. Letters and marks of all scripts stay
+/// unchanged; quotes, backslashes, and characters that would break or reorder the line, are escaped.
 #[must_use]
 pub fn shown(name: &str) -> String {
     const SHOWN_MAX_CHARS: usize = 80;
@@ -47,8 +47,8 @@ pub fn shown(name: &str) -> String {
     text
 }
 
-/// Returns whether a character ends a line or changes the direction of the text after it (Unicode's bidirectional
-/// controls), so that a name could disguise the rest of a message.
+/// Returns whether a character ends a line or changes the direction of the following text (Unicode's bidirectional
+/// controls). With such characters, a name could disguise the rest of a message.
 fn breaks_lines(c: char) -> bool {
     matches!(
         c,
@@ -66,7 +66,7 @@ macro_rules! identifier {
             /// Checks the name by MariaDB's rules for quoted identifiers.
             ///
             /// # Errors
-            /// `invalid_identifier` if the name breaks them.
+            /// `invalid_identifier` if the name breaks these rules.
             pub fn parse(name: &str) -> Result<Self, Problem> {
                 check($kind, name)?;
                 Ok(Self(name.into()))
@@ -106,19 +106,19 @@ identifier!(
 );
 
 impl TableName {
-    /// The table, one per database, that records inserts with an `Idempotency-Key`.
+    /// The table of idempotency receipts, one per database: it records inserts with an `Idempotency-Key`.
     pub const RECEIPTS: &str = "selkie_receipts";
 
     /// Returns whether this is one of Selkie's own tables, which the API hides.
     #[must_use]
     pub fn is_system(&self) -> bool {
-        // Some servers fold the case of table names.
+        // Some servers ignore the case of table names.
         self.0.eq_ignore_ascii_case(Self::RECEIPTS)
     }
 }
 
 impl DatabaseName {
-    /// Returns whether this is a schema of MariaDB or Selkie, which the API never serves, whatever the grants say.
+    /// Returns whether this is a schema of MariaDB or Selkie, which the API never serves, whatever the grants allow.
     #[must_use]
     pub fn is_system(&self) -> bool {
         const SYSTEM: [&str; 5] = ["information_schema", "mysql", "performance_schema", "sys", "selkie"];
@@ -126,8 +126,8 @@ impl DatabaseName {
     }
 }
 
-/// The name of a project (tenant): 1 to 32 lower-case letters, digits and inner hyphens. Contains no underscore, so
-/// that the grant pattern `<project>\_%` of one project never covers another's databases.
+/// The name of a project (tenant): 1 to 32 lower-case letters, digits and inner hyphens. It has no underscore, so that
+/// the grant pattern `<project>\_%` of one project never matches the databases of another.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProjectName(Box<str>);
 
@@ -167,14 +167,14 @@ impl fmt::Display for ProjectName {
     }
 }
 
-/// A role of a project: 1 to 64 lower-case letters, digits, inner hyphens and underscores. `full` and `read` name no
-/// role, since keys have these accesses without one.
+/// The name of a role: 1 to 64 lower-case letters, digits, inner hyphens and underscores. `full` and `read` are not
+/// allowed, since keys have these accesses without a role.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RoleName(Box<str>);
 
 impl RoleName {
     /// # Errors
-    /// `invalid_identifier` if the name breaks the rule above.
+    /// `invalid_identifier` if the name breaks the rules of [`RoleName`].
     pub fn parse(name: &str) -> Result<Self, Problem> {
         let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
         let well_formed = (1..=ROLE_NAME_MAX_CHARS).contains(&name.len())

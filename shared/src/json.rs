@@ -1,5 +1,6 @@
-//! Parses request JSON: exact numbers, no duplicate keys, bounded depth. [`Value`] keeps numbers, lists and objects as
-//! text, and parses lists and objects only on demand, so that a value for a JSON column is never re-encoded.
+//! Parses the JSON of requests: exact numbers, no duplicate keys, bounded depth. [`Value`] keeps numbers, lists and
+//! objects as text and parses lists and objects only when needed, so that a value for a JSON column is stored as it was
+//! written.
 
 pub(crate) mod lexer;
 mod parts;
@@ -108,7 +109,7 @@ impl<'de> Deserialize<'de> for Borrowed<'de> {
 /// serde_json's message for a lone surrogate such as `"\ud800"`, which its validation accepts.
 pub(crate) fn string(text: &str) -> Result<Cow<'_, str>, serde_json::Error> {
     match text.as_bytes() {
-        // Without a backslash, the text is the string.
+        // Without a backslash, the text between the quotes is the decoded string.
         [b'"', string @ .., b'"'] if memchr::memchr(b'\\', string).is_none() => Ok((&text[1..text.len() - 1]).into()),
         _ => serde_json::from_str::<String>(text).map(Cow::Owned),
     }
@@ -120,8 +121,8 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// Checks before parsing that a body is UTF-8 and nests at most [`JSON_NESTING_MAX_LEVELS`] levels. Returns it as text
-/// without a byte-order mark.
+/// Checks before parsing that a body is UTF-8 and nests at most [`JSON_NESTING_MAX_LEVELS`] levels. Returns the body as
+/// text, without a byte-order mark.
 ///
 /// # Errors
 /// `invalid_json` for other encodings or deeper nesting.
@@ -165,7 +166,7 @@ fn string_end(text: &[u8], mut at: usize) -> usize {
         match memchr::memchr2(b'"', b'\\', rest) {
             None => break,
             Some(found) if rest[found] == b'"' => return at + found + 1,
-            // The byte after a backslash ends no string.
+            // The byte after a backslash never ends the string.
             Some(found) => at += found + 2,
         }
     }
@@ -181,7 +182,7 @@ pub fn members(text: &str) -> Result<Vec<(Cow<'_, str>, Value)>, serde_json::Err
 }
 
 /// Parses the items of a JSON list, in order, but at most `most` + 1 of them, so that the caller can refuse a longer
-/// list. Parsed items take up to twenty times the memory of their text.
+/// list without the memory for it: parsed items take up to twenty times the memory of their text.
 pub fn items(text: &str, most: usize) -> Result<Vec<Value>, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let items = Items { most }.deserialize(&mut deserializer)?;
@@ -189,7 +190,8 @@ pub fn items(text: &str, most: usize) -> Result<Vec<Value>, serde_json::Error> {
     Ok(items)
 }
 
-/// Returns the number of commas outside of strings. Any list or object in the text has at most one part more than that.
+/// Returns the number of commas outside of strings. No list or object in the text has more parts than this number plus
+/// one.
 #[must_use]
 pub fn commas(text: &str) -> usize {
     let (mut count, mut in_string, mut escaped) = (0, false, false);
@@ -261,7 +263,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Members<'de, V> {
     }
 }
 
-/// Number of keys up to which comparing one by one is faster than a hash set.
+/// The number of keys up to which comparing with each key is faster than a hash set.
 const FEW_KEYS: usize = 16;
 
 fn is_repeated<'a, V>(members: &[(Cow<'a, str>, V)], seen: &mut HashSet<Cow<'a, str>>, key: &str) -> bool {
@@ -313,7 +315,7 @@ pub fn body_members<'a, V: Deserialize<'a>>(body: &'a [u8]) -> Result<Vec<(Cow<'
     members.map(|members| members.0).map_err(|fault| body_problem(text, &fault))
 }
 
-/// Beginnings of serde_json's messages for lone surrogates.
+/// The beginnings of serde_json's messages for lone surrogates.
 const SURROGATE_FAULTS: [&str; 2] = ["lone leading surrogate in hex escape", "unexpected end of hex escape"];
 
 /// Returns `invalid_json` for text that is not JSON, and `invalid_body` for JSON of the wrong shape.
@@ -325,7 +327,8 @@ fn body_problem(text: &str, fault: &serde_json::Error) -> Problem {
     if let Err(syntax) = serde_json::from_str::<IgnoredAny>(text) {
         return malformed(&syntax.to_string());
     }
-    // `IgnoredAny` accepts lone surrogates; `members` accepts them in nested values only, which it does not decode.
+    // `IgnoredAny` accepts lone surrogates everywhere; `members` accepts them only in nested values, which it does not
+    // decode.
     let is_half = members(text).is_err_and(|fault| {
         let fault = fault.to_string();
         SURROGATE_FAULTS.iter().any(|half| fault.starts_with(half))

@@ -1,5 +1,5 @@
 //! API keys: JWTs that the installation signed with Ed25519, and the [`Principal`] that a verified key proves. Doesn't
-//! check whether a key is revoked: only the origin knows that. [`UserToken`] is a JWT of another issuer.
+//! check whether a key is revoked, which only the origin knows. [`UserToken`] is a JWT of another issuer.
 
 mod cache;
 mod crypto;
@@ -73,14 +73,14 @@ impl FromStr for Access {
     }
 }
 
-/// What a key may do.
+/// The rights of a key or token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grant {
     /// Everything in the key's project.
     Full,
     /// Every read in the key's project.
     Read,
-    /// What a role of the key's project allows. Only the origin knows the role.
+    /// The rights of a role of the key's project. Only the origin knows the role's definition.
     Role(Arc<RoleGrant>),
 }
 
@@ -95,7 +95,7 @@ pub struct RoleGrant {
 pub type RoleClaims = BTreeMap<String, serde_json::Value>;
 
 impl Grant {
-    /// `"full"`, `"read"`, or the role's name.
+    /// Returns `"full"`, `"read"` or the role's name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -134,7 +134,7 @@ pub struct Claims {
     acc: AccessClaim,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     role: Option<String>,
-    /// The claims for the role's rules.
+    /// The claims that the role's rules may refer to.
     #[serde(default, skip_serializing_if = "RoleClaims::is_empty")]
     clm: RoleClaims,
     iat: u64,
@@ -169,11 +169,11 @@ impl Claims {
         }
     }
 
-    /// Converts claims whose signature was verified; `None` if the issuer, key id or project name is invalid, or `iat`
-    /// is more than [`CLOCK_SKEW_MAX_SECONDS`] after `now`.
+    /// Converts claims whose signature was verified. Returns `None` if the issuer, key id or project name is invalid,
+    /// or `iat` is more than [`CLOCK_SKEW_MAX_SECONDS`] after `now`.
     fn into_principal(self, now: u64) -> Option<Principal> {
         let key_id = Uuid::try_parse(&self.sub).ok().filter(|id| {
-            // Ids are compared as text elsewhere, so only one spelling is valid.
+            // Other code compares ids as text, so only one spelling is accepted.
             id.get_version_num() == 7 && id.hyphenated().to_string() == self.sub
         })?;
         let from_the_future = self.iat > now.saturating_add(CLOCK_SKEW_MAX_SECONDS);
@@ -193,8 +193,8 @@ impl Claims {
     }
 }
 
-/// The caller of a request, proven by the signature of an API key or of a user's token, which may have been revoked
-/// since. Cheap to clone.
+/// The caller of a request, proven by the signature of an API key or of a user's token. The key may have been revoked
+/// meanwhile. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     key_id: Uuid,
@@ -227,7 +227,7 @@ impl Principal {
         &self.grant
     }
 
-    /// Removes the claims for the role's rules.
+    /// Removes the claims that the role's rules may refer to.
     fn without_claims(mut self) -> Self {
         if let Grant::Role(grant) = &mut self.grant {
             *grant = Arc::new(RoleGrant { role: grant.role.clone(), claims: RoleClaims::new() });
@@ -235,7 +235,7 @@ impl Principal {
         self
     }
 
-    /// Returns the second since 1970 from which on the key is invalid; `None` if it never expires.
+    /// Returns the expiry of the key in seconds since 1970, from which on it is invalid; `None` if it never expires.
     #[must_use]
     pub fn expires_at(&self) -> Option<u64> {
         self.expires_at
@@ -299,7 +299,7 @@ impl<'a> Token<'a> {
         TokenDigest(Sha256::digest(self.0.as_bytes()).into())
     }
 
-    /// Verifies the token, which takes about 0.1 ms: cache the principal under [`Token::digest`].
+    /// Verifies the token, which takes about 0.1 ms. Callers should cache the principal under [`Token::digest`].
     ///
     /// # Errors
     /// `invalid_key` or `expired_key`, as [`verify`] does.

@@ -3,26 +3,27 @@
 /// Maximum size of a JSON body; a larger body gets a 413. Bounds memory.
 pub const JSON_BODY_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// Maximum size of a JSON body that the edge reads whole and parses; larger bodies stream to the origin unparsed. All
-/// requests of an isolate share 128 MiB.
+/// Maximum size of a JSON body that the edge reads as a whole and parses; larger bodies are streamed to the origin
+/// unparsed. All requests of a Cloudflare isolate share 128 MiB of memory.
 pub const EDGE_CHECKED_BODY_MAX_BYTES: usize = 1024 * 1024;
 
-/// Maximum origins of one edge: one for each region that Cloudflare names, and more. Every request loops over them.
+/// Maximum origins of one edge: more than the regions that Cloudflare names. Every request loops over all origins.
 pub const ORIGINS_MAX_COUNT: usize = 16;
 
-/// Maximum length of a request's path and query; a longer URL gets a 414, whose hint names the POST alternative.
+/// Maximum length of a request's path and query. A longer URL gets a 414, whose hint names the `POST` route for long
+/// queries.
 pub const URL_MAX_BYTES: usize = 16 * 1024;
 
-/// Maximum headers of a request, without those that proxies add; more get a 431. The origin's HTTP parser accepts 100,
-/// which leaves 25 for proxies.
+/// Maximum headers of a request, without the headers that proxies add; more get a 431. The origin's HTTP parser accepts
+/// 100 headers, which leaves 25 for proxies.
 pub const HEADERS_MAX_COUNT: usize = 75;
 
-/// Maximum size of the names and values of a request's headers; more gets a 431. With the longest URL and what proxies
-/// add, they fit the 128 KiB that workerd and the origin accept for a head.
+/// Maximum size of the names and values of a request's headers; more gets a 431. Together with the longest URL and the
+/// headers of proxies, this is within the 128 KiB that workerd and the origin accept for a head.
 pub const HEADERS_MAX_BYTES: usize = 64 * 1024;
 
-/// Maximum `name=value` pairs of a query string. Each name is compared with those before it, which would take a tenth
-/// of a second for a URL full of names. 640 pairs such as `query[id][value][]=12345` fill the longest URL.
+/// Maximum `name=value` pairs of a query string. Each name is compared with all names before it, which would take a
+/// tenth of a second for a URL full of names. 640 pairs such as `query[id][value][]=12345` fill the longest URL.
 pub const QUERY_MAX_PAIRS: usize = 640;
 
 /// Maximum nesting of `[` and `{` in JSON. Bounds recursion; MariaDB's JSON functions stop at 32 levels too.
@@ -42,12 +43,12 @@ pub const BATCH_MAX_ROWS: usize = 10_000;
 /// fields. Without this limit, rows that each name a new field would turn 200 KB of text into gigabytes of empty cells.
 pub const BATCH_MAX_CELLS: usize = 2_000_000;
 
-/// Maximum operations of one `/batch`. Each takes at least one round trip to MariaDB, during which the locks of earlier
+/// Maximum operations of one `/batch`. Each takes at least one round trip to MariaDB, while the locks of earlier
 /// operations are held.
 pub const BATCH_OPERATIONS_MAX_COUNT: usize = 1_000;
 
-/// Maximum commas in one `/batch`, which bounds the values of all its operations together. Equal to the limit of the
-/// cells of all its inserts together.
+/// Maximum commas in one `/batch`. The number of commas bounds the number of values of all its operations together.
+/// Equal to the maximum of cells of all its inserts together.
 pub const BATCH_COMMAS_MAX_COUNT: usize = BATCH_MAX_CELLS;
 
 /// Maximum rows that the reads of one `/batch` return together. The response is buffered until the commit.
@@ -77,10 +78,11 @@ pub const RELATED_CONDITION_MAX_COUNT: usize = 8;
 /// Maximum bytes of a relation's name: three names of 64 characters of four bytes, with dots between them.
 pub const RELATION_NAME_MAX_BYTES: usize = 3 * 4 * IDENTIFIER_MAX_CHARS + 2;
 
-/// Maximum records for which related ones are read by one statement.
+/// Maximum records whose related records are read by one statement.
 pub const INCLUDE_BATCH_MAX_RECORDS: usize = 256;
 
-/// Maximum memory of the records related to [`INCLUDE_BATCH_MAX_RECORDS`] records, and so of one request.
+/// Maximum memory in bytes of the records that are related to [`INCLUDE_BATCH_MAX_RECORDS`] records. A request holds no
+/// more than these at a time.
 pub const INCLUDE_MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// Maximum size of a page's cursor, which contains the sort values of one row.
@@ -90,24 +92,26 @@ pub const PAGE_TOKEN_MAX_BYTES: usize = 256 * 1024;
 /// statement's length and the time that MariaDB takes to optimise it.
 pub const CONDITION_MAX_COUNT: usize = 1_000;
 
-/// Maximum values of one list in a condition (`IN` or a list operand). MariaDB turns long lists into a temporary table.
+/// Maximum values of one list in a condition (`IN` or a list operand). MariaDB converts long lists to a temporary
+/// table.
 pub const LIST_MAX_VALUES: usize = 10_000;
 
 /// Maximum commas in one `query`, `updateKeyValues` or `deleteKeyValues`: bounds the values of all its lists together.
 pub const CONDITION_COMMAS_MAX_COUNT: usize = 100_000;
 
-/// Maximum reads by key that are coalesced into one statement. Larger batches save nothing more, and take longer.
+/// Maximum reads by key that are coalesced into one statement. More would save nothing further, but take longer.
 pub const COALESCED_READ_MAX_RECORDS: usize = 64;
 
-/// Maximum inserts that are coalesced into one statement. Larger batches save nothing more per row, and one refused row
-/// makes more other rows be inserted again.
+/// Maximum inserts that are coalesced into one statement. More would save nothing further per row, and a refused row
+/// would cause more other rows to be inserted again.
 pub const COALESCED_INSERT_MAX_ROWS: usize = 64;
 
-/// Maximum values in one statement of coalesced inserts: MariaDB keeps 300 bytes for each in a prepared statement.
+/// Maximum values in one statement of coalesced inserts. MariaDB keeps 300 bytes for each value in a prepared
+/// statement.
 pub const COALESCED_INSERT_MAX_VALUES: usize = 2_048;
 
-/// Maximum size of a row that is coalesced with others: 64 such rows take 1 MiB, far less than MariaDB's default
-/// `max_allowed_packet`. Larger rows gain nothing.
+/// Maximum size of a row that is coalesced with others. 64 such rows take 1 MiB, far less than MariaDB's default
+/// `max_allowed_packet`. Larger rows would gain nothing.
 pub const COALESCED_ROW_MAX_BYTES: usize = 16 * 1024;
 
 /// Maximum characters of a database, table or field name: MariaDB's own limit.
@@ -117,26 +121,27 @@ pub const IDENTIFIER_MAX_CHARS: usize = 64;
 /// account and 64 for a database.
 pub const PROJECT_NAME_MAX_CHARS: usize = 32;
 
-/// Characters of a role's name.
+/// Maximum characters of a role's name.
 pub const ROLE_NAME_MAX_CHARS: usize = 64;
 
-/// Bytes of a role's file.
+/// Maximum size of a role file.
 pub const ROLE_MAX_BYTES: usize = 256 * 1024;
 
-/// Tables and patterns of one role.
+/// Maximum tables and patterns of one role.
 pub const ROLE_TABLES_MAX_COUNT: usize = 1_000;
 
-/// Bytes of the claims that a key carries for its role, as JSON.
+/// Maximum size of the claims that a key carries for its role, as JSON.
 pub const KEY_CLAIMS_MAX_BYTES: usize = 1_024;
 
-/// Bytes of an `Authorization` header. Selkie's own tokens take about 350, those of other issuers some thousand.
+/// Maximum size of an `Authorization` header. Selkie's own tokens have about 350 bytes, those of other issuers some
+/// thousand.
 pub const AUTHORIZATION_MAX_BYTES: usize = 8 * 1_024;
 
 /// Maximum issuers of users' tokens of one project. All issuers are read at each change of keys.
 pub const ISSUERS_PER_PROJECT_MAX_COUNT: usize = 16;
 
-/// Maximum bytes of an issuer's URL, and characters of its audience and of the name of its claim for roles: the width
-/// of their columns.
+/// Maximum bytes of an issuer's URL, and maximum characters of its audience and of the name of the claim that gives the
+/// role: the width of their columns in `selkie.issuers`.
 pub const ISSUER_MAX_BYTES: usize = 255;
 
 /// Maximum values of an issuer's claim that are mapped to roles.
@@ -148,23 +153,24 @@ pub const JWKS_MAX_BYTES: usize = 256 * 1024;
 /// Maximum keys of an issuer's JWK set. Issuers publish two to ten.
 pub const JWKS_KEYS_MAX_COUNT: usize = 64;
 
-/// Maximum seconds that fetching an issuer's JWK set takes.
+/// Maximum seconds for fetching an issuer's JWK set.
 pub const JWKS_FETCH_MAX_SECONDS: u64 = 5;
 
 /// Seconds after which an issuer's JWK set that is in use is fetched again.
 pub const JWKS_REFRESH_SECONDS: u64 = 10 * 60;
 
-/// Minimum seconds between two fetches of an issuer's JWK set: anybody can send a token with an unknown `kid`.
+/// Minimum seconds between two fetches of an issuer's JWK set. Without it, anybody could cause fetches by tokens with
+/// an unknown `kid`.
 pub const JWKS_FETCH_MIN_SECONDS: u64 = 60;
 
-/// Minimum seconds between two fetches of a JWK set that was never fetched with success, without which no token of the
-/// issuer can be verified.
+/// Minimum seconds between two attempts to fetch a JWK set that was never fetched successfully. Until then, no token of
+/// the issuer can be verified.
 pub const JWKS_FIRST_FETCH_MIN_SECONDS: u64 = 5;
 
 /// Maximum issuers whose tokens an edge verifies. In practice about ten fit into the 5 KB of a Cloudflare variable.
 pub const EDGE_ISSUERS_MAX_COUNT: usize = 64;
 
-/// Seconds by which the clock of an issuer may differ from the server's: for `exp` and `nbf` of users' tokens.
+/// Tolerance in seconds for `exp` and `nbf` of users' tokens, since the issuer's clock may differ from the server's.
 pub const USER_TOKEN_LEEWAY_SECONDS: u64 = 60;
 
 /// Maximum public signing keys that are valid at once. Rotation needs two.
@@ -179,11 +185,11 @@ pub const REQUEST_ID_MAX_BYTES: usize = 128;
 /// Maximum requests per period of a rate limit: more than any installation answers.
 pub const RATE_REQUESTS_MAX_COUNT: u32 = 10_000_000;
 
-/// Maximum period of a rate limit, in seconds; also the longest time that a refused caller waits.
+/// Maximum period of a rate limit, in seconds. It is also the longest time that a refused caller has to wait.
 pub const RATE_PERIOD_MAX_SECONDS: u32 = 60 * 60;
 
-/// Maximum API keys whose requests are counted for rate limits at once, at about 150 bytes each: 10 MB. Beyond, the
-/// counters of the least busy keys are reset.
+/// Maximum API keys whose requests are counted for rate limits at the same time, at about 150 bytes each: 10 MB. If
+/// there are more keys, the counters of the least busy ones are reset.
 pub const RATED_KEYS_MAX_COUNT: usize = 65_536;
 
 /// Maximum concurrent uploads that are not yet validated. Each has buffers of 576 KiB: 150 MB in total.
@@ -192,8 +198,8 @@ pub const UPLOADS_MAX_COUNT: u64 = 256;
 /// Maximum concurrent uploads of one project: half of all, so that other projects can upload too.
 pub const UPLOADS_PER_PROJECT_MAX_COUNT: u64 = 128;
 
-/// Minimum average rate of a request body, measured over each `body_read_timeout`; lower than that of the slowest
-/// mobile networks. Without it, a slow body could hold a slot for days.
+/// Minimum average rate of a request body, measured over each `body_read_timeout`. It is lower than the rate of the
+/// slowest mobile networks. Without a minimum, a slow body could occupy an upload slot for days.
 pub const BODY_MIN_BYTES_PER_SECOND: u64 = 1_024;
 
 /// Maximum parameters of one `/sql` statement: MariaDB counts them in 16 bits.
@@ -202,15 +208,15 @@ pub const SQL_PARAMS_MAX_COUNT: usize = 65_535;
 /// Maximum size of a media file's name, and of its folder's path: the limit of common file systems.
 pub const MEDIA_NAME_MAX_BYTES: usize = 255;
 
-/// Maximum size of `Upload-Metadata`: a name and a folder of 255 bytes each take 680 in base64; the rest is for
-/// what clients add. The header is stored with the upload and repeated in responses to `HEAD`.
+/// Maximum size of `Upload-Metadata`. A name and a folder of 255 bytes each take 680 bytes in base64; the rest is for
+/// keys that clients add. The header is stored with the upload and repeated in responses to `HEAD`.
 pub const TUS_METADATA_MAX_BYTES: usize = 4_096;
 
 /// Maximum unfinished resumable uploads of one project: each may hold disk space until it expires.
 pub const TUS_OPEN_MAX_COUNT: usize = 100;
 
-/// Maximum size of all unfinished resumable uploads of one project, as a multiple of the largest upload allowed
-/// (`tus_max_bytes`): 64 GiB by default. Keeps one project from filling the staging disk.
+/// Maximum total size of all unfinished resumable uploads of one project, as a multiple of the largest allowed upload
+/// (`tus_max_bytes`): 64 GiB by default. Prevents one project from filling the staging disk.
 pub const TUS_OPEN_MAX_LARGEST: u64 = 4;
 
 /// Seconds for which a finished resumable upload can still be queried, by a client that lost the last response.
@@ -222,7 +228,8 @@ pub const MEDIA_LIST_MAX_ITEMS: u64 = 10_000;
 /// Maximum lifetime of a signed URL: a week. A signed URL can't be revoked.
 pub const SIGNED_URL_MAX_SECONDS: u64 = 7 * 24 * 60 * 60;
 
-/// Default maximum size of an upload's request body: 190 MB of files, since base64 makes them a third larger.
+/// Default maximum size of an upload's request body. It allows 190 MB of files in JSON, since base64 makes them a third
+/// larger.
 pub const UPLOAD_BODY_MAX_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Default maximum number of files in one upload.
@@ -232,25 +239,27 @@ pub const UPLOAD_MAX_ITEMS: usize = 64;
 /// take 8.5 kB of a header, of which Cloudflare accepts 128 kB and other proxies 16 kB.
 pub const PURGED_MAX_COUNT: usize = 256;
 
-/// Maximum size of a key or short text of an upload (a name, a folder) as written in JSON: a name of
-/// [`MEDIA_NAME_MAX_BYTES`] takes 1,530 if each byte is escaped like `\u0061`.
+/// Maximum size of a key or short text (a name, a folder) in the JSON of an upload, as written: a name of
+/// [`MEDIA_NAME_MAX_BYTES`] takes 1,530 bytes if each byte is escaped like `\u0061`.
 pub const UPLOAD_TEXT_MAX_BYTES: usize = 2_048;
 
-/// Maximum bytes before the comma of a data URL: a media type has at most 255 (RFC 6838), and some programs add the
-/// file's name, percent-encoded.
+/// Maximum bytes before the comma of a data URL. A media type has at most 255 bytes (RFC 6838), and some programs add
+/// the percent-encoded file name.
 pub const UPLOAD_LABEL_MAX_BYTES: usize = 1_024;
 
-/// Maximum size of the header lines of one part of a multipart body, such as a percent-encoded name twice and a type.
+/// Maximum size of the header lines of one part of a multipart body. They may have, for example, a percent-encoded name
+/// twice and a media type.
 pub const UPLOAD_PART_HEAD_MAX_BYTES: usize = 8 * 1024;
 
 /// Maximum length of a multipart boundary (RFC 2046).
 pub const UPLOAD_BOUNDARY_MAX_BYTES: usize = 70;
 
-/// Bytes of a file that are decoded from base64 at once: the size of the parser's only large buffer. A multiple of 3,
+/// Bytes of a file that are decoded from base64 at a time: the size of the parser's only large buffer. A multiple of 3,
 /// since four base64 characters encode 3 bytes.
 pub const UPLOAD_CHUNK_BYTES: usize = 65_535;
 
-/// Maximum pixels of an image that is decoded, as many as the largest cameras produce. Small files can claim billions.
+/// Maximum pixels of an image that is decoded, as many as the largest cameras produce. Even a small file can claim
+/// billions.
 pub const IMAGE_MAX_PIXELS: u64 = 100_000_000;
 
 /// Maximum width or height of an image in pixels: JPEG's own limit.
@@ -258,22 +267,23 @@ pub const IMAGE_EDGE_MAX_PIXELS: u32 = 65_535;
 
 pub const THUMBNAIL_EDGE_PIXELS: u32 = 256;
 
-/// Maximum size of one image file: uncompressed, 100 megapixels of four 16-bit samples take 800 MB.
+/// Maximum size of one image file. Uncompressed, 100 megapixels of four 16-bit samples take 800 MB.
 pub const IMAGE_FILE_MAX_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// Maximum memory that all images together take while they are decoded; an image that needs more by itself is refused
-/// before. A photograph takes 10 MB; 100 megapixels take 300 MB in formats that must be decoded whole at three bytes a
-/// pixel. The rest of the process then fits a machine of 512 MB.
+/// beforehand. A photograph takes 10 MB; 100 megapixels take 300 MB in formats that must be decoded as a whole at three
+/// bytes per pixel. With this limit, the whole process fits a machine of 512 MB.
 pub const IMAGE_MEMORY_MAX_BYTES: u64 = 380_000_000;
 
-/// Maximum images queued or being decoded: those of 16 requests of 64 files. A queued image takes no memory.
+/// Maximum images that are queued or being decoded: the images of 16 requests of 64 files. A queued image takes no
+/// memory.
 pub const IMAGE_QUEUE_MAX_COUNT: usize = 1_024;
 
 /// Maximum images of one project that are queued or being decoded: half of all.
 pub const IMAGE_QUEUE_PROJECT_MAX_COUNT: usize = IMAGE_QUEUE_MAX_COUNT / 2;
 
-/// Maximum seconds that an image waits in the queue; then its upload gets a 503.
+/// Maximum seconds that an image waits in the queue; after that, its upload gets a 503.
 pub const IMAGE_WAIT_MAX_SECONDS: u64 = 60;
 
-/// Maximum seconds that decoding an image may take; then its upload is refused. 100 megapixels take less than ten.
+/// Maximum seconds for decoding an image; after that, its upload is refused. 100 megapixels take less than ten seconds.
 pub const IMAGE_DECODE_MAX_SECONDS: u64 = 120;

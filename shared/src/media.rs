@@ -1,5 +1,6 @@
 //! Names of files and folders in the media library: their rules, and how they are written in a URL. Names never become
-//! paths on a disk or keys in a bucket, so any Unicode is allowed, except what is ambiguous in a URL or a listing.
+//! paths on a disk or keys in a bucket, so all of Unicode is allowed, except characters that are ambiguous in a URL or
+//! a listing.
 
 mod cache_purge;
 
@@ -11,7 +12,7 @@ use std::fmt;
 
 pub use cache_purge::{ACCEPTS_PURGE_HEADER, FilePathHash, PURGE_HEADER, project_to_purge, purge_project};
 
-/// Characters that are percent-encoded in a URL: all but the unreserved ones of RFC 3986.
+/// Characters that are percent-encoded in a URL: all except the unreserved characters of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The name of a media file without its folder: no slash, at most 255 bytes.
@@ -117,7 +118,7 @@ fn check_part(kind: &str, whole: &str, part: &str) -> Result<(), Problem> {
     Err(refused(kind, whole, fault))
 }
 
-/// Returns whether a character ends a line or changes the direction of text: after such a character, `gpj.exe` would be
+/// Returns whether a character ends a line or changes the direction of text. After such a character, `gpj.exe` would be
 /// shown as `exe.jpg`.
 fn changes_direction(c: char) -> bool {
     matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -189,7 +190,8 @@ impl FilePath {
 
     fn read(path: &str) -> Option<Self> {
         let (project, rest) = path.strip_prefix(Self::PREFIX)?.split_once('/')?;
-        // Decodes part by part, so that an encoded slash does not separate parts; such a path is refused.
+        // Each part is decoded by itself, so that an encoded slash does not separate parts. A path with an encoded
+        // slash is refused.
         let mut parts =
             rest.split('/').map(|part| percent_decode_str(part).decode_utf8().ok()).collect::<Option<Vec<_>>>()?;
         if parts.iter().any(|part| part.is_empty() || part.contains('/')) {
@@ -209,7 +211,7 @@ impl FilePath {
         url_path(self.project.as_str(), self.folder.as_str(), &self.name.0)
     }
 
-    /// Returns the problem of a file that does not exist or that the caller may not see.
+    /// Returns the problem for a file that does not exist, or that the caller may not see.
     #[must_use]
     pub fn not_found() -> Problem {
         Problem::new(ErrorCode::MediaNotFound, "There is no such file.")

@@ -9,7 +9,7 @@ pub enum Extent {
     Whole,
     /// A non-empty range of byte offsets.
     Part(Range<u64>),
-    /// The range selects no byte of the file: answer 416.
+    /// The range selects no byte of the file, so the response is a 416.
     Beyond,
 }
 
@@ -29,7 +29,7 @@ pub fn extent(range: &str, size: u64) -> Extent {
     match (first, last) {
         ("", suffix) => match number(suffix) {
             Some(0) => Extent::Beyond,
-            // An empty file has no last bytes; all of it is sent instead.
+            // An empty file has no last bytes, so the whole (empty) file is sent.
             Some(_) if size == 0 => Extent::Whole,
             Some(length) => Extent::Part(size.saturating_sub(length)..size),
             None => Extent::Whole,

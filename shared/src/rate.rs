@@ -6,7 +6,7 @@ use crate::limits::{RATE_PERIOD_MAX_SECONDS, RATE_REQUESTS_MAX_COUNT};
 use std::fmt;
 use std::time::Duration;
 
-/// The policy's name in the `RateLimit` headers: requests are counted by API key.
+/// The policy's name in the `RateLimit` headers. It says that requests are counted by API key.
 const POLICY: &str = "key";
 
 /// A rate limit: a number of requests per period.
@@ -49,13 +49,14 @@ impl RateLimit {
         Duration::from_secs(self.seconds.into())
     }
 
-    /// Returns the allowance of a caller that has `requests` left; the full limit is restored after `restored`.
+    /// Returns the allowance of a caller that has `requests` left, for response headers. The full limit is restored
+    /// after `restored`.
     #[must_use]
     pub fn left(self, requests: u32, restored: Duration) -> Allowance {
         Allowance { limit: self, remaining: requests, seconds: whole_seconds(restored) }
     }
 
-    /// Returns the `rate_limited` problem of a caller that may retry after `wait`.
+    /// Returns the `rate_limited` problem for a caller that may retry after `wait`.
     #[must_use]
     pub fn exceeded(self, wait: Duration) -> Problem {
         let message = format!("This key has used up its limit of {self}.");
@@ -108,7 +109,7 @@ fn digits(text: &str) -> Option<u32> {
     text.parse().ok()
 }
 
-/// Rounds up to whole seconds, so that a caller that waits this long is not refused again.
+/// Rounds up to whole seconds, so that a caller that waits for this time is not refused again.
 fn whole_seconds(time: Duration) -> u32 {
     let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
     u32::try_from(seconds).unwrap_or(u32::MAX)

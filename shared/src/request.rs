@@ -1,5 +1,5 @@
-//! Checks of a request's head that hold for all routes; edge and origin run them first. Both also return the problems
-//! of this module for requests that their HTTP parsers refuse.
+//! Checks of a request's head that apply to all routes; edge and origin run them first. Edge and origin also return the
+//! problems of this module for requests that their HTTP parsers refuse.
 
 mod head;
 
@@ -9,8 +9,8 @@ use crate::error::{ErrorCode, Problem};
 use crate::limits::{HEADERS_MAX_BYTES, HEADERS_MAX_COUNT, URL_MAX_BYTES};
 use std::borrow::Cow;
 
-/// Request headers that the edge, Cloudflare and other proxies add. They are not counted, so that a request has as many
-/// counted headers at the origin as at the edge.
+/// Request headers that the edge, Cloudflare and other proxies add. They are not counted, so that a request has the
+/// same number of counted headers at the origin as at the edge.
 const ADDED_BY_PROXIES: [&str; 21] = [
     "accept-encoding",
     "cdn-loop",
@@ -48,8 +48,8 @@ pub fn check_url(path: &str, query: Option<&str>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Resolves the segments `.` and `..` of a path, percent-encoded ones too, as URL parsers do (WHATWG URL, path state).
-/// The edge's runtime resolves only some of them.
+/// Resolves the segments `.` and `..` of a path, also percent-encoded, as URL parsers do (WHATWG URL, path state).
+/// Needed at the edge too, since Cloudflare's runtime resolves only some of them.
 #[must_use]
 pub fn resolve_dot_segments(path: &str) -> Cow<'_, str> {
     if path.split('/').all(|segment| Dots::of(segment).is_none()) {
@@ -105,7 +105,7 @@ pub fn check_url_length(path: &str, query: Option<&str>) -> Result<(), Problem> 
     Err(url_too_long())
 }
 
-/// Checks the headers of a request: pairs of a lower-case name and a value; pairs of the same name must be adjacent.
+/// Checks the headers of a request: pairs of a lower-case name and a value. Pairs with the same name must be adjacent.
 ///
 /// # Errors
 /// `invalid_request` for a name or value that HTTP does not allow; `headers_too_large`; `invalid_body` for `Trailer`,
@@ -176,7 +176,8 @@ impl<'a> Size<'a> {
     fn add(&mut self, name: &'a str, value: &[u8]) {
         const COMMA_AND_SPACE: usize = 2;
         if name == self.last {
-            // The edge sees the values of one name joined by `", "`.
+            // At the edge, the values of repeated headers arrive joined by `", "`, so they are counted like this here
+            // too.
             self.bytes += COMMA_AND_SPACE + value.len();
         } else {
             self.count += 1;

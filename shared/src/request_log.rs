@@ -1,4 +1,5 @@
-//! What edge and origin log of a request: never values, names that callers chose, or API keys (only their ids).
+//! The data of a request that edge and origin log: no values, no names that callers chose, and only the ids of API
+//! keys.
 
 use crate::error::{ErrorCode, Problem};
 use crate::key::{Principal, TokenDigest};
@@ -6,7 +7,7 @@ use crate::policy::{Action, method_label};
 use std::sync::{Arc, OnceLock};
 use uuid::Uuid;
 
-/// A caller whose token Selkie did not issue, as identified by the edge.
+/// A caller with a token of another issuer, as the edge knows the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserCaller {
     /// The id of the subject of a verified token.
@@ -15,7 +16,8 @@ pub enum UserCaller {
     Unverified(TokenDigest),
 }
 
-/// The log record of one request. Each part is set when it becomes known; later values for it are ignored.
+/// The log record of one request. Each part is set when it becomes known, and later values for the same part are
+/// ignored.
 #[derive(Debug)]
 pub struct RequestLog {
     method: &'static str,
@@ -37,7 +39,7 @@ impl RequestLog {
         }
     }
 
-    /// Records the owner of the verified API key that the request carries.
+    /// Records the owner of the request's verified API key.
     pub fn caller(&self, principal: impl Into<Arc<Principal>>) -> &Principal {
         self.caller.get_or_init(|| principal.into())
     }
@@ -47,8 +49,8 @@ impl RequestLog {
         self.user.get_or_init(|| caller);
     }
 
-    /// Returns the name under which a rate limit counts the caller: the id of the key or subject, or the digest of a token
-    /// that is not verified; `None` without a caller.
+    /// Returns the name under which a rate limit counts the caller: the id of the key or of a token's subject, or the
+    /// digest of an unverified token; `None` without a caller.
     #[must_use]
     pub fn rate_limited_as(&self) -> Option<String> {
         let user = || {
@@ -72,7 +74,7 @@ impl RequestLog {
         self.route.get_or_init(|| route);
     }
 
-    /// Records the error code of a request that this server itself refuses.
+    /// Records the error code of a request that this server (edge or origin) itself refuses.
     pub fn refused(&self, problem: &Problem) {
         self.code.get_or_init(|| problem.code());
     }
@@ -101,7 +103,7 @@ impl RequestLog {
         self.route.get().copied().unwrap_or("none")
     }
 
-    /// Returns the error code of a request that this server itself refused; `None` for other requests.
+    /// Returns the error code of a request that this server (edge or origin) itself refused; `None` for other requests.
     #[must_use]
     pub fn code(&self) -> Option<&'static str> {
         self.code.get().map(|code| code.as_str())

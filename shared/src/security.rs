@@ -1,6 +1,7 @@
 //! Security headers of responses, the same at edge and origin. Media responses have their own.
 
-/// Security headers of every API response: no rendering of JSON as a page or in a frame; other sites need CORS.
+/// Security headers of every API response: browsers must not show JSON as a page or in a frame; other websites need
+/// CORS.
 pub const HEADERS: [(&str, &str); 4] = [
     ("x-content-type-options", "nosniff"),
     ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
@@ -8,7 +9,7 @@ pub const HEADERS: [(&str, &str); 4] = [
     ("cross-origin-resource-policy", "same-origin"),
 ];
 
-/// Security header of the edge's https responses: browsers then use only https for a year.
+/// The security header of the edge's https responses: browsers then use only https for a year.
 pub const HTTPS_HEADER: (&str, &str) = ("strict-transport-security", "max-age=31536000");
 
 /// Request header by which the edge proves its identity to the origin. The edge drops it from clients' requests.

@@ -1,4 +1,5 @@
-//! A push parser for the bodies of uploads: takes bytes in any pieces, returns events, and in the end a form.
+//! A push parser for the bodies of uploads: takes the bytes in pieces of any size, returns events, and at the end a
+//! form.
 //!
 //! ```text
 //! Content-Type → Parser::new
@@ -6,8 +7,9 @@
 //! end          → Parser::finish → UploadForm {kind, folder, items: name, label, …}
 //! ```
 //!
-//! Names, folder and type may follow the files in a body, so the form is known only at the end. Memory is bounded: one
-//! chunk of decoded bytes, one short text and the names. Knows no media store and does not inspect the files' bytes.
+//! Names, folder and type may follow the files in a body, so the form is complete only at the end. Memory is bounded:
+//! one chunk of decoded bytes, one short text and the names. Knows no media store, and does not look at the files'
+//! bytes.
 
 mod base64;
 mod draft;
@@ -43,7 +45,7 @@ impl Default for UploadLimits {
 }
 
 impl UploadLimits {
-    /// Returns the problem of a body of more than `body_bytes`.
+    /// Returns the problem for a body of more than `body_bytes`.
     #[must_use]
     pub fn body_too_large(&self) -> Problem {
         Problem::new(
@@ -72,7 +74,8 @@ enum Step<'i> {
     Slice(&'i [u8]),
     /// Decoded bytes of a file, in the JSON reader's buffer.
     Decoded,
-    /// Bytes of a file that looked like the beginning of a multipart delimiter: a range of the delimiter.
+    /// Bytes of a file that looked like the beginning of a multipart delimiter but were not: a range of the delimiter's
+    /// bytes.
     Held(Range<usize>),
     Ends,
 }
@@ -144,8 +147,8 @@ impl Parser {
     /// Returns the form, after the whole body was fed.
     ///
     /// # Errors
-    /// `invalid_json` or `invalid_body` for a body that is truncated, incomplete or contradictory; the same problem
-    /// again if an earlier event failed.
+    /// `invalid_json` or `invalid_body` for a body that is truncated, incomplete or contradictory. If an earlier event
+    /// failed, the same problem again.
     pub fn finish(self) -> Result<UploadForm, Problem> {
         if let Some(problem) = self.refused {
             return Err(problem);

@@ -12,7 +12,7 @@ pub enum Part<'a> {
     Object {
         name: &'a str,
         fields: Vec<&'a str>,
-        /// Index of the cell that is NULL if and only if the whole object is null. May be a cell that is not written.
+        /// The index of the cell that is NULL if and only if the whole object is null. The cell need not be written.
         presence: usize,
     },
 }
@@ -76,7 +76,7 @@ impl ColumnLabels {
         self.ends.push(self.bytes.len());
     }
 
-    /// Returns the bytes to write before the value of cell `at`: brace or comma, key and colon.
+    /// Returns the bytes to write before the value of cell `at`: a brace or comma, the key, and a colon.
     #[inline]
     pub(super) fn get(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };

@@ -22,11 +22,11 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Returns the index of the first byte that JSON escapes; `None` without one. Skips blocks of 16 bytes without such a
-/// byte, then searches in words of 8.
+/// Returns the index of the first byte that JSON must escape; `None` if there is none. Skips blocks of 16 bytes without
+/// such a byte, then searches in words of 8 bytes.
 #[inline]
 fn find_escaped(bytes: &[u8]) -> Option<usize> {
-    // The edge's wasm is compiled for size, which makes blocks slower than words.
+    // The edge's wasm is optimised for size, and blocks are then slower than words.
     #[cfg(not(target_arch = "wasm32"))]
     let clean = {
         let (blocks, _) = bytes.as_chunks::<16>();
@@ -39,7 +39,7 @@ fn find_escaped(bytes: &[u8]) -> Option<usize> {
     find(&bytes[clean..], escaped_in_json, is_one).map(|at| clean + at)
 }
 
-/// Returns whether JSON escapes a byte of the block. Has no branches, so that the compiler vectorises it.
+/// Returns whether the block has a byte that JSON must escape. Has no branches, so that the compiler vectorises it.
 #[cfg(not(target_arch = "wasm32"))]
 #[inline]
 fn has_escaped(block: &[u8; 16]) -> bool {
@@ -47,8 +47,8 @@ fn has_escaped(block: &[u8; 16]) -> bool {
     block.iter().fold(0, |any, byte| any | escaped(*byte)) != 0
 }
 
-/// Returns the index of the first byte for which `is_one` holds; `None` without one. Tests eight bytes at once with
-/// `marks`, which sets the high bit of each matching byte, and may set others above the lowest match.
+/// Returns the index of the first byte for which `is_one` is true; `None` if there is none. Tests eight bytes at once
+/// with `marks`, which sets the high bit of each matching byte, and may also set it in bytes above the lowest match.
 #[inline]
 fn find(bytes: &[u8], marks: impl Fn(u64) -> u64, is_one: impl Fn(u8) -> bool) -> Option<usize> {
     let (words, tail) = bytes.as_chunks::<8>();
@@ -69,14 +69,14 @@ fn find(bytes: &[u8], marks: impl Fn(u64) -> u64, is_one: impl Fn(u8) -> bool) -
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 const HIGH_BITS: u64 = ONES << 7;
 
-/// Sets the high bit of each byte of `word` that equals `byte`, and perhaps of some above the lowest match. Callers
-/// must mask out bytes of `word` from 0x80 on, which may be marked wrongly.
+/// Sets the high bit of each byte of `word` that equals `byte`, and perhaps of some bytes above the lowest match. Bytes
+/// from 0x80 on may be marked wrongly, so callers must mask them out.
 #[inline]
 const fn equal(word: u64, byte: u8) -> u64 {
     (word ^ (ONES * byte as u64)).wrapping_sub(ONES)
 }
 
-/// Sets the high bit of each byte that JSON escapes: control characters, `"` and `\`.
+/// Sets the high bit of each byte that JSON must escape: control characters, `"` and `\`.
 #[inline]
 const fn escaped_in_json(word: u64) -> u64 {
     let control = word.wrapping_sub(ONES * 0x20);
@@ -90,7 +90,8 @@ const fn quoted_in_csv(word: u64) -> u64 {
     (line | equal(word, b'"') | equal(word, b',')) & !word & HIGH_BITS
 }
 
-/// For each byte: 0 if JSON writes it unescaped, `u` if as `\u00xx`, else the letter to write after `\`.
+/// For each byte: 0 if JSON writes it unescaped, `u` if it is written as `\u00xx`, otherwise the letter to write after
+/// `\`.
 const ESCAPES: [u8; 256] = {
     let mut table = [0u8; 256];
     let mut at = 0;
@@ -108,12 +109,12 @@ const ESCAPES: [u8; 256] = {
     table
 };
 
-/// Appends a CSV cell (RFC 4180), in quotes if necessary. Empty text becomes `""`, since an empty cell is NULL.
+/// Appends a CSV cell (RFC 4180), in quotes if necessary. Empty text becomes `""`, since an empty cell means NULL.
 pub fn write_csv(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
     let blank = |byte: Option<&u8>| byte.is_none_or(|byte| matches!(byte, b' ' | b'\t'));
     let special = |byte| matches!(byte, b',' | b'"' | b'\r' | b'\n');
-    // Some CSV readers trim unquoted cells.
+    // Some CSV readers trim cells without quotes, so a cell with white space at an end gets quotes.
     if !blank(bytes.first()) && !blank(bytes.last()) && find(bytes, quoted_in_csv, special).is_none() {
         out.extend_from_slice(bytes);
         return;

@@ -51,10 +51,10 @@ impl<'a> From<&'a Problem> for Fault<'a> {
 pub struct Faults(Vec<Problem>);
 
 impl Faults {
-    /// The maximum number of faults that are collected; more would not help the caller.
+    /// The maximum number of faults that are collected. More faults would not help the caller.
     const MAX_COUNT: usize = 20;
 
-    /// Returns the value of `Ok`; for `Err`, returns `None` and collects the problem unless [`Faults::is_full`].
+    /// Returns the value of `Ok`. For `Err`, collects the problem unless [`Faults::is_full`], and returns `None`.
     pub fn keep<T>(&mut self, outcome: Result<T, Problem>) -> Option<T> {
         match outcome {
             Ok(value) => Some(value),

@@ -14,12 +14,12 @@ pub(crate) enum Token {
     CloseList,
     Colon,
     Comma,
-    /// Opening quote of a string; [`Lexer::text`] or the caller reads the rest.
+    /// The opening quote of a string. [`Lexer::text`] or the caller reads the rest.
     Quote,
     True,
     False,
     Null,
-    /// First byte of a number; the caller reads the rest.
+    /// The first byte of a number. The caller reads the rest.
     Number(u8),
 }
 
@@ -70,7 +70,7 @@ pub(crate) enum Text {
 pub(crate) struct Lexer {
     /// Number of the body's bytes read so far.
     offset: u64,
-    /// Offset in the body at which the last token begins.
+    /// The offset in the body at which the last token begins.
     from: u64,
     marked: usize,
     /// Number of line ends read so far. `line_from` is the offset at which the current line begins.
@@ -236,7 +236,8 @@ impl Lexer {
                         Err(fault) => {
                             let said = fault.to_string();
                             let said = match said.split(" at line ").next() {
-                                // The closing quote was read as a hex digit of a `\u` escape.
+                                // The closing quote was read as a hex digit of a `\u` escape, so serde_json found the
+                                // text's end first.
                                 None | Some("EOF while parsing a string") => "invalid escape",
                                 Some(said) => said,
                             };

@@ -1,6 +1,6 @@
 //! Splits JSON that serde_json has validated into its parts, so that the rows of a batch are not parsed twice.
 //!
-//! The parts of text that is not JSON are meaningless, but splitting it ends and does not panic.
+//! For text that is not JSON, the parts are meaningless, but splitting ends and does not panic.
 
 use super::string_end;
 
@@ -28,7 +28,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Steps over one bracket: into the list or object that comes next, or out of the current one after its last part.
+    /// Skips one bracket: enters the list or object that comes next, or leaves the current one after its last part.
     pub(crate) fn pass_bracket(&mut self) {
         self.at += 1;
     }

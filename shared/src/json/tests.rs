@@ -172,7 +172,7 @@ fn nesting_counts_brackets_outside_of_strings() {
     }
     assert!(check(format!("\"\\\"{deep}[\"").as_bytes()).is_ok());
     assert!(check(format!("\"\\\\\"{deep}[").as_bytes()).is_err());
-    // Brackets beside each other count as one level; a closing bracket without an opening one opens none.
+    // Brackets beside each other count as one level; a closing bracket without an opening one is ignored.
     assert!(check("[]{}".repeat(100).as_bytes()).is_ok());
     assert!(check(format!("]{deep}").as_bytes()).is_ok());
 }

@@ -1,5 +1,5 @@
-//! Bounded caches of verified tokens, for the edge, which runs on one thread. Verifying a signature takes about 0.1
-//! ms, hashing a token far less. Refused tokens are not cached, so that they can't evict valid ones.
+//! Bounded caches of verified tokens for the edge, which runs on one thread. Verifying a signature takes about 0.1 ms,
+//! hashing a token far less. Refused tokens are not cached, so that they can't displace valid ones.
 
 use super::{KeySet, Principal, Token, TokenDigest};
 use crate::error::Problem;
@@ -8,8 +8,8 @@ use std::fmt;
 use std::mem;
 use std::sync::Arc;
 
-/// A cache of what verified tokens prove. Has two generations of at most `capacity` tokens each; when the young
-/// generation is full, it replaces the old one.
+/// A cache of the values that verified tokens stand for. Has two generations of at most `capacity` tokens each: when
+/// the young generation is full, it becomes the old one, and the old one is dropped.
 pub struct VerifiedTokens<V> {
     capacity: usize,
     young: HashMap<TokenDigest, V>,
@@ -28,7 +28,7 @@ impl<V: Clone> VerifiedTokens<V> {
         Self { capacity: capacity.max(1), young: HashMap::new(), old: HashMap::new() }
     }
 
-    /// Returns what a token proves, which may have expired; `None` if the token is not cached.
+    /// Returns the value for a token, which may have expired since it was verified; `None` if the token is not cached.
     pub fn get(&mut self, token: &TokenDigest) -> Option<V> {
         if let Some(value) = self.young.get(token) {
             return Some(value.clone());
@@ -52,8 +52,8 @@ impl<V> VerifiedTokens<V> {
     }
 }
 
-/// A set of public keys, and a cache of the principals that it verified, without the claims for their roles' rules, which
-/// only the origin applies.
+/// A set of public keys, and a cache of the principals that it verified. The principals have no claims for the rules of
+/// roles, which only the origin applies.
 #[derive(Debug)]
 pub struct TokenCache {
     keys: KeySet,
@@ -61,7 +61,8 @@ pub struct TokenCache {
 }
 
 impl TokenCache {
-    /// Creates an empty cache. The cache owns `keys`, so that replacing the key set drops all cached tokens.
+    /// Creates an empty cache. The cache owns `keys`: a new key set needs a new cache, so that all cached tokens are
+    /// dropped.
     #[must_use]
     pub fn new(keys: KeySet, capacity: usize) -> Self {
         Self { keys, tokens: VerifiedTokens::new(capacity) }

@@ -1,5 +1,5 @@
-//! A crypto provider for the JWT library that supports Ed25519 only, so that no algorithm confusion is possible. The
-//! library's own providers would add RSA and the NIST curves, half of the worker's size.
+//! A crypto provider for the JWT library that supports only Ed25519, so that a token can't choose another algorithm.
+//! The library's own providers would add RSA and the NIST curves, and double the worker's size.
 
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
@@ -15,7 +15,7 @@ static PROVIDER: CryptoProvider =
 pub(super) fn install() {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {
-        // Fails only if a test installed another provider before; that provider then does the work.
+        // Fails only if a test installed another provider before, which then does the work.
         let _ = PROVIDER.install_default();
     });
 }

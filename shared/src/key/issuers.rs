@@ -1,4 +1,5 @@
-//! The issuers whose tokens the edge verifies: the worker's variable `ISSUERS`, as `selkie issuer keys` prints it.
+//! The issuers whose tokens the edge verifies: the value of the worker's variable `ISSUERS`, as `selkie issuer keys`
+//! prints it.
 
 use super::user_token::untrusted;
 use super::{JwkSetFault, KeyFault, UserToken, VerificationKeys};
@@ -18,7 +19,7 @@ pub struct EdgeIssuer {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EdgeIssuers(Vec<EdgeIssuer>);
 
-/// Why a list of issuers is invalid for an edge. Entries are numbered from 1; no message shows a value.
+/// The reason why a list of issuers is invalid for an edge. Entries are numbered from 1; no message shows a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EdgeIssuersFault {
     #[error("it is no JSON list of objects with \"issuer\", \"audience\" and \"jwks\"")]
@@ -39,7 +40,7 @@ impl EdgeIssuers {
     /// Checks issuers and combines them.
     ///
     /// # Errors
-    /// There are too many, one has no key, or one is repeated.
+    /// There are too many issuers, an issuer has no key, or an issuer is repeated.
     pub fn new(issuers: Vec<EdgeIssuer>) -> Result<Self, EdgeIssuersFault> {
         if issuers.len() > EDGE_ISSUERS_MAX_COUNT {
             return Err(EdgeIssuersFault::TooMany(issuers.len()));
@@ -56,8 +57,8 @@ impl EdgeIssuers {
         Ok(Self(issuers))
     }
 
-    /// Parses a list such as `[{"issuer": "https://id.example", "audience": "app", "jwks": {"keys": […]}}]`. Keys that
-    /// can't verify tokens are ignored, but for secret ones.
+    /// Parses a list such as `[{"issuer": "https://id.example", "audience": "app", "jwks": {"keys": […]}}]`. Ignores
+    /// keys that can't verify tokens, but refuses secret keys.
     ///
     /// # Errors
     /// The list is malformed, a key is secret, or [`EdgeIssuers::new`] refuses the issuers.
@@ -81,7 +82,7 @@ impl EdgeIssuers {
         Self::new(issuers)
     }
 
-    /// Returns the list that [`EdgeIssuers::parse`] parses.
+    /// Returns the list as JSON, in the form that [`EdgeIssuers::parse`] accepts.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let entry = |EdgeIssuer { issuer, audience, keys }: &EdgeIssuer| json!({"issuer": issuer, "audience": audience, "jwks": keys.to_jwks()});
@@ -127,7 +128,7 @@ mod tests {
         let list = [entry("https://a", "x", &[key()]), entry("https://a", "y", &[key()])];
         assert_eq!(parse(&list).unwrap().to_json(), Value::from(&list[..]));
         assert_eq!(parse(&[]).unwrap(), EdgeIssuers::default());
-        // Of other keys, and of what a key has beside its public part, nothing is printed.
+        // Neither the unusable keys nor the members of a key beside its public part are printed.
         let mut used = key();
         used["use"] = "sig".into();
         used["x5c"] = json!(["A"]);

@@ -1,5 +1,5 @@
-//! The public keys of an issuer. A key has one algorithm, which its type and curve determine: the header of a token
-//! can't choose another. Verifies no signature: origin and edge do, each with its platform's library.
+//! The public keys of an issuer. A key's type and curve determine its only algorithm, so that the header of a token
+//! can't choose another. Verifies no signature: origin and edge do that, each with its platform's library.
 
 use super::UserTokenHeader;
 use crate::ident::shown;
@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 
-/// Bits of an RSA modulus that the origin verifies with.
+/// The sizes in bits of the RSA moduli that the origin accepts.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 
 /// The algorithms that are accepted.
@@ -103,16 +103,16 @@ impl VerificationKey {
     }
 }
 
-/// Why no key verifies a token.
+/// The reason why no key can verify a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoKey {
-    /// No key has the token's `kid`. The issuer may have a newer key.
+    /// No key has the token's `kid`. The issuer may have published a newer key.
     UnknownId,
     /// No key has the token's algorithm, or the token does not say which of several keys signed it.
     Unfit,
 }
 
-/// Why a text is no JWK set.
+/// The reason why a text is no JWK set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JwkSetFault {
     #[error("it is larger than {} KiB", JWKS_MAX_BYTES / 1024)]
@@ -154,8 +154,8 @@ pub enum KeyFault {
 pub struct VerificationKeys(Vec<VerificationKey>);
 
 impl VerificationKeys {
-    /// Parses a JWK set (RFC 7517). Also returns the keys that can't verify tokens: sets in use have keys for encryption
-    /// and other algorithms too.
+    /// Parses a JWK set (RFC 7517). Also returns the keys that can't verify tokens, since many sets also have keys for
+    /// encryption or other algorithms.
     ///
     /// # Errors
     /// The text is no JWK set, or exceeds a limit.
@@ -196,12 +196,13 @@ impl VerificationKeys {
         self.0.is_empty()
     }
 
-    /// Returns the keys as a JWK set with nothing but public parts.
+    /// Returns the public parts of the keys as a JWK set.
     pub(super) fn to_jwks(&self) -> Value {
         json!({"keys": self.0.iter().map(VerificationKey::to_jwk).collect::<Vec<_>>()})
     }
 
-    /// Returns the key that a token's header names: by `kid`, or the only key of its algorithm without one.
+    /// Returns the key that a token's header names by `kid` or, if the header has no `kid`, the only key of its
+    /// algorithm.
     ///
     /// # Errors
     /// [`NoKey`] without such a key.
@@ -222,7 +223,7 @@ impl VerificationKeys {
 struct Jwk<'a>(&'a Value);
 
 impl Jwk<'_> {
-    /// Converts the key, unless it can't verify tokens, or has the `kid` and type of a key in `before`.
+    /// Converts the key. Fails if the key can't verify tokens, or a key in `before` has the same `kid` and type.
     fn to_key(&self, before: &[VerificationKey]) -> Result<VerificationKey, KeyFault> {
         let (kty, kid) = (self.text("kty")?.ok_or(KeyFault::Malformed)?, self.text("kid")?);
         if self.has("d") || self.has("k") || kty == "oct" {
@@ -269,7 +270,7 @@ impl Jwk<'_> {
         self.0.get(name).is_some_and(|value| !value.is_null())
     }
 
-    /// Returns a member that is a text; `None` without it.
+    /// Returns a text member; `None` if it is missing.
     fn text(&self, name: &str) -> Result<Option<&str>, KeyFault> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),

@@ -1,5 +1,5 @@
-//! The installation's signing keys: public keys for edge and origin, which verify tokens, and the private key for the
-//! command line, which signs tokens. `key.rs` checks the tokens' claims.
+//! The installation's signing keys: the public keys, with which edge and origin verify tokens, and the private key,
+//! with which the command line signs tokens. `key.rs` checks the tokens' claims.
 
 use super::{Claims, crypto};
 use crate::fingerprint::Fingerprint;
@@ -17,7 +17,7 @@ pub use jsonwebtoken::errors::Error as SigningError;
 /// Maximum length of a signing key's id (`kid`). Selkie's own ids are UUIDs.
 const KID_MAX_CHARS: usize = 64;
 
-/// Why a set of public keys is unusable. No message shows key material.
+/// The reason why a set of public keys is unusable. No message shows key material.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeySetError {
     #[error("this is no JWK set: a JSON object with a list \"keys\" is expected")]
@@ -71,8 +71,8 @@ impl KeySet {
     /// Checks the keys and combines them to a set.
     ///
     /// # Errors
-    /// A [`KeySetError`] for no key, too many keys, an invalid or repeated id, or bytes that are no usable Ed25519
-    /// point.
+    /// A [`KeySetError`] if there is no key or too many keys, an id is invalid or repeated, or bytes are no usable
+    /// Ed25519 point.
     pub fn new(keys: Vec<PublicKey>) -> Result<Self, KeySetError> {
         if keys.is_empty() || keys.len() > SIGNING_KEYS_MAX_COUNT {
             return Err(KeySetError::Count(keys.len()));
@@ -110,11 +110,11 @@ impl KeySet {
     #[must_use]
     pub fn to_jwks(&self) -> String {
         let keys = self.keys.iter().map(|(key, _)| Jwk::of(key)).collect();
-        // Only strings: serialisation to memory can't fail.
+        // A JWK set has only strings, so serialisation to memory can't fail.
         serde_json::to_string(&JwkSet { keys }).unwrap_or_default()
     }
 
-    /// Returns a fingerprint of the public keys, which differs between installations.
+    /// Returns a fingerprint of the public keys. Different installations have different fingerprints.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         let keys: Vec<_> = self.keys.iter().map(|(key, _)| (&key.kid, &key.bytes)).collect();
@@ -128,7 +128,7 @@ impl KeySet {
     /// Returns the claims of a token; `None` if it is malformed or was not signed by one of these keys.
     pub(super) fn open(&self, token: &str) -> Option<Claims> {
         let header = decode_header(token).ok()?;
-        // `crit` names extensions that must be understood; Selkie knows none (RFC 7515, 4.1.11).
+        // `crit` lists extensions that the verifier must understand (RFC 7515, 4.1.11). Selkie supports none.
         if header.alg != Algorithm::EdDSA || header.crit.is_some() {
             return None;
         }
@@ -138,8 +138,8 @@ impl KeySet {
     }
 }
 
-/// Returns the settings by which the JWT library checks the signature only. To check claims it would read the system's
-/// clock; `key.rs` checks them instead.
+/// Returns the settings with which the JWT library checks only the signature. For claims, the library would read the
+/// system's clock, so `key.rs` checks them instead.
 fn validation() -> Validation {
     let mut validation = Validation::new(Algorithm::EdDSA);
     validation.required_spec_claims.clear();
@@ -176,7 +176,7 @@ impl SigningKey {
         self.public.clone()
     }
 
-    /// Signs the claims and returns the token, about 350 characters.
+    /// Signs the claims and returns the token, which has about 350 characters.
     pub fn sign(&self, claims: &Claims) -> Result<String, SigningError> {
         crypto::install();
         let mut header = Header::new(Algorithm::EdDSA);

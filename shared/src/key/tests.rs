@@ -161,7 +161,7 @@ fn another_installations_key_is_refused_whatever_kid_it_names() {
     for kid in ["a", "b", "c", ""] {
         assert_eq!(code_of(&issue(kid, 9, &claims(None))), ErrorCode::InvalidKey);
     }
-    // Signed by a valid key, but with the id of another.
+    // Signed by a valid key, but under the id of another key.
     assert_eq!(code_of(&issue("b", 1, &claims(None))), ErrorCode::InvalidKey);
 }
 
@@ -246,7 +246,7 @@ fn a_key_expires_in_the_very_second_of_exp() {
     let token = issue("a", 1, &claims(Some(NOW)));
     assert!(verify(Some(&token), &keys(), NOW - 1).is_ok());
     assert_eq!(verify(Some(&token), &keys(), NOW).unwrap_err().code(), ErrorCode::ExpiredKey);
-    // A forged token is invalid rather than expired.
+    // A forged token is reported as invalid rather than expired.
     assert_eq!(code_of(&issue("a", 9, &claims(Some(1)))), ErrorCode::InvalidKey);
 }
 
@@ -323,7 +323,7 @@ fn a_kept_token_still_expires() {
     let first = cache.verify(Some(&token), NOW).unwrap();
     assert_eq!(cache.verify(Some(&token), NOW + 4).unwrap(), first);
     assert_eq!(cache.verify(Some(&token), NOW + 5).unwrap_err().code(), ErrorCode::ExpiredKey);
-    // The cache also finds tokens of the older generation.
+    // The cache also finds tokens in its old generation.
     for n in 0..8 {
         let claims = Claims::new(key_id(), &project(), Access::Full, n, None);
         let other = issue("a", 1, &claims);
@@ -342,7 +342,7 @@ fn a_cache_counts_its_tokens_and_holds_one_at_least() {
         assert_eq!(cache.len(), count);
         assert!(!cache.is_empty());
     }
-    // The first token, now of the older generation, is moved and not counted twice.
+    // The first token, now in the old generation, is moved and not counted twice.
     cache.verify(Some(&tokens[0]), NOW).unwrap();
     assert_eq!(cache.len(), 2);
     let shown = format!("{cache:?}");
@@ -373,7 +373,7 @@ proptest! {
         bytes[at] = byte;
         let tampered = String::from_utf8(bytes).unwrap();
         let outcome = verify(Some(&tampered), &keys(), NOW);
-        // White space at either end is not part of a token; anything else is.
+        // White space at either end is not part of the token; any other added character is.
         prop_assert_eq!(outcome.is_ok(), tampered == token);
     }
 

@@ -1,5 +1,5 @@
-//! Tokens of other issuers, which sign in a project's own users: their parts, and the rules for all but the signature,
-//! which origin and edge verify. Knows no issuer.
+//! Tokens of other issuers, by which a project's own users are authenticated: their parts, and all checks except the
+//! signature, which origin and edge verify. Does not know which issuers are trusted.
 
 use super::{ISSUER, RoleClaims, Token, UserTokenAlgorithm, invalid};
 use crate::error::{ErrorCode, Problem};
@@ -12,8 +12,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
-/// The `typ` of tokens that give access (RFC 7519, RFC 9068), in lower case. Others, such as `logout+jwt`, are issued
-/// for other purposes with the same keys.
+/// The values of `typ` of tokens that give access (RFC 7519, RFC 9068), in lower case. Issuers sign tokens of other
+/// types, such as `logout+jwt`, with the same keys for other purposes.
 const TYPES: [&str; 3] = ["jwt", "at+jwt", "application/at+jwt"];
 
 /// The header of a token.
@@ -35,12 +35,12 @@ pub struct UserToken<'a> {
     claims: RoleClaims,
 }
 
-/// The user whom a verified token signs in.
+/// The user that a verified token identifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserIdentity {
     /// The user's [`subject_id`].
     pub subject: Uuid,
-    /// The second since 1970 from which on the token is refused.
+    /// The second since 1970 from which on the token is refused. Includes a tolerance for clock differences.
     pub expires_at: u64,
 }
 
@@ -62,7 +62,7 @@ fn check_lifetime(expires_at: u64, now: u64) -> Result<(), Problem> {
 }
 
 impl<'a> Token<'a> {
-    /// Parses a token of another issuer; `None` for a token of Selkie's own, and for what is no signed JWT with an
+    /// Parses a token of another issuer; `None` for Selkie's own tokens, and for text that is no signed JWT with an
     /// issuer.
     #[must_use]
     pub fn of_user(self) -> Option<UserToken<'a>> {
@@ -102,7 +102,7 @@ impl UserToken<'_> {
         self.claims
     }
 
-    /// Returns the bytes that are signed: header and claims as they were sent.
+    /// Returns the bytes that the signature covers: header and claims as they were sent.
     #[must_use]
     pub fn signed_bytes(&self) -> &[u8] {
         self.signed.as_bytes()
@@ -123,10 +123,11 @@ impl UserToken<'_> {
         }
     }
 
-    /// Checks that the header is that of a token that gives access, and signed with an algorithm that is accepted.
+    /// Checks that the header belongs to a token that gives access, and names an accepted signature algorithm.
     ///
     /// # Errors
-    /// `invalid_key` if not, or if the token has extensions that a verifier must understand: none is known.
+    /// `invalid_key` if it does not, or if the token has extensions that a verifier must understand (`crit`): none is
+    /// supported.
     pub fn check_header(&self) -> Result<(), Problem> {
         let UserTokenHeader { alg, typ, crit, .. } = &self.header;
         let is_access = typ.as_ref().is_none_or(|typ| TYPES.contains(&&*typ.to_ascii_lowercase()));
@@ -155,12 +156,12 @@ impl UserToken<'_> {
         Ok(UserIdentity { subject: subject_id(&self.issuer, &subject), expires_at })
     }
 
-    /// Returns a claim that is a time in whole seconds since 1970; `None` without it.
+    /// Returns a claim that is a time in whole seconds since 1970; `None` if the token has no such claim.
     fn seconds(&self, name: &str) -> Result<Option<u64>, Problem> {
         let Some(value) = self.claims.get(name) else {
             return Ok(None);
         };
-        // Fractions are allowed (RFC 7519, 2), and rounded down. The cast saturates.
+        // Fractions are allowed (RFC 7519, 2) and are rounded down. The cast saturates.
         let whole = value.as_u64().or_else(|| value.as_f64().filter(|time| *time >= 0.0).map(|time| time as u64));
         match whole {
             Some(whole) => Ok(Some(whole)),
@@ -169,16 +170,16 @@ impl UserToken<'_> {
     }
 }
 
-/// Returns the same `invalid_key` problem for every token that no trusted issuer has signed, so that a forger learns
-/// nothing.
+/// Returns the `invalid_key` problem for a token that no trusted issuer has signed. The problem is the same in all
+/// cases, so that a forger learns nothing.
 #[must_use]
 pub fn untrusted() -> Problem {
     invalid("The token was not signed by an issuer that this installation trusts for its audience.")
         .with_hint("Compare iss, aud, kid and alg of the token with selkie issuer list and the issuer's keys.")
 }
 
-/// Returns the id of an issuer's user, a UUIDv8: the same for all tokens of the user, and never the id of an API key,
-/// which is a UUIDv7.
+/// Returns the id of an issuer's user, a UUIDv8. It is the same for all tokens of the user, and never equals the id of
+/// an API key, which is a UUIDv7.
 #[must_use]
 pub fn subject_id(issuer: &str, subject: &str) -> Uuid {
     let hash = Sha256::new().chain_update(issuer).chain_update([0]).chain_update(subject).finalize();

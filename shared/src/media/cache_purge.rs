@@ -1,5 +1,6 @@
-//! Hashes that name cached files, and the headers by which the origin tells the edge which files to purge. A path would
-//! be too long for a header: it may have 510 bytes of any script, and one upload has up to 64 files.
+//! Hashes that stand for cached files, and the headers by which the origin tells the edge which files to purge. The
+//! paths themselves would be too long for a header: a path may have 510 bytes of any script, and one upload up to 64
+//! files.
 
 use super::FilePath;
 use crate::ident::ProjectName;
@@ -10,13 +11,13 @@ use std::fmt;
 /// Request header by which the edge asks the origin for [`PURGE_HEADER`]. The edge drops it from clients' requests.
 pub const ACCEPTS_PURGE_HEADER: &str = "x-selkie-accepts-purge";
 
-/// Response header with the cached files that the edge must purge: comma-separated [`FilePathHash`]es, and
-/// `project:<name>` if a folder of that project became private. The edge removes the header.
+/// The response header with the cached files that the edge must purge: comma-separated [`FilePathHash`]es, and
+/// `project:<name>` if a folder of that project became private. The edge removes the header from the response.
 pub const PURGE_HEADER: &str = "x-selkie-purge";
 
 const PROJECT_MARK: &str = "project:";
 
-/// Returns the entry of [`PURGE_HEADER`] that purges all files of a project, any of which may have become private.
+/// Returns the entry of [`PURGE_HEADER`] that purges all files of a project, for when a folder became private.
 #[must_use]
 pub fn purge_project(project: &ProjectName) -> String {
     format!("{PROJECT_MARK}{project}")
@@ -30,7 +31,8 @@ pub fn project_to_purge(header: &str) -> Option<ProjectName> {
     ProjectName::parse(name).ok()
 }
 
-/// Bytes of a path's hash. A collision, by which one file would be served for another, is infeasible at this size.
+/// Bytes of a path's hash. With this size, nobody can find two paths with the same hash, by which one file would be
+/// served as the other.
 const NAME_BYTES: usize = 16;
 
 /// The hash of a media file's path, 32 hex digits, which names the file in cache keys and purge headers.

@@ -58,19 +58,20 @@ pub struct Step {
 }
 
 impl Step {
-    /// Returns the operation, with placeholders in place of references to ids of earlier inserts.
+    /// Returns the operation, with placeholders in place of ids that earlier inserts of the batch will generate.
     #[must_use]
     pub fn operation(&self) -> &RecordOperation {
         &self.operation
     }
 
-    /// Returns the operation's references to ids of earlier inserts.
+    /// Returns the operation's references to ids of earlier inserts of the batch.
     #[must_use]
     pub fn references(&self) -> &[Reference] {
         &self.references
     }
 
-    /// Returns the operation with all references replaced by ids. `id` returns the JSON text of the id for a reference.
+    /// Returns the operation with all references replaced by ids. `id` returns the JSON text of the id that a reference
+    /// stands for.
     ///
     /// # Errors
     /// An error of `id`, or of parsing the operation with its ids.
@@ -214,7 +215,8 @@ fn full_path(text: &str) -> Result<Box<str>, Problem> {
     }
 }
 
-/// Refuses `explain`, `count` and `after`: a batch's response is a list of payloads, without the members beside them.
+/// Refuses `explain`, `count` and `after`: the response of a batch is a list of payloads, which has no place for their
+/// results.
 fn refuse_what_is_not_answered(operation: &RecordOperation) -> Result<(), Problem> {
     match operation {
         RecordOperation::Read(read) if read.answer == Answer::Explanation => Err(not_answered("explain")),

@@ -1,5 +1,5 @@
-//! A field as callers name it: `field` or `table.field`. A name with a dot is ambiguous: the origin's plan, which knows
-//! the joined tables, decides whether the name includes a table.
+//! A field as callers name it: `field` or `table.field`. A name with a dot is ambiguous: the origin's planner, which
+//! knows the joined tables, decides whether the name includes a table.
 
 use crate::error::Problem;
 use crate::ident::{FieldName, TableName};
@@ -26,7 +26,7 @@ impl FieldRef {
         let bare = FieldName::parse(text);
         match (bare, split(text).next()) {
             (Ok(field), _) => Ok(Self::from(field)),
-            // Too long for one name, but not for a table and a field.
+            // Too long for one name, but valid as a table and a field.
             (Err(_), Some((table, field))) => Ok(Self::of(table, field)),
             (Err(problem), None) => Err(problem),
         }
@@ -44,7 +44,7 @@ impl FieldRef {
         &self.field
     }
 
-    /// Returns each way to split a name with dots into a table and a field; none if the table is already known.
+    /// Returns each way to split a name with dots into a table and a field; nothing if the table is already known.
     pub fn readings(&self) -> impl Iterator<Item = (TableName, FieldName)> + '_ {
         let bare = self.table.is_none().then_some(self.field.as_str());
         bare.into_iter().flat_map(split)

@@ -1,5 +1,5 @@
 //! Conditions on records: the `query` of a read, and the `updateKeyValues` and `deleteKeyValues` of writes. Field names
-//! are checked; values stay as written, since only the origin's catalogue knows the fields' types.
+//! are checked; values stay as written, since only the origin's schema cache knows the fields' types.
 
 mod operator;
 mod parse;
@@ -44,11 +44,11 @@ pub struct Related {
     /// The relation as the caller names it, as in [`Include`](super::read::Include).
     pub relation: Box<str>,
     pub quantifier: Quantifier,
-    /// The condition on the related records; `None` for a condition that is always true.
+    /// The condition on the related records; `None` if every related record meets it.
     pub condition: Option<Box<Condition>>,
 }
 
-/// How many of the related records must meet a condition.
+/// How many of the related records must meet the condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Quantifier {
     /// At least one.
@@ -76,7 +76,7 @@ pub enum Test {
 }
 
 impl Condition {
-    /// Returns the conditions on related records, without those within them.
+    /// Returns the conditions on related records, without the conditions on related records that are nested in them.
     #[must_use]
     pub fn related(&self) -> Vec<&Related> {
         match self {

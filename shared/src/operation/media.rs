@@ -86,7 +86,7 @@ pub struct MediaList {
 /// A field by which a media listing can be sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaField {
-    /// The file's id, which ascends in the order of first uploads.
+    /// The file's id. Files uploaded later have greater ids; replacing a file keeps its id.
     Id,
     Name,
     Folder,
@@ -94,9 +94,9 @@ pub enum MediaField {
     /// The file's size in bytes.
     Size,
     Mime,
-    /// Size of an image in pixels.
+    /// The width of an image in pixels.
     Width,
-    /// Size of an image in pixels.
+    /// The height of an image in pixels.
     Height,
     Private,
     CreatedAt,
@@ -133,7 +133,7 @@ impl MediaField {
 const LIST_OPTIONS: [&str; 8] = ["folder", "type", "name", "limit", "page", "offset", "order", "count"];
 
 impl MediaList {
-    /// Options whose values are never parsed as JSON, since names may look like JSON.
+    /// The options whose values are never parsed as JSON, since names may look like JSON.
     pub(super) const TEXTS: &[&str] = &["folder", "name"];
 
     pub(super) fn from_pairs(given: Options) -> Result<Self, Problem> {

@@ -1,5 +1,5 @@
 //! Parses the options of a request to `(name, Value)` pairs, from query parameters (words, comma-separated lists, JSON,
-//! bracket form) or from the members of a JSON body. Doesn't interpret the options.
+//! bracket form `a[b]=c`) or from the members of a JSON body. Doesn't interpret the options.
 
 mod brackets;
 
@@ -16,8 +16,8 @@ use std::collections::BinaryHeap;
 /// Options in the order given, with distinct names.
 pub(super) type Options = Vec<(String, Value)>;
 
-/// The options whose value is a list of names or objects: `name=a&name=b` means `name=a,b`, as Python's requests and
-/// URLSearchParams write a list.
+/// The options whose value is a list of names or objects. For these, `name=a&name=b` means `name=a,b`, since Python's
+/// requests and URLSearchParams write lists in this way.
 const LISTS: [&str; 7] = ["selectFields", "omitFields", "group", "order", "join", "include", "returning"];
 
 /// Parses a query string. Values of options named in `texts` are never parsed as JSON.
@@ -95,7 +95,7 @@ pub(super) fn unknown(name: &str, known: &[&str]) -> Problem {
     }
 }
 
-/// Maximum digits of a number that messages show; a longer one is shown as "a number".
+/// The maximum number of digits of a number that messages show; a longer number is shown as "a number".
 const NUMBER_SHOWN_MAX_BYTES: usize = 40;
 
 pub(super) fn wrong(name: &str, expected: &str, got: &Value) -> Problem {
@@ -113,7 +113,7 @@ fn inside(list: &str) -> &str {
     list.strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or(list)
 }
 
-/// Returns one list with the items of both occurrences of an option that is given twice.
+/// Returns a list with the items of both values of an option that occurs twice.
 fn together(first: &Value, second: &Value) -> Value {
     let items = |value: &Value| match value {
         Value::Text(words) => {
@@ -141,7 +141,7 @@ fn decode_part(text: &str) -> Result<String, Problem> {
     })
 }
 
-/// Parses text that begins with `[`, `{` or `"` as JSON; any other text is the value itself.
+/// Parses text that begins with `[`, `{` or `"` as JSON. Any other text is itself the value.
 fn word_or_json(name: &str, text: &str) -> Result<Value, Problem> {
     if !text.trim_start().starts_with(['[', '{', '"']) {
         return Ok(Value::Text(text.into()));
@@ -165,14 +165,14 @@ pub(super) fn whole_number(name: &str, value: &Value) -> Result<u64, Problem> {
         other => return Err(wrong(name, "a whole number", other)),
     };
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    // MariaDB counts rows in 63 bits in some places.
+    // Some parts of MariaDB count rows in 63 bits.
     match digits.parse::<u64>() {
         Ok(number) if plain && i64::try_from(number).is_ok() => Ok(number),
         _ => Err(wrong(name, "a whole number of zero or more", value)),
     }
 }
 
-/// Parses a boolean: `true` or `false`, 1 or 0, which PHP writes, or `True` or `False`, which Python writes.
+/// Parses a boolean: `true` or `false`, `1` or `0` (as PHP writes), or `True` or `False` (as Python writes).
 pub(super) fn flag(name: &str, value: &Value) -> Result<bool, Problem> {
     match value {
         Value::Number(digit) if &**digit == "1" => Ok(true),
@@ -181,7 +181,7 @@ pub(super) fn flag(name: &str, value: &Value) -> Result<bool, Problem> {
     }
 }
 
-/// Returns the boolean that a value or its word means; `None` for any other value.
+/// Returns the boolean that a value stands for, also as a word; `None` for any other value.
 pub(super) fn boolean(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(*flag),
@@ -230,8 +230,8 @@ pub(super) fn fields(name: &str, value: &Value) -> Result<Vec<FieldRef>, Problem
     }
 }
 
-/// Returns an item that occurs more than once; `None` if all are distinct. Sorts, since comparing all pairs of
-/// thousands of items would be slow.
+/// Returns an item that occurs more than once; `None` if all are distinct. Sorts the items, since comparing all pairs
+/// of thousands of items would be slow.
 pub(super) fn repeated_item<T: Ord>(items: &[T]) -> Option<&T> {
     // A heap adds less code to the edge's wasm than a sort.
     let sorted = items.iter().collect::<BinaryHeap<&T>>().into_sorted_vec();

@@ -36,7 +36,8 @@ pub struct Read {
     /// The fields of `GROUP BY`.
     pub group: Vec<FieldRef>,
     pub rows: Rows,
-    /// Sort fields, the most significant first. If empty: by search score, by primary key, or unordered.
+    /// Sort fields, the most significant first. If empty, records are sorted by search score or else by primary key, or
+    /// are unsorted if there is neither.
     pub order: Vec<Order>,
     pub window: Window,
     pub count: Count,
@@ -255,7 +256,8 @@ impl Draft {
         Ok(Window { limit, offset, after })
     }
 
-    /// Returns the cursor in the option `after`; `None` for `null` too, which a loop over pages sends first.
+    /// Returns the cursor in the option `after`; also `None` for `null`, which a loop over pages sends for the first
+    /// page.
     fn after(&self) -> Result<Option<Box<str>>, Problem> {
         match &self.after {
             None | Some(Value::Null) => Ok(None),

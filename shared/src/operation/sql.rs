@@ -55,7 +55,7 @@ impl SqlCall {
     }
 }
 
-/// Refuses a list or an object as a parameter, since MariaDB would use its JSON text.
+/// Refuses a list or an object as a parameter, since MariaDB would silently use its JSON text.
 fn is_scalar((at, param): (usize, &Value)) -> Result<(), Problem> {
     let hint = match param {
         Value::List(_) => "A list needs a ? for each of its values: IN (?, ?) with \"params\": [1, 2].",

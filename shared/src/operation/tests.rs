@@ -319,7 +319,7 @@ fn each_limit_admits_its_number_and_refuses_one_more() {
     let lists: Vec<_> = (0..10).map(|at| format!("\"g{at}\":[{}]", vec!["1"; VALUES].join(","))).collect();
     let many_lists = format!("{{\"query\":{{{},\"h\":[*1*]}}}}", lists.join(","));
     let many_rows = format!("{{\"batchData\":[{{*\"f%\":1*}}{}]}}", ",{}".repeat(BATCH_MAX_ROWS - 1));
-    // What stands between the two * is repeated, with its index in place of %.
+    // The text between the two * is repeated, with its index in place of %.
     for (method, path, limit, code, body) in [
         ("POST", QUERY, FIELDS_MAX_COUNT, InvalidQueryOption, r#"{"selectFields":[*"f%"*]}"#),
         ("POST", QUERY, FIELDS_MAX_COUNT, InvalidQueryOption, r#"{"selectFields":"*f%*"}"#),
@@ -341,7 +341,7 @@ fn each_limit_admits_its_number_and_refuses_one_more() {
         ("POST", QUERY, CONDITION_MAX_COUNT, InvalidFilter, r#"{"query":{*"f%":1*}}"#),
         ("DELETE", POSTS, CONDITION_MAX_COUNT, InvalidFilter, r#"{"deleteKeyValues":[*{"key":"a","value":1}*]}"#),
         ("POST", QUERY, LIST_MAX_VALUES, InvalidFilter, r#"{"query":{"a":[*1*]}}"#),
-        // The lists have one value more than commas.
+        // Each list has one value more than it has commas.
         ("POST", QUERY, CONDITION_COMMAS_MAX_COUNT + 1 - 10 * VALUES, InvalidFilter, &many_lists),
         ("POST", POSTS, BATCH_MAX_ROWS, InvalidBody, r#"{"batchData":[*{"a":1}*]}"#),
         ("POST", POSTS, JSON_MEMBERS_MAX_COUNT, InvalidBody, r#"{"batchData":[{*"f%":1*}]}"#),

@@ -1,5 +1,5 @@
 //! Parses the headers of tus 1.0, the protocol of resumable uploads (core, creation with first bytes, termination,
-//! expiration). Refuses headers of other extensions, because their callers would rely on them.
+//! expiration). Refuses the headers of other extensions, because a client that sends one relies on its effect.
 
 mod metadata;
 #[cfg(test)]
@@ -23,13 +23,14 @@ pub const EXTENSIONS: &str = "creation,creation-with-upload,termination,expirati
 /// The content type of a request whose body is bytes of a file.
 pub const BYTES_TYPE: &str = "application/offset+octet-stream";
 
-/// Returns whether a path is [`PATH`] or that of a resumable upload.
+/// Returns whether a path is [`PATH`] or the path of a resumable upload.
 #[must_use]
 pub fn is_at(path: &str) -> bool {
     path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Returns the headers that the tus protocol requires on a response with this status; none outside of [`PATH`].
+/// Returns the headers that the tus protocol requires on a response with this status; none for paths outside of
+/// [`PATH`].
 pub fn answer_headers(path: &str, status: u16) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
     let here = is_at(path);
     let spoken = here.then_some(("tus-resumable", VERSION));
@@ -37,7 +38,7 @@ pub fn answer_headers(path: &str, status: u16) -> impl Iterator<Item = (&'static
     [spoken, known].into_iter().flatten()
 }
 
-/// Returns the request's method, or the one that a POST names in `X-HTTP-Method-Override`.
+/// Returns the request's method, or the method that a POST names in `X-HTTP-Method-Override`.
 pub(super) fn method<'a>(head: &RequestHead<'a>) -> &'a str {
     match (head.method, head.tus.method) {
         ("POST", Some(method)) => method,
@@ -81,7 +82,7 @@ impl TusId {
         }
     }
 
-    /// Returns the problem of a resumable upload that doesn't exist, has expired, or belongs to another project.
+    /// Returns the problem for a resumable upload that doesn't exist, has expired, or belongs to another project.
     #[must_use]
     pub fn unknown(self) -> Problem {
         not_found(&self.to_string())
@@ -137,7 +138,7 @@ pub struct TusNew {
 }
 
 impl TusNew {
-    /// Sets the file's folder, also in the metadata.
+    /// Sets the file's folder, also in the metadata that is stored and sent back.
     ///
     /// # Errors
     /// `invalid_body` if the metadata become too long.
@@ -202,7 +203,7 @@ impl TusCall {
     }
 }
 
-/// Checks that the content type is [`BYTES_TYPE`], so that a form is not stored as a part of a file.
+/// Checks that the content type is [`BYTES_TYPE`], so that an HTML form is not stored as bytes of a file.
 pub(super) fn expect_bytes(head: &RequestHead<'_>) -> Result<(), Problem> {
     if holds_bytes(head) {
         return Ok(());

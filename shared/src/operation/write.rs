@@ -28,7 +28,7 @@ use crate::json::{self, Borrowed, Value};
 use row_table::RowTable;
 use std::borrow::Cow;
 
-/// An insert. Each row has a cell for each field; `None` stands for the column's default.
+/// An insert. Each row has a cell for each field; a cell that is `None` gets the column's default.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Insert {
@@ -36,7 +36,8 @@ pub struct Insert {
     /// All fields that any of the rows names.
     pub fields: Vec<FieldName>,
     pub rows: Rows,
-    /// The format and lines of rows that are not JSON of one record or `batchData`; `None` for such JSON.
+    /// The format and line numbers if the rows are CSV or lines of JSON; `None` for a JSON body (one record or
+    /// `batchData`).
     pub import: Option<Import>,
     pub on_conflict: OnConflict,
     pub options: WriteOptions,
@@ -44,7 +45,7 @@ pub struct Insert {
     pub idempotent: Option<IdempotentRequest>,
 }
 
-/// The rows of an insert; their form also decides the form of the response.
+/// The rows of an insert. Their form also decides the form of the response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rows {
     /// One record; the response is its id.

@@ -1,6 +1,6 @@
 //! The parts of a request's head that edge and origin use. The modules `operation` and `key` interpret the values.
 
-/// Replaces a header value that is not visible ASCII; no valid value contains this character.
+/// Stands for a header value that is not visible ASCII. No valid value contains this character.
 const NOT_TEXT: &str = "\u{fffd}";
 
 /// A request's method, URL and relevant headers. Values are as received; `None` if the header is missing.
@@ -40,7 +40,8 @@ pub struct TusHeaders<'a> {
 }
 
 impl<'a> RequestHead<'a> {
-    /// Reads the head from pairs of a lower-case name and a value. Values of one name must be joined by `", "` before.
+    /// Reads the head from pairs of a lower-case name and a value. The values of repeated headers must already be
+    /// joined by `", "`.
     pub fn read(
         method: &'a str,
         path: &'a str,

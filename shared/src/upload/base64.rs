@@ -4,7 +4,7 @@
 use crate::limits::UPLOAD_CHUNK_BYTES;
 use base64_simd::{AsOut, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-/// Why a text is not base64.
+/// The reason why a text is not base64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// A character outside of the base64 alphabets, or after padding.
@@ -52,7 +52,7 @@ pub(super) struct State {
     group: [u8; 4],
     grouped: usize,
     padding: usize,
-    /// Whether the URL-safe alphabet was found last; that alphabet is tried first.
+    /// Whether the last characters were of the URL-safe alphabet, which is then tried first.
     url_safe: bool,
     total: u64,
 }
@@ -119,7 +119,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes groups of four characters, up to the first group with other than base64, and returns their total length.
+    /// Decodes groups of four characters, up to the first group with a character that is not base64, and returns their
+    /// total length.
     fn bulk(&mut self, characters: &[u8]) -> usize {
         let whole = &characters[..characters.len() / 4 * 4];
         if whole.is_empty() {
@@ -143,7 +144,8 @@ impl Decoder {
         clean.len()
     }
 
-    /// Decodes groups in the alphabet found last. Returns `false`, and decodes nothing, if there is another character.
+    /// Decodes groups in the alphabet that was found last. Returns `false` and decodes nothing if any character is not
+    /// in it.
     fn groups(&mut self, groups: &[u8]) -> bool {
         let room = &mut self.decoded[self.state.filled..self.state.filled + groups.len() / 4 * 3];
         let alphabet = if self.state.url_safe { URL_SAFE_NO_PAD } else { STANDARD_NO_PAD };

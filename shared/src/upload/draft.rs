@@ -1,4 +1,4 @@
-//! An upload's form while the body is parsed, the same for JSON and multipart.
+//! An upload's form while the body is being parsed; JSON and multipart use the same.
 
 use super::UploadLimits;
 use super::form::{Existing, Shape, UploadForm, UploadItem, Visibility};
@@ -122,7 +122,7 @@ pub(super) fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Pro
     Problem::new(ErrorCode::InvalidBody, message)
 }
 
-/// Returns the problem with `place: ` before its message.
+/// Returns the problem with `place` and a colon before its message.
 pub(super) fn at(place: &str, problem: &Problem) -> Problem {
     Problem::new(problem.code(), format!("{place}: {}", problem.message()))
         .with_hint_if(problem.hint().map(str::to_owned))

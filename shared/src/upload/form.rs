@@ -3,14 +3,14 @@
 use super::label::Label;
 use crate::media::{FolderPath, MediaKind, MediaName};
 
-/// The encoding of an upload's request, which decides the shape of the response.
+/// The encoding of an upload's request, which decides the form of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// JSON with items `{name, base64}`.
     A,
     /// JSON with items `{imageBase64, imageName, imageType}` or `{fileBase64, fileName, fileType}`.
     B(Given),
-    /// `multipart/form-data`; the response has the shape of that to A.
+    /// `multipart/form-data`. The response has the same form as for `A`.
     C,
 }
 
@@ -34,13 +34,13 @@ pub enum Existing {
 /// The visibility of an uploaded file, as the request declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// Everybody who has the file's URL. A file that replaces a private one stays private.
+    /// Anybody who has the file's URL may read the file. But a file that replaces a private file stays private.
     Public,
-    /// `private: false`: everybody who has the URL may read the file, even if the file that it replaces was private.
+    /// `private: false`: anybody who has the URL may read the file, even if the file that it replaces was private.
     MadePublic,
-    /// API keys of the file's project, and everybody who has a signed URL.
+    /// Only API keys of the file's project, and anybody with a signed URL, may read the file.
     Private,
-    /// As [`Visibility::Private`], and the file's folder becomes private (`privateFolder: true`).
+    /// Like [`Visibility::Private`]; the file's folder also becomes private (`privateFolder: true`).
     PrivateFolder,
 }
 
@@ -109,7 +109,8 @@ impl UploadItem {
         &self.name
     }
 
-    /// Returns the declared type of the file: that of the data URL or part, else `imageType` or `fileType`.
+    /// Returns the type of the file that the request declares: in the data URL or part, or else in `imageType` or
+    /// `fileType`.
     #[must_use]
     pub fn label(&self) -> Option<&Label> {
         self.label.as_ref()
@@ -127,7 +128,8 @@ impl UploadItem {
     }
 }
 
-/// Parses a boolean of a form; `None` for an unknown word. Browsers send `on` for a checked box, Python `True`.
+/// Parses a boolean of a form; `None` for an unknown word. Browsers send `on` for a checked box, and Python sends
+/// `True`.
 pub(crate) fn flag(word: &str) -> Option<bool> {
     match word {
         "true" | "True" | "1" | "on" => Some(true),

@@ -1,6 +1,6 @@
-//! A push parser for the two JSON shapes of an upload. The structure is fixed: an object, in it a list, in it objects
-//! of short texts and one long text (the file). Values are never skipped, and the first byte that does not fit is
-//! refused. Keys may come in any order; the keys of the items determine the shape.
+//! A push parser for the two JSON forms of an upload. The structure is fixed: an object that contains a list of
+//! objects, each with short texts and one long text (the file). No value is skipped, and the first byte that does not
+//! fit is refused. Keys may come in any order; the keys of the items tell which form it is.
 
 mod content;
 mod item;

@@ -37,7 +37,7 @@ impl Label {
     /// Parses the text between `data:` and the comma of a data URL.
     ///
     /// # Errors
-    /// The end of an error message that begins with the item's name.
+    /// The end of an error message, which the caller begins with the item's name.
     pub(super) fn data_url(head: &str) -> Result<Self, &'static str> {
         let (label, last) = head.rsplit_once(';').unwrap_or((head, ""));
         if !last.trim().eq_ignore_ascii_case("base64") {
@@ -66,7 +66,7 @@ impl Label {
         })
     }
 
-    /// Returns the usual file extension of the type; `None` if there is none.
+    /// Returns the usual file extension of the type; `None` if the type has none.
     pub(super) fn extension(&self) -> Option<&str> {
         match self {
             Self::Extension(extension) => Some(extension),
@@ -111,7 +111,7 @@ const EXTENSIONS: [(&str, &str); 24] = [
     ("application/vnd.openxmlformats-officedocument.presentationml.presentation", "pptx"),
 ];
 
-/// Returns whether the text is a token of RFC 9110.
+/// Returns whether the text is a token as RFC 9110 defines it.
 pub(super) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }

@@ -1,6 +1,6 @@
-//! A push parser for `multipart/form-data` (RFC 7578). Returns content as slices of the input. Holds back only bytes at
-//! the end of the input that may begin a delimiter. Since a delimiter contains a carriage return only at its beginning,
-//! held bytes that turn out to be no delimiter are content as a whole.
+//! A push parser for `multipart/form-data` (RFC 7578). Returns content as slices of the input, and holds back only
+//! bytes at the end of the input that may begin a delimiter. A delimiter contains a carriage return only at its
+//! beginning, so held bytes that turn out to be no delimiter are all content.
 
 mod head;
 
@@ -15,7 +15,7 @@ use head::{Parameters, Part, nameless};
 use memchr::memmem::Finder;
 use std::ops::Range;
 
-/// Length of the line end (CR LF) that a delimiter begins with.
+/// The length of the line end (CR LF) with which a delimiter begins.
 const LINE_END_BYTES: usize = 2;
 
 /// The text fields of an upload's form; each may occur once.
@@ -31,7 +31,7 @@ enum Place {
     Returned,
     Head,
     File,
-    /// Within a file field for which no file was chosen; its content must be empty.
+    /// Within a file field for which the user chose no file. Its content must be empty.
     NoFile,
     /// Within the text field with this index in [`FIELDS`].
     Field(usize),
@@ -41,7 +41,7 @@ enum Place {
 
 enum Found<'i> {
     Slice(&'i [u8]),
-    /// Content that looked like the beginning of a delimiter: a range of the delimiter's bytes.
+    /// Content that looked like the beginning of a delimiter but was not: a range of the delimiter's bytes.
     Held(Range<usize>),
     Delimiter,
     Nothing,
@@ -50,9 +50,9 @@ enum Found<'i> {
 pub(super) struct Reader {
     finder: Finder<'static>,
     place: Place,
-    /// Number of the delimiter's bytes that the end of the last input matched.
+    /// The number of the delimiter's bytes that the end of the last input matched.
     matched: usize,
-    /// How many of the matched bytes are never content: those of the line end that precedes the part's content.
+    /// How many of the matched bytes belong to the line end before the part's content, and so are never content.
     outside: usize,
     offset: u64,
     /// The header lines, or the text field's content, read so far.
@@ -71,7 +71,7 @@ impl Reader {
         Ok(Self {
             finder: Finder::new(&delimiter).into_owned(),
             place: Place::Preamble,
-            // The first delimiter may begin the body, without the line end before it.
+            // The first delimiter may be at the beginning of the body, without a line end before it.
             matched: LINE_END_BYTES,
             outside: LINE_END_BYTES,
             offset: 0,
@@ -271,7 +271,7 @@ impl Reader {
             }
         }
         self.text.clear();
-        // If the part is empty, the line end before its delimiter is the one that ended its head.
+        // If the part is empty, the line end that ended its head also begins the next delimiter.
         self.matched = LINE_END_BYTES;
         self.outside = LINE_END_BYTES;
         Ok(self.place == Place::File)

@@ -8,7 +8,8 @@ use crate::media::MediaName;
 /// Groups of equivalent file extensions.
 const EQUALS: [&[&str]; 3] = [&["jpg", "jpeg"], &["tif", "tiff"], &["htm", "html"]];
 
-/// Returns the name in lower case, hyphenated, and with the type's extension unless it has an equivalent one.
+/// Returns the name in lower case, with hyphens between words, and with the type's file extension unless the name has
+/// an equivalent one.
 ///
 /// # Errors
 /// `invalid_body` if the name has no letter or digit, or is too long.
@@ -45,8 +46,8 @@ fn hyphenated(stem: &str) -> String {
     words.join("-")
 }
 
-/// Returns whether a character separates words: white space or punctuation. Other signs that are not listed don't,
-/// since the standard library can't tell them from the marks of letters.
+/// Returns whether a character separates words: white space, or punctuation in the list. Other signs don't count, since
+/// the standard library can't tell them from the marks that belong to letters.
 fn separates_words(c: char) -> bool {
     !c.is_alphanumeric()
         && (c.is_ascii()

@@ -161,8 +161,8 @@ impl Caller {
         }
     }
 
-    /// Returns bytes that differ between the callers of a project. They identify the role, its claims and the subject:
-    /// a new key for the same subject (claim `sub`) has the same bytes; a key without a subject has bytes of its own.
+    /// Returns bytes that differ between the callers of a project. They identify the role, the claims that it uses, and
+    /// the subject: a new key for the same subject (claim `sub`) has the same bytes; a key without a subject has its own.
     #[must_use]
     pub fn identity(&self, role: &CallerRole) -> Vec<u8> {
         let mut bytes = role.identity();

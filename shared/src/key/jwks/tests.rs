@@ -1,10 +1,10 @@
-//! JWK sets with usable and unusable keys, and the search for the key of a token.
+//! Tests JWK sets with usable and unusable keys, and the search for the key of a token.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// Returns a key of the algorithm; its bytes need not be those of a real one, since nothing is verified here.
+/// Returns a JWK of the algorithm. Its bytes need not form a real key, since nothing is verified here.
 fn jwk(alg: &str, kid: &str) -> Value {
     let number = |bytes: usize| URL_SAFE_NO_PAD.encode(vec![0xAB; bytes]);
     let key = match alg {
@@ -88,7 +88,7 @@ fn a_key_is_found_by_its_id_and_its_own_algorithm() {
     assert_eq!(find("EdDSA", Some("a")), Ok("a".to_owned()));
     assert_eq!(find("ES256", Some("c")), Ok("c".to_owned()));
     assert_eq!(find("EdDSA", None), Ok("a".to_owned()));
-    // Two keys could have signed it.
+    // Two keys could have signed the token.
     assert_eq!(find("ES256", None), Err(NoKey::Unfit));
     assert_eq!(find("ES256", Some("a")), Err(NoKey::Unfit));
     assert_eq!(find("HS256", Some("a")), Err(NoKey::Unfit));

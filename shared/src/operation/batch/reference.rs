@@ -1,6 +1,6 @@
 //! References to the ids of earlier inserts in a batch: where they are allowed, and how they are written and replaced.
-//! They are replaced in an operation's text before it is parsed, so that an id is checked and bound like one that the
-//! caller wrote.
+//! They are replaced in an operation's text before the text is parsed, so that an id is checked and bound like a value
+//! that the caller wrote.
 
 use super::{Step, invalid};
 use crate::error::Problem;
@@ -21,7 +21,7 @@ pub struct Reference {
     pub position: Position,
 }
 
-/// Where an operation uses the referenced id.
+/// The place where an operation uses the referenced id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
     Value,
@@ -33,7 +33,7 @@ pub enum Position {
 /// A function that returns the JSON text of the id for a reference.
 pub type Fill<'a> = dyn FnMut(Reference) -> Result<String, Problem> + 'a;
 
-/// The JSON text of an id that is not yet known when a batch is parsed.
+/// The JSON text that stands for an id while a batch is parsed, when the id is not known yet.
 pub(super) const PLACEHOLDER: &str = "\"0\"";
 
 const KEY: &str = "$ref";
@@ -67,7 +67,7 @@ impl Reference {
         }
     }
 
-    /// Parses the members of an object as a reference; `None` without the key `$ref`.
+    /// Parses the members of an object as a reference; `None` if it has no key `$ref`.
     fn of(members: &[(Cow<'_, str>, Value)]) -> Result<Option<Self>, Problem> {
         if !members.iter().any(|(name, _)| name == KEY) {
             return Ok(None);
@@ -88,8 +88,8 @@ impl Reference {
         Ok(operation.map(|operation| Self { operation, row, position }))
     }
 
-    /// Parses a part of a path's `{id}`, such as `$ref:0:2`, as a reference; `None` if it does not begin with `$ref`.
-    /// For a record whose key begins with `$ref`, callers percent-encode the `$`.
+    /// Parses a part of a path's `{id}`, such as `$ref:0:2`, as a reference; `None` if it does not begin with `$ref`. A
+    /// caller must percent-encode the `$` of a record key that begins with `$ref`.
     fn spelled(part: &str, position: Position) -> Result<Option<Self>, Problem> {
         let Some(rest) = part.strip_prefix(KEY) else {
             return Ok(None);
@@ -116,7 +116,8 @@ fn malformed(part: &str) -> Problem {
     invalid(format!("The reference can't be read at {}.", shown(part))).with_hint(SPELLINGS)
 }
 
-/// Characters that are percent-encoded in an `{id}`: also `_`, so that the id `_schema` is not taken for the route.
+/// Characters that are percent-encoded in an `{id}`, including `_`, so that the id `_schema` is not taken for the route
+/// `_schema`.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.');
 const ENCODED_BUT_COMMAS: &AsciiSet = &ENCODED.remove(b',');
 
@@ -158,7 +159,8 @@ fn segment(json: &str, position: Position) -> String {
     utf8_percent_encode(&text, encoded).to_string()
 }
 
-/// Replaces the references in an operation's body. They may be values of fields to store, or anywhere in conditions.
+/// Replaces the references in an operation's body. A reference may be the value of a field to store, or be anywhere in
+/// conditions.
 pub(super) fn in_body<'a>(
     action: Action,
     path: &str,
@@ -168,7 +170,7 @@ pub(super) fn in_body<'a>(
     let Value::Object(text) = body else {
         return Ok(body.to_json());
     };
-    // The key `$ref` may be written with `\u` escapes. Most bodies contain neither.
+    // The key `$ref` may be written with `\u` escapes. Most bodies contain neither, and are not parsed here.
     if !text.contains("\"$ref\"") && !text.contains("\\u") {
         return Ok(Cow::Borrowed(text));
     }
@@ -224,7 +226,7 @@ fn list(text: &str, mut replace: impl FnMut(&Value) -> Result<String, Problem>) 
     Ok(out)
 }
 
-/// Replaces the value of a field to store if it is a reference; a reference inside of the value is not replaced.
+/// Replaces the value of a field to store if the value is a reference. A reference within the value is not replaced.
 fn stored<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Problem> {
     if let Value::Object(text) = value
         && let Ok(members) = json::members(text)

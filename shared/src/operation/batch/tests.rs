@@ -135,7 +135,7 @@ fn a_batch_holds_a_thousand_operations_and_no_more() {
 
 #[test]
 fn inserts_hold_the_cells_of_one_together_and_no_more() {
-    // Each row but the first is empty, and has a cell for each field.
+    // Each row except the first is empty, but takes a cell for each field.
     let insert = |fields: usize| {
         let first: Vec<_> = (0..fields).map(|at| format!(r#""f{at}": 1"#)).collect();
         let others = vec!["{}"; BATCH_MAX_ROWS - 1].join(",");
@@ -149,7 +149,7 @@ fn inserts_hold_the_cells_of_one_together_and_no_more() {
 
 #[test]
 fn a_batch_of_many_values_is_refused_before_it_is_parsed() {
-    // Two more commas stand outside of the list.
+    // Two further commas are outside of the list.
     let list = vec!["1"; BATCH_COMMAS_MAX_COUNT].join(",");
     let many = format!(r#"{{"method": "POST", "path": "a/b", "body": {{"j": [{list}]}}}}"#);
     assert_eq!(of(&[&many]).unwrap_err().code(), ErrorCode::InvalidBody);

@@ -49,7 +49,7 @@ impl Condition {
     pub fn from_query(query: &Value, joiner: Joiner) -> Result<Option<Self>, Problem> {
         let text = match query {
             Value::Object(text) => text,
-            // PHP writes an empty map like an empty list.
+            // PHP writes an empty map in the same way as an empty list.
             Value::List(text) if json::items(text, 0).is_ok_and(|items| items.is_empty()) => return Ok(None),
             other => {
                 return Err(invalid(format!(
@@ -89,7 +89,7 @@ impl Condition {
     }
 }
 
-/// Hint for a JSON object that is meant as a value, but was parsed as a condition.
+/// A hint for a JSON object that was meant as a value, but was parsed as a condition.
 const AS_VALUE: &str = "To compare with a JSON object or GeoJSON, give it as the condition's value: {\"value\": {…}}.";
 
 fn too_many() -> Problem {
@@ -281,7 +281,7 @@ fn joiner_of(label: &str, value: &Value) -> Result<Joiner, Problem> {
         .map_err(|_| invalid(format!("operator of the condition {} must be AND or OR.", shown(label))))
 }
 
-/// Adds the hint that `equality` gives the comparison, for a condition that gives one as `operator`.
+/// Adds the hint that the comparison must be given as `equality`, for a condition that gives it as `operator`.
 fn as_equality(problem: Problem, operator: &Value) -> Problem {
     match operator {
         Value::Text(word) if self::operator(word).is_ok() => problem.with_hint(format!(
@@ -293,7 +293,7 @@ fn as_equality(problem: Problem, operator: &Value) -> Problem {
 }
 
 fn flag(label: &str, value: &Value) -> Result<bool, Problem> {
-    // In query parameters in bracket form all values are text.
+    // In query parameters in bracket form (`a[b]=c`), all values are text.
     options::boolean(value).ok_or_else(|| {
         invalid(format!("not of the condition {} must be true or false, not {}.", shown(label), value.kind()))
     })
@@ -307,7 +307,7 @@ fn negate(condition: Condition, negated: bool) -> Condition {
     }
 }
 
-/// The tests of a condition before they are bound to a field: one, or several from a list operand.
+/// The tests of a condition before they are applied to a field: one, or several from a list operand.
 enum Tests {
     One(Test),
     Not(Test),
@@ -315,7 +315,7 @@ enum Tests {
 }
 
 impl Tests {
-    /// Binds the tests to a field. A negated operator negates each of several tests.
+    /// Applies the tests to a field. A negated operator negates each of several tests.
     fn of(self, field: FieldRef, negated: bool) -> Condition {
         match self {
             Self::One(test) => negate(Condition::Test(field, test), negated),

@@ -13,7 +13,7 @@ pub(super) struct Brackets(Vec<(String, Node)>);
 
 impl Brackets {
     /// Adds a parameter and returns `true`; returns `false` if its name is not in bracket form. A parameter without `=`
-    /// is null, as qs writes it with `strictNullHandling`.
+    /// is null, as qs writes null with `strictNullHandling`.
     pub(super) fn take(&mut self, name: &str, value: Option<&str>) -> Result<bool, Problem> {
         let Some((root, path)) = split(name) else {
             return Ok(false);
@@ -36,7 +36,7 @@ impl Brackets {
     }
 }
 
-/// Why a parameter does not fit the parameters before it.
+/// The reason why a parameter contradicts the parameters before it.
 enum Fault {
     Repeated,
     Unnumbered,
@@ -59,7 +59,7 @@ fn split(name: &str) -> Option<(&str, Vec<&str>)> {
     sound.then_some((root, path))
 }
 
-/// A node of the tree of parameters. A map from `a[]=…` or from `a[0]=…&a[1]=…` is read as a list.
+/// A node of the tree of parameters. A map from `a[]=…` or from `a[0]=…&a[1]=…` is converted to a list.
 enum Node {
     Leaf(Option<String>),
     Map(Vec<(String, Node)>),
@@ -70,12 +70,13 @@ impl Node {
         let (Self::Map(members), Some((key, rest))) = (self, path.split_first()) else {
             return Err(Fault::Repeated);
         };
-        // `a[]=x&a[]=y` appends; any other key must occur once.
+        // `a[]=x&a[]=y` appends to a list. Any other key may occur only once.
         let key = if key.is_empty() {
             if let Some(inner) = rest.first()
                 && !members.iter().all(|(_, member)| member.has(inner))
             {
-                // `a[][b]=x&a[][c]=y` may be one object or two; only a repeated `b` surely begins the next.
+                // `a[][b]=x&a[][c]=y` may mean one object or two: only a repeated `b` would show that the next object
+                // begins.
                 return Err(Fault::Unnumbered);
             }
             members.len().to_string()

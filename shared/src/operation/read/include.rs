@@ -1,4 +1,5 @@
-//! Parses the option `include`: related records, found by the schema's foreign keys, in each record of the response.
+//! Parses the option `include`: related records to add to each record of the response. The schema's foreign keys are
+//! the relations.
 
 use super::order::{self, Order};
 use super::select::{Selection, selection};
@@ -14,7 +15,7 @@ use crate::operation::options;
 #[non_exhaustive]
 pub struct Include {
     /// The relation as the caller names it, such as `author` or `comments.post_id`. The origin, which knows the foreign
-    /// keys, resolves it.
+    /// keys, finds the relation.
     pub relation: Box<str>,
     /// The name of the member that holds the related records; `None` for the relation's own name.
     pub alias: Option<FieldName>,
@@ -24,7 +25,7 @@ pub struct Include {
     pub order: Vec<Order>,
     /// Maximum related records of one record; `None` for all.
     pub limit: Option<u64>,
-    /// The includes that are nested in this one: what to return in each related record.
+    /// The nested includes: what to add to each related record.
     pub includes: Vec<Include>,
 }
 

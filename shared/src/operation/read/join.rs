@@ -37,12 +37,12 @@ pub enum JoinKind {
     Right,
 }
 
-/// How a joined table's fields are returned.
+/// The place of a joined table's fields in the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JoinForm {
     /// As fields of the record, beside the main table's fields.
     Flat,
-    /// The joined record is an object, under the name or alias of its table.
+    /// As an object in the record, under the name or alias of the joined table.
     Nested,
 }
 
@@ -147,7 +147,7 @@ fn join(text: &str) -> Result<Join, Problem> {
     })
 }
 
-/// Returns whether `selectFields` is an empty list, so that none of the joined table's fields are returned.
+/// Returns whether `selectFields` is an empty list, which means that no fields of the joined table are returned.
 fn is_empty(value: &Value) -> bool {
     matches!(value, Value::List(text) if text.get(1..).is_some_and(|rest| rest.trim_start().starts_with(']')))
 }

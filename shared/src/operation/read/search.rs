@@ -1,4 +1,4 @@
-//! Parses the option `fullTextSearch`: finds records by words, best matches first.
+//! Parses the option `fullTextSearch`, which finds records by words and returns the best matches first.
 
 use crate::error::Problem;
 use crate::fingerprint::unordered;

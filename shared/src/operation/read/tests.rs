@@ -1,4 +1,4 @@
-//! Tests of the fingerprints of reads: equal for all spellings of one meaning, different for different meanings.
+//! Tests the fingerprints of reads: equal for all spellings of the same meaning, different for different meanings.
 
 use crate::fingerprint::Fingerprint;
 use crate::operation::{Operation, RecordOperation, parse_head};
@@ -73,7 +73,7 @@ const READS: &[(&str, &str)] = &[
     (POSTS, r#"order=[{"field":"id"},{"field":"title"}]"#),
     (POSTS, r#"order=[{"field":"title"},{"field":"id"}]"#),
     (POSTS, r#"query={"id":1}"#),
-    // These differ for a JSON column.
+    // These mean different things for a JSON column.
     (POSTS, r#"query={"id":"1"}"#),
     (POSTS, r#"query={"id":true}"#),
     (POSTS, r#"query={"id":null}"#),
@@ -113,7 +113,7 @@ fn what_means_something_else_has_another_fingerprint() {
     assert_ne!(print(&csv, ""), prints[0]);
 }
 
-/// A generated read with few distinct words, so that two are often equal: its options, and its meaning as text.
+/// A generated read with few distinct words, so that two reads are often equal: its options, and its meaning as text.
 #[derive(Clone, Debug)]
 struct Drawn {
     options: Map<String, Value>,
@@ -137,7 +137,7 @@ fn condition(label: &'static str) -> impl Strategy<Value = (String, Value, Strin
             }
             _ => (json!({"value": values[0], "equality": "<", "fieldName": field}), format!("{field}<{}", values[0])),
         };
-        // The label of a bare value is its field.
+        // For a bare value, the label is the name of the field.
         let label = if kind == 0 { field } else { label };
         (label.to_owned(), value, meaning)
     })

@@ -1,5 +1,5 @@
-//! Parses `Upload-Metadata`: name, folder, type and visibility of a resumable upload's file. Clients use several names
-//! for some keys: in each list of names, the first that has a value counts. Unknown keys are ignored.
+//! Parses `Upload-Metadata`: name, folder, type and visibility of the file. Clients use different names for some keys;
+//! of each list of names, the first name with a value counts. Unknown keys are ignored.
 
 use crate::error::{ErrorCode, Problem, nearest};
 use crate::ident::shown;
@@ -9,7 +9,7 @@ use crate::upload::{Existing, Label, Visibility, flag};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Media types that make a file an image if no kind is declared: those that are decoded for thumbnails.
+/// Media types that make the file an image if no kind is declared: the types that are decoded for thumbnails.
 const PICTURES: [&str; 11] = [
     "image/jpeg",
     "image/png",
@@ -74,7 +74,7 @@ impl TusFile {
     }
 }
 
-/// Returns valid `Upload-Metadata` with another folder.
+/// Returns `Upload-Metadata`, which must be valid, with the folder replaced.
 ///
 /// # Errors
 /// `invalid_body` if the result is too long.
@@ -119,7 +119,7 @@ impl<'a> Pairs<'a> {
         Ok(Self(pairs))
     }
 
-    /// Returns the value of the first of `keys` that has one, as UTF-8; `None` if none has.
+    /// Returns the value of the first key of `keys` that has a value, as UTF-8; `None` if none has.
     fn text(&self, keys: &[&str]) -> Result<Option<String>, Problem> {
         let value = |key: &&str| {
             let found = self.0.iter().find(|(known, _)| known == key);

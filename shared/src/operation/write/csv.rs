@@ -1,5 +1,5 @@
-//! Splits CSV (RFC 4180) into records and cells. Lines end with CRLF, LF or CR. A quote inside a cell that does not begin
-//! with one is an ordinary character.
+//! Splits CSV (RFC 4180) into records and cells. Lines end with CRLF, LF or CR. In a cell that does not begin with a
+//! quote, a quote is an ordinary character.
 
 use super::body;
 use crate::error::Problem;
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// A cell's text; `None` for an empty cell without quotes, which stands for NULL.
 pub(super) type Cell<'a> = Option<Cow<'a, str>>;
 
-/// The rest of a CSV text.
+/// The part of a CSV text that is not split yet.
 #[derive(Debug)]
 pub(super) struct Records<'a> {
     rest: &'a str,
@@ -32,7 +32,7 @@ impl<'a> Records<'a> {
     /// Returns the next record; `None` at the text's end.
     ///
     /// # Errors
-    /// `invalid_body` for a quoted cell that does not end or that other text follows, or more than
+    /// `invalid_body` if a quoted cell does not end or has text after its closing quote, or if there are more than
     /// [`JSON_MEMBERS_MAX_COUNT`] cells.
     pub(super) fn next(&mut self) -> Result<Option<Record<'a>>, Problem> {
         if self.rest.is_empty() {
@@ -78,7 +78,7 @@ impl<'a> Records<'a> {
             self.line += memchr::memchr_iter(b'\n', &rest.as_bytes()[..end]).count();
             let behind = &rest[end + 1..];
             if let Some(next) = behind.strip_prefix('"') {
-                // A doubled quote stands for one.
+                // A doubled quote stands for one quote.
                 cell.to_mut().push_str(&rest[..=end]);
                 rest = next;
                 continue;

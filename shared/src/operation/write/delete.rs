@@ -26,7 +26,7 @@ pub enum Target {
     Matching(Condition),
 }
 
-/// What the path, options and headers of a delete say; the body is parsed later.
+/// The path, options and headers of a delete. The body is parsed later.
 #[derive(Clone, Debug)]
 pub(in crate::operation) struct DeleteHead {
     id: Option<RecordId>,
@@ -55,7 +55,7 @@ impl DeleteHead {
         Ok(Self { id, matching, options: write })
     }
 
-    /// Returns whether the path names the one record to delete by its id.
+    /// Returns whether the path has the id of a single record to delete.
     pub(in crate::operation) fn is_of_one(&self) -> bool {
         self.id.is_some()
     }

@@ -1,4 +1,4 @@
-//! Idempotent inserts: the `Idempotency-Key`, and the fingerprint by which two requests count as the same.
+//! Idempotent inserts: the `Idempotency-Key`, and the fingerprint by which two requests count as equal.
 
 use crate::error::{ErrorCode, Problem};
 use crate::format::Format;
@@ -22,7 +22,7 @@ pub(in crate::operation) struct IdempotencyKey {
 
 impl IdempotencyKey {
     pub(in crate::operation) fn parse(text: &str) -> Result<Self, Problem> {
-        // White space around a header's value is not part of it (RFC 9110, section 5.5).
+        // White space around a header's value is not part of the value (RFC 9110, section 5.5).
         let text = text.trim_matches([' ', '\t']);
         let read = match text.strip_prefix('"') {
             Some(rest) => string(rest).ok_or("is no string in double quotes"),
@@ -89,7 +89,7 @@ impl IdempotentRequest {
             OnConflict::Ignore => "ignore",
         };
         let mut fingerprint = Sha256::new();
-        // NUL separates the parts, since names contain none.
+        // NUL separates the parts, since names have no NUL.
         for part in [table.database.as_str(), table.table.as_str(), option] {
             fingerprint.update(part.as_bytes());
             fingerprint.update([0]);
@@ -98,7 +98,7 @@ impl IdempotentRequest {
             fingerprint.update(format.content_type().as_bytes());
             fingerprint.update([0]);
         }
-        // Without `returning`, the fingerprint is that of earlier versions.
+        // Without `returning`, the fingerprint is the same as in earlier versions, whose receipts may still be stored.
         match returning {
             None => {}
             Some(Selection::Only(fields)) => {
@@ -118,16 +118,16 @@ impl IdempotentRequest {
         }
     }
 
-    /// Returns the request as one of a caller among several whose keys must not meet: the same `Idempotency-Key` of
-    /// another caller is another key. `caller` are bytes that identify the caller.
+    /// Returns the request with a key that is specific to its caller: the same `Idempotency-Key` of another caller is
+    /// then a different key. `caller` are bytes that identify the caller.
     #[must_use]
     pub fn for_caller(&self, caller: &[u8]) -> Self {
         let key = Sha256::new().chain_update(self.key).chain_update(caller).finalize().into();
-        // Earlier versions knew no such callers.
+        // Earlier versions had no keys that are specific to a caller.
         Self { key, former_key: None, fingerprint: self.fingerprint }
     }
 
-    /// Returns the SHA-256 of the `Idempotency-Key`, mixed with the caller by [`IdempotentRequest::for_caller`].
+    /// Returns the SHA-256 of the `Idempotency-Key`, combined with the caller after [`IdempotentRequest::for_caller`].
     #[must_use]
     pub fn key(&self) -> &Hash {
         &self.key

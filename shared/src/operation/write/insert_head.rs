@@ -1,5 +1,5 @@
-//! The parts of an insert in the request's head: `onConflict`, the options of all writes, `Idempotency-Key` and the format
-//! of the body.
+//! The parts of an insert in the request's head: `onConflict`, the options of all writes, `Idempotency-Key` and the
+//! body's format.
 
 use super::idempotent_request::IdempotencyKey;
 use super::options::{DRY_RUN, RETURNING, WriteOptions};
@@ -33,7 +33,8 @@ pub(in crate::operation) struct InsertHead {
 const ON_CONFLICT: &str = "onConflict";
 
 impl InsertHead {
-    /// Parses the options and headers of an insert. The body is taken for JSON if its type is not supported.
+    /// Parses the options and headers of an insert. A body of an unsupported type is treated as JSON here, and refused
+    /// elsewhere.
     pub(in crate::operation) fn new(options: Options, head: &RequestHead<'_>) -> Result<Self, Problem> {
         let format = Format::of_body(head.content_type).unwrap_or_default();
         let mut insert = Self { format, ..Self::default() };

@@ -1,12 +1,13 @@
-//! The conditions that select the records of a write: `query` with `searchOperator`, as in reads, or a list of
-//! `{key, value, operator?}` and the operator that joins them, for which updates and deletes use different names.
+//! The conditions that select the records of a write: `query` with `searchOperator` as in reads, or a list of `{key,
+//! value, operator?}` and the operator that joins them. The list and its operator have different names in updates and
+//! deletes.
 
 use super::body;
 use crate::error::{ErrorCode, Problem};
 use crate::json::Value;
 use crate::operation::filter::{self, Condition, Joiner, Test};
 
-/// The names, in bodies and URLs, of the conditions of updates or of deletes.
+/// The names of the condition list and its joining operator, in the bodies and URLs of updates or of deletes.
 #[derive(Debug)]
 pub(super) struct Names {
     pub(super) list: &'static str,

@@ -1,4 +1,4 @@
-//! The options that inserts, updates and deletes share, and the headers that do the same: `Prefer` and `If-Match`.
+//! The options that inserts, updates and deletes share, and the headers with the same effect: `Prefer` and `If-Match`.
 
 use crate::error::{ErrorCode, Problem};
 use crate::json::Value;
@@ -7,7 +7,7 @@ use crate::operation::read::Selection;
 use crate::operation::read::select::{Selected, What};
 use crate::request::RequestHead;
 
-/// The names of the options of updates and deletes; an insert takes all but the last.
+/// The names of the options of updates and deletes. Inserts have all of them except the last.
 pub(super) const WRITE_OPTIONS: [&str; 3] = [RETURNING, DRY_RUN, "maxAffected"];
 pub(super) const RETURNING: &str = "returning";
 pub(super) const DRY_RUN: &str = "dryRun";
@@ -15,7 +15,7 @@ pub(super) const DRY_RUN: &str = "dryRun";
 /// A value of the preference `return` (RFC 7240, section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preference {
-    /// `returning` comes from this preference.
+    /// The option `returning` was set because of this preference.
     Representation,
     Minimal,
 }
@@ -31,17 +31,17 @@ impl Preference {
     }
 }
 
-/// What a write does besides writing.
+/// The options of a write beyond what it writes.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct WriteOptions {
-    /// The fields of the written records to return; `None` if the answer is an id or a number.
+    /// The fields of the written records to return; `None` if the response is an id or a number.
     pub returning: Option<Selection>,
-    /// What the header `Prefer` asks for, if the options leave it open.
+    /// The preference in the header `Prefer` that applies, because no option contradicts it.
     pub preference: Option<Preference>,
-    /// The write is rolled back; the answer is the number of records.
+    /// The write is rolled back, and the response is the number of records.
     pub is_dry_run: bool,
-    /// The write fails if it affects more records.
+    /// The maximum number of records that the write may affect; otherwise it fails.
     pub max_affected: Option<u64>,
     /// The value of `If-Match`: the record must have one of these entity tags.
     pub if_match: Option<Box<str>>,
@@ -86,20 +86,20 @@ impl WriteOptions {
         Ok(())
     }
 
-    /// Returns whether the write does nothing but write, and answers an id or a number.
+    /// Returns whether the write has no options, so that its response is an id or a number.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         *self == Self { preference: self.preference, ..Self::default() }
     }
 
-    /// Returns the option or header that needs a table whose engine can roll back; `None` if nothing does.
+    /// Returns the option or header that requires a table whose storage engine can roll back; `None` if there is none.
     #[must_use]
     pub fn needs_transaction(&self) -> Option<&'static str> {
         match self {
             Self { is_dry_run: true, .. } => Some("The option dryRun"),
             Self { max_affected: Some(_), .. } => Some("The option maxAffected"),
             Self { if_match: Some(_), .. } => Some("The header If-Match"),
-            // A response that is too large takes the write back.
+            // The write is rolled back if its response would be too large.
             Self { returning: Some(_), .. } => Some("The option returning"),
             _ => None,
         }

@@ -1,5 +1,5 @@
-//! Parses the rows of `batchData`, of CSV and of lines of JSON: converts objects with different keys to rows with the
-//! same fields.
+//! Parses the rows of `batchData`, of CSV and of lines of JSON. Objects with different keys become rows with the same
+//! fields.
 
 use super::csv::{Record, Records};
 use super::import::{Import, in_line};
@@ -83,7 +83,7 @@ impl RowTable {
         }
         let width = table.fields.len();
         while let Some(Record { line, cells }) = records.next()? {
-            // An empty line is a record of one empty cell.
+            // An empty line counts as a record with one empty cell, and is skipped.
             if width > 1 && matches!(cells[..], [None]) {
                 continue;
             }
@@ -101,7 +101,7 @@ impl RowTable {
         Ok((fields, rows, import))
     }
 
-    /// Checks that one more row is allowed; `source` is what the message calls the list of rows: `batchData` or the
+    /// Checks that one more row is allowed. `source` is the name of the list of rows in messages: `batchData` or the
     /// body.
     fn check_room(&self, source: &str) -> Result<(), Problem> {
         if self.rows.len() < BATCH_MAX_ROWS {
@@ -110,8 +110,8 @@ impl RowTable {
         Err(body(format!("{source} has more than {BATCH_MAX_ROWS} rows, the maximum per request.")))
     }
 
-    /// Parses the members of an object to a row's cells; `None` if the object repeats a key, has too many keys, or has
-    /// an invalid key or value.
+    /// Parses the members of an object to the cells of a row; `None` if the object repeats a key, has too many keys, or
+    /// has an invalid key or value.
     fn cells(&mut self, members: &mut Parts<'_>) -> Result<Option<Row>, Problem> {
         let mut cells = vec![None; self.fields.len()];
         let mut nth = 0;
@@ -119,7 +119,7 @@ impl RowTable {
             let (Ok(name), Ok(value)) = (json::string(name), Value::of(value)) else {
                 return Ok(None);
             };
-            // Most rows name the same fields in the same order.
+            // Fast path: most rows name the same fields in the same order.
             let is_expected = (self.fields.get(nth)).is_some_and(|field| field.as_str() == name);
             let known = if is_expected { Some(nth) } else { self.columns.get(&*name).copied() };
             let column = match known {
@@ -166,10 +166,10 @@ impl RowTable {
     }
 }
 
-/// What messages call the list of rows of CSV and lines of JSON.
+/// The name of the list of rows in messages about CSV and lines of JSON.
 const BODY: &str = "The body";
 
-/// Returns the problem of a text that is not a valid row; `name` is what messages call the row.
+/// Returns the problem for a text that is no valid row. `name` is the row's name in the message.
 fn no_row(name: &str, text: &str) -> Problem {
     match (json::value(text), json::members(text)) {
         (Ok(Value::Object(_)), Err(fault)) => body(format!("{name} can't be read: {fault}.")),

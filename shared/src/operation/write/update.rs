@@ -22,7 +22,7 @@ pub struct Update {
     pub options: WriteOptions,
 }
 
-/// What the path, options and headers of an update say; the body is parsed later.
+/// The path, options and headers of an update. The body is parsed later.
 #[derive(Clone, Debug)]
 pub(in crate::operation) struct UpdateHead {
     id: Option<RecordId>,
@@ -45,14 +45,14 @@ impl UpdateHead {
         Ok(Self { id, options: write })
     }
 
-    /// Returns whether the path names the one record to update by its id.
+    /// Returns whether the path has the id of a single record to update.
     pub(in crate::operation) fn is_of_one(&self) -> bool {
         self.id.is_some()
     }
 }
 
 impl Update {
-    /// Parses the body: the new values if the path has an id, else conditions and `data`.
+    /// Parses the body: the new values if the path has an id, otherwise conditions and `data`.
     pub(in crate::operation) fn from_body(table: TablePath, head: UpdateHead, bytes: &[u8]) -> Result<Self, Problem> {
         let UpdateHead { id, options } = head;
         let (target, (fields, values)) = match id {

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 const SCHEME: &[u8] = b"data:";
 
-/// Maximum base64 characters that are collected from between JSON escapes: enough for fast decoding, few to copy.
+/// Maximum base64 characters that are collected from between JSON escapes: enough for fast decoding, but few to copy.
 const GATHERED_BYTES: usize = 16 * 1024;
 
 /// Whether a file must be a data URL, or may be bare base64.
@@ -29,7 +29,7 @@ pub(super) enum Progress {
 
 pub(super) enum Fault {
     Json(Problem),
-    /// A fault of the file: the end of a sentence about the item, and the fault's offset in the body.
+    /// A fault of the file: the end of an error message about the item, and the fault's offset in the body, if known.
     Media(Cow<'static, str>, Option<u64>),
 }
 
@@ -55,8 +55,9 @@ pub(super) struct Content {
     escape_at: u64,
     /// Base64 characters collected from between JSON escapes.
     gathered: Vec<u8>,
-    /// Whether the characters in `gathered` contain a fault. The fault's position is then searched without collecting
-    /// characters, since collecting them again for each piece of input would take quadratic time.
+    /// Whether the characters in `gathered` contain a fault. From then on, characters are decoded without being
+    /// collected, to find the fault's position: collecting them again for each piece of input would take quadratic
+    /// time.
     has_fault: bool,
 }
 
@@ -88,7 +89,7 @@ impl Content {
         self.decoder.decoded()
     }
 
-    /// Returns the type in the last string's data URL; `None` if it had none.
+    /// Returns the type in the data URL of the last string; `None` if the string had none.
     pub(super) fn take_label(&mut self) -> Option<Label> {
         self.label.take()
     }
@@ -153,8 +154,8 @@ impl Content {
     }
 
     /// Decodes across escaped slashes and line breaks, which JSON and MIME encoders write. Collects the characters
-    /// between them first, since the decoder is fast on long pieces only. Returns `false`, and consumes nothing, if the
-    /// characters contain a fault: the caller then finds its position.
+    /// between the escapes first, since the decoder is only fast on long pieces. Returns `false` and consumes nothing
+    /// if the characters contain a fault: the caller then finds its position.
     fn run_over(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> bool {
         let room = self.decoder.room().min(GATHERED_BYTES);
         self.gathered.clear();

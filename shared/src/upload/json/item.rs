@@ -1,4 +1,4 @@
-//! One item of an upload's `media`: which keys it must have, and the file that they describe.
+//! One item of an upload's `media`: the keys that it must have, and the file that the item describes.
 
 use super::content::Fault;
 use super::key::{Family, Key, KeySet, Level};

@@ -1,4 +1,4 @@
-//! The keys of an upload and of its items, and which of them go together.
+//! The keys of an upload's JSON and of its items, and which keys belong together.
 
 use crate::error::nearest;
 use std::fmt;
@@ -10,7 +10,7 @@ pub(super) enum Level {
     Item,
 }
 
-/// What a key's value must be.
+/// The kind of value that a key must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wants {
     Items,

@@ -15,7 +15,7 @@ pub(super) enum Part {
         name: String,
         label: Option<Label>,
     },
-    /// A file field for which no file was chosen: its file name is empty, and its content must be empty too.
+    /// A file field for which the user chose no file: its file name is empty, and its content must be empty too.
     NoFile,
     Field(String),
 }
@@ -75,7 +75,7 @@ impl Part {
 pub(super) struct Parameters<'a>(Vec<(String, Cow<'a, str>)>);
 
 impl<'a> Parameters<'a> {
-    /// Parses the parameters; `None` if they are malformed or one is repeated.
+    /// Parses the parameters; `None` if they are malformed or a name is repeated.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         let mut parameters: Vec<(String, Cow<'a, str>)> = Vec::new();
         let mut rest = text.trim_ascii();
@@ -106,14 +106,15 @@ impl<'a> Parameters<'a> {
         found.map(|(_, value)| &**value)
     }
 
-    /// Returns the file's name (may be empty) without directories, which old browsers send; `None` without a file name.
+    /// Returns the file's name, which may be empty, without the directories that old browsers send; `None` if there is
+    /// no file name.
     fn file_name(&self) -> Result<Option<String>, Problem> {
         let whole = match (self.get("filename*"), self.get("filename")) {
             (Some(extended), _) => extended_value(extended).ok_or_else(|| {
                 invalid(format!("The filename* {} is malformed.", shown(extended)))
                     .with_hint("Write it as RFC 8187 says: filename*=UTF-8''na%C3%AFve.txt.")
             })?,
-            // In a file name, browsers percent-encode only quotes and line ends.
+            // Browsers percent-encode only quotes and line ends in a file name.
             (None, Some(plain)) => plain.replace("%22", "\""),
             (None, None) => return Ok(None),
         };
@@ -131,8 +132,8 @@ pub(super) fn nameless() -> Problem {
 }
 
 /// Parses a quoted string up to its closing quote, and returns it with the text after it; `None` without a closing
-/// quote. A backslash escapes only a quote or a backslash, since browsers write it unescaped and a quote as `%22`. A
-/// backslash before the last quote of the text is literal: the name ends with it.
+/// quote. A backslash escapes only a quote or a backslash, since browsers write a backslash unescaped and a quote as
+/// `%22`. A backslash before the last quote of the text is literal, because the name ends with it.
 fn unquoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices().peekable();

@@ -145,7 +145,7 @@ fn heads_of_data_urls_are_checked() {
     for written in ["data:a/b;base64,YQ", "DATA:a/b; charset=utf-8; BASE64,YQ", "d\\u0061ta:a\\/b;base64\\u002cYQ"] {
         assert!(json(&item(written)).is_ok(), "{written}");
     }
-    // In the second shape, text that is no data URL is base64, even if it begins with `data`.
+    // In the second form, text that is no data URL is base64, even if it begins with `data`.
     let bare = r#"{"type":"file","media":{"fileName":"a","fileType":"txt","fileBase64":"data"}}"#;
     assert_eq!(json(bare).unwrap().1, [STANDARD.decode("data").unwrap()]);
 }
@@ -246,7 +246,7 @@ fn items_and_texts_are_bounded() {
     };
     assert!(json(&items(UPLOAD_MAX_ITEMS)).is_ok());
     assert_eq!(refused(&items(UPLOAD_MAX_ITEMS + 1)).0, InvalidBody);
-    // The quotes count.
+    // The quotes count towards the limit.
     let longest = "x".repeat(UPLOAD_TEXT_MAX_BYTES - 1);
     for (more, key, folder) in [("", "is no key of", "is longer than 255 bytes of"), ("x", "A key is", "folder is")] {
         let (in_key, in_folder) = (format!(r#"{{"{longest}{more}""#), format!(r#"{{"folder":"{longest}{more}""#));

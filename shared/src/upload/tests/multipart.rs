@@ -89,7 +89,7 @@ fn every_boundary_that_is_allowed_is_found() {
 
 #[test]
 fn forms_of_browsers_are_read() {
-    // File fields without a chosen file, and checked boxes.
+    // File fields for which no file was chosen, and checked boxes.
     let unchosen = part("name=\"second\"; filename=\"\"\nContent-Type: application/octet-stream", "");
     let body =
         unchosen.clone() + &part("name=\"first\"; filename=\"a.txt\"", "x") + &unchosen + &part("name=type", "file");
