@@ -1,4 +1,5 @@
-//! The worker's variables, parsed once per isolate. Independent of the worker's API: a function returns each variable.
+//! The worker's variables, parsed once per isolate. Does not use the worker's API: the caller passes a function that
+//! returns the value of a variable.
 
 mod access;
 mod origins;
@@ -22,12 +23,12 @@ const ORIGIN_CONNECT_TIMEOUT_DEFAULT_MS: u32 = 2_000;
 /// Maximum of `ORIGIN_TIMEOUT_MS` and `ORIGIN_CONNECT_TIMEOUT_MS`: an hour.
 const ORIGIN_TIMEOUT_MAX_MS: u32 = 3_600_000;
 
-/// Range of `UPLOAD_MAX_BYTES`, the same as of the origin's `upload_max_bytes`.
+/// Range of `UPLOAD_MAX_BYTES`, the same as for the origin's `upload_max_bytes`.
 const UPLOAD_BYTES: RangeInclusive<u64> = 1_024..=1 << 40;
 
 const MEDIA_REVALIDATE_DEFAULT_SECONDS: u64 = 60;
 
-/// Range of `MEDIA_REVALIDATE_SECONDS`: at most an hour, during which a deleted file may still be served.
+/// Range of `MEDIA_REVALIDATE_SECONDS`: at most an hour, since a deleted file may still be served for this long.
 const MEDIA_REVALIDATE_SECONDS: RangeInclusive<u64> = 1..=3_600;
 
 /// Range of `READ_CACHE_MAX_SECONDS`: at most a day.
@@ -37,12 +38,12 @@ const READ_CACHE_SECONDS: RangeInclusive<u64> = 0..=86_400;
 pub struct Config {
     /// The origins in the order of `ORIGINS`; at least one.
     pub origins: Vec<Origin>,
-    /// Timeout for the head of a response, over all attempts together.
+    /// Timeout for the head of an origin's response, for all attempts of a request together.
     pub origin_timeout: Duration,
     /// How long an origin may be silent before the edge checks its health.
     pub origin_connect_timeout: Duration,
     pub keys: KeySet,
-    /// The issuers whose tokens the edge verifies; it forwards the tokens of other issuers unverified.
+    /// The issuers whose tokens the edge verifies. Tokens of other issuers are forwarded unverified.
     pub issuers: EdgeIssuers,
     pub cors: CorsOrigins,
     pub logs_requests: bool,

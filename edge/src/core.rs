@@ -1,5 +1,5 @@
-//! The edge's decisions: answer, serve from the cache or forward; to which origin; and which of its responses to trust.
-//! Must not use the worker's API, a clock, or bodies except their length.
+//! The edge's decisions: whether to answer, serve from the cache or forward a request, to which origin, and which
+//! responses come from Selkie. Must not use the worker's API, a clock, or bodies except their length.
 
 mod answer;
 pub mod cache;

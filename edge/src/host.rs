@@ -1,5 +1,5 @@
-//! Adapters to the platform: `fetch`, streams, the Cache API, WebCrypto, the rate limiter and the log. Besides `lib.rs`, only this
-//! folder knows the worker's API; decisions belong in [`crate::core`].
+//! Adapters to the platform: `fetch`, streams, the Cache API, WebCrypto, the rate limiter and the log. Only this folder
+//! and `lib.rs` know the worker's API; decisions belong in [`crate::core`].
 
 pub(crate) mod body;
 pub(crate) mod cache;
@@ -19,7 +19,7 @@ use worker::web_sys::{ReadableStream, Response};
 pub(crate) enum Reply {
     /// A response that the edge built. The stream is the body of a cached response.
     Own(Answer, Option<ReadableStream>),
-    /// An origin's response, whose headers are immutable.
+    /// An origin's response. The runtime does not allow changing its headers.
     Origin(OriginAnswer),
 }
 
@@ -43,7 +43,7 @@ impl Reply {
 /// Cancels the body of a response that is not used.
 fn discard(response: &Response) {
     if let Some(body) = response.body() {
-        // A stream that can't be cancelled needs no cancelling.
+        // An error means that the stream has ended already, so nothing is left to cancel.
         let _ = body.cancel();
     }
 }

@@ -1,5 +1,5 @@
-//! The edge: a worker that authenticates, refuses or forwards requests. This file is the flow of a request: read its
-//! head, decide, answer or ask an origin, add the common headers, log it.
+//! The edge: a worker that authenticates, refuses or forwards requests. This file shows the flow of a request: read its
+//! head, decide, answer or ask an origin, add the common headers, log the request.
 //!
 //! [`core`] makes the decisions and is tested natively; only this file and `host` know the worker's API.
 
@@ -23,7 +23,8 @@ use worker::web_sys::{Request, Response};
 use worker::{Context, Env, Result, event};
 
 thread_local! {
-    /// The isolate's gateway, created by the first request, since variables don't change within an isolate's life.
+    /// The isolate's gateway, created by the first request. It is kept, since variables don't change within an
+    /// isolate's life.
     static GATEWAY: OnceCell<Rc<Gateway>> = const { OnceCell::new() };
 }
 
@@ -45,7 +46,7 @@ async fn fetch(request: Request, env: Env, context: Context) -> Result<Response>
                 let replying = reply(gateway, &env, &mut forwarding, decision, &request_log, &context);
                 match select(pin!(replying), ClientAbort::of(&request, &context)).await {
                     Either::Left((replied, _)) => replied,
-                    // The client has disconnected. This also drops the request to the origin.
+                    // The client has disconnected. Returning here also drops the request to the origin.
                     Either::Right(_) => return Ok(Response::new()?),
                 }
             }
@@ -111,7 +112,7 @@ async fn reply(
     Ok(Reply::Origin(answer))
 }
 
-/// Builds the runtime's response, with the headers that every response has.
+/// Builds the runtime's response, with the headers that all responses have.
 fn add_common_headers(
     reply: Reply,
     incoming: &IncomingRequest,
@@ -134,7 +135,7 @@ fn gateway(env: &Env) -> std::result::Result<Rc<Gateway>, Problem> {
     if let Some(gateway) = GATEWAY.with(|cell| cell.get().cloned()) {
         return Ok(gateway);
     }
-    // Reads raw values: under plain workerd, a variable that is bound but unset is null.
+    // Raw values are read, because under plain workerd a variable that is bound but unset is null.
     let variable = |name: &str| Reflect::get(env, &name.into()).ok()?.as_string();
     let config = Config::read(variable).map_err(|error| {
         Problem::internal(

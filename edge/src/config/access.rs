@@ -19,7 +19,7 @@ enum PageKeys {
     Any,
 }
 
-/// The secret by which the edge proves its identity to the origin. `Debug` does not show it.
+/// The secret by which the edge proves its identity to the origin. Its `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EdgeSecret(String);
 
@@ -39,11 +39,12 @@ impl fmt::Debug for EdgeSecret {
 /// The settings of access control. By default there is no rate limit, no secret and no trusted header.
 #[derive(Debug, Default)]
 pub struct AccessConfig {
-    /// The limit that Cloudflare's rate limiter enforces, as error messages name it; `None` without a rate limiter.
+    /// The limit that Cloudflare's rate limiter enforces, for error messages; `None` without a rate limiter.
     pub rate_limit: Option<RateLimit>,
-    /// The secret that is sent to the origins; `None` if they require none.
+    /// The secret that is sent to the origins; `None` if the origins require no secret.
     pub edge_secret: Option<EdgeSecret>,
-    /// The trusted request header with the client's address, in lower case; `None` to use the runtime's.
+    /// The request header, in lower case, whose value is trusted as the client's address; `None` to use the address
+    /// that the runtime reports.
     pub client_address: Option<String>,
     page_keys: PageKeys,
 }
@@ -76,8 +77,9 @@ impl AccessConfig {
         Ok(Self { rate_limit, edge_secret, client_address, page_keys })
     }
 
-    /// Refuses a full-access key in a request of a web page, unless the configuration allows it. `Origin` identifies
-    /// web pages: browsers send it with cross-origin requests and with all that may write.
+    /// Refuses a full-access key in a request of a web page, unless the configuration allows it. A request with
+    /// `Origin` counts as one of a web page: browsers send `Origin` with cross-origin requests and with all requests
+    /// that may write.
     ///
     /// # Errors
     /// `permission_denied` if the request has an `Origin` and a full-access key.

@@ -16,7 +16,7 @@ impl Origin {
         &self.url
     }
 
-    /// Returns the regions whose clients prefer this origin; empty without `near`.
+    /// Returns the regions whose clients prefer this origin; empty if the entry has no `near`.
     #[must_use]
     pub fn near(&self) -> &[Region] {
         &self.near
@@ -51,7 +51,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Origin>, ConfigError> {
             return Err(ConfigError::TooManyOrigins);
         }
         let origin = parse_one(entry.trim()).ok_or(ConfigError::Origin(number))?;
-        // An origin listed twice would be tried again after it failed.
+        // An origin that is listed twice would be tried again after it failed.
         let is_there = |other: &Origin| other.url.eq_ignore_ascii_case(&origin.url);
         if origins.iter().any(is_there) {
             return Err(ConfigError::OriginTwice(number));
@@ -68,7 +68,7 @@ fn parse_one(entry: &str) -> Option<Origin> {
     };
     let url = url.strip_suffix('/').unwrap_or(url);
     let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
-    // Clients' paths are appended to the URL, and an `@` would send requests, keys included, to another host.
+    // Clients' paths are appended to this URL. If it had an `@`, requests with their keys would go to another host.
     let is_host = !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b));
     if !is_host {
         return None;

@@ -1,11 +1,11 @@
-//! The edge's cache of public files and of reads: which entries a request accepts, and what the isolate knows about
-//! them. Must not use the platform's cache or a clock.
+//! The edge's cache of public files and of reads: which cache entries a request accepts, and what this isolate knows
+//! about the entries. Must not use the platform's cache or a clock.
 //!
-//! An entry contains an origin's response and the time when the origin was asked. An entry that is too old for a
-//! request is revalidated. An entry is invalid if it is older than a purge of its file, or if a folder of its project
-//! became private since. Of concurrent requests for an entry, one asks the origin.
+//! An entry contains an origin's response and the time at which the origin was asked. An entry that is too old for a
+//! request is revalidated. An entry is invalid if it is older than a purge of its file, or older than the time at which
+//! a folder of its project became private. Of several concurrent requests for an entry, only one asks the origin.
 //!
-//! Files and reads share this code: a [`Lookup`] contains what differs.
+//! Files and reads share this code. A [`Lookup`] contains the differences.
 
 mod accepted_age;
 mod entry;
@@ -34,36 +34,39 @@ use std::rc::Rc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Header of a cache entry: when its origin was asked, in milliseconds since 1970. Not sent to clients.
+/// Header of a cache entry: the time at which the origin was asked, in milliseconds since 1970. Not sent to clients.
 pub const ASKED_AT: &str = "selkie-asked-at";
 
-/// Timeout of the revalidation of a cached file, after which the expired file is served unconfirmed.
+/// Timeout for revalidating a cached file. After it, the expired file is served without being confirmed.
 pub const REVALIDATION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Milliseconds for which an API key gets cached reads after the origin accepted it, even if the key is revoked.
+/// Milliseconds for which an API key gets cached reads after the origin accepted the key, even if it is revoked
+/// meanwhile.
 const ACCEPTED_MS: u64 = 60_000;
 
-/// Milliseconds after a file's purge during which it is not cached: other origins may serve the old file for 2 s more.
+/// Milliseconds after a file's purge during which the file is not cached, because other origins may serve the old file
+/// for 2 s more.
 const PURGE_GRACE_MS: u64 = 5_000;
 
 /// The beginning of cache keys, which are URLs. Clients can't request this host.
 const CACHE_HOST: &str = "https://selkie-cache.invalid/";
 
-/// `Cache-Control` of the entry that records that a folder became private. It must outlive all older entries.
+/// `Cache-Control` of the entry that records that a folder became private. This entry must outlive all older entries.
 const PRIVATE_MARK_LIFETIME: &str = "max-age=31536000";
 
 /// What an isolate knows about the cache: accepted API keys, confirmed versions, purges and requests in flight.
 #[derive(Debug)]
 pub struct Cache {
-    /// The fingerprint of the public keys. Part of each cache key, since all workers of a zone share a cache.
+    /// The fingerprint of the installation's public keys. It is part of each cache key, since all workers of a zone
+    /// share a cache.
     installation: Fingerprint,
     file_age: AcceptedAge,
     read_max_seconds: u32,
-    /// When an origin last accepted each API key.
+    /// The time at which an origin last accepted each API key.
     accepted: RefCell<Recent<Uuid>>,
-    /// When an origin last confirmed each cached version.
+    /// The time at which an origin last confirmed each cached version.
     confirmed: RefCell<Recent<Fingerprint>>,
-    /// When this isolate purged each file.
+    /// The time at which this isolate purged each file.
     purged: RefCell<Recent<FilePathHash>>,
     single_flight: Rc<RefCell<SingleFlight>>,
 }
@@ -108,19 +111,20 @@ impl Cache {
         urls
     }
 
-    /// Returns the URL and the head of the cache entry which records that a folder of a project became private now.
+    /// Returns the URL and the head of the cache entry that records that a folder of the project has become private.
     #[must_use]
     pub fn private_mark(&self, project: &ProjectName, now_ms: u64) -> (String, Answer) {
         let mark = Answer::bare(200).with("cache-control", PRIVATE_MARK_LIFETIME).with(ASKED_AT, now_ms.to_string());
         (self.private_mark_url(project), mark)
     }
 
-    /// Records that the origin, asked at `asked_ms`, confirmed that the cached version is current.
+    /// Records that the origin, asked at `asked_ms` (since 1970), confirmed that the cached version is current.
     pub fn confirm(&self, lookup: &Lookup, asked_ms: u64) {
         self.confirmed.borrow_mut().insert(lookup.version, asked_ms);
     }
 
-    /// Records by a response's status whether the origin, asked at `asked_ms`, accepted the API key, if there is one.
+    /// Records, by the status of a response, whether the origin accepted the API key, if there is one. The origin was
+    /// asked at `asked_ms`.
     pub fn learn(&self, key_id: Option<Uuid>, status: u16, asked_ms: u64) {
         match (key_id, status) {
             (Some(key_id), 200..=399) => self.accepted.borrow_mut().insert(key_id, asked_ms),
@@ -130,7 +134,7 @@ impl Cache {
     }
 
     /// Returns whether a request may get cached responses. For a read, an origin must have accepted the API key within
-    /// the last minute, since the edge can't see revocations; files need no key.
+    /// the last minute, since the edge doesn't know which keys are revoked. Files need no key.
     #[must_use]
     pub fn is_accepted(&self, lookup: &Lookup, now_ms: u64) -> bool {
         lookup.key_id().is_none_or(|key_id| {
@@ -139,8 +143,8 @@ impl Cache {
         })
     }
 
-    /// Returns whether this isolate purged the file after an origin was asked for it at `asked_ms`, or up to 5 s
-    /// before.
+    /// Returns whether this isolate purged the file after an origin was asked for it at `asked_ms`, or up to 5 s before
+    /// that time.
     #[must_use]
     pub fn is_purged(&self, lookup: &Lookup, asked_ms: u64) -> bool {
         !counts(asked_ms, self.purged_ms(lookup))
@@ -148,13 +152,13 @@ impl Cache {
 
     fn purged_ms(&self, lookup: &Lookup) -> Option<u64> {
         let purged = self.purged.borrow();
-        // The evicted purges may include this file's.
+        // This file's purge may be one of the evicted purges, so the time of the latest evicted purge counts.
         purged.last_ms(&lookup.file()?.name).or(purged.evicted_ms())
     }
 
-    /// Returns an entry's age in milliseconds, from when an origin was last asked for it or confirmed it, and whether
-    /// the request accepts that age. `None` if the entry has another version or no valid time, or is an expired read,
-    /// which can't be revalidated.
+    /// Returns an entry's age in milliseconds since an origin was last asked for it or confirmed it, and whether the
+    /// request accepts that age. `None` if the entry has another version or no valid time, or is an expired read, which
+    /// can't be revalidated.
     #[must_use]
     pub fn judge(
         &self,
@@ -169,7 +173,7 @@ impl Cache {
         let made_private_ms = private_mark.and_then(asked_ms);
         let confirmed_ms = self.confirmed.borrow().last_ms(&lookup.version).unwrap_or_default();
         let asked_ms = asked_ms(entry)?.max(confirmed_ms);
-        // Clocks of machines differ, so the difference may be negative.
+        // The clocks of machines differ, so `asked_ms` may be later than `now_ms`.
         let age_ms = now_ms.saturating_sub(asked_ms);
         let counts = counts(asked_ms, self.purged_ms(lookup).max(made_private_ms));
         let freshness = match lookup.accepted_age.judge(age_ms) {
@@ -183,13 +187,14 @@ impl Cache {
         Some((age_ms, freshness))
     }
 
-    /// Returns the current logical time, to be taken before a lookup and passed to [`Cache::join`].
+    /// Returns the current logical time. Callers take it before a lookup and pass it to [`Cache::join`].
     #[must_use]
     pub fn moment(&self) -> Moment {
         self.single_flight.borrow().moment()
     }
 
-    /// Decides whether this request asks the origin after a lookup at `looked` found no entry, or an expired one.
+    /// Decides whether this request asks the origin, after a lookup at the time `looked` found no entry or an expired
+    /// one.
     #[must_use]
     pub fn join(&self, lookup: &Lookup, looked: Moment, now_ms: u64) -> Flight {
         if self.is_purged(lookup, now_ms) {
@@ -199,19 +204,21 @@ impl Cache {
         SingleFlight::join(&self.single_flight, lookup.version, lookup.key_id(), accepted, looked, now_ms)
     }
 
-    /// Returns whether another request is asking the origin for the entry, and this request may wait for it.
+    /// Returns whether another request is asking the origin for the entry, and this request may wait for its response.
     #[must_use]
     pub fn is_in_flight(&self, lookup: &Lookup, now_ms: u64) -> bool {
         self.single_flight.borrow().is_shared(lookup.version, now_ms)
     }
 }
 
-/// Returns whether the origin was asked after a purge and its grace period, or there was no purge.
+/// Returns whether a response is not affected by a purge: there was none, or the origin was asked after the purge and
+/// its grace period.
 fn counts(asked_ms: u64, purged_ms: Option<u64>) -> bool {
     purged_ms.is_none_or(|purged_ms| asked_ms >= purged_ms.saturating_add(PURGE_GRACE_MS))
 }
 
-/// Returns when an entry's origin was asked, in ms since 1970; `None` if the header is missing or malformed.
+/// Returns the time at which an entry's origin was asked, in ms since 1970; `None` if the header is missing or
+/// malformed.
 fn asked_ms(entry: &Headers) -> Option<u64> {
     entry.get(ASKED_AT)?.parse().ok()
 }

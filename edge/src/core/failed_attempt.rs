@@ -1,13 +1,13 @@
-//! A failed attempt to get a response from an origin: what it says about the origin's health, and whether the request
+//! A failed attempt to get a response from an origin: what it means for the origin's health, and whether the request
 //! may be repeated. [`origin_health`](super::origin_health) chooses the next origin.
 
 use super::origin_answer::NoAnswer;
 use shared::error::{ErrorCode, Problem};
 
-/// When a request that failed at one origin may be sent to another.
+/// The conditions under which a request that failed at one origin may be sent to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
-    /// The request may be repeated after any failure but slowness, since executing it twice is safe.
+    /// The request may be repeated after any failure except slowness, since executing it twice does no harm.
     Always,
     /// The request may be repeated only if the first origin certainly did not receive it.
     IfUnsent,
@@ -19,9 +19,9 @@ pub enum Repeat {
 pub enum FailureCause {
     /// The origin is down, or the server is not Selkie.
     Origin,
-    /// Either the origin or the request is at fault: the origin counts as down only if it also fails a health check.
+    /// Either the origin or the request is at fault. The origin counts as down only if it also fails a health check.
     Unclear,
-    /// The origin reported that it can't reach its database. A readiness check decides whether that counts.
+    /// The origin reported that it can't reach its database. A readiness check decides whether the report is right.
     Database,
     /// The origin is alive, but answered too slowly.
     Slow,
@@ -70,14 +70,14 @@ impl FailedAttempt {
     /// Returns the failure for a response that did not come from Selkie.
     #[must_use]
     pub fn foreign(status: u16, problem: Problem) -> Self {
-        // Statuses of Cloudflare: no route to the origin, or no connection. Not 522, which Cloudflare also sends when
-        // an open connection falls silent.
+        // Statuses with which Cloudflare reports that there is no route or no connection to the origin. Without 522,
+        // which Cloudflare also sends when an open connection falls silent.
         let is_unsent = matches!(status, 521 | 523 | 525 | 526 | 530);
         let cause = match status {
             521..=523 | 525 | 526 | 530 => FailureCause::Origin,
-            // Cloudflare's status for an origin that accepted the request and was too slow.
+            // Cloudflare's status for an origin that accepted the request but took too long.
             524 => FailureCause::Slow,
-            // A proxy in front of the origin refuses requests that are malformed, too many or too slow.
+            // A proxy in front of the origin answers with these to requests that are malformed, too many or too slow.
             400.. => FailureCause::Unclear,
             _ => FailureCause::Origin,
         };
@@ -98,13 +98,13 @@ impl FailedAttempt {
         }
     }
 
-    /// Returns whether the request itself is at fault, so that every origin would refuse it.
+    /// Returns whether the request itself is at fault, so that every other origin would refuse it too.
     #[must_use]
     pub fn is_of_caller(&self) -> bool {
         !self.problem.code().retryable()
     }
 
-    /// Returns the problem for the client, with a hint if a write may have succeeded.
+    /// Returns the problem for the client, with a hint if a write may have succeeded despite the failure.
     #[must_use]
     pub fn problem(self, repeat: Repeat) -> Problem {
         if repeat == Repeat::Always || self.is_unsent || self.is_of_caller() {

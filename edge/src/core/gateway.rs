@@ -21,15 +21,15 @@ use shared::upload::UploadLimits;
 use std::cell::{RefCell, RefMut};
 use std::sync::Arc;
 
-/// Maximum verified keys per generation of the token cache, of which there are two. At some 300 bytes each, since the
-/// cache drops the claims of keys with roles, it takes at most 1.2 MB of an isolate's 128 MB.
+/// Maximum verified keys per generation of the token cache, which has two generations. At some 300 bytes each (the
+/// cache drops the claims of keys with roles), it takes at most 1.2 MB of an isolate's 128 MB.
 const TOKEN_CACHE_CAPACITY: usize = 2_048;
 
 #[derive(Debug)]
 pub enum Decision {
     Answer(Answer),
     Forward(BodyPlan),
-    /// The cache or an origin answers. The request's body, if any, must be read whole.
+    /// The cache or an origin answers. The request's body, if any, must be read as a whole.
     Cached(Cacheable),
 }
 
@@ -37,12 +37,13 @@ pub enum Decision {
 pub enum BodyPlan {
     /// The operation has no body.
     Drop,
-    /// Forward the body as it arrives, unchecked: uploads, long JSON, and JSON of unknown length. The origin checks it.
+    /// Forward the body as it arrives, without checking it: uploads, long JSON, and JSON of unknown length. The origin
+    /// checks it.
     Stream,
-    /// Forward the body after it was read whole and the shared parser accepted it.
+    /// Read the body as a whole, check it with the shared parser, then forward it.
     Check(Pending),
-    /// Forward the body after it was read whole, unchecked, since the caller has a user's token: the origin verifies it
-    /// before it judges the body. The action is `None` if the origin will refuse the request's head.
+    /// Read the body as a whole, then forward it without checking it: the caller has a user's token, which the origin
+    /// must verify before it examines the body. The action is `None` if the origin will refuse the request's head.
     Whole(Option<Action>),
 }
 
@@ -51,13 +52,13 @@ pub enum BodyPlan {
 enum Authenticated {
     /// The caller has a key of this installation.
     Key(Arc<Principal>),
-    /// The caller has a token of another issuer. Only the origin knows what the caller may do.
+    /// The caller has a token of another issuer. Only the origin knows the caller's rights.
     User(UserCaller),
 }
 
 impl BodyPlan {
-    /// Returns when the request may be sent to another origin. A request with an `Idempotency-Key` is safe to repeat:
-    /// `admit`, here or at the origin, refuses the header on operations that don't support it.
+    /// Returns when the request may be sent to another origin. A request with an `Idempotency-Key` is safe to repeat,
+    /// because `admit`, here or at the origin, refuses the header on operations that don't support it.
     #[must_use]
     pub fn repeat(&self, request: &IncomingRequest) -> Repeat {
         let action = match self {
@@ -105,14 +106,15 @@ impl Gateway {
         &self.cache
     }
 
-    /// Returns the origins and their health. The borrow must end before any await.
+    /// Returns the origins and their health. The returned borrow must end before any await.
     #[must_use]
     pub fn origins(&self) -> RefMut<'_, Origins> {
         self.origins.borrow_mut()
     }
 
     /// Decides who answers a request, and records route, action and caller in `log`. `now` is in seconds since 1970.
-    /// `has_signed` returns whether a key signed a user's token, or `None` if it can't tell. Nothing else is awaited.
+    /// `has_signed` returns whether a key signed a user's token, or `None` if the runtime can't tell. Only `has_signed`
+    /// is awaited.
     ///
     /// # Errors
     /// Errors of the shared parsers, of authentication and of the policy; `method_not_allowed`; `body_too_large`.
@@ -154,7 +156,7 @@ impl Gateway {
                         Err(_) => {}
                     }
                 }
-                // Only the origin knows whether the file exists and who may read it.
+                // Only the origin knows whether the file exists and who may read it, so the token is not checked here.
                 let file = self.cache.file(&path, request.query.as_deref()).map(Cacheable::File);
                 Ok(file.map_or(Decision::Forward(BodyPlan::Drop), Decision::Cached))
             }
@@ -235,8 +237,8 @@ impl Gateway {
     }
 }
 
-/// Returns how the body of a caller with a user's token is forwarded. A short one is read whole, so that the request can
-/// be sent to another origin if the first can't be reached.
+/// Returns how the body is forwarded if the caller has a user's token. A short body is read as a whole, so that the
+/// request can be sent to another origin if the first one can't be reached.
 fn whole_or_streamed(request: &IncomingRequest, action: Option<Action>) -> BodyPlan {
     match request.body {
         BodyLength::Known(0) => BodyPlan::Drop,

@@ -1,4 +1,4 @@
-//! Heads of requests and responses, and the headers that the edge changes between the client and the origin.
+//! The heads of requests and responses, and the headers that the edge changes between client and origin.
 
 use super::incoming_request::{IncomingRequest, scheme_and_host, split_url};
 use super::request_log::Outcome;
@@ -47,7 +47,8 @@ impl Headers {
     /// Returns a header's value; `None` if it is missing. `name` must be in lower case.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        // Compares bytes, which need no checks of character boundaries: a request makes some forty calls.
+        // Compares bytes, since comparing `str` slices checks character boundaries: each request makes some forty
+        // calls.
         let (text, name) = (self.text.as_bytes(), name.as_bytes());
         let mut start = 0;
         for (name_end, end) in &self.ends {
@@ -78,10 +79,10 @@ pub struct Head {
 }
 
 impl Head {
-    /// Checks the URL and the headers, also for what the origin's HTTP parser would refuse.
+    /// Checks the URL and the headers, including faults for which the origin's HTTP parser would refuse the request.
     ///
     /// # Errors
-    /// Those of [`request::check_url`] and [`request::check_headers`]; `invalid_body` for a body with both
+    /// The errors of [`request::check_url`] and [`request::check_headers`]; `invalid_body` for a body with both
     /// `Content-Length` and `Transfer-Encoding`.
     pub fn check(&self) -> Result<(), Problem> {
         let (path, query) = split_url(&self.url);
@@ -94,7 +95,7 @@ impl Head {
         if !is_ambiguous {
             return Ok(());
         }
-        // Servers in between may obey either header (RFC 9112, 6.1).
+        // Servers in between may follow either header, and so disagree about the body's end (RFC 9112, 6.1).
         Err(Problem::new(ErrorCode::InvalidBody, "The request has both Content-Length and Transfer-Encoding.")
             .with_hint("Send one of them."))
     }
@@ -108,7 +109,7 @@ const FORWARDED_HOST: &str = "x-forwarded-host";
 const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
 /// Request headers that are not forwarded unchanged: connection headers (RFC 9110, 7.6.1), headers that the edge sets
-/// itself, and headers by which a client could impersonate another.
+/// itself, and headers by which a client could impersonate another client.
 pub const NOT_FORWARDED: [&str; 21] = [
     "accept-encoding",
     "connection",
@@ -133,13 +134,14 @@ pub const NOT_FORWARDED: [&str; 21] = [
     EDGE_SECRET_HEADER,
 ];
 
-/// Response headers that are not passed on to the client. The runtime has removed other connection headers, and
-/// Selkie's origin names none in `Connection`. The edge sets the CORS headers itself.
+/// Response headers that are not passed on to the client. The runtime has already removed other connection headers, and
+/// Selkie's origin lists none in `Connection`. The edge sets the CORS headers itself.
 pub const NOT_ANSWERED: [&str; 4] =
     ["access-control-allow-origin", "access-control-expose-headers", "proxy-authenticate", "proxy-connection"];
 
-/// Request headers on which the decisions of edge and origin depend. `Connection` can't remove them, or the two would
-/// decide on different requests. Clients may not name end-to-end headers there anyway (RFC 9110, 7.6.1).
+/// Request headers on which the decisions of edge and origin depend. A client can't have them removed by listing them
+/// in `Connection`, or edge and origin would decide about different requests. Clients may not list end-to-end headers
+/// there anyway (RFC 9110, 7.6.1).
 const END_TO_END: [&str; 18] = [
     "accept",
     "access-control-request-method",
@@ -163,8 +165,8 @@ const END_TO_END: [&str; 18] = [
 
 pub type RequestHeaders<'a> = Vec<(&'a str, &'a str)>;
 
-/// Returns the headers of the request to an origin. `seen_address` is the client's address, with its port, from the
-/// runtime; the header that the configuration trusts has precedence.
+/// Returns the headers of the request to an origin. `seen_address` is the client's address with its port, as reported
+/// by the runtime; the header that the configuration trusts takes precedence.
 #[must_use]
 pub fn forwarded<'a>(
     head: &'a Head,
@@ -218,12 +220,13 @@ fn about_caller<'a>(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Set(&'static str, Cow<'static, str>),
-    /// Adds a value to those that the header has.
+    /// Adds a value to the values that the header has.
     Append(&'static str, Cow<'static, str>),
     Delete(&'static str),
 }
 
-/// Returns the changes to a response's headers that are needed. Each change is a call of the runtime.
+/// Returns the necessary changes to a response's headers. The list is minimal, since each change is a call of the
+/// runtime.
 #[must_use]
 pub fn answer_changes(
     headers: &Headers,
@@ -254,7 +257,7 @@ pub fn answer_changes(
         set(name, value);
     }
     let vary = cors_headers.iter().filter(|(name, _)| *name == "vary");
-    // The origin's `Vary` may name more headers.
+    // The origin's `Vary` may list further headers, so the value is appended.
     let vary = vary.filter(|(_, value)| !lists(headers.get("vary"), value));
     changes.extend(vary.map(|(name, value)| Change::Append(name, (*value).to_owned().into())));
     let timing = server_timing(outcome.total_ms, outcome.origin_ms);
@@ -262,7 +265,7 @@ pub fn answer_changes(
     changes
 }
 
-/// Returns whether the header `Connection` may remove this header.
+/// Returns whether a client may have this header removed by listing it in `Connection`.
 #[must_use]
 pub fn may_be_of_connection(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
@@ -282,10 +285,10 @@ pub(super) fn lists(header: Option<&str>, item: &str) -> bool {
     items.any(|listed| listed.eq_ignore_ascii_case(item))
 }
 
-/// Returns the edge's part of `Server-Timing`, in ms: its own work, and the wait for an origin's response, if any.
+/// Returns the edge's part of `Server-Timing`, in ms: the edge's own work and, if an origin was asked, the wait for it.
 #[must_use]
 pub fn server_timing(total_ms: f64, origin_ms: Option<f64>) -> String {
-    // Whole milliseconds, since the runtime's clock has no finer ones.
+    // Whole milliseconds, since the runtime's clock is no more precise.
     let whole = |ms: f64| ms.max(0.0) as u32;
     match origin_ms {
         Some(origin) => format!("edge;dur={}, upstream;dur={}", whole(total_ms - origin), whole(origin)),

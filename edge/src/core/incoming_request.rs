@@ -1,4 +1,4 @@
-//! The parts of a request's head on which decisions depend, and the length of its body.
+//! The parts of a request's head on which the edge's decisions depend, and the length of its body.
 
 use super::headers::Head;
 use shared::operation::{route::MCP, tus};
@@ -55,12 +55,12 @@ pub struct IncomingRequest {
     pub prefer: Option<String>,
     pub if_match: Option<String>,
     pub if_none_match: Option<String>,
-    /// The request headers of the tus protocol; empty unless the path is that of resumable uploads.
+    /// The request headers of the tus protocol; empty unless the path is for resumable uploads.
     pub tus: Vec<(&'static str, String)>,
     pub origin: Option<String>,
     pub access_control_request_method: Option<String>,
     pub body: BodyLength,
-    /// The client's `X-Request-Id` if it is well-formed, else a new id.
+    /// The client's `X-Request-Id` if it is well-formed, otherwise a new id.
     pub request_id: RequestId,
 }
 
@@ -106,7 +106,7 @@ impl IncomingRequest {
         })
     }
 
-    /// Returns whether the response may name files whose cache entries must be purged.
+    /// Returns whether the response may list files whose cache entries must be purged.
     #[must_use]
     pub fn may_change_media(&self) -> bool {
         const MEDIA: &str = "/api/v1/media";
@@ -139,14 +139,16 @@ impl IncomingRequest {
     }
 }
 
-/// Returns scheme and host (with port) of a URL as the runtime serialises it; `None` if either is missing.
+/// Returns scheme and host (with port) of a URL in the form in which the runtime returns it; `None` if either is
+/// missing.
 pub(super) fn scheme_and_host(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once("://")?;
     let host = rest.split(['/', '?', '#']).next()?;
     (!host.is_empty()).then_some((scheme, host))
 }
 
-/// Splits a serialised URL into path and query, without decoding either. An empty path becomes `/`.
+/// Splits a URL, in the form in which the runtime returns it, into path and query without decoding them. An empty path
+/// becomes `/`.
 pub(super) fn split_url(url: &str) -> (&str, Option<&str>) {
     let after_scheme = url.find("://").map_or(0, |at| at + 3);
     let rest = url[after_scheme..].find(['/', '?', '#']).map_or("", |at| &url[after_scheme + at..]);

@@ -1,5 +1,5 @@
-//! Decides whether a response from an origin's address is Selkie's, and so is passed on. Any other response (a proxy's
-//! error page, a parked domain) and silence become a problem.
+//! Decides whether a response from an origin's address comes from Selkie, so that it may be passed on. Any other
+//! response (a proxy's error page, a parked domain), or no response, becomes a problem.
 
 use shared::error::{ErrorCode, Problem, UNAVAILABLE_DATABASE};
 use shared::media::FilePath;
@@ -14,19 +14,19 @@ pub struct OriginHead<'a> {
     pub request_id: Option<&'a str>,
 }
 
-/// The expected body of a successful response.
+/// The kind of body that a successful response must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// JSON, CSV, NDJSON or TypeScript: responses of the API.
     Interface,
     /// Any type: a media file, whole or in part, or a file of a page.
     File,
-    /// No body: responses of resumable uploads.
+    /// No body, in responses of resumable uploads.
     Headers,
 }
 
 impl Form {
-    /// Returns the form of successful responses at a path.
+    /// Returns the kind of body of successful responses at a path.
     #[must_use]
     pub fn at(path: &str) -> Self {
         if path.starts_with(FilePath::PREFIX) || route::is_page(path) {
@@ -61,11 +61,12 @@ impl NoAnswer {
 
 const SUCCESS_TYPES: [&str; 4] = ["application/json", "text/csv", "application/x-ndjson", "application/typescript"];
 
-/// Checks that a response is Selkie's: it repeats the request id `sent`, and its status and media type match `form`.
+/// Checks that a response comes from Selkie: it repeats the request id `sent`, and its status and media type match
+/// `form`.
 ///
 /// # Errors
-/// `origin_unreachable` or `origin_timeout` for statuses by which Cloudflare reports this; `invalid_request`,
-/// `body_too_large`, `uri_too_long` or `headers_too_large` if an HTTP server in between refused the request; else
+/// `origin_unreachable` or `origin_timeout` for the statuses with which Cloudflare reports this; `invalid_request`,
+/// `body_too_large`, `uri_too_long` or `headers_too_large` if an HTTP server in between refused the request; otherwise
 /// `bad_origin_answer`.
 pub fn judge(head: &OriginHead<'_>, form: Form, sent: &RequestId) -> Result<(), Problem> {
     // Selkie's origin repeats the request id in every response; other servers don't.
@@ -73,7 +74,7 @@ pub fn judge(head: &OriginHead<'_>, form: Form, sent: &RequestId) -> Result<(), 
     let essence = head.content_type.and_then(|value| value.split(';').next()).map_or("", str::trim);
     let is_any = |types: &[&str]| types.iter().any(|known| essence.eq_ignore_ascii_case(known));
     let fits = match head.status {
-        // 202 answers a notification of MCP.
+        // 202 is the response to an MCP notification.
         202 | 204 | 304 => true,
         200 | 206 if form == Form::File => true,
         200 | 201 if form == Form::Headers => essence.is_empty(),
@@ -90,8 +91,8 @@ pub fn judge(head: &OriginHead<'_>, form: Form, sent: &RequestId) -> Result<(), 
     }
 }
 
-/// Returns the problem of a response that is not Selkie's. If a parser or proxy refused the form or size of the
-/// request, the problem is the client's error, since the same request would never succeed.
+/// Returns the problem for a response that does not come from Selkie. If a parser or proxy refused the form or size of
+/// the request, the problem is a client error, since the same request would never succeed.
 fn foreign(status: u16) -> Problem {
     let code = match status {
         400 => ErrorCode::InvalidRequest,

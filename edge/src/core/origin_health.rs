@@ -1,6 +1,7 @@
-//! Chooses the origin of a request by health and by the client's region. Each isolate learns separately.
+//! Chooses the origin of a request, by the origins' health and the client's region. Each isolate learns the health by
+//! itself.
 //!
-//! Must not use a clock (`now` is in milliseconds since 1970) or know how origins are requested.
+//! Must not use a clock (callers pass `now`, in milliseconds since 1970) or know how requests are sent to origins.
 
 use crate::config::{Origin, Region};
 use shared::error::{ErrorCode, Problem};
@@ -13,17 +14,17 @@ const BACK_OFF_MIN_MS: u64 = 1_000;
 const BACK_OFF_MAX_MS: u64 = 30_000;
 
 /// Longest back-off from an origin that can't reach its database, in milliseconds. Shorter than for an origin that is
-/// down, since origins often share a database, and then no other one can help.
+/// down: origins often share a database, and then no other origin can answer either.
 const DATABASE_BACK_OFF_MAX_MS: u64 = 4_000;
 
-/// Milliseconds after an origin's response during which the origin needs no health check before a request that can't be
-/// repeated. Shorter than the time between failures, longer than the time between a client's writes.
+/// Milliseconds after an origin's response during which the origin needs no health check, even before a request that
+/// can't be repeated. Shorter than the usual time between failures, but longer than the time between a client's writes.
 const SEEN_COUNTS_MS: u64 = 5_000;
 
-/// The path of an origin's health check: is the process alive?
+/// The path of an origin's health check, which tells whether the process runs.
 pub const HEALTH_PATH: &str = "/healthz";
 
-/// The path of an origin's readiness check: can it reach its database?
+/// The path of an origin's readiness check, which tells whether the origin can reach its database.
 pub const READINESS_PATH: &str = "/readyz";
 
 /// The origins and their health, as this isolate has observed it.
@@ -41,8 +42,8 @@ struct Health {
     /// Whether the last failure was only that the origin could not reach its database.
     lacks_database: bool,
     back_off_until: u64,
-    /// Until this time, one trial request finds out whether the origin is back, and other requests go to other origins.
-    /// A time rather than a flag, since a flag would stay set if the trial's client disconnected.
+    /// Until this time, one trial request finds out whether the origin works again, and other requests go to other
+    /// origins. A time rather than a flag, because a flag would stay set if the trial's client disconnected.
     tried_until: u64,
     /// When the origin last answered, in milliseconds since 1970; 0 if never.
     seen_at: u64,
@@ -62,7 +63,7 @@ pub struct Pick {
 }
 
 impl Pick {
-    /// Returns the origin's number in the list, counted from 1, as in the log and at `/healthz`.
+    /// Returns the origin's number in the list, counted from 1, as the log and `/healthz` show it.
     #[must_use]
     pub fn number(self) -> usize {
         self.index + 1
@@ -93,7 +94,7 @@ impl Tried {
 pub type CallerLocation = [Option<Region>; 2];
 
 impl Origins {
-    /// Creates the list with unknown health. One trial of a failed origin may take `silence_max_ms`.
+    /// Creates the list with unknown health. A trial of a failed origin may take up to `silence_max_ms`.
     #[must_use]
     pub fn new(list: Vec<Origin>, silence_max_ms: u64) -> Self {
         let list = list.into_iter().map(|origin| (origin, Health::default()));
@@ -117,9 +118,9 @@ impl Origins {
         self.list.get(pick.index).map_or("", |(origin, _)| origin.url())
     }
 
-    /// Chooses an untried origin that is not in back-off: the first one near the client, else the first. An origin
-    /// whose last request failed gets one trial at a time, and more requests only if no other origin is left. `None` if
-    /// all origins were tried or are in back-off.
+    /// Chooses an untried origin that is not in back-off: the first one near the client or, if there is none, the first
+    /// one. An origin whose last request failed gets one trial request at a time, and further requests only if no other
+    /// origin is left. `None` if all origins were tried or are in back-off.
     pub fn choose(&mut self, tried: Tried, location: CallerLocation, now: u64) -> Option<Pick> {
         let is_near = |origin: &Origin| {
             let mut near = origin.near().iter();
@@ -140,7 +141,7 @@ impl Origins {
         Some(Pick { index, picked_at: now, is_trial })
     }
 
-    /// Returns whether the origin answered so recently that it needs no health check.
+    /// Returns whether the origin answered so recently that it needs no health check before a request.
     #[must_use]
     pub fn is_seen(&self, pick: Pick, now: u64) -> bool {
         let seen = |seen_at: u64| seen_at > 0 && now < seen_at + SEEN_COUNTS_MS;
@@ -148,14 +149,14 @@ impl Origins {
         health.is_some_and(|health| seen(health.seen_at) && health.failed_at <= health.seen_at)
     }
 
-    /// Returns whether the origin answered any request since it was chosen for this one.
+    /// Returns whether the origin has answered any request since it was chosen for this request.
     #[must_use]
     pub fn is_seen_since(&self, pick: Pick) -> bool {
         let health = self.list.get(pick.index).map(|(_, health)| health);
         health.is_some_and(|health| health.seen_at > pick.picked_at)
     }
 
-    /// Records that the origin passed a health check. Its failures still count until it answers a request.
+    /// Records that the origin passed a health check. Its failures are only reset when it answers a request.
     pub fn lives(&mut self, pick: Pick, now: u64) {
         if let Some(health) = self.health(pick.index) {
             health.seen_at = now;
@@ -169,7 +170,7 @@ impl Origins {
         }
     }
 
-    /// Records a failure of the origin. Of requests that were in flight together, only the first failure counts.
+    /// Records a failure of the origin. If several requests in flight fail, only the first failure counts.
     pub fn failed(&mut self, pick: Pick, now: u64) {
         self.back_off(pick, now, BACK_OFF_MAX_MS);
         if let Some(health) = self.health(pick.index) {
@@ -206,15 +207,15 @@ impl Origins {
         health.tried_until = 0;
         health.back_off_until = now
             + if is_one {
-                // Without another origin, a longer back-off would help nobody.
+                // Without another origin, a longer back-off would only delay recovery.
                 BACK_OFF_MIN_MS
             } else {
                 back_off_ms(health.failures).min(max_ms)
             };
     }
 
-    /// Returns the problem of a request without an origin left. `Retry-After` is the time until the first back-off
-    /// ends.
+    /// Returns the problem for a request for which no origin is left. `Retry-After` is the time until the first
+    /// back-off ends.
     #[must_use]
     pub fn unavailable(&self, now: u64) -> Problem {
         let ends = self.list.iter().map(|(_, health)| health.back_off_until);

@@ -1,13 +1,13 @@
-//! Verifies the tokens of the issuers in `ISSUERS`, except that the runtime checks signatures. The origin verifies every
-//! token again: it alone knows the projects' issuers and roles.
+//! Verifies the tokens of the issuers in `ISSUERS`; the runtime checks the signatures. The origin verifies every token
+//! again, since only the origin knows the issuers and roles of projects.
 
 use shared::error::Problem;
 use shared::key::{EdgeIssuers, NoKey, Token, UserIdentity, UserToken, VerificationKey, VerifiedTokens, untrusted};
 use shared::request_log::UserCaller;
 use std::cell::RefCell;
 
-/// Maximum verified tokens per generation of the cache, of which there are two. At some 100 bytes each, the cache takes
-/// at most 0.4 MB of an isolate's 128 MB.
+/// Maximum verified tokens per generation of the cache, which has two generations. At some 100 bytes each, the cache
+/// takes at most 0.4 MB of an isolate's 128 MB.
 const CAPACITY: usize = 2_048;
 
 #[derive(Debug)]
@@ -21,12 +21,12 @@ impl UserTokens {
         Self { issuers, verified: RefCell::new(VerifiedTokens::new(CAPACITY)) }
     }
 
-    /// Verifies the token of another issuer; returns `None` if the token is not one of another issuer. `has_signed`
-    /// returns whether a key signed the token, or `None` if it can't tell. Returns [`UserCaller::Unverified`] if the
-    /// issuer is not listed, if a key that is not listed may have signed the token, or if `has_signed` returns `None`.
+    /// Verifies the token of another issuer; `None` for a token that is not from another issuer. `has_signed` returns
+    /// whether a key signed the token, or `None` if it can't tell. Returns [`UserCaller::Unverified`] if the issuer is
+    /// not listed, if an unlisted key may have signed the token, or if `has_signed` returns `None`.
     ///
     /// # Errors
-    /// `invalid_key` or `expired_key` if the origin must refuse the token too.
+    /// `invalid_key` or `expired_key` if the origin would have to refuse the token too.
     pub(super) async fn verify(
         &self,
         token: Token<'_>,
@@ -47,7 +47,7 @@ impl UserTokens {
         };
         token.check_header()?;
         let is_signed = match keys.find(token.header()) {
-            // The runtime fails on signatures of some lengths.
+            // A signature of a wrong length is refused here, since the runtime fails on some lengths.
             Ok(key) if token.signature().len() != key.signature_bytes() => Some(false),
             Ok(key) => has_signed(key, &token).await,
             Err(NoKey::UnknownId) => None,
@@ -56,7 +56,7 @@ impl UserTokens {
         match is_signed {
             Some(true) => {}
             Some(false) if token.header().kid.is_some() => return Err(untrusted()),
-            // The issuer may have a newer key.
+            // An unlisted, newer key of the issuer may have signed the token.
             Some(false) | None => return unverified,
         }
         let identity = token.identify(now)?;

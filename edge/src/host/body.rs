@@ -1,4 +1,4 @@
-//! Reads a request's body whole, pipes it to the origin, or drains it. Must not know which bodies are valid.
+//! Reads a request's body as a whole, pipes it to the origin, or drains it. Must not know which bodies are valid.
 
 use crate::core::BodyLength;
 use futures_util::future::{Either, select};
@@ -14,13 +14,13 @@ use worker::web_sys::{
 use worker::worker_sys::FixedLengthStream;
 use worker::{Context, Delay};
 
-/// Timeout for receiving a body that is read whole to be checked.
+/// Timeout for receiving a body that is read as a whole.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a refused body is drained before the connection is closed. The same as at the origin.
+/// The time for which a refused body is drained before the connection is closed. The same as at the origin.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Creates a stream that the runtime fills and empties without copies through wasm.
+/// Creates a stream that the runtime fills and empties by itself, without copying bytes through wasm.
 fn pipe(length: BodyLength) -> Result<TransformStream, JsValue> {
     match length {
         BodyLength::Known(bytes) => FixedLengthStream::new_big_int(BigInt::from(bytes)).map(JsCast::unchecked_into),
@@ -44,7 +44,7 @@ impl BodyPipe {
     pub(crate) fn start(source: ReadableStream, length: BodyLength) -> Result<Self, JsValue> {
         let pipe = pipe(length)?;
         let options = StreamPipeOptions::new();
-        // What the origin does not read stays readable, to be drained.
+        // Bytes that the origin does not read stay readable, so that they can be drained.
         options.set_prevent_cancel(true);
         let sent = source.pipe_to_with_options(&pipe.writable(), &options);
         Ok(Self { source, readable: pipe.readable(), sent })
@@ -61,7 +61,7 @@ impl BodyPipe {
     }
 }
 
-/// The part of a request's body that is unread when the response is ready.
+/// The part of a request's body that is still unread when the response is ready.
 pub(crate) enum Unread {
     /// The body is being piped to an origin, which may still read the rest.
     Piped(BodyPipe),
@@ -79,7 +79,7 @@ impl Unread {
             Self::Whole(source) => source,
         };
         if let Ok(sink) = WritableStream::new() {
-            // The client may disconnect meanwhile.
+            // An error is ignored: the client may have disconnected meanwhile.
             let _ = JsFuture::from(source.pipe_to(&sink)).await;
         }
     }
@@ -106,8 +106,8 @@ pub(crate) async fn whole(request: &Request) -> Result<(JsValue, Vec<u8>), Probl
     }
 }
 
-/// Returns a response that is sent at once but ends only after the rest of the request's body is drained. The runtime
-/// closes the connection of an unread body, and a client that is still sending often loses the response then.
+/// Returns a response whose head is sent at once, but which ends only after the rest of the request's body is drained.
+/// Otherwise the runtime closes the connection, and a client that is still sending often loses the response.
 pub(crate) fn answer_early(
     response: Response,
     length: BodyLength,
@@ -127,7 +127,7 @@ pub(crate) fn answer_early(
         let draining = select(draining, Delay::from(DRAIN_TIMEOUT));
         let (written, _) = futures_util::future::join(written, draining).await;
         if written.is_ok() {
-            // The client may have disconnected.
+            // An error is ignored: the client may have disconnected meanwhile.
             let _ = JsFuture::from(writable.close()).await;
         }
     });

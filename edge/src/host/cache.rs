@@ -1,7 +1,8 @@
-//! The platform's Cache API, with timeouts. Keys are URLs. Must not decide what is stored, where or for how long.
+//! The platform's Cache API, with timeouts. Keys are URLs. Must not decide what is stored, under which key or for how
+//! long.
 //!
-//! The cache may be missing (plain workerd without `cacheApiOutbound`) or fail. Then nothing is found or stored, and no
-//! request fails because of it.
+//! The cache may be missing (plain workerd without `cacheApiOutbound`) or may fail. In both cases nothing is found or
+//! stored, but no request fails because of it.
 
 use super::headers;
 use crate::core::Answer;
@@ -15,20 +16,20 @@ use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{Headers, Request, RequestInit, Response};
 
-/// Timeout of look-ups and removals. The cache is in the same data centre and answers within milliseconds; beyond that,
-/// asking the origin is faster.
+/// Timeout of look-ups and removals. The cache is in the same data centre and usually answers within milliseconds; if
+/// it takes longer than this, asking the origin is faster.
 const LOOKUP_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Timeout of storing a response while its body arrives. Longer than the default timeout for a head; Cloudflare ends
-/// work 30 s after the response anyway.
+/// Timeout of storing a response while its body arrives. Longer than the default timeout for a response's head.
+/// Cloudflare ends such work 30 s after the response anyway.
 const PUT_TIMEOUT: Duration = Duration::from_secs(120);
 
 thread_local! {
-    /// Whether a stored entry was found once. The cache is then assumed to work for the isolate's life.
+    /// Whether a stored entry was found once. From then on, the isolate assumes that the cache works.
     static WORKS: Cell<bool> = const { Cell::new(false) };
 }
 
-// Declared here, since web-sys declares these functions as infallible, and an exception would end the worker.
+// Declared by hand, because web-sys declares these functions as infallible, and an exception would end the worker.
 #[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(js_namespace = ["caches", "default"], js_name = "match", catch)]
@@ -41,8 +42,8 @@ extern "C" {
     fn cache_delete(key: &str) -> Result<Promise, JsValue>;
 }
 
-/// Returns the cache entry of a URL; `None` without an entry or a working cache. The cache itself evaluates `Range` and
-/// conditions in `headers`, and returns a 206, 416 or 304.
+/// Returns the cache entry of a URL; `None` if there is no entry or no working cache. The cache itself evaluates
+/// `Range` and the conditions in `headers`, and may return a 206, 416 or 304.
 pub(crate) async fn lookup(key: &str, headers: Option<&Headers>) -> Option<Response> {
     let request = match headers {
         None => JsValue::from_str(key),
@@ -56,7 +57,7 @@ pub(crate) async fn lookup(key: &str, headers: Option<&Headers>) -> Option<Respo
 }
 
 /// Stores a response, which must be a 200, under a URL for as long as its `Cache-Control` says, and consumes its body.
-/// Returns `false` if it was not stored: without a working cache, or if the body ended early.
+/// Returns `false` if it was not stored, because no cache works or the body ended early.
 pub(crate) async fn put(key: &str, response: &Response) -> bool {
     settled(cache_put(key, response), PUT_TIMEOUT).await.is_some()
 }
@@ -67,7 +68,7 @@ pub(crate) async fn remove(keys: impl IntoIterator<Item = &'_ str>) {
     settled(Ok(Promise::all_settled(&removals)), LOOKUP_TIMEOUT).await;
 }
 
-/// Returns whether the cache returns what was stored: tries an entry of its own, until that succeeds once.
+/// Returns whether the cache returns what was stored. Tests this with an entry of its own until the test succeeds once.
 pub(crate) async fn works() -> bool {
     const PROBE: &str = "https://selkie-cache.invalid/probe";
     if WORKS.get() {

@@ -21,7 +21,7 @@ use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{self, Request, Response};
 use worker::{Context, Delay};
 
-/// Maximum lookups of one request: the first, one after another request stored the response, and one more.
+/// Maximum lookups of one request: the first, a second one after another request has stored the response, and one more.
 const LOOKUPS_MAX_COUNT: usize = 3;
 
 type Outcome<T> = Result<T, Problem>;
@@ -49,9 +49,9 @@ enum Found {
     },
 }
 
-/// What the request that leads a flight got from the origin.
+/// The response that the lead of a flight got from the origin.
 enum Fetched {
-    /// A response that is held in memory, and also being stored in the cache.
+    /// A response that is held in memory, and is being stored in the cache at the same time.
     Held(Response),
     /// A response whose body is still arriving.
     Passing(OriginAnswer),
@@ -97,7 +97,7 @@ pub(crate) async fn answer(
     Ok(reply)
 }
 
-/// Purges the files or project that the response's [`PURGE_HEADER`] names. Awaited before the response is sent.
+/// Purges the files or the project in the response's [`PURGE_HEADER`]. Must be awaited before the response is sent.
 pub(crate) async fn purge(answer: &OriginAnswer, cache: &Cache) {
     let Some(names) = answer.header(PURGE_HEADER) else {
         return;
@@ -113,8 +113,8 @@ pub(crate) async fn purge(answer: &OriginAnswer, cache: &Cache) {
 }
 
 impl Cached<'_> {
-    /// Returns the cached response, or the origin's if this request leads the flight; `None` if the caller must forward
-    /// the request for itself alone.
+    /// Returns the cached response or, if this request leads the flight, the origin's response; `None` if the caller
+    /// must forward the request for itself alone.
     async fn find_or_fetch(&self, forwarding: &mut Forwarding<'_>) -> Outcome<Option<Reply>> {
         let is_shared = self.lookup.is_shared(self.head);
         let mut has_waited = false;
@@ -137,7 +137,7 @@ impl Cached<'_> {
                 Flight::Lead(lead) => {
                     let known_tag = self.lookup.file().filter(|_| is_expired).map(|file| file.tag.as_str());
                     let (sender, receiver) = oneshot::channel();
-                    // Continues if this client disconnects, since other requests wait.
+                    // The fetch continues if this client disconnects, since other requests wait for it.
                     self.context.wait_until(self.fetch(known_tag).run(lead, sender));
                     let (fetched, origin_ms) =
                         receiver.await.unwrap_or_else(|_| (Err(NoAnswer::Unreachable.problem()), None));
@@ -147,7 +147,8 @@ impl Cached<'_> {
                             let headers = headers::of(&entry.headers());
                             return self.serve(entry, &headers, None).await.transpose();
                         }
-                        // The next lookup finds the entry confirmed, removed, or to be served unconfirmed.
+                        // The next lookup finds the entry confirmed, removed, or allowed to be served without
+                        // confirmation.
                         Ok(Fetched::Passing(answer)) if is_expired => discard(&answer.response),
                         Err(_) if is_expired => {}
                         passing => {
@@ -227,7 +228,7 @@ impl Cached<'_> {
         Some(Ok(Reply::Own(served.head, found.body())))
     }
 
-    /// Asks the origin for the entry in the background, unless another request is doing so.
+    /// Asks the origin for the entry in the background, unless another request is already asking.
     fn fetch_in_background(&self, looked: Moment) {
         if let Flight::Lead(lead) = self.cache.join(&self.lookup, looked, now_ms()) {
             let (sender, _) = oneshot::channel();
@@ -245,29 +246,30 @@ impl Cached<'_> {
             incoming,
             body: self.body.clone(),
             lookup: self.lookup.clone(),
-            // Without a limit, the timeouts of forwarding apply.
+            // For a fetch without revalidation, the timeouts of forwarding apply.
             time_limit: known_tag.map(|_| REVALIDATION_TIMEOUT),
         }
     }
 }
 
-/// A request to the origin on behalf of all that wait for the entry. Owns its data, since it may outlive its client.
+/// A request to the origin on behalf of all requests that wait for the entry. Owns its data, since it may outlive its
+/// client.
 struct Fetch {
     gateway: Rc<Gateway>,
-    /// The client's request, which contains the location that decides which origin is near.
+    /// The client's request. It contains the client's location, by which a near origin is chosen.
     request: Request,
     head: Head,
     incoming: IncomingRequest,
     body: JsValue,
     lookup: Lookup,
-    /// Timeout for the head of the response, if shorter than that of forwarding.
+    /// Timeout for the head of the response; `None` to use only the timeout of forwarding, which is longer.
     time_limit: Option<Duration>,
 }
 
 impl Fetch {
     /// Asks the origin, sends the response to `sender`, stores it in the cache, and ends the flight.
     async fn run(self, lead: Lead, sender: oneshot::Sender<Delivered<Fetched>>) {
-        // A background fetch is useless without a working cache.
+        // Nobody waits for a background fetch, so it is useless without a working cache.
         if sender.is_canceled() && !cache::works().await {
             return;
         }
@@ -279,7 +281,7 @@ impl Fetch {
                 if self.time_limit.is_some() {
                     lead.unanswered(now_ms());
                 }
-                // The client may have disconnected.
+                // An error is ignored: the client may have disconnected meanwhile.
                 let _ = sender.send((Err(problem), origin_ms));
                 return;
             }
@@ -308,7 +310,7 @@ impl Fetch {
                 }
                 return;
             }
-            // The body goes to this client; a background fetch stores it.
+            // The body goes to this client. A background fetch will store the file.
             FetchOutcome::Streamed => drop(lead),
             FetchOutcome::Confirmed => {
                 cache.confirm(&self.lookup, asked_ms);
@@ -325,7 +327,7 @@ impl Fetch {
         let _ = sender.send((Ok(Fetched::Passing(answer)), origin_ms));
     }
 
-    /// Stores a response in the cache, unless the file was purged after the origin was asked, and ends the flight.
+    /// Stores a response in the cache, unless the file has been purged since the origin was asked, and ends the flight.
     async fn store(&self, entry: &Response, asked_ms: u64, lead: Lead) {
         let is_purged = || self.gateway.cache().is_purged(&self.lookup, asked_ms);
         let url = self.lookup.url();

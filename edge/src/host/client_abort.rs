@@ -1,5 +1,5 @@
-//! Cancels a request's work when its client disconnects. Without this, the runtime would stop running the request, and
-//! its future, never dropped, would leak for the isolate's life.
+//! Cancels a request's work when its client disconnects. Otherwise the runtime would just stop running the request, and
+//! its future would never be dropped and would leak for the isolate's life.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -12,7 +12,8 @@ use worker::{Context, Delay};
 
 thread_local! {
     static WAITING: RefCell<Waiting> = RefCell::default();
-    /// Called with a request's number when its client disconnects. One for all requests, since closures are expensive.
+    /// Called with a request's number when its client disconnects. All requests share this closure, since closures are
+    /// expensive.
     static ON_ABORT: Closure<dyn Fn(u32)> = Closure::new(|number| {
         let waker = WAITING.with_borrow_mut(|waiting| waiting.remove(number));
         if let Some(waker) = waker {
@@ -45,7 +46,8 @@ impl Waiting {
     }
 }
 
-/// A future that completes when the client disconnects. Poll the response's future first: it may be ready at once.
+/// A future that completes when the client disconnects. Poll the response's future before this one, since the response
+/// may be ready at once.
 pub(crate) struct ClientAbort<'a> {
     request: &'a Request,
     context: &'a Context,
@@ -58,7 +60,7 @@ impl<'a> ClientAbort<'a> {
     }
 
     fn listen(&self, number: u32) -> Option<()> {
-        // Undefined without the compatibility flag enable_request_signal.
+        // The property is undefined without the compatibility flag `enable_request_signal`.
         let signal = worker::js_sys::Reflect::get(self.request, &"signal".into()).ok()?;
         let signal: AbortSignal = signal.dyn_into().ok()?;
         ON_ABORT
@@ -75,19 +77,20 @@ impl Future for ClientAbort<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<()> {
-        // A request is one task, so its waker does not change.
+        // A request is a single task, so its waker does not change.
         let Some(number) = self.number else {
             let waker = context.waker().clone();
             let number = WAITING.with_borrow_mut(|waiting| waiting.add(waker));
             self.number = Some(number);
-            // Without a signal this future never completes.
+            // If the request has no signal, this future never completes.
             let _ = self.listen(number);
             return Poll::Pending;
         };
         if WAITING.with_borrow(|waiting| waiting.contains(number)) {
             return Poll::Pending;
         }
-        // Keeps the runtime's context for another iteration of its event loop, in which the aborted work ends.
+        // Keeps the runtime's context alive for another iteration of its event loop, in which the cancelled work is
+        // dropped.
         self.context.wait_until(Delay::from(Duration::ZERO));
         Poll::Ready(())
     }

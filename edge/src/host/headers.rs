@@ -1,5 +1,5 @@
-//! Reads and writes the heads of requests and responses with few calls of the runtime: three read a whole head, and a
-//! new head is one piece of JSON. Must not know what any header means.
+//! Reads and writes the heads of requests and responses with few calls of the runtime: three calls read a whole head,
+//! and a new head is passed as one JSON text. Must not know the meaning of any header.
 
 use crate::config::Region;
 use crate::core::{self, Answer, CallerLocation, Change, Head, RequestHeaders};
@@ -17,19 +17,21 @@ pub(crate) fn of_request(request: &Request) -> Head {
     }
 }
 
-/// Reads all headers at once: JavaScript's `join` of the list of pairs yields `name,value` lines.
+/// Reads all headers at once: JavaScript's `join` of the list of name-value pairs yields `name,value` lines.
 pub(crate) fn of(headers: &Headers) -> core::Headers {
     core::Headers::parse(Array::from(headers).join("\n").into())
 }
 
-/// Returns the client's address and port; `None` except in plain workerd, since Cloudflare does not set `clientIp`.
+/// Returns the client's address and port. Only plain workerd reports them; `None` on Cloudflare, which does not set
+/// `clientIp`.
 pub(crate) fn seen_address(request: &Request) -> Option<String> {
     let platform = Reflect::get(request, &"cf".into()).ok()?;
     Reflect::get(&platform, &"clientIp".into()).ok()?.as_string()
 }
 
-/// Returns the client's `Accept-Encoding`, or `identity` if it sent none, since the runtime would add codings of its
-/// own. Cloudflare replaces the header by the codings that it can produce, and keeps the client's value in `cf`.
+/// Returns the client's `Accept-Encoding`, or `identity` if it sent none: without the header, the runtime would add
+/// codings of its own. Cloudflare replaces the header by the codings that it can produce, and keeps the client's value
+/// in `cf`.
 pub(crate) fn accepted_codings(request: &Request, head: &Head) -> String {
     let platforms = head.headers.get("accept-encoding");
     let callers = platforms.and_then(|_| {
@@ -50,7 +52,8 @@ pub(crate) fn caller_location(request: &Request) -> CallerLocation {
     [property("continent"), property("country")]
 }
 
-/// Builds the head of a request to an origin. `no-store`, since Cloudflare's cache would return another request's id.
+/// Builds the head of a request to an origin. Uses `no-store`, since a response from Cloudflare's cache would have the
+/// id of another request.
 pub(crate) fn request_init(method: &str, headers: &RequestHeaders<'_>) -> Result<RequestInit, JsValue> {
     let mut text = Vec::with_capacity(1_024);
     text.extend_from_slice(br#"{"redirect":"manual","cache":"no-store","method":"#);
@@ -59,7 +62,7 @@ pub(crate) fn request_init(method: &str, headers: &RequestHeaders<'_>) -> Result
     parse(&text)
 }
 
-/// Builds the runtime's response. The body is the answer's own, or `stream` if that is empty.
+/// Builds the runtime's response. The body is that of `answer` or, if that is empty, `stream`.
 pub(crate) fn answer(answer: &Answer, stream: Option<&ReadableStream>) -> Result<Response, JsValue> {
     let mut text = Vec::with_capacity(1_024);
     text.extend_from_slice(format!(r#"{{"status":{}"#, answer.status).as_bytes());
@@ -67,7 +70,7 @@ pub(crate) fn answer(answer: &Answer, stream: Option<&ReadableStream>) -> Result
     let init: ResponseInit = parse(&text)?;
     match &*answer.body {
         [] => Response::new_with_opt_readable_stream_and_init(stream, &init),
-        // The body is in wasm's memory, which the runtime can't own.
+        // The body is copied, since it is in wasm's memory, which the runtime can't own.
         body => {
             let copy = worker::js_sys::Uint8Array::from(body);
             Response::new_with_opt_js_u8_array_and_init(Some(&copy), &init)

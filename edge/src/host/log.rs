@@ -35,7 +35,7 @@ pub(crate) fn fault(request_id: &RequestId, problem: &Problem, cause: &str) {
     console_error!("requestId={request_id} {problem} {cause}");
 }
 
-/// Looks up the binding of the dataset; an isolate's first request does this.
+/// Looks up the binding of the dataset, for the isolate's first request.
 pub(crate) fn bind(env: &Env) {
     DATASET.with(|dataset| {
         dataset.get_or_init(|| {
@@ -46,7 +46,8 @@ pub(crate) fn bind(env: &Env) {
 }
 
 /// Builds a data point for Workers Analytics Engine. `index1` is the project, by which the platform samples; blobs are
-/// labels, doubles are measures. Queries depend on their order, documented in docs/monitoring.md: append new ones.
+/// labels, doubles are measures. Queries depend on their order, which docs/monitoring.md documents, so new ones are
+/// appended.
 fn data_point(request_log: &RequestLog, outcome: &Outcome) -> JsValue {
     let index = Array::of1(&request_log.project().unwrap_or("none").into());
     let blobs = Array::of3(
@@ -58,7 +59,7 @@ fn data_point(request_log: &RequestLog, outcome: &Outcome) -> JsValue {
         Array::of3(&outcome.status.into(), &outcome.total_ms.into(), &outcome.origin_ms.unwrap_or(0.0).into());
     let point = js_sys::Object::new();
     for (name, values) in [("indexes", index), ("blobs", blobs), ("doubles", doubles)] {
-        // A plain object takes any property.
+        // Setting a property of a plain object can't fail.
         let _ = Reflect::set(&point, &name.into(), &values);
     }
     point.into()

@@ -1,4 +1,4 @@
-//! Forwards a request to the origins that [`crate::core`] chooses, in turn, with timeouts and health checks.
+//! Forwards a request to origins that [`crate::core`] chooses one after the other, with timeouts and health checks.
 
 mod health_check;
 
@@ -23,7 +23,7 @@ use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{self, AbortController, Request, RequestInit, Response};
 
-/// Maximum origins to which one request is sent: a second one if the first failed and repeating the request is safe.
+/// Maximum origins to which one request is sent: a second origin is tried if the first failed and repeating is safe.
 const ATTEMPTS_MAX: u32 = 2;
 
 /// Interval of health checks while an origin receives a long body.
@@ -44,7 +44,7 @@ impl OriginAnswer {
         self.headers.get(name)
     }
 
-    /// Checks that the response is from Selkie rather than, for example, a proxy.
+    /// Checks that the response comes from Selkie and not, for example, from a proxy.
     fn judge(&self, form: Form, incoming: &IncomingRequest) -> Result<(), Problem> {
         let head = OriginHead {
             status: self.status,
@@ -87,12 +87,13 @@ impl<'a> Forwarding<'a> {
         self.origin_ms
     }
 
-    /// Sets the milliseconds until the head of the response, if another request asked the origin on behalf of this one.
+    /// Sets the milliseconds until the head of the response, for a request on whose behalf another request asked the
+    /// origin.
     pub(crate) fn set_origin_ms(&mut self, origin_ms: Option<f64>) {
         self.origin_ms = origin_ms;
     }
 
-    /// Returns the unread rest of the request's body; `None` if all was read or there is no body.
+    /// Returns the unread rest of the request's body; `None` if everything was read or there is no body.
     pub(crate) fn unread(self) -> Option<Unread> {
         if !self.head.has_body || self.is_sent.get() {
             return None;
@@ -104,10 +105,10 @@ impl<'a> Forwarding<'a> {
         }
     }
 
-    /// Sends the request to an origin and returns a response that is known to be Selkie's.
+    /// Sends the request to an origin, and returns the response after checking that it comes from Selkie.
     ///
     /// # Errors
-    /// The problem of a body that fails the check, or of the failed attempts.
+    /// The problem of a body that fails the check, or the problem of the last failed attempt.
     pub(crate) async fn send(&mut self, gateway: &Gateway, plan: BodyPlan) -> Result<OriginAnswer, Problem> {
         let repeat = plan.repeat(self.incoming);
         match plan {
@@ -124,19 +125,19 @@ impl<'a> Forwarding<'a> {
         }
     }
 
-    /// Sends the request to an origin, without a body or with one that was read before.
+    /// Sends the request to an origin, without a body or with a body that was read before.
     pub(crate) async fn send_whole(
         &mut self,
         gateway: &Gateway,
         body: JsValue,
         repeat: Repeat,
     ) -> Result<OriginAnswer, Problem> {
-        // Boxed, so that the future's code exists once and not in each caller.
+        // The future is boxed, so that its code exists once and not in each caller.
         let asking: LocalBoxFuture<'_, _> = Box::pin(self.ask(gateway, body, None, repeat));
         asking.await
     }
 
-    /// Reads the request's whole body and checks it. Returns the runtime's buffer, or undefined if the body is empty.
+    /// Reads the request's whole body and checks it. Returns the runtime's buffer, or `undefined` if the body is empty.
     async fn checked(&self, pending: Pending) -> Result<JsValue, Problem> {
         let (buffer, bytes) = body::whole(self.request).await?;
         pending.finish(&bytes)?;
@@ -154,8 +155,8 @@ impl<'a> Forwarding<'a> {
         asking.await
     }
 
-    /// Sends the request to origins until one answers. Timeouts count from the end of `sending`, the transfer of the
-    /// body.
+    /// Sends the request to one origin after the other until one answers. Timeouts count from the end of `sending`, the
+    /// transfer of the body.
     async fn ask(
         &mut self,
         gateway: &Gateway,
@@ -170,7 +171,7 @@ impl<'a> Forwarding<'a> {
         outcome
     }
 
-    /// Logs an error of the runtime that no input can cause, and returns its problem.
+    /// Logs an error of the runtime that no request can cause, and returns its problem.
     fn refused(&self, error: &JsValue) -> Problem {
         let problem = NoAnswer::Unreachable.problem();
         log::fault(&self.incoming.request_id, &problem, &js_message(error));
@@ -220,7 +221,8 @@ impl Attempts<'_> {
                                 return Ok(answer);
                             }
                             discard(&answer.response);
-                            // The origin answered at once, so there is time to try all the others.
+                            // The origin answered at once, so this attempt does not count: there is time to try all
+                            // other origins.
                             attempts -= 1;
                             failed
                         }
@@ -246,7 +248,7 @@ impl Attempts<'_> {
         }
     }
 
-    /// Builds the request to an origin, which is the same for each origin.
+    /// Builds the request to an origin. It is the same for all origins.
     fn init(&self, body: &JsValue) -> Result<RequestInit, Problem> {
         let Forwarding { request, head, incoming, .. } = self.forwarding;
         let access = &self.gateway.config().access;
@@ -264,7 +266,8 @@ impl Attempts<'_> {
         Ok(init)
     }
 
-    /// Returns the client's location; unknown if no origin has a region, since it is then not needed.
+    /// Returns the client's location, or an unknown one if no origin has a region, since the location is not needed
+    /// then.
     fn caller_location(&self) -> CallerLocation {
         match self.gateway.origins().have_regions() {
             true => headers::caller_location(self.forwarding.request),
@@ -272,8 +275,8 @@ impl Attempts<'_> {
         }
     }
 
-    /// Sends the request to one origin and waits for the response's head. If the origin is silent too long, checks its
-    /// health.
+    /// Sends the request to one origin and waits for the response's head. If the origin is silent for too long, checks
+    /// its health.
     async fn attempt(
         &self,
         pick: Pick,
@@ -284,8 +287,8 @@ impl Attempts<'_> {
         let exchange = {
             let origins = self.gateway.origins();
             let url = self.forwarding.incoming.target(origins.url(pick));
-            // The runtime aborts requests in flight when the client's request ends, so only a second attempt needs its
-            // own abort.
+            // The runtime aborts requests in flight when the client's request ends. A separate abort is only needed if
+            // a second origin may be tried, to abort the first attempt.
             match origins.is_one() {
                 true => Exchange::start(&url, init),
                 false => Exchange::start_abortable(&url, init),
@@ -310,7 +313,7 @@ impl Attempts<'_> {
             Either::Right((_, exchange)) => exchange,
         };
         let is_seen = self.gateway.origins().is_seen_since(pick);
-        // The remaining time must suffice for a health check, or a slow statement would look like a dead origin.
+        // The remaining time must suffice for a health check; otherwise a slow statement would look like a dead origin.
         let is_late = left(*deadline) < self.gateway.config().origin_connect_timeout;
         let exchange = if is_seen || is_late {
             exchange
@@ -327,7 +330,8 @@ impl Attempts<'_> {
         }
     }
 
-    /// Waits until the body is sent or the origin answers. No deadline applies while the origin passes health checks.
+    /// Waits until the body is sent or the origin answers. There is no deadline as long as the origin passes health
+    /// checks.
     async fn send_body(
         &self,
         pick: Pick,
@@ -352,7 +356,7 @@ impl Attempts<'_> {
         }
     }
 
-    /// Returns an origin's response if it is Selkie's; discards any other.
+    /// Returns an origin's response if it comes from Selkie; otherwise discards it and fails.
     fn judged(&self, answer: Result<Response, JsValue>) -> Result<OriginAnswer, FailedAttempt> {
         let response = answer.map_err(|error| self.broken(&error))?;
         let (answer, incoming) = (OriginAnswer::read(response), self.forwarding.incoming);
@@ -364,14 +368,15 @@ impl Attempts<'_> {
     }
 
     fn broken(&self, error: &JsValue) -> FailedAttempt {
-        // The cause is unclear for a streamed body, since a server that refuses a body before its end also breaks the
-        // connection. And the only origin needs no back-off for a kept-alive connection that it closed just then.
+        // With a streamed body, the cause is unclear: a server that refuses a body before its end also breaks the
+        // connection. With a single origin, the broken connection may be one that the origin just closed as idle, which
+        // needs no back-off.
         let is_unclear = self.repeat == Repeat::Never || self.gateway.origins().is_one();
         let cause = if is_unclear { FailureCause::Unclear } else { FailureCause::Origin };
         FailedAttempt::broken(cause, js_message(error))
     }
 
-    /// Records a failed attempt in the origin's health, after a health check if the cause requires it, and in the log.
+    /// Records a failed attempt in the log and in the origin's health, after a health check if the cause is uncertain.
     async fn record_failure(&self, pick: Pick, failed: &FailedAttempt) {
         match failed.cause {
             FailureCause::Origin => self.gateway.origins().failed(pick, now()),
@@ -380,7 +385,7 @@ impl Attempts<'_> {
                     self.gateway.origins().failed(pick, now());
                 }
             }
-            // The connection of a single statement may have been lost.
+            // A readiness check is needed, since only the database connection of a single statement may have been lost.
             FailureCause::Database => match self.check(pick, READINESS_PATH, self.check_deadline()).await {
                 Health::Well => self.gateway.origins().answered(pick, now()),
                 Health::NoDatabase | Health::Silent => {
@@ -403,14 +408,14 @@ impl Attempts<'_> {
         Date::now() + self.gateway.config().origin_connect_timeout.as_millis() as f64
     }
 
-    /// Returns how long an origin that was asked at `started` may still be silent, at most until `deadline`.
+    /// Returns how much longer an origin that was asked at `started` may be silent, at most until `deadline`.
     fn silence_max(&self, deadline: f64, started: f64) -> Duration {
         let silence_max = self.gateway.config().origin_connect_timeout;
         left(deadline.min(started + silence_max.as_millis() as f64))
     }
 }
 
-/// A request to an origin in flight. If it is abortable, dropping it before the response arrives aborts it.
+/// A request to an origin in flight. Dropping an abortable exchange before the response arrives aborts the request.
 struct Exchange {
     answer: JsFuture,
     controller: Option<AbortController>,
@@ -423,7 +428,8 @@ impl Exchange {
         Ok(Self { answer: JsFuture::from(scope.fetch_with_str_and_init(url, init)), controller: None })
     }
 
-    /// Sends a request that is aborted if the [`Exchange`] is dropped, which makes it up to a tenth more expensive.
+    /// Sends a request that is aborted if the [`Exchange`] is dropped. This makes the request up to a tenth more
+    /// expensive.
     fn start_abortable(url: &str, init: &RequestInit) -> Result<Self, JsValue> {
         let controller = AbortController::new()?;
         init.set_signal(Some(&controller.signal()));

@@ -1,5 +1,5 @@
-//! The platform's rate limiter, called once per request with a key or token if a limit is configured. Each location of
-//! the platform counts separately.
+//! The platform's rate limiter, called once for each request with a key or token if a limit is configured. Each
+//! location of the platform counts separately.
 
 use super::log;
 use crate::core::RequestLog;
@@ -19,10 +19,11 @@ const BINDING: &str = "RATE_LIMITER";
 /// Timeout of the rate limiter, which usually answers within a millisecond.
 const TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Refuses a request if its API key, or its user's token, is over the rate limit. Allows the request if the rate limiter is missing or fails.
+/// Refuses a request if its API key or user's token has exceeded the rate limit. Allows the request if the rate limiter
+/// is missing or fails.
 ///
 /// # Errors
-/// `rate_limited` if the key is over its limit.
+/// `rate_limited` if the key or token has exceeded the limit.
 pub(crate) async fn check(
     env: &Env,
     limit: RateLimit,
@@ -35,7 +36,7 @@ pub(crate) async fn check(
     let asking = pin!(limiter.limit(key));
     match select(asking, Delay::from(TIMEOUT)).await {
         Either::Left((Ok(outcome), _)) if outcome.success => Ok(()),
-        // The platform does not say when the period began; after a whole period the next request passes.
+        // The platform does not say when the period began, but after a whole period the next request is allowed.
         Either::Left((Ok(_), _)) => Err(limit.exceeded(limit.period())),
         Either::Left((Err(_), _)) | Either::Right(_) => {
             let problem = Problem::internal("The rate limit could not be asked.", "");
@@ -45,8 +46,8 @@ pub(crate) async fn check(
     }
 }
 
-/// Returns the rate limiter's binding without checking its class, which differs for a stand-in service; `None` if
-/// nothing is bound.
+/// Returns the rate limiter's binding; `None` if nothing is bound. Doesn't check its class, which differs for the
+/// stand-in service of tests.
 fn limiter(env: &Env) -> Option<RateLimiter> {
     let bound = Reflect::get(env, &BINDING.into()).ok()?;
     bound.is_object().then(|| bound.unchecked_into())

@@ -1,4 +1,4 @@
-//! Verifies the signatures of users' tokens by the runtime's WebCrypto.
+//! Verifies the signatures of users' tokens with the runtime's WebCrypto.
 
 use shared::key::{KeyMaterial, UserToken, UserTokenAlgorithm, VerificationKey};
 use std::cell::RefCell;
@@ -9,7 +9,7 @@ use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{CryptoKey, SubtleCrypto};
 
 thread_local! {
-    /// The issuers' keys as WebCrypto imported them: at most those that `ISSUERS` lists.
+    /// The issuers' keys as imported by WebCrypto, so that each is imported once. Only keys in `ISSUERS` get here.
     static IMPORTED: RefCell<HashMap<KeyMaterial, CryptoKey>> = RefCell::default();
 }
 
@@ -30,7 +30,7 @@ pub(crate) async fn has_signed(key: &VerificationKey, token: &UserToken<'_>) -> 
             imported
         }
     };
-    // Copies: the runtime may read them after this function has begun to wait.
+    // The bytes are copied, because the runtime may read them while this function waits.
     let [signature, message] = [token.signature(), token.signed_bytes()].map(Uint8Array::from);
     let verifying =
         subtle.verify_with_object_and_js_u8_array_and_js_u8_array(&algorithm, &imported, &signature, &message);

@@ -1,9 +1,9 @@
-//! The maximum age that a request accepts of a cached response.
+//! The maximum age of a cached response that a request accepts.
 
 use std::borrow::Cow;
 
-/// Value of `Vary`: the headers on which a browser's reuse depends. Includes `Cache-Control`, since a request without
-/// it wants a fresh response.
+/// The value of `Vary`: the request headers that must be equal for a browser to reuse a response. Includes
+/// `Cache-Control`, since a request without that header wants a fresh response.
 const VARY: &str = "Accept, Authorization, Cache-Control";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl AcceptedAge {
             }
             if is("max-age") {
                 let asked = seconds(value)?;
-                // If there are two `max-age`, the smaller counts.
+                // If there are two `max-age`, the smaller one counts.
                 fresh = Some(fresh.map_or(asked, |other| other.min(asked)));
             } else if is("stale-while-revalidate") {
                 stale = seconds(value)?;
@@ -69,7 +69,7 @@ impl AcceptedAge {
         }
     }
 
-    /// Returns the headers that let a browser reuse the response for as long as its request accepts.
+    /// Returns the headers that let a browser reuse the response for as long as the request accepts it.
     #[must_use]
     pub fn headers(self) -> [(&'static str, Cow<'static, str>); 2] {
         let mut cache_control = format!("private, max-age={}", self.fresh_seconds);

@@ -1,4 +1,4 @@
-//! Decides which responses are cached, with which headers, and what a request gets from a cache entry.
+//! Decides which responses are cached, with which headers, and which response a request gets from a cache entry.
 
 use super::{ASKED_AT, Lookup, Subject};
 use crate::core::answer::Answer;
@@ -12,13 +12,13 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::time::SystemTime;
 
-/// Maximum bytes of a response that is held in memory to be cached: all requests of an isolate share 128 MB.
+/// Maximum bytes of a response that is held in memory to be cached. All requests of an isolate share 128 MB.
 pub(super) const HELD_MAX_BYTES: u64 = 1024 * 1024;
 
-/// Maximum bytes of a cached file: the limit of Cloudflare's Cache API.
+/// Maximum bytes of a cached file, which is the limit of Cloudflare's Cache API.
 pub(super) const STREAMED_MAX_BYTES: u64 = 512 * 1024 * 1024;
 
-/// The names of an origin's headers that are kept in cached responses.
+/// The names of the origin's response headers that cached responses have.
 struct HeaderNames {
     stored: &'static [&'static str],
     /// Names of the headers in a 304 for the cached response.
@@ -45,22 +45,23 @@ const FILE_HEADERS: HeaderNames = HeaderNames {
 const READ_HEADERS: HeaderNames =
     HeaderNames { stored: &["content-length", "content-type", "etag"], not_modified: &["etag"] };
 
-/// Request headers that change the response for a file, so that it can't be shared with other requests.
+/// Request headers that change the response for a file, so that the response can't be shared with other requests.
 pub(super) const FILE_REQUEST_HEADERS: [&str; 6] =
     ["authorization", "range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
 
-/// What an origin's response means for a cache entry.
+/// The effect of an origin's response on a cache entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchOutcome {
     /// Store the response, which is small enough to be held in memory.
     Held,
-    /// Fetch the response again to store it. A long response would pile up in memory between a fast and a slow reader,
-    /// and a partial response is not the whole file.
+    /// Don't store this response, but fetch the file again to store it: a long response would pile up in memory between
+    /// a fast and a slow reader, and a partial response is not the whole file.
     Streamed,
     Confirmed,
-    /// Don't store the response. A stored file is outdated: it was replaced, deleted or made private.
+    /// Don't store the response. If the file is stored, its entry is outdated: the file was replaced, deleted or made
+    /// private.
     NotStored,
-    /// The origin failed, so an expired file may be served.
+    /// The origin failed to answer, so an expired file may be served.
     Unanswered,
 }
 
@@ -79,7 +80,7 @@ pub enum ServedBody {
 }
 
 impl Lookup {
-    /// Returns whether the origin's response to this request is valid for every other request for the entry.
+    /// Returns whether the origin's response to this request is also valid for all other requests for the entry.
     #[must_use]
     pub fn is_shared(&self, head: &Head) -> bool {
         match self.subject {
@@ -91,7 +92,7 @@ impl Lookup {
     }
 
     /// Returns the request to send to an origin for the entry: `head` and `incoming` without the parts that make the
-    /// response specific to this client. With `known_tag` the request is a revalidation.
+    /// response specific to this client. With `known_tag`, the request is a revalidation.
     #[must_use]
     pub fn request(
         &self,
@@ -104,7 +105,7 @@ impl Lookup {
         let is_file = self.file().is_some();
         let headers = head.headers.iter().filter(|(name, _)| match is_file {
             true => *name == "traceparent" || Some(*name) == client_address,
-            // Cached reads have no content coding.
+            // Cached reads are stored without content coding (compression).
             false => !matches!(*name, "if-none-match" | "accept-encoding"),
         });
         head.headers = headers.chain(known_tag.map(|tag| ("if-none-match", tag))).collect();
@@ -114,7 +115,7 @@ impl Lookup {
         (head, incoming)
     }
 
-    /// Decides by status and headers what an origin's response means for the entry.
+    /// Decides by its status and headers what an origin's response means for the entry.
     #[must_use]
     pub fn outcome(&self, status: u16, headers: &Headers) -> FetchOutcome {
         let number = |text: &str| text.parse::<u64>().ok();
@@ -140,20 +141,21 @@ impl Lookup {
         }
     }
 
-    /// Returns the head of the cache entry for an origin's response. The origin was asked at `asked_ms`.
+    /// Returns the head of the cache entry for an origin's response. The origin was asked at `asked_ms`, in ms since
+    /// 1970.
     #[must_use]
     pub fn entry(&self, answer: &Headers, asked_ms: u64) -> Answer {
         let entry = Answer::bare(200).with_those(answer, self.header_names().stored);
         let entry = entry.with(ASKED_AT, asked_ms.to_string());
         match self.subject {
             Subject::File(_) => entry,
-            // Other clients may accept an older entry than this client.
+            // The entry is stored for longer than this client accepts, since other clients may accept an older entry.
             Subject::Read { max_seconds, .. } => entry.with("cache-control", format!("max-age={max_seconds}")),
         }
     }
 
-    /// Returns the response that a request gets from an entry. `age_ms` is the entry's age, or `None` if the entry is
-    /// just being stored. Returns `None` if the entry's headers are malformed.
+    /// Returns the response that a request gets from an entry. `age_ms` is the entry's age; `None` if the entry is just
+    /// being stored. Returns `None` if the entry's headers are malformed.
     ///
     /// # Errors
     /// `precondition_failed` if the file does not satisfy `If-Match` or `If-Unmodified-Since`.
@@ -176,7 +178,7 @@ impl Lookup {
         };
         let names = self.header_names();
         let size = entry.get("content-length")?.parse().ok()?;
-        // Reads have no date, and lists have no tag.
+        // Cached reads have no `Last-Modified`, and lists have no entity tag.
         let modified =
             entry.get("last-modified").map_or(Some(SystemTime::UNIX_EPOCH.into()), |date| date.parse().ok())?;
         let validators = Validators { tag: entry.get("etag").unwrap_or_default(), modified };
@@ -221,7 +223,7 @@ impl Lookup {
     }
 }
 
-/// Returns whether a response's `Cache-Control` is that of a public file's current version.
+/// Returns whether a response's `Cache-Control` is the one for the current version of a public file.
 fn is_public(cache_control: &str) -> bool {
     let says = |word: &str| cache_control.split(',').any(|part| part.trim() == word);
     says("public") && says("immutable") && !says("private") && !says("no-store")

@@ -19,7 +19,8 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub struct Lookup {
     pub(super) key: Fingerprint,
-    /// Fingerprint of the cache key and, for a file, of the file's version. All versions of a file share one cache key.
+    /// The fingerprint of the cache key and, for a file, of the file's version. All versions of a file have the same
+    /// cache key.
     pub(super) version: Fingerprint,
     pub(super) accepted_age: AcceptedAge,
     pub(super) subject: Subject,
@@ -38,9 +39,9 @@ pub(super) enum Subject {
 #[derive(Clone, Debug)]
 pub struct PublicFile {
     pub(super) name: FilePathHash,
-    /// The `ETag` of the version that the URL names, with its quotes.
+    /// The `ETag` of the version that the request's URL names, with its quotes.
     pub tag: String,
-    /// The cache key of the entry that says that a folder became private, see [`Cache::private_mark`].
+    /// The cache key of the entry that records that a folder became private; see [`Cache::private_mark`].
     pub private_mark_url: String,
 }
 
@@ -87,10 +88,11 @@ impl Cacheable {
         }
     }
 
-    /// Parses a read's body and returns the lookup; `None` if the read asks for other than records, such as `explain`.
+    /// Parses a read's body and returns the lookup; `None` if the read doesn't ask for records but, for example, for
+    /// `explain`.
     ///
     /// # Errors
-    /// The problem of a body that [`Pending::finish`] refuses.
+    /// The error of [`Pending::finish`] for the body.
     pub fn finish(self, cache: &Cache, body: &[u8]) -> Result<Option<Lookup>, Problem> {
         let (principal, pending, accepted_age) = match self {
             Self::File(lookup) => return Ok(Some(lookup)),
@@ -102,7 +104,7 @@ impl Cacheable {
             Operation::Records(RecordOperation::ReadOne(read)) if read.answer == Answer::Records => Records::One(read),
             _ => return Ok(None),
         };
-        // The fingerprint depends on the types' layout, which may change with the version.
+        // The fingerprint depends on the layout of the types, which may differ in another version of the program.
         let read = (env!("CARGO_PKG_VERSION"), principal.project(), records);
         let key = cache.key(&Named::Read(read));
         let subject = Subject::Read { key_id: principal.key_id(), max_seconds: cache.read_max_seconds };
@@ -119,7 +121,7 @@ enum Records<'a> {
 
 impl Cache {
     /// Returns the lookup for a GET or HEAD of a file. `None` unless the query consists of a version and perhaps
-    /// `thumbnail=true`: signatures open private files, and only the origin knows other options.
+    /// `thumbnail=true`: signed URLs are for private files, and only the origin knows other options.
     #[must_use]
     pub fn file(&self, path: &FilePath, query: Option<&str>) -> Option<Lookup> {
         let (mut version, mut rendition) = (None, None);
@@ -143,8 +145,8 @@ impl Cache {
         Some(Lookup { key, version, accepted_age: self.file_age, subject })
     }
 
-    /// Returns the age that a request accepts of a cached response; `None` if the cache may not answer. The cache may
-    /// answer reads of records with a read-only key and `max-age`, if the configuration allows it.
+    /// Returns the maximum age of a cached response that a request accepts; `None` if the cache may not answer. The
+    /// cache may answer reads of records that have a read-only key and `max-age`, if the configuration allows it.
     pub(in crate::core) fn accepted_age(
         &self,
         call: &IncomingRequest,
@@ -152,7 +154,7 @@ impl Cache {
         pending: &Pending,
     ) -> Option<AcceptedAge> {
         let reads = match (pending.action(), call.body) {
-            // HEAD of a list reads fewer rows than would be stored.
+            // For a HEAD of a list, the origin reads fewer rows than would have to be stored.
             (Action::Read | Action::ReadOne, _) => call.method == "GET",
             (Action::Query, BodyLength::Known(bytes)) => bytes <= EDGE_CHECKED_BODY_MAX_BYTES as u64,
             _ => false,

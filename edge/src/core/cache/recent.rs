@@ -1,13 +1,14 @@
-//! A map from keys to the times of their last events, bounded in size by evicting the oldest.
+//! A map from keys to the times of their last events. Its size is bounded: the oldest keys are evicted.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::mem;
 
-/// Maximum keys per generation, of which there are two: at most 60 bytes each, 250 kB in total.
+/// Maximum keys per generation. There are two generations; a key takes at most 60 bytes, so 250 kB in total.
 const CAPACITY: usize = 2_048;
 
-/// The time of each key's last event, in milliseconds since 1970. When full, the young generation replaces the old.
+/// The time of each key's last event, in milliseconds since 1970. When the young generation is full, it replaces the
+/// old one.
 #[derive(Debug)]
 pub(super) struct Recent<K> {
     young: HashMap<K, u64>,
@@ -22,7 +23,7 @@ impl<K> Default for Recent<K> {
 }
 
 impl<K: Eq + Hash> Recent<K> {
-    /// Records an event of a key, unless a later one is known.
+    /// Records an event of a key, unless a later event is already recorded.
     pub(super) fn insert(&mut self, key: K, at_ms: u64) {
         if self.young.len() >= CAPACITY {
             let evicted = mem::replace(&mut self.old, mem::take(&mut self.young));
@@ -42,7 +43,7 @@ impl<K: Eq + Hash> Recent<K> {
         self.young.get(key).max(self.old.get(key)).copied()
     }
 
-    /// Returns the latest time of an evicted event; `None` if none was evicted.
+    /// Returns the latest time of an evicted event; `None` if no event was evicted.
     pub(super) fn evicted_ms(&self) -> Option<u64> {
         self.evicted_ms
     }

@@ -1,6 +1,7 @@
-//! Single-flight: of concurrent requests for the same response, one (the lead) asks the origin, and the others wait.
+//! Single-flight: of several concurrent requests for the same response, one (the lead) asks the origin, and the others
+//! wait.
 //!
-//! The platform forbids that requests share I/O objects, so waiting requests poll with timers of their own.
+//! The platform forbids that requests share I/O objects, so each waiting request polls with timers of its own.
 
 use shared::fingerprint::Fingerprint;
 use std::cell::RefCell;
@@ -9,28 +10,29 @@ use std::rc::Rc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Milliseconds for which requests wait for the one that asks the origin: as long as a statement may run. One that
-/// takes longer was cancelled by the platform without notice.
+/// Milliseconds for which requests wait for the lead: as long as a statement may run. A lead that takes longer has been
+/// cancelled by the platform without notice.
 const LEAD_MAX_MS: u64 = 30_000;
 
-/// Maximum milliseconds of a request that fetches a long response to cache it. Other requests don't wait for it.
+/// Maximum milliseconds of a lead that fetches a long response to cache it. Other requests don't wait for that lead.
 const LONG_LEAD_MAX_MS: u64 = 150_000;
 
-/// Milliseconds for which requests don't wait for a response that could not be cached (too long, no success), and for
-/// which no request revalidates an entry that the origin could not confirm.
+/// Milliseconds after a response that could not be cached (too long, or an error) during which requests for it don't
+/// wait for each other; and milliseconds after a failed revalidation during which the entry is not revalidated again.
 const BACK_OFF_MS: u64 = 10_000;
 
-/// Maximum keys with a flight or a recent outcome, about 100 bytes each. Beyond, each request asks the origin itself.
+/// Maximum keys with a flight or a recent outcome, about 100 bytes each. Requests for further keys ask the origin
+/// themselves.
 const ENTRIES_MAX_COUNT: usize = 1_024;
 
-/// Maximum requests that ask origins on behalf of others at once: each may hold 1 MiB of an isolate's 128 MB.
+/// Maximum concurrent leads. Each may hold 1 MiB of an isolate's 128 MB.
 const LEADS_MAX_COUNT: usize = 32;
 
-/// The shortest and longest pause between polls of a waiting request. Each pause is 1.5 times the one before.
+/// The shortest and longest pause between two polls of a waiting request. Each pause is 1.5 times the previous one.
 const PAUSE_MIN_MS: u64 = 5;
 const PAUSE_MAX_MS: u64 = 100;
 
-/// A logical time, which orders cache lookups and the ends of flights.
+/// A logical time, which tells whether a cache lookup was before or after the end of a flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(u64);
 
@@ -41,13 +43,14 @@ pub enum Flight {
     Lead(Lead),
     /// Wait while another request asks the origin.
     Wait,
-    /// Look up the entry again: another request has stored or confirmed it since.
+    /// Look up the entry again: another request has stored or confirmed it in the meantime.
     LookAgain,
     /// Ask the origin for this request only.
     Alone,
 }
 
-/// Held by the request that asks the origin for an entry. When it is dropped, waiting requests look up the entry again.
+/// Held by the request that asks the origin for an entry. When the `Lead` is dropped, waiting requests look up the
+/// entry again.
 #[derive(Debug)]
 pub struct Lead {
     single_flight: Rc<RefCell<SingleFlight>>,
@@ -63,11 +66,12 @@ enum Entry {
     Unanswered { until_ms: u64 },
 }
 
-/// The requests in flight and their recent outcomes, by cache key and version.
+/// The flights and their recent outcomes, by the fingerprint of cache key and version.
 #[derive(Debug, Default)]
 pub(super) struct SingleFlight {
     entries: HashMap<Fingerprint, Entry>,
-    /// The logical time: the number of flights that started, plus those that ended with a stored entry.
+    /// The logical time: the number of flights that have started, plus the number of flights that ended with a stored
+    /// entry.
     count: u64,
 }
 
@@ -76,17 +80,17 @@ impl SingleFlight {
         Moment(self.count)
     }
 
-    /// Returns whether a request for this key is in flight for which others may wait.
+    /// Returns whether a flight of this key exists for which other requests may wait.
     pub(super) fn is_shared(&self, key: Fingerprint, now_ms: u64) -> bool {
         matches!(self.entries.get(&key), Some(Entry::InFlight { waited_until_ms, .. }) if now_ms < *waited_until_ms)
     }
 
-    /// Returns whether the origin failed recently to confirm this entry.
+    /// Returns whether the origin recently failed to confirm this entry.
     pub(super) fn is_backing_off(&self, key: Fingerprint, now_ms: u64) -> bool {
         matches!(self.entries.get(&key), Some(Entry::Unanswered { until_ms }) if now_ms < *until_ms)
     }
 
-    /// Joins or starts the flight of a key. `accepted` tells whether the caller's API key, `key_id`, may get a response
+    /// Joins or starts the flight of a key. `accepted` says whether the caller's API key, `key_id`, may get a response
     /// that was fetched with another API key.
     pub(super) fn join(
         this: &Rc<RefCell<Self>>,
@@ -130,7 +134,8 @@ impl SingleFlight {
         true
     }
 
-    /// Replaces the entry of the lead `number`, or removes it for `None`. Does nothing if another request leads now.
+    /// Replaces the entry of the lead `number`, or removes it if `outcome` is `None`. Does nothing if another request
+    /// leads now.
     fn set(&mut self, key: Fingerprint, number: u64, outcome: Option<Entry>) {
         match self.entries.get(&key) {
             Some(Entry::InFlight { number: current, .. }) if *current == number => {}
@@ -150,7 +155,7 @@ impl Entry {
 }
 
 impl Lead {
-    /// Ends the flight: the entry is stored or confirmed, so that later lookups find it.
+    /// Ends the flight: the entry was stored or confirmed, so that later lookups find it.
     pub fn stored(self) {
         let at = {
             let mut single_flight = self.single_flight.borrow_mut();
@@ -170,7 +175,7 @@ impl Lead {
         self.set(Some(Entry::Unanswered { until_ms: now_ms + BACK_OFF_MS }));
     }
 
-    /// Lets the waiting requests ask the origin themselves, since the response is long, and continues the flight.
+    /// Makes the waiting requests ask the origin themselves, since the response is long. The flight continues.
     pub fn release_waiting(&self, now_ms: u64) {
         let until_ms = now_ms + LONG_LEAD_MAX_MS;
         self.set(Some(Entry::InFlight { number: self.number, key_id: None, waited_until_ms: 0, until_ms }));
@@ -187,7 +192,7 @@ impl Drop for Lead {
     }
 }
 
-/// Returns the pauses between polls of a waiting request, at most 30 s in total.
+/// Returns the pauses between the polls of a waiting request, 30 s at most in total.
 pub fn pauses() -> impl Iterator<Item = Duration> {
     let (mut pause, mut waited) = (PAUSE_MIN_MS, 0);
     std::iter::from_fn(move || {

@@ -257,7 +257,7 @@ fn a_key_gets_cached_answers_while_the_origin_accepted_it_lately() {
     assert!(!accepted(0));
     cache.learn(key_id, 200, 0);
     assert!(accepted(59_999) && !accepted(60_000));
-    // A late response to an earlier request does not reset the time of acceptance.
+    // A late response to an earlier request does not change the time at which the key was accepted.
     cache.learn(key_id, 200, 100);
     cache.learn(key_id, 304, 90);
     assert!(accepted(60_099));

@@ -83,7 +83,7 @@ fn decide(gateway: &Gateway, call: &IncomingRequest, now: u64) -> Result<Decisio
     decide_logged(gateway, call, now, &RequestLog::begin(&call.method))
 }
 
-/// Decides with a runtime that can verify no user's token.
+/// Decides with a runtime that can't verify any user's token.
 pub(in crate::core) fn decide_logged(
     gateway: &Gateway,
     call: &IncomingRequest,

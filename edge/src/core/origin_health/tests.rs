@@ -120,7 +120,7 @@ fn an_origin_without_its_database_is_asked_for_its_readiness_and_soon() {
         now += seconds * 1_000;
     }
     assert!(described(&origins, now).contains(r#""state":"no-database","failures":5"#));
-    // The other origin is down, so not all origins lack only their database.
+    // The other origin is down, so it is not true that all origins lack only their database.
     let second = origins.choose(Tried::default(), NOWHERE, now - 1).unwrap();
     origins.failed(second, now);
     let code = |origins: &Origins| origins.unavailable(now).code();
@@ -139,7 +139,7 @@ fn one_request_at_a_time_finds_out_whether_an_origin_is_back() {
     let back = NOW + 1_000;
     assert!(pick(&mut origins, back).is_trial());
     assert_eq!(pick(&mut origins, back).number(), 2);
-    // An origin that is being tried is chosen if no other is left.
+    // An origin with a trial in progress is chosen if no other origin is left.
     assert_eq!(order(&mut origins, NOWHERE, back), [2, 1]);
     // The trial's client may have disconnected.
     assert!(pick(&mut origins, back + SILENCE_MAX_MS).is_trial());

@@ -13,28 +13,30 @@ use worker::js_sys::Date;
 pub(super) enum Health {
     /// The origin passed the check.
     Well,
-    /// The origin answered that it can't reach its database.
+    /// The origin reported that it can't reach its database.
     NoDatabase,
-    /// The origin did not answer in time, or the response was not Selkie's.
+    /// The origin did not answer in time, or the response did not come from Selkie.
     Silent,
 }
 
 impl Attempts<'_> {
-    /// Returns whether the origin must pass a health check before the request is sent. With several origins, that is
-    /// the case if the origin failed last time or the request can't be repeated, unless the origin answered recently.
+    /// Returns whether the origin must pass a health check before the request is sent. This is the case if there are
+    /// several origins, and the origin failed last time or the request can't be repeated, unless the origin answered
+    /// recently.
     pub(super) fn needs_check(&self, pick: Pick) -> bool {
         let origins = self.gateway.origins();
         let is_risky = pick.is_trial() || self.repeat != Repeat::Always;
         is_risky && !origins.is_one() && !origins.is_seen(pick, now())
     }
 
-    /// Returns whether a response says that its origin can't reach its database, and there is another origin.
+    /// Returns whether a response says that its origin can't reach its database. Always false if there is no other
+    /// origin.
     pub(super) fn lacks_database(&self, answer: &OriginAnswer) -> bool {
         let is_one = self.gateway.origins().is_one();
         !is_one && says_no_database(answer)
     }
 
-    /// Sends a health check to an origin: a GET of `path`, which must be answered by `deadline`.
+    /// Sends a health check to an origin: a GET of `path`, to be answered by `deadline` (in ms since 1970).
     pub(super) async fn check(&self, pick: Pick, path: &str, deadline: f64) -> Health {
         let incoming = self.forwarding.incoming;
         let url = format!("{}{path}", self.gateway.origins().url(pick));

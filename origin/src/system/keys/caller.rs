@@ -162,7 +162,7 @@ impl Caller {
     }
 
     /// Returns bytes that differ between the callers of a project. They identify the role, the claims that it uses, and
-    /// the subject: a new key for the same subject (claim `sub`) has the same bytes; a key without a subject has its own.
+    /// the subject: a new key for the same subject (claim `sub`) has the same bytes, a key without a subject its own.
     #[must_use]
     pub fn identity(&self, role: &CallerRole) -> Vec<u8> {
         let mut bytes = role.identity();

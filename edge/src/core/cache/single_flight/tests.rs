@@ -87,7 +87,7 @@ fn nobody_waits_for_a_long_answer_nor_fetches_it_twice() {
     drop(lead(join(&flights, 1, 10 + LONG_LEAD_MAX_MS)));
     let looked = flights.borrow().moment();
     let next = lead(join(&flights, 1, 0));
-    // The end of an overdue lead is ignored.
+    // The end of a lead that took too long is ignored.
     drop(long);
     assert!(matches!(join(&flights, 1, 1), Flight::Wait));
     next.stored();
@@ -124,7 +124,7 @@ fn of_too_many_reads_each_is_fetched_by_itself() {
     for lead in leads {
         lead.stored();
     }
-    // A lead that ended frees its slot.
+    // A lead that has ended frees its slot.
     for key in 0..=ENTRIES_MAX_COUNT as u64 {
         lead(join(&flights, key, 0)).stored();
     }

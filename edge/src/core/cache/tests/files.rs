@@ -67,7 +67,8 @@ fn a_file_has_one_entry_whatever_its_version_or_spelling() {
     assert!(!purged(&elsewhere).contains(&a.url()));
 }
 
-/// Returns the headers of the origin's response for the file, with one header replaced, or removed for `None`.
+/// Returns the headers of the origin's response for the file, with one header replaced or, if `value` is `None`,
+/// removed.
 fn answer(size: &str, name: &str, value: Option<&str>) -> Headers {
     let tag = format!("\"{V}\"");
     let headers =
@@ -242,7 +243,7 @@ fn an_entry_from_before_a_folder_became_private_does_not_count() {
         assert_eq!(freshness(asked_ms), Some(Freshness::Expired), "{asked_ms}");
     }
     assert_eq!(freshness(105_000), Some(Freshness::Fresh));
-    // A failed revalidation does not make entries from before a purge valid.
+    // A failed revalidation does not make entries valid that are older than a purge.
     match cache.join(&file, cache.moment(), 105_000) {
         Flight::Lead(lead) => lead.unanswered(105_000),
         other => panic!("{other:?}"),
@@ -262,7 +263,7 @@ fn what_was_asked_before_a_purge_or_right_after_it_is_not_stored() {
     assert!(matches!(cache.join(&file, cache.moment(), 14_999), Flight::Alone));
     assert_eq!(cache.judge(&file, &entry(14_999), None, 15_000), Some((1, Freshness::Expired)));
     drop(cache.join(&file, cache.moment(), 15_000));
-    // The evicted purges may include this file's.
+    // This file's purge may be one of the evicted purges.
     for n in 0..10_000 {
         cache.purge(name(n), 20_000);
     }
@@ -271,7 +272,7 @@ fn what_was_asked_before_a_purge_or_right_after_it_is_not_stored() {
 
 #[test]
 fn a_projects_private_mark_is_where_no_file_is() {
-    // A project may have the same name as a file.
+    // The hash of a file's path could look like a project's name.
     let name = FilePathHash::of(&path("/media/default/a"));
     let project = format!("a{}", &name.as_str()[1..]);
     let file = at(&format!("/media/{project}/a"), &format!("v={V}")).unwrap();

@@ -20,7 +20,7 @@ fn a_head_is_read_line_by_line() {
     assert_eq!(headers.get("accept"), Some("*/*, a"));
     assert_eq!(headers.get("x-empty"), Some(""));
     assert_eq!(headers.get("host"), Some("b"));
-    // A value must not be found as a name.
+    // A header's value must not be found as a name.
     assert_eq!(headers.get("b"), None);
     let all: Vec<_> = headers.iter().collect();
     assert_eq!(all, [("accept", "*/*, a"), ("x-empty", ""), ("host", "b")]);

@@ -1,4 +1,4 @@
-//! Callers with tokens of other issuers.
+//! Tests callers with tokens of other issuers.
 
 use super::*;
 use base64::Engine as _;
@@ -9,9 +9,9 @@ use std::cell::Cell;
 
 const ISSUER: &str = "https://id.example";
 
-/// A token with the `iss` https://id.example, whose signature nobody can verify.
+/// A token with the `iss` https://id.example and an invalid signature.
 const FOREIGN: &str = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJodHRwczovL2lkLmV4YW1wbGUifQ.AQ";
-/// The same, but with the `iss` of Selkie's own API keys, `selkie`.
+/// The same token, but with the `iss` of Selkie's own API keys, `selkie`.
 const FORGED: &str = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJzZWxraWUifQ.AQ";
 
 #[test]
@@ -93,7 +93,7 @@ fn token(header: &Value, claims: &Value) -> String {
 }
 
 /// Sends a read with a token. Returns the name under which the edge's rate limit counts the caller if the edge forwards
-/// the request, or else the error code.
+/// the request, otherwise the error code.
 fn outcome(gateway: &Gateway, token: &str, now: u64, signed: Option<bool>) -> Result<String, &'static str> {
     let (read, log) = (call("GET", POSTS, Some(token.to_owned())), RequestLog::begin("GET"));
     let decided = gateway.decide(&read, now, &log, async |_, _| signed).now_or_never().unwrap();
@@ -115,8 +115,8 @@ fn a_verified_token_is_counted_by_its_subject_and_others_by_themselves() {
     let [one, two] = [300, 301].map(|seconds| token(&header(), &with(claims(), "exp", json!(NOW + seconds))));
     assert_eq!(outcome(&gateway, &one, NOW, Some(true)), subject);
     assert_eq!(outcome(&gateway, &two, NOW, Some(true)), subject);
-    // Forwarded unverified: a key that the runtime can't use, an unlisted key or issuer, and a token without `kid` that
-    // no listed key verifies.
+    // Tokens that are forwarded unverified: the runtime can't use the key; the key or issuer is not listed; or the
+    // token has no `kid` and no listed key verifies it.
     let nameless = token(&json!({"alg": "EdDSA"}), &claims());
     let digest = |text: &str| Ok(Token::from_header(Some(text)).unwrap().digest().to_string());
     for (text, signed) in [
@@ -153,7 +153,7 @@ fn what_the_origin_must_refuse_is_refused_at_the_edge() {
         let text = token(&header, &claims);
         assert_eq!(outcome(&gateway, &text, NOW, Some(signed)), Err(code), "{header} {claims}");
     }
-    // A signature of another length than the key's.
+    // The signature's length differs from that of the key's signatures.
     let short = format!("{}AQ", token(&header(), &claims()).trim_end_matches(|c| c != '.'));
     assert_eq!(outcome(&gateway, &short, NOW, None), Err("invalid_key"));
     // An unknown route is refused before the token is verified. A request for a file is forwarded even with a forged
@@ -179,7 +179,7 @@ fn the_signature_of_a_token_is_verified_once_and_its_lifetime_always() {
         };
         gateway.decide(&read, now, &RequestLog::begin("GET"), counted).now_or_never().unwrap().map(drop)
     };
-    // A refusal is not remembered.
+    // A refusal is not cached.
     assert!(decide(NOW, false).is_err());
     for _ in 0..3 {
         assert!(decide(NOW, true).is_ok());
