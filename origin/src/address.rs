@@ -57,7 +57,7 @@ pub enum Verify {
     Identity,
     /// Checks the certificate's issuer, but not its host name.
     Issuer,
-    /// Accepts any certificate: the connection is encrypted, but the server's identity is unknown.
+    /// Accepts any certificate: the connection is encrypted, but may be to a server other than the intended one.
     Nothing,
 }
 
@@ -67,7 +67,8 @@ impl DatabaseAddress {
     /// `ssl_ca=/path.pem`. Ignores a path (`/database`), since the administrator has no default database.
     ///
     /// # Errors
-    /// `text` is no such URL. The error says what the URL must be, without repeating `text`, which may be secret.
+    /// `text` is no such URL. The error says what form the URL must have, without repeating `text`, which contains a
+    /// password.
     pub fn parse(text: &str) -> Result<Self, String> {
         let form = || "a URL such as mysql://user:password@host:3306".to_owned();
         let url = Url::parse(text).map_err(|_| form())?;

@@ -1,4 +1,5 @@
-//! The state that all requests share, such as connection pools and caches, built at the start. Must not know HTTP.
+//! The state that all requests share, such as connection pools and caches. Built once, when the program starts. Must
+//! not know HTTP.
 
 mod stream_slots;
 
@@ -35,11 +36,11 @@ pub use stream_slots::StreamSlots;
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How often expired receipts (stored answers of an `Idempotency-Key`) are deleted.
+/// The interval at which expired idempotency receipts (responses stored under an `Idempotency-Key`) are deleted.
 const RECEIPTS_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// Maximum bytes of large JSON bodies that are in memory at once: sixteen of the default maximum size, each counted
-/// with its three or four copies for parsing and binding.
+/// Maximum bytes of large JSON bodies in memory at the same time: sixteen bodies of the default maximum size. Each body
+/// takes up to four times its size, because parsing and binding copy it.
 pub(crate) const BODIES_MAX_BYTES: usize = 256 * 1024 * 1024;
 
 #[derive(Debug)]
@@ -56,13 +57,13 @@ pub struct App {
     pub edge_secret: EdgeSecret,
     pub rates: Rates,
     pub bounds: Bounds,
-    /// Limits the bytes of large JSON bodies that are in memory at once.
+    /// Limits the bytes of large JSON bodies in memory.
     pub bodies: Shares,
     pub streams: StreamSlots,
     pub library: Library,
     pub intake: Intake,
     pub resumable: ResumableUploads,
-    /// Health check of the media store, cached for a second.
+    /// The health check of the media store, whose result is cached for a second.
     pub stored: Watch,
     /// Limits the descriptions of all that a caller may do, which are built or sent at once.
     pub descriptions: Shares,
@@ -153,7 +154,7 @@ impl App {
         })
     }
 
-    /// Reads from MariaDB the project's databases that its full keys may not drop.
+    /// Reads from MariaDB the project's databases that its full keys may not drop as a whole.
     pub async fn undroppable(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, ProjectError> {
         self.projects.undroppable(project).await
     }
@@ -180,8 +181,8 @@ impl App {
         });
     }
 
-    /// Reads the metrics that other parts count: connection pools, schema loads, and MariaDB's prepared XA
-    /// transactions, which takes a query.
+    /// Reads the metrics that are not counted in `metrics`: connection pools, schema loads, and MariaDB's prepared XA
+    /// transactions, which take a query.
     pub async fn readings(&self) -> Readings {
         let prepared_xa = self.admin.prepared_xa().await;
         Readings {
@@ -191,7 +192,7 @@ impl App {
         }
     }
 
-    /// Returns whether MariaDB answers a query, and the private MariaDB, if there is one, is not being restarted.
+    /// Returns whether MariaDB answers a query and, if it is private, is not being restarted.
     pub async fn is_ready(&self) -> bool {
         let healthy = self.database.as_ref().is_none_or(|health| *health.borrow() == Health::Up);
         healthy && self.admin.key_changes().await.is_ok()
@@ -215,8 +216,8 @@ pub fn body_memory(body_max_bytes: usize) -> Shares {
     Shares::new(whole, whole / 2)
 }
 
-/// Deletes expired receipts of idempotency keys each [`RECEIPTS_SWEEP_INTERVAL`] until `stop` is cancelled. Several
-/// origins may run it at once.
+/// Deletes expired idempotency receipts at the interval [`RECEIPTS_SWEEP_INTERVAL`], until `stop` is cancelled. Several
+/// origins may run this at the same time.
 async fn sweep_receipts(app: Arc<App>, stop: CancellationToken) {
     let mut tick = tokio::time::interval(RECEIPTS_SWEEP_INTERVAL);
     loop {
@@ -225,7 +226,7 @@ async fn sweep_receipts(app: Arc<App>, stop: CancellationToken) {
             _ = tick.tick() => {}
         }
         let sweep = async {
-            // Each sweep takes a connection, so projects without a table of receipts are left out.
+            // Each sweep takes a connection of the project, so only projects with a table of receipts are swept.
             for project in app.projects.with_table(TableName::RECEIPTS).await? {
                 if let Err(error) = idempotency::sweep(&app.pools, &project).await {
                     tracing::debug!(%error, %project, "receipts could not be swept");

@@ -1,5 +1,5 @@
-//! The command line: every command with its arguments, and what the commands share. Each command has its own file under
-//! `cli/`. Knows no SQL and no HTTP.
+//! The command line: every command with its arguments, and code that the commands share. Each command has its own file
+//! under `cli/`. Knows no SQL and no HTTP.
 
 pub mod completions;
 pub mod config;
@@ -131,7 +131,7 @@ pub async fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
-    // `completions` and `guard` need no valid configuration.
+    // `completions` and `guard` must also work without a valid configuration.
     let command = match cli.command {
         Command::Completions(args) => return args.run(),
         Command::Guard(args) => return args.run().await,
@@ -163,7 +163,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
     }
 }
 
-/// Returns clap's command: all subcommands, and a flag for each setting that is not secret.
+/// Returns clap's command, with all subcommands and a flag for each setting that is not secret.
 fn command() -> clap::Command {
     let settings = SETTINGS.iter().filter(|setting| setting.has_flag()).map(|setting| {
         let default = setting.default.map_or_else(String::new, |text| format!(" [default: {text}]"));
@@ -211,7 +211,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         error.report();
         return error.exit_code();
     }
-    // Writing help fails only if the reader has closed the pipe.
+    // Writing the help fails only if the reader has closed the pipe.
     let _ = error.print();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
@@ -219,7 +219,8 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Returns the secret setting that the user gave as an unknown flag; `None` if clap reports another error.
+/// Returns the secret setting that the user tried to give as a flag; `None` if the error is another one. Secret
+/// settings have no flags.
 fn secret_flag(error: &clap::Error) -> Option<&'static Setting> {
     let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else {
         return None;

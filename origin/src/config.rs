@@ -1,5 +1,5 @@
-//! The configuration: built from flags, `SELKIE_*` variables and one TOML file, in this order of precedence, and
-//! checked completely before anything starts. Opens only the configuration file.
+//! The configuration: built from flags, `SELKIE_*` variables and one TOML file (flags take precedence over variables,
+//! and variables over the file), and checked completely before anything starts. Opens only the configuration file.
 
 mod access;
 mod accounts;
@@ -44,9 +44,9 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Directory of the installation's secret, its private MariaDB and its media.
     pub data_dir: PathBuf,
-    /// Address and administrator of MariaDB; `None`: Selkie runs a private MariaDB.
+    /// Address and administrator account of MariaDB; `None` if Selkie runs a private MariaDB.
     pub database_url: Option<DatabaseAddress>,
-    /// Encoded installation secret; `None`: it is in the file `secret` in `data_dir`.
+    /// The encoded installation secret; `None` if the secret is in the file `secret` in `data_dir`.
     pub secret: Option<SecretString>,
     /// Maximum connections to MariaDB per account.
     pub pool_size: usize,
@@ -60,7 +60,7 @@ pub struct Config {
     pub write_timeout: Duration,
     /// Maximum wait for the next bytes of a request's body.
     pub body_read_timeout: Duration,
-    /// Maximum wait for a connection's next request head, idle time included.
+    /// Maximum wait for the next request's head on a connection, including idle time.
     pub keep_alive_timeout: Duration,
     /// How long running requests may continue after a stop signal.
     pub shutdown_grace: Duration,
@@ -69,22 +69,23 @@ pub struct Config {
     pub upload_max_items: usize,
     /// Largest resumable upload, in bytes.
     pub tus_max_bytes: u64,
-    /// How long an unfinished resumable upload is stored after its last byte.
+    /// How long an unfinished resumable upload is kept after its last received byte.
     pub tus_expiry: Duration,
     /// Media types that may be uploaded.
     pub media_types: MediaTypes,
     /// Maximum rows of one `batchData`.
     pub rows_batch_max: usize,
-    /// Maximum number of records that one read returns; `None`: no limit.
+    /// Maximum number of records that one read returns; `None` for no limit.
     pub max_rows: Option<u64>,
     pub cors_origins: CorsOrigins,
-    /// Rate limit of each key; `None`: no limit.
+    /// Rate limit of each key; `None` for no limit.
     pub rate_limit: Option<RateLimit>,
     pub access: AccessConfig,
-    /// Networks whose `X-Forwarded-…` headers are trusted, and which [`AccessConfig::Restricted`] admits.
+    /// Networks whose `X-Forwarded-…` headers are trusted. [`AccessConfig::Restricted`] admits only these networks and
+    /// the edge.
     pub trusted_networks: Vec<IpNet>,
     pub media_store: StoreAddress,
-    /// Base of file URLs in responses; `None`: taken from each request's headers.
+    /// Base of file URLs in responses; `None` to derive it from each request's headers.
     pub public_url: Option<BaseUrl>,
     pub log_level: tracing::Level,
     pub log_format: LogFormat,
@@ -92,7 +93,8 @@ pub struct Config {
     pub edge_listen: SocketAddr,
     /// Size of the private MariaDB's InnoDB buffer pool, in bytes.
     pub mariadb_buffer_pool_bytes: usize,
-    /// Ready-made MariaDB accounts by project, for an admin account that may not create users.
+    /// MariaDB accounts that the operator has created for projects, by project. Needed if the admin account may not
+    /// create users.
     pub accounts: BTreeMap<String, ProjectAccounts>,
     /// Path of the configuration file that was read; `None` if no file was.
     pub file: Option<PathBuf>,
@@ -167,11 +169,11 @@ pub enum ConfigError {
     #[error("{name} must be {expected}; {given} (set it by {spellings})")]
     BadValue {
         name: &'static str,
-        /// What the value must be, to complete the sentence "`name` must be …".
+        /// What the value must be, in the form that completes the sentence "`name` must be …".
         expected: String,
-        /// The value and its source, as text; a secret value is left out.
+        /// The value and its source, as text. A secret value is left out.
         given: String,
-        /// How to set the setting: by flag, variable and file.
+        /// The ways to set the setting: by flag, variable and file.
         spellings: String,
     },
     /// The configuration file has a key that is no setting.

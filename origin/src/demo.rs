@@ -1,5 +1,5 @@
 //! The SQL statements of the demo database, a small magazine with authors, posts, tags and comments. The statements are
-//! the same in each run. Doesn't run them.
+//! the same in each run. This module doesn't run them.
 
 mod material;
 mod schema;
@@ -8,16 +8,16 @@ use std::fmt::Write as _;
 
 use material::{Dice, Scene, Topic};
 
-/// Keeps an INSERT at about 150 kB of text, far below `max_allowed_packet` (16 MB by default).
+/// The maximum number of rows in an INSERT. It keeps the text at about 150 kB, far below `max_allowed_packet` (16 MB by
+/// default).
 const ROWS_PER_INSERT: usize = 200;
 const POSTS: usize = 1_200;
 const COMMENTS: usize = 3_000;
 /// Number of days on which posts are dated: days 1 to 28 of each month from 2023 to 2025.
 const DAYS: usize = 36 * 28;
 
-/// Returns the statements that create and fill the demo's tables, to be run in order in an empty selected database.
-/// They have no trailing semicolon, and contain neither backslashes nor semicolons, so that they mean the same in every
-/// `sql_mode` and client.
+/// Returns the statements that create and fill the demo's tables, to be run in order with an empty database as default
+/// schema. They contain no semicolon and no backslash, so that they mean the same in every `sql_mode` and client.
 pub fn statements() -> impl Iterator<Item = String> {
     let mut dice = Dice::new();
     let topics = material::topics();
@@ -115,7 +115,8 @@ fn post_row(id: usize, topic: &Topic, scene: &Scene, day: usize, author: usize, 
         .done()
 }
 
-/// Returns the rows of `comments`. Three in five comments on a post that already has one answer its first comment.
+/// Returns the rows of `comments`. If a post has a comment already, three in five further comments answer its first
+/// comment.
 fn comment_rows(subjects: &[(Scene, usize)], people: &[(&str, &str)], dice: &mut Dice) -> Vec<String> {
     let remarks = material::remarks();
     let mut first_on_post: Vec<Option<usize>> = vec![None; subjects.len()];

@@ -1,5 +1,6 @@
-//! `selkie dev`: runs a private or configured MariaDB, the origin in this process, and the edge in Miniflare, and
-//! creates a demo database and two keys. This file starts and stops them in order; `dev/` has the parts.
+//! `selkie dev`: runs a private or configured MariaDB, the origin in this process, and the edge in Miniflare
+//! (Cloudflare's local runtime), and creates a demo database and two keys. This file starts and stops them in order;
+//! `dev/` contains the parts.
 
 mod edge;
 mod environment;
@@ -31,7 +32,7 @@ use crate::system::{System, SystemError};
 /// Maximum wait for the origin to answer after its start.
 const ORIGIN_LIMIT: Duration = Duration::from_secs(30);
 
-/// Where the edge's files are, and the address on which it listens.
+/// The directory of the edge's files, and the address on which the edge listens.
 #[derive(Debug, Clone)]
 pub struct EdgePlan {
     /// The directory of `wrangler.toml`, `node_modules` and the worker's build.
@@ -85,7 +86,8 @@ pub enum DevError {
     File { path: PathBuf, source: io::Error },
 }
 
-/// Runs MariaDB, the origin and the edge until `stop` is cancelled, then stops them. Calls `ready` once all answer.
+/// Runs MariaDB, the origin and the edge until `stop` is cancelled, then stops them. Calls `ready` once all of them
+/// answer.
 ///
 /// # Errors
 /// A service doesn't start, or ends by itself. All services are stopped before this returns.
@@ -115,7 +117,7 @@ pub async fn run(
     outcome
 }
 
-/// What the origin and the edge need to run on an opened installation.
+/// The parts of an opened installation and the settings with which the origin and the edge run.
 struct Service<'a> {
     config: &'a Config,
     system: System,
@@ -137,7 +139,8 @@ impl Service<'_> {
             () = self.stop.cancelled() => return Ok(()),
         };
         let running = self.running(address, &prepared);
-        // Written before any service answers, so that a client that gets an answer finds this start's file.
+        // `dev.env` is written before any service answers, so that a client that gets an answer finds the file of this
+        // start.
         let issuers = match self.edge {
             Some(_) => tokio::select! {
                 issuers = prepare::issuers(&self.system) => issuers?,

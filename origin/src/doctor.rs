@@ -1,5 +1,5 @@
-//! Checks an installation without changing it, and says how to fix it. Each check has at least one finding. If MariaDB
-//! does not answer, the first finding says why, and the checks that need MariaDB are left out.
+//! Checks an installation without changing it, and says how to fix faults. Each check gives at least one finding. If
+//! MariaDB does not answer, a finding says why, and the checks that need MariaDB are left out.
 
 mod accounts;
 mod issuers;
@@ -19,7 +19,8 @@ use crate::system::System;
 /// Major and minor version of the oldest supported MariaDB.
 const OLDEST_MARIADB: (u32, u32) = (10, 6);
 
-/// Clock difference between MariaDB and this machine that gives a warning, since expiry of keys compares both.
+/// Clock difference between MariaDB and this machine from which a warning is given: the expiry of keys is compared with
+/// both clocks.
 const CLOCK_APART_WARN_SECONDS: f64 = 2.0;
 const CLOCK_APART_FAIL_SECONDS: f64 = 60.0;
 
@@ -118,7 +119,7 @@ fn clock(facts: &ServerFacts) -> Finding {
 }
 
 fn connections(facts: &ServerFacts, config: &Config) -> Finding {
-    // Connections of all projects, and four of the administrator.
+    // The connections of all projects, and four for the administrator account.
     let needed = config.pool_total as u64 + 4;
     let message = format!("MariaDB takes {} connections; this origin uses up to {needed}", facts.max_connections);
     if facts.max_connections < needed {

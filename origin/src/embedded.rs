@@ -1,6 +1,6 @@
 //! A private MariaDB, for installations without a `database_url`: installs, starts, monitors and stops it. Clients
-//! connect through a socket that only this user can open. Its only SQL creates the administrator's account; it doesn't
-//! use the driver.
+//! connect through a socket that only this user can open. The only SQL here creates the administrator's account,
+//! without the driver.
 
 mod layout;
 mod lock;
@@ -31,12 +31,12 @@ const ADMIN_USER: &str = "selkie-admin";
 /// Label from which [`InstallationSecret`] derives the administrator's password.
 const ADMIN_LABEL: &str = "account:admin";
 
-/// Why the private MariaDB can't be installed or started.
+/// The reason why the private MariaDB can't be installed or started.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedError {
     #[error("`{0}` isn't installed on this machine")]
     NotInstalled(&'static str),
-    /// Another process runs the private MariaDB in this data directory as a service.
+    /// Another process, which runs as a service, runs the private MariaDB of this data directory.
     #[error("the data directory {data_dir} is in use by process {pid}", data_dir = data_dir.display())]
     InUse { data_dir: PathBuf, pid: u32 },
     /// Another process held the data directory's lock until the timeout.
@@ -78,7 +78,7 @@ impl EmbeddedError {
     }
 }
 
-/// A running private MariaDB. Either this process or a service that it attached to runs the server.
+/// A running private MariaDB. The server was started by this process, or by a service to which this process attached.
 #[derive(Debug)]
 pub struct Embedded {
     address: DatabaseAddress,
@@ -101,8 +101,8 @@ impl Embedded {
         Layout::new(data_dir).data().is_dir()
     }
 
-    /// Attaches to the MariaDB that a service runs in this data directory, or starts MariaDB. A [`Role::Service`]
-    /// always starts its own.
+    /// Attaches to the MariaDB that a service runs in this data directory, or starts MariaDB if there is none. A
+    /// [`Role::Service`] always starts MariaDB itself.
     ///
     /// # Errors
     /// MariaDB isn't installed or doesn't start; another service uses the data directory; its files can't be used.
@@ -126,7 +126,8 @@ impl Embedded {
         }
     }
 
-    /// Waits until this process has the data directory's lock, or the MariaDB of a service that has the lock answers.
+    /// Waits until this process holds the data directory's lock, or until the MariaDB of a service that holds the lock
+    /// answers.
     async fn claim(config: &Config, server: &Server, role: Role) -> Result<Claim, EmbeddedError> {
         let path = server.layout.lock();
         let socket = server.layout.socket();
@@ -145,7 +146,8 @@ impl Embedded {
                 (Role::Command, Role::Service) if server::answers(&holder.socket).await => {
                     return Ok(claim);
                 }
-                // A command releases the lock soon, and a starting service will answer or end.
+                // If a command holds the lock, it will soon release it; if a service is starting, its MariaDB will soon
+                // answer.
                 _ => sleep(server::POLL_INTERVAL).await,
             }
         }
@@ -174,7 +176,7 @@ impl Embedded {
         self.run.as_ref().map(|run| run.health.clone())
     }
 
-    /// Stops MariaDB and waits until it has ended. Does nothing if another process runs it.
+    /// Stops MariaDB and waits until it has ended. Does nothing if another process runs MariaDB.
     pub async fn stop(self) {
         if let Some(run) = self.run {
             run.stop.cancel();

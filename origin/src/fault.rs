@@ -1,4 +1,5 @@
-//! Points at which a test can crash the process, to check what a crash leaves behind. Do nothing in release builds.
+//! Points at which a test can crash the process, to check the state that a crash leaves. They do nothing in release
+//! builds.
 
 macro_rules! points {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {

@@ -17,14 +17,14 @@ pub(crate) fn create_private(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Replaces a file atomically by one of mode 0600: a reader sees the old or the new text.
+/// Replaces a file atomically by a new file of mode 0600: a reader sees the old text or the new text, never a mixture.
 pub(crate) fn replace_private(path: &Path, text: &str) -> io::Result<()> {
     let mut staged = path.as_os_str().to_owned();
     staged.push(format!(".{:016x}", getrandom::u64().map_err(io::Error::other)?));
     let staged = Path::new(&staged);
     let outcome = create_private(staged, text).and_then(|()| std::fs::rename(staged, path));
     if outcome.is_err() {
-        // A failed removal is ignored, so that the caller gets the first error.
+        // An error of the removal is ignored, so that the caller gets the first error.
         let _ = std::fs::remove_file(staged);
     }
     outcome

@@ -1,5 +1,6 @@
 //! Writes log lines to standard error through a buffer and a thread, so that logging doesn't block a request. Selkie's
-//! own lines follow `log_level`; other crates are logged from WARN only, because some print keys at finer levels.
+//! own lines follow the setting `log_level`; other crates log only from WARN on, because some of them print keys at
+//! finer levels.
 
 mod json;
 
@@ -17,7 +18,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 use self::json::JsonLines;
 use crate::config::{Config, LogFormat};
 
-/// Maximum bytes waiting to be written. If the reader of standard error blocks, further lines are only counted.
+/// Maximum bytes waiting to be written. If the reader of standard error blocks and the buffer is full, further lines
+/// are dropped and only counted.
 const BUFFER_MAX_BYTES: usize = 1024 * 1024;
 
 /// How long lines are collected before they are written together.
@@ -26,7 +28,7 @@ const COLLECT_TIME: Duration = Duration::from_millis(20);
 /// Maximum wait for the last lines to be written when the process ends.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Crates of this project, which log at `log_level`.
+/// The crates of this project. They log at `log_level`.
 const OURS: [&str; 3] = ["origin", "selkie", "shared"];
 
 static SINK: Sink = Sink::new();
@@ -58,10 +60,10 @@ pub fn init(config: &Config) -> LogGuard {
     let level = LevelFilter::from_level(config.log_level);
     let levels = Targets::new()
         .with_default(LevelFilter::WARN.min(level))
-        // Warns of each error that a caller gets, in the caller's words.
+        // This crate logs a warning for each error that a caller gets, with texts from the caller.
         .with_target("rmcp", LevelFilter::ERROR)
         .with_targets(OURS.map(|name| (name, level)));
-    // Fails on a second call, as in tests; the subscriber of the first call stays.
+    // Fails on a second call, as in tests. The subscriber of the first call then stays in use.
     let _ = tracing_subscriber::registry().with(levels).with(lines).try_init();
     static START: Once = Once::new();
     START.call_once(|| {
@@ -117,7 +119,7 @@ impl Sink {
         let was_empty = state.waiting.is_empty();
         state.waiting.extend_from_slice(line);
         drop(state);
-        // The writer sleeps only while the buffer is empty, so later lines need not wake it.
+        // The writer thread sleeps only while the buffer is empty, so only the first line must wake it.
         if was_empty {
             self.changed.notify_all();
         }

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Upper bounds of the latency histogram's buckets, in seconds.
 const LATENCY_BUCKETS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 
-/// Labels of a request in the metrics; the number of values of each is bounded.
+/// The labels of a request in the metrics. Each label has a bounded number of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
     /// HTTP method; `OTHER` for an unknown one.
@@ -45,11 +45,11 @@ pub struct Metrics {
     prepared_xa: Gauge,
 }
 
-/// Values that other parts count, read at each scrape of the metrics.
+/// Values that other modules count. They are read at each scrape of the metrics.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Readings {
     pub pools: PoolGauge,
-    /// Number of schema reads of tables from MariaDB since the start.
+    /// Number of times that a table's schema was read from MariaDB since the start.
     pub schema_loads: u64,
     /// Number of prepared XA transactions in MariaDB; `None` if MariaDB did not answer.
     pub prepared_xa: Option<usize>,

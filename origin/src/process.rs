@@ -1,5 +1,5 @@
 //! Child processes that end with this process, however it ends. The kernel signals a child when the *thread* that
-//! spawned it ends. Threads of the async runtime come and go, so one permanent thread spawns all children.
+//! spawned it ends. Since threads of the async runtime come and go, one permanent thread spawns all children.
 
 use std::ffi::OsStr;
 use std::io;
@@ -16,11 +16,12 @@ use tokio::sync::oneshot;
 /// Environment variables with secrets, which are removed from a child's environment.
 const SECRET_VARIABLES: [&str; 2] = ["SELKIE_SECRET", "SELKIE_DATABASE_URL"];
 
-/// Directories searched after `PATH`, which often lacks the `sbin` directories.
+/// Directories that are searched after `PATH`, because `PATH` often lacks the `sbin` directories.
 const PROGRAM_DIRECTORIES: [&str; 6] =
     ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/usr/libexec", "/usr/local/mysql/bin"];
 
-/// Returns the path of the first of `names` that is an executable in `PATH` or [`PROGRAM_DIRECTORIES`], if any.
+/// Returns the path of the first program of `names` that is found in `PATH` or [`PROGRAM_DIRECTORIES`]; `None` if none
+/// is.
 pub(crate) fn find_program(names: &[&str]) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -41,8 +42,9 @@ pub(crate) enum LastSignal {
     Kill,
 }
 
-/// Returns a command whose process gets the signal `last` when this process ends. The child has its own process group,
-/// so that Ctrl-C reaches only this process, which stops its children in order. Start the command with [`spawn`].
+/// Returns a command whose process gets the signal `last` when this process ends. The child has a process group of its
+/// own, so that Ctrl-C reaches only this process, which then stops its children in order. Start the command with
+/// [`spawn`].
 pub(crate) fn tied(program: &Path, last: LastSignal) -> Command {
     let signal = match last {
         LastSignal::Term => "TERM",
@@ -77,7 +79,8 @@ pub(crate) async fn spawn(command: Command) -> io::Result<Child> {
         std::thread::spawn(move || {
             for (mut command, runtime, answer) in queue {
                 let _inside = runtime.enter();
-                // If the caller has been cancelled, the child is dropped, which kills it.
+                // If the caller has been cancelled, nobody receives the child, which is then dropped and thereby
+                // killed.
                 let _ = answer.send(command.spawn());
             }
         });
@@ -102,7 +105,8 @@ pub(crate) async fn stop(child: &mut Child, limit: Duration) {
     }
 }
 
-/// Returns whether process `pid` runs and `argument` is one of its arguments. Detects a process id that was reused.
+/// Returns whether process `pid` runs and has the argument `argument`, so that a process id that was reused is not
+/// mistaken.
 pub(crate) fn runs_with(pid: Pid, argument: &OsStr) -> bool {
     let path = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
     std::fs::read(path).is_ok_and(|line| line.split(|byte| *byte == 0).any(|part| part == argument.as_encoded_bytes()))

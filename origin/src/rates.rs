@@ -1,5 +1,5 @@
-//! Rate limits: counts the requests of each key in a token bucket, which holds one period's requests and refills evenly
-//! over the period. Knows no HTTP.
+//! Rate limits: counts the requests of each key in a token bucket. A bucket holds one period's requests, and is
+//! refilled evenly over the period. Knows no HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use shared::rate::{Allowance, RateLimit};
 use std::num::NonZeroU32;
 use uuid::Uuid;
 
-/// The time over which limits are compared.
+/// The time for which limits with different periods are compared: the limit that allows fewer requests per day is
+/// stricter.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 type Bucket = RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformationMiddleware>;
@@ -23,7 +24,7 @@ type Bucket = RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformatio
 /// The token buckets of all callers.
 #[derive(Debug)]
 pub struct Rates {
-    /// The configured limit; `None` if there is none.
+    /// The configured limit for all keys; `None` if there is none.
     limit: Option<RateLimit>,
     clock: DefaultClock,
     buckets: Cache<Uuid, Arc<Counted>>,
@@ -43,10 +44,11 @@ impl Rates {
         Self { limit, clock: DefaultClock::default(), buckets: Cache::new(RATED_KEYS_MAX_COUNT) }
     }
 
-    /// Takes a token from a verified key's bucket and returns the remaining allowance; `None` without a rate limit.
+    /// Takes a token from a verified key's bucket, and returns the remaining allowance; `None` if no rate limit
+    /// applies. `of_role` is the limit of the caller's role; the stricter limit applies.
     ///
     /// # Errors
-    /// `rate_limited`: the caller's bucket is empty.
+    /// `rate_limited` if the caller's bucket is empty.
     pub fn count(&self, caller: Uuid, of_role: Option<RateLimit>) -> Result<Option<Allowance>, Problem> {
         let limits = self.limit.into_iter().chain(of_role);
         let Some(limit) =
@@ -61,7 +63,8 @@ impl Rates {
         }
     }
 
-    /// Returns the bucket of a caller that has none for this limit; concurrent first requests share one.
+    /// Returns a new bucket for a caller that has none for this limit. Concurrent first requests of a caller share one
+    /// bucket.
     fn new_bucket(&self, caller: Uuid, limit: RateLimit) -> Option<Arc<Counted>> {
         let full = Arc::new(Counted::new(limit)?);
         let begun = self.buckets.get_or_insert_with(&caller, || Ok::<_, std::convert::Infallible>(Arc::clone(&full)));
@@ -69,7 +72,7 @@ impl Rates {
         if begun.limit == limit {
             return Some(begun);
         }
-        // The limit of the caller's role has changed.
+        // The caller's bucket is for another limit, because the limit of its role has changed.
         self.buckets.insert(caller, Arc::clone(&full));
         Some(full)
     }

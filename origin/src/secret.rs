@@ -1,5 +1,5 @@
-//! The installation's secret, from which all passwords and signing keys are derived, so that none of them is stored.
-//! Knows the form of labels, but not what the derived values are for.
+//! The installation's secret. All passwords and signing keys are derived from it, so that none of them must be stored.
+//! Knows the form of labels, but not what the derived values are used for.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -14,10 +14,10 @@ use sha2::Sha256;
 
 use crate::files::{create_private, private_directory};
 
-/// Minimum length of the installation's secret: that of the derived keys.
+/// Minimum length of the installation's secret, which is the length of the derived keys.
 const SECRET_MIN_BYTES: usize = 32;
 
-/// Maximum length of the encoded secret: a longer text means that the path or the setting is wrong.
+/// Maximum length of the encoded secret. A longer text means that the path or the setting is wrong.
 const SECRET_TEXT_MAX_BYTES: usize = 4_096;
 
 const FILE_NAME: &str = "secret";
@@ -31,7 +31,7 @@ pub enum SecretError {
     #[error("the installation secret {path} can't be {deed}: {source}", path = path.display())]
     File {
         path: PathBuf,
-        /// What failed: `read` or `written`.
+        /// The operation that failed: `read` or `written`.
         deed: &'static str,
         source: io::Error,
     },
@@ -63,9 +63,9 @@ impl InstallationSecret {
         }
     }
 
-    /// Loads the secret as [`InstallationSecret::load`] does. If there is none, writes a random one to
-    /// [`InstallationSecret::path`] (mode 0600, in a directory of mode 0700); processes that do so at once get the same
-    /// secret.
+    /// Loads the secret as [`InstallationSecret::load`] does. If there is none, writes a random secret to
+    /// [`InstallationSecret::path`] (mode 0600, in a directory of mode 0700). Processes that do this at the same time
+    /// get the same secret.
     ///
     /// # Errors
     /// The file can't be read or written; the setting or the file contains no valid secret.
@@ -108,7 +108,8 @@ impl InstallationSecret {
     /// Derives a password of 47 URL-safe characters.
     #[must_use]
     pub fn derive_password(&self, label: &str) -> SecretString {
-        // Some servers require each class of characters in a password. Base64 may lack one; the suffix has all.
+        // Some servers require characters of each class in a password. Base64 may lack a class, but the suffix has all
+        // classes.
         let text = URL_SAFE_NO_PAD.encode(self.derive(label)) + "-Aa1";
         SecretString::from(text)
     }
@@ -119,7 +120,7 @@ impl InstallationSecret {
     }
 }
 
-/// Checks the setting `secret`. The error says what the value must be, without repeating it.
+/// Checks the setting `secret`. The error says what form the value must have, without repeating the value.
 pub(crate) fn check_text(text: &str) -> Result<SecretString, String> {
     decode(text).map(|_| SecretString::from(text.to_owned()))
 }
@@ -146,7 +147,7 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
 fn read(path: &Path) -> Result<InstallationSecret, SecretError> {
     let fault = |source| SecretError::File { path: path.to_owned(), deed: "read", source };
     let text = std::fs::read_to_string(path).map_err(fault)?;
-    // A copied file or a restored backup may have another mode than 0600.
+    // A copied file or a restored backup may have a mode other than 0600.
     let mode = std::fs::metadata(path).map_err(fault)?.permissions().mode();
     if mode & 0o077 != 0 {
         std::fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(fault)?;
@@ -156,14 +157,14 @@ fn read(path: &Path) -> Result<InstallationSecret, SecretError> {
         .map_err(|expected| SecretError::BadFile { path: path.to_owned(), expected })
 }
 
-/// Writes a new secret under a temporary name and hard-links the file to `path`: readers see a complete secret or none,
-/// and the first of several writers wins.
+/// Writes a new secret under a temporary name, and hard-links the file to `path`: readers see a complete secret or
+/// none, and if several processes write, the first one wins.
 fn create(path: &Path) -> Result<(), SecretError> {
     let bytes = random()?;
     let spare_name = getrandom::u64().map_err(SecretError::Randomness)?;
     let staged = path.with_file_name(format!(".{FILE_NAME}.{spare_name:016x}"));
     let outcome = stage(&staged, &bytes).and_then(|()| publish(&staged, path));
-    // An error is ignored: the temporary file is a second link to the secret, or incomplete.
+    // An error is ignored: the temporary file is only a second link to the secret, or is incomplete.
     let _ = std::fs::remove_file(&staged);
     outcome.map_err(|source| SecretError::File { path: path.to_owned(), deed: "written", source })
 }

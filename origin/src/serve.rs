@@ -1,4 +1,4 @@
-//! Runs the origin's server, from an open listener to the last response. Knows neither where MariaDB came from nor what
+//! Runs the origin's server, from an open listener to the last response. Does not know how MariaDB was started, or what
 //! else runs in this process.
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub enum ServeError {
 }
 
 /// Serves on `listener` until `stop` is cancelled, then lets running requests end within `shutdown_grace`. The system
-/// must have been prepared. `database` is the health of a private MariaDB that this process runs, else `None`.
+/// must be prepared. `database` is the health of the private MariaDB if this process runs one, otherwise `None`.
 ///
 /// # Errors
 /// The media store can't be opened; MariaDB can't be read; threads can't be started; the server fails.

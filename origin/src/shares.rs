@@ -1,5 +1,5 @@
-//! A limit of slots or bytes for the whole process, with a maximum share for each project. Knows neither what is
-//! limited nor who takes it.
+//! A limit of slots or bytes for the whole process, with a maximum share for each project. Does not know what is
+//! limited, or who uses it.
 
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// A limit for the whole process with a share per project. Clones use the same counts.
+/// A limit for the whole process, with a share for each project. Clones share the counts.
 #[derive(Clone, Debug)]
 pub struct Shares {
     inner: Arc<Inner>,
@@ -25,11 +25,11 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Taken {
     whole: u64,
-    /// Amounts taken by project. Projects that have taken nothing have no entry.
+    /// The amount in use by each project. Projects that use nothing have no entry.
     by_project: HashMap<ProjectName, u64>,
 }
 
-/// An amount that a project has taken; given back on drop.
+/// An amount that a project uses. Dropping the guard gives the amount back.
 #[derive(Debug)]
 pub struct Guard {
     inner: Arc<Inner>,
@@ -44,8 +44,8 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// Returns the problem for the caller: 429 `rate_limited` at the project's share, 503 `overloaded` at the whole
-    /// limit. `what` names the counted things in the plural, such as "uploads".
+    /// Returns the problem for the caller: 429 `rate_limited` if the project's share is exhausted, 503 `overloaded` if
+    /// the whole limit is. `what` is the plural noun of the counted things, such as "uploads".
     #[must_use]
     pub fn into_problem(self, what: &str) -> Problem {
         match self {
@@ -65,7 +65,7 @@ impl Refused {
 }
 
 impl Shares {
-    /// Creates a limit: `whole` for all projects together, `share` for each project.
+    /// Creates a limit of `whole` for all projects together and `share` for each project.
     #[must_use]
     pub fn new(whole: u64, share: u64) -> Self {
         Self { inner: Arc::new(Inner { whole, share, taken: Mutex::default(), given_back: Notify::new() }) }
@@ -81,7 +81,7 @@ impl Shares {
         self.inner.share
     }
 
-    /// Takes `amount` for a project, without waiting.
+    /// Takes `amount` for a project, without waiting for other amounts to be given back.
     ///
     /// # Errors
     /// The amount would exceed the project's share or the whole limit.
@@ -90,12 +90,12 @@ impl Shares {
         Ok(Guard { inner: Arc::clone(&self.inner), project: project.clone(), amount })
     }
 
-    /// Waits until both limits allow `amount`, then takes it for the project. Callers need a timeout: an amount above
-    /// the project's share is never granted.
+    /// Waits until both limits allow `amount`, then takes it for the project. Callers need a timeout, because an amount
+    /// above the project's share is never granted.
     pub async fn take(&self, project: &ProjectName, amount: u64) -> Guard {
         loop {
             let mut given_back = pin!(self.inner.given_back.notified());
-            // Registered before the attempt, so that no release in between is missed.
+            // The waiter is registered before the attempt, so that no amount given back in between is missed.
             given_back.as_mut().enable();
             if let Ok(guard) = self.try_take(project, amount) {
                 return guard;

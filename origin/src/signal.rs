@@ -7,7 +7,7 @@ use rustix::process::getppid;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Interval of checks whether the parent process has ended.
+/// The interval of checks whether the parent process has ended.
 const PARENT_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Exit code that shells use for a program ended by SIGINT.

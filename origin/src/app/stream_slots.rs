@@ -1,12 +1,12 @@
-//! Limits how many responses may be streamed at once.
+//! Limits the number of responses that are being streamed.
 
 use crate::database::PoolSettings;
 use crate::shares::Shares;
 use shared::key::Access;
 use std::time::Duration;
 
-/// Limits of streamed responses. A stream holds a connection to MariaDB for as long as its client reads, so streams may
-/// use at most half of the connections of each account, and half of all.
+/// Limits of streamed responses. A stream occupies a MariaDB connection for as long as its client reads, so streams may
+/// use at most half of the connections of each account, and half of all connections.
 #[derive(Debug)]
 pub struct StreamSlots {
     full: Shares,
@@ -30,7 +30,7 @@ impl StreamSlots {
         &self.read
     }
 
-    /// Returns the limits of reads that need two connections: one for the records, one for those related to them.
+    /// Returns the limits for reads that need two connections: one for the records, one for their related records.
     pub(crate) fn spares(&self) -> &Shares {
         &self.spares
     }

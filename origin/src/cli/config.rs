@@ -46,7 +46,8 @@ fn line(setting: &Setting, layers: &Layers) -> Line {
     }
 }
 
-/// Returns a line that names the projects with configured MariaDB accounts, but not the accounts; `None` without any.
+/// Returns a line with the names of the projects that have configured MariaDB accounts, without the accounts; `None` if
+/// there are none.
 fn accounts(context: &Context) -> Option<Line> {
     let projects: Vec<&str> = context.config.accounts.keys().map(String::as_str).collect();
     (!projects.is_empty()).then(|| Line {

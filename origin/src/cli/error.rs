@@ -103,7 +103,7 @@ impl CliError {
             Self::Installation(error) | Self::Dev(DevError::Installation(error)) if error.is_misconfiguration() => {
                 ExitCode::from(USAGE)
             }
-            // The reader of standard output ended early, as `head` does; this is no failure.
+            // The program that reads standard output, such as `head`, ended early. This is no failure.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Self::RowsRefused { .. } => ExitCode::from(ROWS_REFUSED),
             _ => ExitCode::from(FAILURE),

@@ -1,4 +1,5 @@
-//! `selkie guard` (hidden): the process that `selkie dev` starts to run Miniflare and to end it with all its children.
+//! `selkie guard` (hidden): the process that `selkie dev` starts, to run Miniflare and to end it with all its child
+//! processes.
 
 use std::ffi::OsString;
 

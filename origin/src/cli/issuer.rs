@@ -157,7 +157,8 @@ impl AddArgs {
     }
 }
 
-/// Warns if the keys can't be fetched now. That is no error: the origins may reach what this machine can't.
+/// Warns if the keys can't be fetched now. This is no error, because the origins may be able to reach the URL although
+/// this machine can't.
 async fn warn_of(url: &str) {
     match try_url(url).await {
         Ok(0) => note(&format!("selkie: warning: {url} has no key that can verify tokens (RS256, ES256 or EdDSA)")),
@@ -179,7 +180,7 @@ struct IssuerLine {
     project: String,
     issuer: String,
     audience: String,
-    /// The URL of the keys; `None` if they are stored.
+    /// The URL of the issuer's keys; `None` if the keys themselves are stored.
     jwks_url: Option<String>,
     role_claim: Option<String>,
     role: Option<String>,

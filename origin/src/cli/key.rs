@@ -107,7 +107,7 @@ struct IssuedAnswer<'a> {
     expires_at: Option<String>,
 }
 
-/// Parses `NAME=VALUE`. A value that is no JSON is a text.
+/// Parses `NAME=VALUE`. A value that is not valid JSON is a text.
 fn claim(text: &str) -> Result<(String, serde_json::Value), String> {
     let (name, value) = text.split_once('=').ok_or("it must be a name and a value, such as sub=7")?;
     let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
@@ -141,7 +141,7 @@ impl CreateArgs {
         let end =
             answer.expires_at.as_deref().map_or_else(|| "never expires".to_owned(), |end| format!("expires at {end}"));
         note(&format!("key {} of project {}, access {}, {end}; it is shown only now", issued.id, self.project, access));
-        // Only the key goes to standard output, so that it can be piped.
+        // Only the key goes to standard output, so that the output can be piped.
         context.output.answer(&answer, |answer| answer.key.to_owned())
     }
 }

@@ -65,7 +65,7 @@ struct MediaContext<'a> {
 }
 
 impl MediaContext<'_> {
-    /// Opens the media store. Commands that don't call it work without a bucket's credentials.
+    /// Opens the media store. Commands that don't call this method work without a bucket's credentials.
     fn library(&self) -> Result<Library, CliError> {
         Ok(Library::open(&self.context.config, self.table.clone())?)
     }
@@ -95,7 +95,7 @@ impl MediaArgs {
     }
 }
 
-/// Runs `deed` until it ends or `stop` is cancelled. Cancelling is an error.
+/// Runs `deed` until it ends, or until `stop` is cancelled, which is an error.
 async fn unless_stopped<T>(
     stop: &CancellationToken,
     deed: impl Future<Output = Result<T, CliError>>,

@@ -1,4 +1,4 @@
-//! Answers of commands: text or tables, or JSON with `--json`.
+//! The output of commands: text or tables, or JSON with `--json`.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -21,8 +21,8 @@ impl Output {
         if json { Self::Json } else { Self::Text }
     }
 
-    /// Writes the command's answer to standard output: `value` as JSON with `--json`, else the text that `text`
-    /// returns. Each command calls it once.
+    /// Writes the command's output: `value` as JSON with `--json`, otherwise the text that `text` returns. Each command
+    /// calls this once.
     ///
     /// # Errors
     /// Standard output can't be written.

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Minimum size of a file with a progress bar: smaller files are copied before one could read the bar.
+/// Minimum size of a file that gets a progress bar: smaller files are copied before anybody could read the bar.
 const SHOWN_FROM_BYTES: u64 = 4 * 1024 * 1024;
 
 const WITH_SIZE: &str = "{msg:30!} {bar:30} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}";
@@ -14,8 +14,8 @@ const WITHOUT_SIZE: &str = "{msg:30!} {spinner} {binary_bytes} {binary_bytes_per
 pub(super) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Creates a progress bar for `size` bytes; without a size, it only counts bytes. Hidden for small files, and if
-    /// standard error is no terminal.
+    /// Creates a progress bar for `size` bytes; if the size is unknown, the bar only counts bytes. The bar is hidden
+    /// for small files, and if standard error is no terminal.
     pub(super) fn new(name: &str, size: Option<u64>) -> Self {
         let is_large = size.is_none_or(|size| size >= SHOWN_FROM_BYTES);
         if !is_large || !io::stderr().is_terminal() {

@@ -210,9 +210,9 @@ impl ListArgs {
 struct Allowed {
     action: &'static str,
     allowed: bool,
-    /// The fields that the caller may read or give.
+    /// The fields that the caller may read or write.
     fields: Vec<String>,
-    /// The fields that the role sets.
+    /// The fields that the role sets itself.
     set: Vec<String>,
     /// The SQL condition on the records; `None` for all records.
     condition: Option<String>,

@@ -55,7 +55,7 @@ async fn run(
     Ok(serve::run(config, system, health, listener, stop).await?)
 }
 
-/// Listens on `address`. An error names the address and `setting`, the setting that contains it.
+/// Listens on `address`. An error names the address and `setting`, the name of the setting that gave it.
 pub(super) async fn listen(address: SocketAddr, setting: &'static str) -> Result<TcpListener, CliError> {
     TcpListener::bind(address).await.map_err(|source| CliError::Listen { address, setting, source })
 }

@@ -1,5 +1,5 @@
-//! What the commands on projects, databases, keys and media share: the opened system, times as text, lines on standard
-//! error, and confirmations.
+//! Code that the commands on projects, databases, keys and media share: the opened system, times as text, lines on
+//! standard error, and confirmations.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::{Duration, UNIX_EPOCH};
@@ -19,7 +19,8 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens the installation, and starts or attaches to a private MariaDB. Doesn't contact a configured MariaDB.
+    /// Opens the installation; starts its private MariaDB, or uses the running one. Doesn't contact a configured
+    /// MariaDB.
     pub(super) async fn plain(context: &Context) -> Result<Self, CliError> {
         Ok(Self::of(context.open().await?, context))
     }
@@ -109,7 +110,7 @@ pub(super) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Whether the user has confirmed the action by `--yes`.
+/// Whether the user has already confirmed the action, by `--yes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Consent {
     Given,

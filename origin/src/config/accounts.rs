@@ -1,4 +1,4 @@
-//! Ready-made MariaDB accounts, for an admin account that may not create users:
+//! MariaDB accounts that the operator has created for projects, for an admin account that may not create users:
 //!
 //! ```toml
 //! [accounts.default]
@@ -36,7 +36,8 @@ pub struct ProjectAccounts {
 pub struct AccountsFile(pub BTreeMap<String, ProjectAccounts>);
 
 impl AccountsFile {
-    /// Removes the `accounts` table from the configuration file's table and parses it. Empty if there is none.
+    /// Removes the table `accounts` from the configuration file's content and parses it. Returns an empty map if there
+    /// is no such table.
     pub(super) fn take(table: &mut toml::Table, path: Option<&Path>) -> Result<Self, ConfigError> {
         let Some(value) = table.remove("accounts") else {
             return Ok(Self::default());

@@ -27,7 +27,7 @@ impl BaseUrl {
     }
 }
 
-/// Returns whether `host` is only a host and perhaps a port: an `@` or a slash would change the URL's meaning.
+/// Returns whether `host` consists of a host and perhaps a port. An `@` or a slash would change the meaning of the URL.
 fn is_host(host: &str) -> bool {
     let plain = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]_".contains(&byte));
     plain && host.len() <= HOST_MAX_BYTES && host.starts_with(|c: char| c != ':' && c != '.' && c != '-')

@@ -1,5 +1,5 @@
-//! Checks variables named `SELKIE_…` that are no settings: a misspelt setting is refused, as in the file; any other is
-//! only reported, since it may belong to another program.
+//! Checks variables named `SELKIE_…` that are no settings. A misspelt setting is an error, as in the file. Any other
+//! variable is only reported, since it may belong to another program.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,10 +24,11 @@ const KNOWN: [&str; 11] = [
     "BLESS",
 ];
 
-/// Prefixes, after `SELKIE_`, of variables of tests and of those that Kubernetes sets for a service named `selkie`.
+/// Prefixes (after `SELKIE_`) of variables for tests, and of variables that Kubernetes sets for a service named
+/// `selkie`.
 const KNOWN_BEGINNINGS: [&str; 5] = ["TEST_", "DIFFERENTIAL_", "FUZZ_", "SERVICE_", "PORT_"];
 
-/// Minimum similarity of a misspelt setting: at most one letter in five differs.
+/// The similarity from which a name counts as a misspelt setting: at most one letter in five differs.
 const MISSPELT: f64 = 0.8;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +50,7 @@ impl fmt::Display for UnknownVariable {
 /// Returns the variables that start with `SELKIE_` and are neither settings nor otherwise known.
 ///
 /// # Errors
-/// A variable's name resembles that of a setting.
+/// The name of a variable resembles the name of a setting.
 pub(super) fn unknown(environment: &BTreeMap<String, String>) -> Result<Vec<UnknownVariable>, ConfigError> {
     let mut unknown = Vec::new();
     for (name, value) in environment {

@@ -1,5 +1,5 @@
-//! Finds the text of each setting, from flags, environment, file or default, in this order. Doesn't parse the texts,
-//! which `Config` does.
+//! Finds the text of each setting in flags, environment, file or defaults, in this order. Doesn't parse the texts;
+//! `Config` does.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::accounts::AccountsFile;
 use super::environment::{self, UnknownVariable};
 use super::setting::{SETTINGS, Setting, find_setting};
 
-/// Name of the configuration file in the working directory that is read if it exists and no other is named.
+/// The name of the configuration file that is read from the working directory if it exists and no other file is given.
 const DEFAULT_FILE: &str = "selkie.toml";
 
 /// The sources of the configuration, as plain values without I/O.
@@ -23,7 +23,7 @@ pub struct Sources {
     pub environment: BTreeMap<String, String>,
     /// Path of the configuration file given by `--config`.
     pub file: Option<PathBuf>,
-    /// Working directory, which relative paths start from.
+    /// The working directory, on which relative paths are based.
     pub directory: PathBuf,
 }
 
@@ -50,7 +50,7 @@ pub struct Layers {
     /// The `[accounts]` table of the configuration file.
     pub accounts: AccountsFile,
     pub file: Option<PathBuf>,
-    /// Working directory, which relative paths start from.
+    /// The working directory, on which relative paths are based.
     pub directory: PathBuf,
     /// Variables named `SELKIE_…` that have no effect.
     pub unknown_variables: Vec<UnknownVariable>,
@@ -60,7 +60,8 @@ impl Layers {
     /// Reads the configuration file, if there is one, and chooses each setting's value.
     ///
     /// # Errors
-    /// The file can't be read, is no TOML, or has an unknown key or a value of a wrong type; a variable is misspelt.
+    /// The file can't be read, is not TOML, or has an unknown key or a value of a wrong type; or a variable is
+    /// misspelt.
     pub fn read(sources: Sources) -> Result<Self, ConfigError> {
         let unknown_variables = environment::unknown(&sources.environment)?;
         let file = locate_file(&sources);
@@ -89,7 +90,7 @@ impl Layers {
 
 fn pick(setting: &'static Setting, sources: &Sources, in_file: &mut BTreeMap<&'static str, String>) -> Option<Found> {
     let flag = sources.flags.get(setting.name).cloned();
-    // Scripts and Compose files unset a variable by setting it to the empty text.
+    // Scripts and Compose files unset a variable by setting it to the empty text, so an empty variable counts as unset.
     let variable = sources.environment.get(&setting.variable()).filter(|text| !text.is_empty()).cloned();
     let layers = [
         (flag, Origin::Flag),
@@ -114,7 +115,7 @@ fn locate_file(sources: &Sources) -> Option<PathBuf> {
 fn read_table(path: &Path) -> Result<toml::Table, ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| ConfigError::UnreadableFile { path: path.to_owned(), source })?;
-    // The parser's full message quotes the line, which may contain a password; `message` doesn't.
+    // The parser's full message quotes the line, which may contain a password; `message()` doesn't.
     text.parse::<toml::Table>().map_err(|error| ConfigError::NotToml {
         path: path.to_owned(),
         line: line_of(&text, error.span()),

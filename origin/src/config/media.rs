@@ -22,7 +22,7 @@ pub(super) fn store(layers: &Layers, data_dir: &Path) -> Result<StoreAddress, Co
     let region = required(layers, "media_s3_region", |text| graphic(text, "the name of a region, such as us-east-1"))?;
     let addressing =
         required(layers, "media_s3_path_style", |text| value::switch(text, Addressing::Path, Addressing::Host))?;
-    // Keys may be missing here: opening the bucket checks them, and most commands don't open it.
+    // The keys may be missing here. Opening the bucket checks them, and most commands don't open the bucket.
     let access_key = optional(layers, "media_s3_access_key", access_key)?;
     let secret_key = optional(layers, "media_s3_secret_key", secret_key)?;
     Ok(match name {

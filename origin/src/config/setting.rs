@@ -1,6 +1,6 @@
 //! The table of settings: name, meaning, default. Flags, environment variables, file keys, `--help`, `selkie config`,
-//! the sample file and docs/settings.md are derived from it. Knows neither the sources of values (`layers`) nor their
-//! types (`Config`).
+//! the sample file and docs/settings.md are derived from the table. Knows neither where values come from (`layers`) nor
+//! their types (`Config`).
 
 use super::layers::Origin;
 
@@ -63,7 +63,7 @@ impl Setting {
         if self.has_flag() { format!("--{}, {rest}", self.flag()) } else { rest }
     }
 
-    /// Returns the setting's name in a source of values, for messages, such as `--pool-size`.
+    /// Returns the setting's name as written in a source of values (flag, variable, file), for messages.
     #[must_use]
     pub fn place(&self, origin: Origin) -> String {
         match origin {

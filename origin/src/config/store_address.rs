@@ -25,7 +25,7 @@ pub struct BucketAddress {
     pub bucket: String,
     /// Prefix of all keys of Selkie's objects, without `/` at either end; may be empty.
     pub prefix: String,
-    /// URL of the S3 service; `None`: Amazon's endpoint for `region`.
+    /// URL of the S3 service; `None` for Amazon's endpoint for `region`.
     pub endpoint: Option<Url>,
     /// Name of the region for signing requests.
     pub region: String,
@@ -63,7 +63,7 @@ impl StoreName {
     /// Parses `file:///absolute/path` or `s3://bucket[/prefix]`.
     ///
     /// # Errors
-    /// `text` is neither. The error says what it must be, without repeating it.
+    /// `text` is neither. The error says what form the value must have, without repeating the value.
     pub fn parse(text: &str) -> Result<Self, String> {
         let form = || "file:///absolute/path or s3://bucket/prefix".to_owned();
         let url = Url::parse(text).map_err(|_| form())?;

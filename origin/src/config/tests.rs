@@ -1,4 +1,4 @@
-//! Tests of the configuration: which source overrides which, and the messages of refused values.
+//! Tests of the configuration: which source takes precedence, and the messages for refused values.
 
 use super::*;
 

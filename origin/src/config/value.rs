@@ -1,4 +1,5 @@
-//! Parses settings. Errors complete the sentence "`name` must be …" and never repeat the text, which may be secret.
+//! Parses settings. Errors complete the sentence "`name` must be …" and never repeat the setting's text, which may be
+//! secret.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,10 +19,10 @@ pub enum LogFormat {
     Auto,
 }
 
-/// Maximum timeout that a setting may have: a longer one is a mistake in the unit.
+/// The maximum timeout that a setting may have. A longer one is probably a mistake in the unit.
 const TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Maximum time for which a setting may have data stored.
+/// The maximum time for which a setting may let data be stored.
 const LIFETIME_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 type Parsed<T> = Result<T, String>;
@@ -66,7 +67,7 @@ pub(super) fn max_rows(text: &str) -> Parsed<Option<u64>> {
     }
 }
 
-/// Parses `on` or `off`, and returns the value given for it.
+/// Parses `on` or `off`, and returns the argument `on` or `off`.
 pub(super) fn switch<T>(text: &str, on: T, off: T) -> Parsed<T> {
     match text {
         "on" => Ok(on),

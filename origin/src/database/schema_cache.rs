@@ -1,5 +1,5 @@
 //! Caches descriptions of tables (columns, keys, triggers). A schema change (DDL) made through this origin is visible
-//! at once, any other schema change within [`STALE_AFTER`].
+//! at once, any other schema change within `STALE_AFTER`.
 //!
 //! An ageing description is reloaded in the background. Concurrent requests share a load. Loads use connections of
 //! their own, so that callers' statements never delay them. While loading fails, the old description stays in use.

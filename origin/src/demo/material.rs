@@ -116,7 +116,7 @@ impl Scene {
     }
 }
 
-/// A linear congruential generator (Knuth's MMIX constants), which makes the same demo on every machine.
+/// A linear congruential generator (with the constants of Knuth's MMIX), so that the demo is the same on every machine.
 pub(super) struct Dice(u64);
 
 impl Dice {

@@ -1,5 +1,5 @@
-//! The edge on this machine: Miniflare, which runs the worker in workerd, started by a guard process that ends both
-//! when `selkie dev` ends.
+//! The edge on this machine: Miniflare, which runs the worker in Cloudflare's runtime workerd. Both are started by a
+//! guard process, which ends them when `selkie dev` ends.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -15,19 +15,19 @@ use super::{EdgePlan, environment, probe};
 use crate::config::Config;
 use crate::process::{self, LastSignal};
 
-/// Maximum wait for the edge to answer after its start: the worker is built first if its sources changed.
+/// Maximum wait for the edge to answer after its start, including a build of the worker if its sources changed.
 const START_LIMIT: Duration = Duration::from_secs(600);
 
-/// Maximum wait for the guard to end before it is killed. The guard needs at most half of it to end the edge.
+/// Maximum wait for the guard to end, before it is killed. The guard needs at most half of this time to end the edge.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// Number of last lines of the edge's log that an error quotes.
 const LOG_TAIL_LINES: usize = 12;
 
-/// Script that runs the edge as `wrangler dev` does, but without its proxy and debugger; the script gives the reasons.
+/// The script that runs the edge like `wrangler dev`, but without its proxy and debugger. The script explains why.
 const RUNNER: &str = "tools/edge-dev.mjs";
 
-/// A file that exists only if wrangler is installed.
+/// A file that exists if and only if wrangler is installed.
 const WRANGLER: &str = "node_modules/wrangler/package.json";
 
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +76,7 @@ pub(super) struct Edge {
     log: PathBuf,
 }
 
-/// Checks that the files exist that the edge needs in the directory `root`.
+/// Checks that `root` contains the files that the edge needs.
 pub(super) fn check(root: &Path) -> Result<(), EdgeError> {
     if !root.join("wrangler.toml").is_file() {
         return Err(EdgeError::NoConfiguration(root.to_owned()));
@@ -106,7 +106,7 @@ impl Edge {
             .arg(config.data_dir.join("wrangler"))
             .envs(variables(&config.data_dir))
             .current_dir(&plan.root)
-            // The guard ends the edge when this process closes the pipe or ends.
+            // The guard ends the edge when this pipe is closed: by this process, or because this process ends.
             .stdin(Stdio::piped())
             .stdout(output)
             .stderr(errors);
@@ -117,7 +117,7 @@ impl Edge {
 
     /// Calls `ready` once the edge answers. Returns only with an error: the edge ended, or didn't answer in time.
     pub(super) async fn run(&mut self, ready: impl FnOnce()) -> Result<(), EdgeError> {
-        // Kept open: `wait` would close the pipe, which ends the guard.
+        // Taken out and kept, because `wait` would close the pipe, which ends the guard.
         let held = self.guard.stdin.take();
         let answering = probe::answers_within(self.listen, START_LIMIT);
         tokio::select! {
@@ -127,7 +127,7 @@ impl Edge {
             _ = self.guard.wait() => return Err(self.ended()),
         }
         ready();
-        // The error quotes the log, which says more than the exit status.
+        // The exit status is ignored, because the error quotes the log, which says more.
         let _ = self.guard.wait().await;
         drop(held);
         Err(self.ended())
@@ -143,7 +143,7 @@ impl Edge {
 }
 
 /// Returns environment variables for wrangler: no metrics, no questions, and its files in the data directory, so that
-/// two edges can run side by side.
+/// two edges can run at the same time.
 fn variables(data_dir: &Path) -> [(&'static str, std::ffi::OsString); 5] {
     let registry = data_dir.join("wrangler/registry").into_os_string();
     let logs = data_dir.join("wrangler/logs").into_os_string();

@@ -1,5 +1,5 @@
-//! The two files that `selkie dev` writes, both of mode 0600: `dev.env` for people and tests, from which the next start
-//! reads the keys, and `dev.vars` for the worker.
+//! The two files that `selkie dev` writes, both of mode 0600: `dev.env` for users and tests (the next start also reads
+//! the keys from it), and `dev.vars` for the worker.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,10 +9,11 @@ use crate::config::Config;
 use crate::files::replace_private;
 use crate::system::edge_secret::EdgeSecret;
 
-/// How much longer than `query_timeout` the edge waits, so that the origin can answer at its own timeout.
+/// How much longer than `query_timeout` the edge waits for the origin, so that the origin's own timeout error arrives
+/// first.
 const EDGE_EXTRA_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The keys that an earlier `selkie dev` wrote to `dev.env`; `None` for a missing one.
+/// The keys that an earlier `selkie dev` wrote to `dev.env`; `None` if a key is missing.
 #[derive(Debug, Default)]
 pub(super) struct Environment {
     pub(super) full_key: Option<String>,
@@ -46,11 +47,11 @@ pub(super) fn vars_path(data_dir: &Path) -> PathBuf {
 pub(super) struct EdgeKeys<'a> {
     /// The public signing keys, a JWK set.
     pub(super) jwks: &'a str,
-    /// The edge's variable `ISSUERS`, JSON; `None` if there are no issuers.
+    /// The value of the edge's variable `ISSUERS`, as JSON; `None` if there are no issuers.
     pub(super) issuers: Option<&'a str>,
 }
 
-/// Writes `dev.env` and `dev.vars`. Values other than JSON need no escaping for a shell or for wrangler.
+/// Writes `dev.env` and `dev.vars`. All values except JSON need no escaping for a shell or for wrangler.
 pub(super) fn write(
     config: &Config,
     running: &Running,
@@ -86,7 +87,7 @@ fn lines(values: impl IntoIterator<Item = (&'static str, String)>) -> String {
     lines.collect()
 }
 
-/// Returns JSON in single quotes, of which it may have some within its strings.
+/// Returns JSON in single quotes. Single quotes within its strings are escaped.
 fn quoted_json(json: &str) -> String {
     format!("'{}'", json.replace('\'', "\\u0027"))
 }

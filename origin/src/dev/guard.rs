@@ -1,5 +1,5 @@
-//! A process between `selkie dev` and a program with child processes of its own (Miniflare starts workerd). It ends
-//! them all when `selkie dev` ends for any reason, which closes the pipe to the guard's standard input.
+//! A process between `selkie dev` and a program with child processes of its own (Miniflare starts workerd). The guard
+//! ends them all when `selkie dev` ends for any reason, because the pipe to the guard's standard input is closed then.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -17,18 +17,18 @@ use tokio::time::{Instant, sleep};
 use crate::process::{self, LastSignal};
 use crate::signal;
 
-/// How long the guarded processes may take to end after SIGTERM, before they get SIGKILL.
+/// How long the guarded processes may take to end after SIGTERM. After that, they get SIGKILL.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Runs `program` in its own process group until it ends, standard input is closed, or a stop signal comes; then ends
-/// every process of the group. Returns the program's status; `None` if the guard ended it.
+/// Runs `program` in its own process group until the program ends, standard input is closed, or a stop signal arrives;
+/// then ends every process of the group. Returns the program's status; `None` if the guard ended the program.
 ///
 /// # Errors
 /// The program can't be started, or signal handlers can't be installed.
 pub async fn guard(program: &Path, arguments: &[OsString]) -> io::Result<Option<ExitStatus>> {
-    // Makes orphaned descendants children of this process, so that it can wait for them.
+    // Makes orphaned descendants children of this process, so that this process can wait for their end.
     set_child_subreaper(Some(getpid()))?;
     let stop = signal::stop_token()?;
     let mut command = process::tied(program, LastSignal::Term);
@@ -54,13 +54,13 @@ async fn closed_input() {
         while matches!(io::stdin().read(&mut spare), Ok(1..)) {}
         drop(sender);
     });
-    // The thread sends nothing: dropping `sender` closes the channel.
+    // Nothing is ever sent: the thread drops `sender`, which closes the channel.
     let _ = closed.await;
 }
 
 async fn end(group: Pid, child: &mut Child) {
     let deadline = Instant::now() + END_LIMIT;
-    // An error means that the group has no process left, which the loop detects.
+    // An error means that the group has no process left, which the loop notices too.
     let _ = kill_process_group(group, Signal::TERM);
     loop {
         let _ = child.try_wait();

@@ -34,7 +34,7 @@ pub(super) enum Server {
     Named,
 }
 
-/// Creates what is missing of the project, the demo and the two keys. Reuses valid keys in `remembered`.
+/// Creates the project, the demo and the two keys as far as they are missing. Reuses valid keys in `remembered`.
 ///
 /// # Errors
 /// MariaDB failed or denies a right.
@@ -63,8 +63,8 @@ pub(super) async fn prepare(
     })
 }
 
-/// Returns the edge's variable `ISSUERS`, with the issuers of all projects; `None` if there is none that an edge can have.
-/// The edge forwards the tokens of issuers that are left out, which is logged.
+/// Returns the edge's variable `ISSUERS` with the issuers of all projects; `None` if the edge can use none of them. An
+/// issuer that must be left out is logged; the edge then forwards its tokens unverified.
 ///
 /// # Errors
 /// MariaDB failed.
@@ -84,8 +84,8 @@ pub(super) async fn issuers(system: &System) -> Result<Option<String>, SystemErr
     })
 }
 
-/// Creates and fills the demo database, and only then has the project adopt it: after an interrupted start, the next
-/// one sees that the demo is incomplete.
+/// Creates and fills the demo database, and then records it as the project's. If the start is interrupted in between,
+/// the next start finds no record, and so knows that the demo is incomplete.
 async fn demo(system: &System, server: Server, project: &ProjectName, name: &DatabaseName) -> Result<(), SystemError> {
     let owned = system.projects.databases(Some(project)).await?;
     let whole = |presence| presence == Presence::Present;

@@ -1,5 +1,5 @@
-//! Checks MariaDB's accounts: those of each project can log in and have exactly their rights, and there are neither
-//! anonymous accounts nor rights of everybody.
+//! Checks MariaDB's accounts: the accounts of each project can log in and have exactly the rights that they should
+//! have, and there are no anonymous accounts and no rights that everybody has.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,20 +49,20 @@ async fn examine(system: &System) -> Result<Vec<Finding>, AdminError> {
             findings.push(judge(system, &row.name, access, &databases, check));
         }
     }
-    // Listed first, because the shadowed accounts can only be checked once this is fixed.
+    // Listed first, because the other accounts can only be checked once the anonymous accounts are removed.
     findings.splice(0..0, shadowed.iter().map(|(host, names)| shadow(host, names)));
     findings.extend(left_over(system, projects.iter().map(|row| &row.name)).await?);
     Ok(findings)
 }
 
 /// Returns the host of the anonymous account because of which MariaDB refused a log-in; `None` if the log-in succeeded
-/// or no such account exists. MariaDB prefers the most specific host: an anonymous account at that host wins over a
-/// named account at any host.
+/// or no such account exists. MariaDB prefers accounts with the most specific host, so an anonymous account for a given
+/// host takes precedence over a named account for any host.
 fn shadowing<'a>(check: &LoginCheck, nameless: &'a [String]) -> Option<&'a str> {
     let LoginCheck::Refused(message) = check else {
         return None;
     };
-    // MariaDB's message: "Access denied for user 'name'@'host' (using password: YES)"
+    // MariaDB's message is: "Access denied for user 'name'@'host' (using password: YES)".
     let (_, rest) = message.split_once("'@'")?;
     let (host, _) = rest.split_once('\'')?;
     nameless.iter().map(String::as_str).find(|nameless| nameless.eq_ignore_ascii_case(host))
@@ -112,7 +112,8 @@ fn judge(
     Finding::wrong(CHECK, format!("{name}: {}", faults.join("; ")), mend(system, project))
 }
 
-/// Returns the rights that a ready-made account lacks on its project's databases, whether escaped in grants or not.
+/// Returns the rights that an account from the configuration lacks on its project's databases. A database's name may be
+/// escaped in the grant or not.
 fn missing(state: &AccountState, wanted: &DatabaseRights, databases: &[DatabaseRow]) -> Vec<String> {
     let spelled = |row: &DatabaseRow| {
         let plain = row.name.as_str();
@@ -132,7 +133,7 @@ fn mend(system: &System, project: &ProjectName) -> String {
     }
 }
 
-/// Finds MariaDB accounts that are named like Selkie's but belong to no existing project.
+/// Finds MariaDB accounts that have names like Selkie's accounts but belong to no existing project.
 async fn left_over(system: &System, projects: impl Iterator<Item = &ProjectName>) -> Result<Vec<Finding>, AdminError> {
     let known: BTreeSet<String> = projects
         .flat_map(|project| [Access::Full, Access::Read].map(|access| system.projects.account(project, access).user))
@@ -151,7 +152,8 @@ async fn left_over(system: &System, projects: impl Iterator<Item = &ProjectName>
         .collect())
 }
 
-/// Finds anonymous accounts and rights of everybody, such as those on the schema `test` of a fresh MariaDB.
+/// Finds anonymous accounts, and rights that everybody has, such as those on the schema `test` of a newly installed
+/// MariaDB.
 pub(super) async fn unexpected_grants(system: &System) -> Vec<Finding> {
     match system.admin.strange_grants().await {
         Err(error) => vec![Finding::fault(CHECK, &error)],

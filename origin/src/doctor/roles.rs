@@ -1,5 +1,5 @@
-//! Checks what roles and read keys show: columns that are named like secrets, tables without a rule of their own, and
-//! roles that no longer fit the schema.
+//! Checks which data roles and read keys can see: columns with names like secrets, tables without a rule of their own,
+//! and roles that no longer fit the schema.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::system::roles::{RoleError, check_table, schema};
 
 const CHECK: &str = "roles";
 
-/// Names that a message lists before it counts the rest.
+/// The number of names that a message lists; further names are only counted.
 const NAMES_MAX_COUNT: usize = 5;
 
 /// A table or view, with its columns.
@@ -71,7 +71,7 @@ async fn examine(system: &System, config: &Config) -> Result<Vec<Finding>, Admin
         let account = system.projects.account(&project.name, Access::Read);
         let columns = match system.admin.visible_columns(&account).await {
             Ok(columns) => columns,
-            // The check of the accounts says so.
+            // The check of the accounts reports this error.
             Err(AdminError::Login { .. }) => continue,
             Err(error) => return Err(error),
         };
@@ -83,7 +83,7 @@ async fn examine(system: &System, config: &Config) -> Result<Vec<Finding>, Admin
     Ok(findings)
 }
 
-/// Groups columns by their tables, which follow one another.
+/// Groups columns by table. The columns of a table must be adjacent.
 fn grouped(columns: Vec<(DatabaseName, TableName, FieldName)>) -> Vec<SeenTable> {
     let mut tables: Vec<SeenTable> = Vec::new();
     for (database, name, column) in columns {
@@ -126,7 +126,7 @@ impl Readers<'_> {
         found.collect()
     }
 
-    /// Finds the entries of roles that name missing tables or fields, or values that no longer fit their fields.
+    /// Finds entries of roles with missing tables or fields, or with values that no longer fit their fields.
     async fn misfits(&self, tables: &Arc<SchemaCache>) -> Vec<Finding> {
         let mut findings = Vec::new();
         for (name, role) in &self.roles {
@@ -149,8 +149,8 @@ impl Readers<'_> {
         findings
     }
 
-    /// Finds the columns of a table that are named like secrets and that others than full keys see, one finding for the
-    /// columns that the same callers see.
+    /// Finds the columns of a table that have names like secrets and that roles or read keys can see. Columns that the
+    /// same roles and keys can see make one finding.
     fn secrets(&self, table: &SeenTable) -> Vec<Finding> {
         let mut by_readers: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for column in table.columns.iter().filter(|column| is_secret(column.as_str())) {
@@ -173,7 +173,7 @@ impl Readers<'_> {
         found.collect()
     }
 
-    /// Names the roles and read keys that see a column; `None` if there are none.
+    /// Returns the names of the roles, and the read keys, that can see a column; `None` if there are none.
     fn of(&self, table: &SeenTable, column: &FieldName) -> Option<String> {
         let sees = |role: &Role| {
             let rule = role.rule(&table.database, &table.name);
@@ -194,7 +194,7 @@ impl Readers<'_> {
         (!readers.is_empty()).then(|| readers.join(" and "))
     }
 
-    /// Finds the roles with row rules for some tables that reach all records of others through a pattern.
+    /// Finds roles that restrict the rows of some tables, but reach all records of other tables through a pattern.
     fn open_tables(&self, tables: &[SeenTable]) -> Vec<Finding> {
         let mut findings = Vec::new();
         for (name, role) in &self.roles {
@@ -234,14 +234,14 @@ fn has_rows(rule: &TableRule) -> bool {
         || rule.delete.as_ref().is_some_and(|delete| delete.rows.is_some())
 }
 
-/// Returns whether the rule allows to read, update or delete every record.
+/// Returns whether the rule allows reading, updating or deleting every record.
 fn reaches_all(rule: &TableRule) -> bool {
     rule.read.as_ref().is_some_and(|read| read.rows.is_none())
         || rule.update.as_ref().is_some_and(|update| update.rows.is_none())
         || rule.delete.as_ref().is_some_and(|delete| delete.rows.is_none())
 }
 
-/// Returns the names after their noun, in the plural if there are several.
+/// Returns the names preceded by the noun, which is in the plural if there are several names.
 fn counted(noun: &str, names: &[String]) -> String {
     let ending = if names.len() == 1 { "" } else { "s" };
     format!("{noun}{ending} {}", list(names))
@@ -281,7 +281,7 @@ mod tests {
         }
     }
 
-    /// Returns the messages of a check of the role `clerk`, and of a key.
+    /// Returns the messages of a check with the role `clerk` and one key.
     fn messages(role: &str, key: &KeyRow, check: impl Fn(&Readers<'_>) -> Vec<Finding>) -> Vec<String> {
         let (project, clerk) = (ProjectName::parse("web").unwrap(), RoleName::parse("clerk").unwrap());
         let roles = vec![(&clerk, Role::parse(role).unwrap())];

@@ -1,7 +1,7 @@
-//! Tells by a column's name whether the column may hold a secret.
+//! Tells from a column's name whether the column may hold a secret.
 
-/// Names of columns with secrets, as lower-case words. A column is named like a secret if its name has these words in
-/// a row: `reset_token` and `apiTokens`, but not `tokenised_at`. Joined words count too: `apikey`.
+/// Names of columns with secrets, as lower-case words. A column's name looks like a secret if it contains these words
+/// one after the other: `reset_token` and `apiTokens` do, `tokenised_at` does not. Joined words count too: `apikey`.
 const SECRETS: &[&str] = &[
     "password",
     "passwd",
@@ -34,12 +34,12 @@ const SECRETS: &[&str] = &[
     "passport",
 ];
 
-/// Returns whether a column is named like a secret.
+/// Returns whether a column's name looks like a secret.
 pub(super) fn is_secret(column: &str) -> bool {
     let words = words(column);
     SECRETS.iter().any(|secret| {
         let joined = secret.replace(' ', "");
-        // A column's words from any start on, joined until they are as long as the secret's.
+        // Joins the column's words, from each starting word on, until they are as long as the secret's words.
         (0..words.len()).any(|start| {
             let mut found = String::new();
             words[start..].iter().any(|word| {

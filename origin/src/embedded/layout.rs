@@ -41,13 +41,14 @@ impl Layout {
         self.root.join("data")
     }
 
-    /// Returns the path at which a new data directory is created before it is renamed to [`Self::data`].
+    /// Returns the path at which a new data directory is created. Once complete, the directory is renamed to
+    /// [`Self::data`].
     pub(super) fn staged_data(&self) -> PathBuf {
         self.root.join("data.new")
     }
 
-    /// Returns MariaDB's own temporary directory: a starting server removes all temporary tables in it, even those of
-    /// another running server.
+    /// Returns the temporary directory of this MariaDB alone: a starting server removes all temporary tables in its
+    /// directory, even if another running server uses them.
     pub(super) fn temporary(&self) -> PathBuf {
         self.root.join("tmp")
     }
@@ -68,12 +69,12 @@ impl Layout {
         self.root.join("mariadbd.log.1")
     }
 
-    /// Returns the path of the SQL that MariaDB runs at each start. The file is removed after the start.
+    /// Returns the path of the SQL that MariaDB runs at each start. The file is removed once MariaDB has started.
     pub(super) fn init_file(&self) -> PathBuf {
         self.root.join("admin.sql")
     }
 
-    /// Returns the argument of `mariadbd` by which this data directory's process is recognised.
+    /// Returns the argument of `mariadbd` by which a process can be recognised as running in this data directory.
     pub(super) fn data_argument(&self) -> OsString {
         let mut argument = OsString::from("--datadir=");
         argument.push(self.data());

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-/// What a process needs the private MariaDB for.
+/// The purpose for which a process needs the private MariaDB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Runs MariaDB for as long as the process lives; commands may attach to it.
     Service,
-    /// Attaches to a service's MariaDB, or runs MariaDB until the command ends.
+    /// Attaches to the MariaDB of a service, or runs MariaDB until the command ends.
     Command,
 }
 
@@ -40,7 +40,8 @@ pub(super) enum Claim {
     Held(Option<Holder>),
 }
 
-/// Tries to take the lock file at `path`, without waiting, and writes this process, `role` and `socket` to it.
+/// Tries to lock the file at `path` without waiting, and if it succeeds writes this process's id, `role` and `socket`
+/// to it.
 pub(super) fn claim(path: &Path, role: Role, socket: &Path) -> io::Result<Claim> {
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {

@@ -1,5 +1,5 @@
-//! One `mariadbd` process: its data directory, arguments, start and stop. Uses only signals and the first bytes of
-//! MariaDB's greeting; the driver belongs to `database`.
+//! A `mariadbd` process: its data directory, arguments, start and stop. Talks to MariaDB only by signals and by reading
+//! the first bytes of its greeting; only `database` uses the driver.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -22,13 +22,13 @@ use crate::process::{self, LastSignal};
 
 const INSTALL_LIMIT: Duration = Duration::from_secs(120);
 
-/// Maximum time for MariaDB to start, which replays its log after a crash.
+/// Maximum time for MariaDB to start. After a crash, it replays its log first.
 pub(super) const START_LIMIT: Duration = Duration::from_secs(120);
 
-/// Maximum time for MariaDB to stop, which writes pages to disk, before it is killed.
+/// Maximum time for MariaDB to stop, before it is killed. It writes pages to disk first.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 
-/// Maximum time for a leftover MariaDB, whose Selkie process was killed, to stop before it is killed too.
+/// Maximum time for a leftover MariaDB to stop, before it is killed. Its Selkie process was killed before.
 const LEFTOVER_LIMIT: Duration = Duration::from_secs(10);
 
 const GREETING_LIMIT: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ const GREETING_LIMIT: Duration = Duration::from_secs(1);
 /// Interval of checks whether MariaDB answers or has ended.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Size from which MariaDB's log is renamed at the next start. One older log is kept.
+/// Size in bytes from which MariaDB's log is renamed at the next start. One older log is kept.
 const LOG_MAX_BYTES: u64 = 10 * 1024 * 1024;
 
 /// Number of last bytes of MariaDB's log that are searched for an error.
@@ -54,7 +54,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Creates MariaDB's data directory if it doesn't exist, under a temporary name until it is complete.
+    /// Creates MariaDB's data directory if it doesn't exist. It has a temporary name until it is complete.
     pub(super) async fn install(&self) -> Result<(), EmbeddedError> {
         if self.layout.data().is_dir() {
             return Ok(());
@@ -86,19 +86,19 @@ impl Server {
         std::fs::rename(&staged, &data).map_err(EmbeddedError::files(&data))
     }
 
-    /// Starts MariaDB and waits until it answers. Stops a MariaDB that a killed process left running before.
+    /// Starts MariaDB and waits until it answers. First stops a MariaDB that a killed Selkie process has left running.
     pub(super) async fn start(&self) -> Result<Child, EmbeddedError> {
         self.end_leftover().await;
         self.prepare().map_err(EmbeddedError::files(self.layout.root()))?;
         let command = self.command()?;
         let mut child = process::spawn(command).await.map_err(EmbeddedError::Spawn)?;
         let answered = self.wait_until_it_answers(&mut child).await;
-        // The init file contains a password. MariaDB has read it or has failed.
+        // The init file contains a password and is not needed any more: MariaDB has read it, or has failed to start.
         let _ = remove_file(&self.layout.init_file());
         match answered {
             Ok(()) => Ok(child),
             Err(error) => {
-                // SIGKILL, for the reason given in `command`. An error means that the process has already ended.
+                // Uses SIGKILL, for the reason in `command`. An error means that the process has already ended.
                 let _ = child.kill().await;
                 Err(error)
             }
@@ -125,7 +125,8 @@ impl Server {
         create_private(&path, &ADMIN_STATEMENTS.replace("{password}", password))
     }
 
-    /// Returns the command that runs MariaDB with all settings, without reading the machine's MariaDB configuration.
+    /// Returns the command that runs MariaDB with all its settings. It ignores MariaDB's configuration files on this
+    /// machine.
     fn command(&self) -> Result<Command, EmbeddedError> {
         let layout = &self.layout;
         let log = OpenOptions::new()
@@ -134,7 +135,8 @@ impl Server {
             .mode(0o600)
             .open(layout.log())
             .map_err(EmbeddedError::files(&layout.log()))?;
-        // MariaDB hangs after a SIGTERM during its start. SIGKILL only costs a replay of InnoDB's log.
+        // MariaDB hangs if it gets a SIGTERM during its start, so it gets a SIGKILL, which only costs a replay of
+        // InnoDB's log.
         let mut command = process::tied(&find(&["mariadbd", "mysqld"])?, LastSignal::Kill);
         command
             .arg("--no-defaults")
@@ -149,7 +151,7 @@ impl Server {
             .args(as_root())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            // Output of MariaDB before it opens its own log.
+            // The log also gets MariaDB's output from before it opens the log itself.
             .stderr(log);
         Ok(command)
     }
@@ -179,7 +181,7 @@ impl Server {
             .filter(|pid| process::runs_with(*pid, &argument));
         let Some(pid) = left else { return };
         let deadline = Instant::now() + LEFTOVER_LIMIT;
-        // An error means that the process has ended, which the loop detects.
+        // An error means that the process has ended, which the loop notices too.
         let _ = kill_process(pid, Signal::TERM);
         while test_kill_process(pid).is_ok() && process::runs_with(pid, &argument) {
             if Instant::now() > deadline {
@@ -192,7 +194,7 @@ impl Server {
 
 /// MariaDB's options for a small memory footprint, a quick start and durable commits.
 const SETTINGS: [&str; 21] = [
-    // No TCP, and accounts are matched by name only.
+    // No TCP. Accounts are matched by user name, without looking up host names.
     "--skip-networking",
     "--skip-name-resolve",
     // Properties that clients depend on.
@@ -200,23 +202,24 @@ const SETTINGS: [&str; 21] = [
     "--collation-server=utf8mb4_unicode_ci",
     "--default-time-zone=+00:00",
     "--max-allowed-packet=64M",
-    // Each account has its own connection pool, and an idle connection costs little.
+    // Each account has a connection pool of its own, and an idle connection costs little.
     "--max-connections=1000",
-    // Each connection caches prepared statements. With the default of 16,382, one project could use up all of them.
+    // Each connection caches prepared statements. With the default of 16,382, one project could use up the statements
+    // of all.
     "--max-prepared-stmt-count=1048576",
-    // There are no replicas, which would need the binary log.
+    // The binary log is only needed for replicas, and there are none.
     "--skip-log-bin",
     // The performance schema would cost 10 % of the throughput and 100 MB of memory.
     "--performance-schema=OFF",
-    // Half of the default size, since the whole file is written at the first start. Holds some minutes of inserts.
+    // Half of the default size, since the whole file is written at the first start. It holds some minutes of inserts.
     "--innodb-log-file-size=48M",
-    // Only system tables and temporary tables use MyISAM and Aria, to which these caches belong.
+    // Caches for MyISAM and Aria, which only system tables and temporary tables use.
     "--key-buffer-size=8M",
     "--aria-pagecache-buffer-size=32M",
     // No statement may read or write files outside the data directory.
     "--local-infile=OFF",
     "--skip-symbolic-links",
-    // Only errors and warnings are logged, without disconnects of clients.
+    // Logs only errors and warnings, but not when clients disconnect.
     "--log-warnings=1",
     "--skip-slow-query-log",
     "--skip-general-log",
@@ -248,7 +251,7 @@ fn find(names: &[&'static str]) -> Result<PathBuf, EmbeddedError> {
     process::find_program(names).ok_or(EmbeddedError::NotInstalled(missing))
 }
 
-/// Returns the argument without which MariaDB refuses to run as root; `None` for other users.
+/// Returns the argument that MariaDB requires to run as root; `None` for other users.
 fn as_root() -> Option<&'static str> {
     geteuid().is_root().then_some("--user=root")
 }
@@ -260,14 +263,14 @@ fn path_argument(name: &str, path: &Path) -> std::ffi::OsString {
     argument
 }
 
-/// Fails if another user owns the socket's directory, which is possible in `/tmp`: that user would get our passwords.
+/// Fails if another user owns the socket's directory, as is possible in `/tmp`: that user could get the passwords.
 fn check_owner(directory: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     let owner = std::fs::symlink_metadata(directory)?.uid();
     if owner == geteuid().as_raw() { Ok(()) } else { Err(io::Error::other("it belongs to another user")) }
 }
 
-/// Returns the last error in MariaDB's log, except for "Aborting", which MariaDB writes after an error.
+/// Returns the last error in MariaDB's log, except "Aborting", which MariaDB writes after the actual error.
 fn reason(log: &[u8]) -> String {
     let tail = &log[log.len().saturating_sub(LOG_TAIL_BYTES)..];
     let text = String::from_utf8_lossy(tail);

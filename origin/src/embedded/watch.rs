@@ -1,4 +1,4 @@
-//! Restarts the private MariaDB when its process ends, until it is to be stopped.
+//! Restarts the private MariaDB whenever its process ends, until it is stopped on purpose.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::server::{self, Server};
 
-/// Wait before the first restart of MariaDB; doubled for each further restart.
+/// The wait before the first restart of MariaDB. It doubles with each further restart.
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
@@ -25,7 +25,7 @@ pub enum Health {
     Down,
 }
 
-/// Restarts MariaDB whenever its process `child` ends, and reports its health; stops it when `stop` is cancelled.
+/// Restarts MariaDB whenever its process `child` ends, and reports its health. Stops MariaDB when `stop` is cancelled.
 pub(super) async fn watch(
     server: Arc<Server>,
     mut child: Child,
@@ -48,7 +48,7 @@ pub(super) async fn watch(
         let restarted = restart(&server, &mut backoff);
         child = tokio::select! {
             child = restarted => child,
-            // Dropping the handle of a starting server kills it, which InnoDB's log makes harmless.
+            // Dropping the handle of a starting server kills the server, which does no harm thanks to InnoDB's log.
             () = stop.cancelled() => return,
         };
         health.send_replace(Health::Up);

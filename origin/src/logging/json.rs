@@ -25,7 +25,7 @@ pub(super) struct JsonLines(pub(super) fn(&[u8]));
 impl<S: Subscriber> Layer<S> for JsonLines {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         LINE.with(|line| {
-            // The buffer is in use if formatting an event logs another event, which is dropped.
+            // The buffer is in use if formatting an event logs another event. That other event is dropped.
             if let Ok(mut line) = line.try_borrow_mut() {
                 (self.0)(line.write(event, SystemTime::now()));
             }
@@ -36,11 +36,11 @@ impl<S: Subscriber> Layer<S> for JsonLines {
 /// The buffers with which a thread formats its log lines.
 struct Line {
     out: Vec<u8>,
-    /// Text of a field whose value only implements `Debug` or `Display`.
+    /// The text of a field whose value can only be formatted by `Debug` or `Display`.
     text: String,
-    /// The second since 1970 that `prefix` was made for; `None` before the first line.
+    /// The second since 1970 for which `prefix` was made; `None` before the first line.
     second: Option<u64>,
-    /// Start of each line within one second, such as `{"timestamp":"2026-11-20T08:36:16.`
+    /// The beginning of all lines within one second, such as `{"timestamp":"2026-11-20T08:36:16.`
     prefix: String,
 }
 

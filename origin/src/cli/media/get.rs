@@ -78,7 +78,7 @@ impl GetArgs {
         })
     }
 
-    /// Returns the path of the local file to write; `own_name` is its name unless `--output` gives another.
+    /// Returns the path of the local file to write. The file is named `own_name` unless `--output` gives another name.
     ///
     /// # Errors
     /// The path exists and may not be replaced, or can't be examined.
@@ -112,7 +112,7 @@ fn unwritable(path: &Path, error: &io::Error) -> CliError {
     CliError::Failed { message: format!("{} can't be written: {error}", path.display()), hint: None }
 }
 
-/// Copies an object's bytes and compares their hash with the recorded one.
+/// Copies an object's bytes, and checks that their hash equals the recorded hash.
 async fn copy(
     context: &MediaContext<'_>,
     row: &MediaRow,
@@ -146,13 +146,13 @@ async fn copy(
     Ok(())
 }
 
-/// Returns standard output as an unbuffered file.
+/// Returns standard output as a file without buffering.
 fn stdout() -> io::Result<tokio::fs::File> {
     let stdout = io::stdout().as_fd().try_clone_to_owned()?;
     Ok(tokio::fs::File::from_std(stdout.into()))
 }
 
-/// The temporary path of an incomplete local file, which is removed on drop.
+/// The temporary path of an incomplete local file. Dropping this value removes the file.
 struct Part(PathBuf);
 
 impl Part {
@@ -177,7 +177,8 @@ impl Part {
         match renameat_with(CWD, &self.0, CWD, target, RenameFlags::NOREPLACE).map_err(io::Error::from) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(taken(target)),
-            // The file system can't rename without replacing: check whether the target exists, then rename.
+            // The file system can't rename without replacing, so the existence of the target is checked before
+            // renaming.
             Err(_) if target.symlink_metadata().is_ok() => Err(taken(target)),
             Err(_) => std::fs::rename(&self.0, target).map_err(|error| unwritable(target, &error)),
         }
@@ -186,16 +187,16 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // Fails if the file was renamed to its final name.
+        // The removal fails if the file was already renamed to its final name.
         let _ = remove_file(&self.0);
     }
 }
 
-/// Maximum bytes of a thumbnail's name before its suffix: file systems allow 255 bytes in all.
+/// Maximum bytes of a thumbnail's name before its suffix. File systems allow 255 bytes in total.
 const STEM_MAX_BYTES: usize = 200;
 
-/// Returns the default name of the local file. Names in the library have no slash or control character; a leading dot
-/// or hyphen is replaced, since it would hide the file or look like an option.
+/// Returns the default name of the local file. Names in the library have no slash or control character. A leading dot
+/// or hyphen is replaced, since a dot would hide the file and a hyphen would look like an option.
 fn local_name(row: &MediaRow, rendition: Rendition, object: &StoredObject) -> String {
     let name = plain(row.name.as_str());
     match rendition {

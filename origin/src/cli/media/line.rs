@@ -82,7 +82,7 @@ pub(super) fn path_of(row: &MediaRow) -> String {
 }
 
 fn path(folder: &str, name: &str) -> String {
-    // The commands would take a name of digits without a slash for an id.
+    // The commands would take a name that consists of digits for an id, so the name gets a leading slash.
     match folder {
         "" if name.bytes().all(|byte| byte.is_ascii_digit()) => format!("/{name}"),
         "" => name.to_owned(),

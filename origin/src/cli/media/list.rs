@@ -32,7 +32,7 @@ pub(super) struct ListArgs {
     page: u64,
 }
 
-/// Maximum page number: the offset then fits MariaDB's integers.
+/// Maximum page number. With it, the offset fits MariaDB's integers.
 const PAGES_MAX: u64 = u32::MAX as u64;
 
 impl ListArgs {

@@ -1,4 +1,4 @@
-//! `selkie media put`: uploads local files, by the same steps as an upload over HTTP.
+//! `selkie media put`: uploads local files, in the same steps as an upload over HTTP.
 
 use std::path::PathBuf;
 
@@ -94,7 +94,8 @@ impl PutArgs {
         });
         let examined = async { Ok(intake.examine_all(&self.of.project, &UploadRights::ALL, files).await?) };
         let files = unless_stopped(&stop, examined).await?;
-        // Publication is not cancelled by `stop`: a partial one would stay until the sweeper removes it.
+        // `stop` does not cancel the publication: a partial one would stay in the store until the next sweep removes
+        // it.
         let rows = library
             .publish(Publication {
                 project: self.of.project.clone(),
@@ -145,7 +146,7 @@ impl PutArgs {
         Ok(named)
     }
 
-    /// Refuses names that exist in the media library, before any file is read. Publishing checks the names again.
+    /// Fails if a name exists in the media library, before any file is read. Publishing checks the names again.
     async fn check_names(&self, context: &MediaContext<'_>, named: &[(MediaName, Source)]) -> Result<(), CliError> {
         if self.update {
             return Ok(());
@@ -159,17 +160,17 @@ impl PutArgs {
     }
 }
 
-/// Returns the media type that a file's first bytes indicate.
+/// Returns the kind of file that the file's first bytes indicate.
 fn guess(head: &[u8]) -> MediaKind {
     match sniff(head) {
-        // Some image formats can only be uploaded as plain files.
+        // Some image formats are not accepted as images, and can only be uploaded as plain files.
         Some(sniffed) if sniffed.kind == MediaKind::Image && sniffed.image.is_none() => MediaKind::File,
         Some(sniffed) => sniffed.kind,
         None => MediaKind::File,
     }
 }
 
-/// The staged files of one command. Drop removes those that were not published.
+/// The staged files of one command. Dropping this value removes the files that were not published.
 struct Arrivals<'a> {
     store: &'a Store,
     staged: Vec<(MediaName, Staged)>,
@@ -200,7 +201,8 @@ impl<'a> Arrivals<'a> {
                 }
             }
         };
-        // Finishes also after an error: only then the staged file's path is known, which its removal needs.
+        // Also finishes after an error, because the path of the staged file, which is needed to remove it, is only
+        // known then.
         let staged = staging.finish().await?;
         self.paths.push(staged.path().to_owned());
         outcome?;
@@ -212,7 +214,8 @@ impl<'a> Arrivals<'a> {
 impl Drop for Arrivals<'_> {
     fn drop(&mut self) {
         for path in &self.paths {
-            // Fails if the file was published, which moves it. If it fails otherwise, the sweeper removes the file.
+            // Fails if the file was published, which moves it. If it fails for another reason, the next sweep removes
+            // the file.
             let _ = remove_file(path);
         }
     }

@@ -57,7 +57,7 @@ impl SignArgs {
         if context.context.config.public_url.is_none() {
             note("the URL has no host: set public_url to where callers reach the service");
         }
-        // Only the URL goes to standard output, so that it can be piped.
+        // Only the URL goes to standard output, so that the output can be piped.
         context.context.output.answer(&answer, |answer| answer.url.clone())
     }
 }

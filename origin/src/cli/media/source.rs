@@ -1,5 +1,5 @@
-//! Reads the files of `selkie media put`: local files or standard input, in pieces. Each file is read on its own
-//! thread, so that a blocking pipe or terminal doesn't delay a stop.
+//! Reads the files of `selkie media put` (local files or standard input) in pieces. Each file is read on its own
+//! thread, so that a blocking pipe or terminal doesn't delay the handling of a stop signal.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -48,7 +48,7 @@ impl Source {
         MediaName::parse(name).map_err(|problem| CliError::failed(problem.message().to_owned(), hint))
     }
 
-    /// Returns the file's size in bytes; `None` if it is unknown, as for standard input.
+    /// Returns the file's size in bytes; `None` if the size is unknown, as for standard input.
     ///
     /// # Errors
     /// The file can't be read or is a directory.
@@ -78,7 +78,7 @@ impl Source {
                     Self::File(path) => File::open(path).and_then(|file| send(file, &pieces)),
                 };
                 if let Err(error) = outcome {
-                    // Fails only if nobody receives the pieces any more.
+                    // Fails only if the receiver was dropped, so that nobody needs the error.
                     let _ = pieces.blocking_send(Err(error));
                 }
             })

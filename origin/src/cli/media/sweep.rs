@@ -1,5 +1,5 @@
-//! `selkie media sweep`: deletes objects due for deletion, staged files of incomplete uploads, and orphaned objects,
-//! such as crashes leave behind. Without `--delete` it only counts them.
+//! `selkie media sweep`: deletes objects that are due for deletion, staged files of incomplete uploads, and orphaned
+//! objects, which crashes leave behind. Without `--delete`, it only counts them.
 
 use std::time::Duration;
 

@@ -25,7 +25,7 @@ impl FromStr for Target {
         if let Ok(id) = MediaId::parse(text) {
             return Ok(Self::Id(id));
         }
-        // `FolderPath` would drop a slash at the folder's end.
+        // `FolderPath` would silently drop a slash at the end of the folder, so empty parts are refused here.
         if text.contains("//") {
             return Err(format!("The path {} has an empty part.", shown(text)));
         }

@@ -18,7 +18,7 @@ const PAGE: &str = include_str!("../../../../docs/limits.md");
 const HEADING: &str = "## Shares of projects";
 const MIB: u64 = 1024 * 1024;
 
-/// The expected starts of the table cells with a resource's limit and its share per project.
+/// The expected beginnings of the table cells with a resource's limit and its share per project.
 struct Expected {
     resource: &'static str,
     limit: String,
