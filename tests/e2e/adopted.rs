@@ -1,5 +1,5 @@
-//! What an operator has created before stays: adopted databases, and views of deleted users. A removed project leaves
-//! nothing behind.
+//! Tests that databases and views which an operator created before are left unharmed: adopted databases, and views of
+//! deleted users. Also tests that a removed project leaves nothing behind.
 
 use crate::case::eventually;
 use crate::host::{Host, enc};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use shared::error::ErrorCode;
 use std::time::Duration;
 
-/// Maximum time until a change by the CLI takes effect: some seconds, and more on a loaded machine.
+/// Maximum time until a change by the CLI takes effect: usually some seconds, but more on a loaded machine.
 const CHANGE_MAX: Duration = Duration::from_secs(20);
 
 cases! {
@@ -79,7 +79,7 @@ async fn no_key_drops_an_adopted_database(host: Host) {
     }
     let by_parameter = json!({"query": "EXECUTE IMMEDIATE ?", "params": [format!("DROP DATABASE {name}")]});
     run(by_parameter).await.refused(ErrorCode::PermissionDenied);
-    // Other statements work as in a database that Selkie created.
+    // Other statements work in the same way as in a database that Selkie created.
     for query in [
         format!("CREATE TABLE {name}.u (id INT)"),
         format!("DROP TABLE {name}.u"),

@@ -40,7 +40,7 @@ impl Source {
         self.text.split("\n#[cfg(test)]").next().unwrap_or_default()
     }
 
-    /// Returns the code without comments and literals, and its string literals.
+    /// Returns the code without comments and literals, and separately its string literals.
     fn split(&self) -> (String, Vec<String>) {
         split_literals(self.code())
     }
@@ -70,7 +70,7 @@ fn collect(dir: &Path, root: &Path, found: &mut Vec<Source>) {
     }
 }
 
-/// Separates code from comments and literals: knows enough of Rust's grammar for sources formatted by rustfmt.
+/// Separates code from comments and literals. Knows enough of Rust's grammar for sources that rustfmt has formatted.
 fn split_literals(code: &str) -> (String, Vec<String>) {
     let (mut bare, mut literals) = (String::new(), Vec::new());
     let mut rest = code;
@@ -245,7 +245,7 @@ async fn the_shared_crate_does_no_io(_: Host) {
     let mut breaches = Vec::new();
     for source in sources(&["shared/src"]) {
         let (code, _) = source.split();
-        // Admission awaits the host's authentication, which is a parameter.
+        // The file may await, because the caller passes the function that authenticates.
         let waits = source.path == "shared/src/admission.rs";
         breaches.extend(
             foreign
@@ -257,7 +257,7 @@ async fn the_shared_crate_does_no_io(_: Host) {
     must_be_empty("shared has no clock, randomness, environment, runtime or I/O", &breaches);
 }
 
-/// Files that may contain SQL: the stage that renders it, constant statements of the stage that runs it, the demo's
+/// Files that may contain SQL: the folder that renders SQL, constant statements of the folder that runs SQL, the demo's
 /// tables, and a printed example call.
 const MAY_HOLD_SQL: [&str; 5] = [
     "origin/src/query/sql/",
@@ -267,7 +267,7 @@ const MAY_HOLD_SQL: [&str; 5] = [
     "origin/src/dev/welcome.rs",
 ];
 
-/// Files outside `origin/src/query/sql/` that compose statements, only of numbers and Selkie's own quoted names.
+/// Files outside `origin/src/query/sql/` that compose statements. They use only numbers and Selkie's own quoted names.
 const PUT_TOGETHER: [&str; 3] = ["origin/src/database/admin", "origin/src/database/media", "KILL CONNECTION {id}"];
 
 fn is_sql(literal: &str) -> bool {
@@ -332,7 +332,7 @@ async fn nothing_unwraps_outside_tests(_: Host) {
     must_be_empty("no unwrap outside tests", &breaches);
 }
 
-/// `Problem::internal` takes the cause, and logs it.
+/// `Problem::internal` demands the cause, and logs it.
 async fn a_500_has_a_cause(_: Host) {
     for source in sources(&["edge/src", "origin/src"]) {
         let (code, _) = source.split();

@@ -1,6 +1,7 @@
-//! The authorisation matrix: every action of the interface with every kind of key, through both hosts.
+//! The authorisation matrix: every action of the API with every kind of key, through both hosts.
 //!
-//! `row` matches every `Action`, so an action without a row doesn't compile. Each request must parse as its action.
+//! `row` matches on every `Action`, so a new action without a row doesn't compile. Each request must parse as its
+//! action.
 
 use crate::case::eventually;
 use crate::host::{Answer, Call, Host, option};
@@ -101,7 +102,7 @@ impl Key {
     }
 }
 
-/// A request, with the expected answers to allowed keys of its own and of another project.
+/// A request, with the expected answers to a sufficient key of the request's project and of another project.
 struct Request {
     method: Method,
     path: String,
@@ -159,7 +160,7 @@ impl Request {
     }
 }
 
-/// What the requests act on: a table of four records, three files, and an incomplete upload.
+/// The data that the requests act on: a table of four records, three files, and an incomplete upload.
 struct World {
     db: TestDb,
     shelf: Shelf,
@@ -188,7 +189,7 @@ impl World {
         Self { db, shelf, files, upload }
     }
 
-    /// Returns all that a refused request could have changed.
+    /// Returns everything that a refused request could have changed.
     async fn state(&self) -> (Value, Vec<String>, Option<String>) {
         let head = Call::new(self.db.host.url(), Method::HEAD, &self.upload)
             .key(&shared().full_key)
@@ -211,7 +212,7 @@ fn creation(shelf: &Shelf, name: &str) -> Request {
         .header("upload-metadata", metadata.join(","))
 }
 
-/// Returns the least access that an action needs, and requests for the action.
+/// Returns the lowest access that an action needs, and requests for the action.
 fn row(action: Action, world: &World) -> (Access, Vec<Request>) {
     const NO_DATABASE: Outcome = Refused(ErrorCode::DatabaseNotFound);
     const NO_FILE: Outcome = Refused(ErrorCode::MediaNotFound);

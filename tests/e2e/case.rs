@@ -1,4 +1,4 @@
-//! A case: an async function that takes a host, and how it becomes one test for each host that is in use.
+//! A case: an async function that gets a host. A case becomes one test for each host.
 
 use crate::host::Host;
 use libtest_mimic::Trial;
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// Maximum time of a case: a case that hangs fails, so that the others can report.
+/// Maximum time of a case. A case that hangs fails, so that the other cases can report.
 const CASE_MAX: Duration = Duration::from_secs(900);
 
 /// Returns the maximum time of a case; `SELKIE_TEST_CASE_SECONDS` sets a longer one, for runs with more rounds.
@@ -24,9 +24,9 @@ type Body = Pin<Box<dyn Future<Output = ()>>>;
 pub(crate) enum Hosts {
     /// Runs through the origin and, as a second test, through the edge.
     Both,
-    /// Runs through the origin only, for what the edge doesn't promise.
+    /// Runs through the origin only, because the edge doesn't promise this behaviour.
     Origin,
-    /// Runs through the edge only, for what the origin doesn't promise.
+    /// Runs through the edge only, because the origin doesn't promise this behaviour.
     Edge,
     /// Runs once: the case needs no running service, or starts its own.
     Own,
@@ -61,7 +61,7 @@ macro_rules! cases {
     };
 }
 
-/// Returns whether cases run through the edge: `SELKIE_TEST_HOSTS` can leave it out.
+/// Returns whether cases run through the edge. `SELKIE_TEST_HOSTS` can exclude the edge.
 pub(crate) fn edge_is_open() -> bool {
     std::env::var("SELKIE_TEST_HOSTS").map_or(true, |hosts| hosts != "origin")
 }

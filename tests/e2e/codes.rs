@@ -79,9 +79,9 @@ async fn the_enum_is_the_interfaces_table(_: Host) {
 async fn what_is_retryable_is_what_passes_by_itself(_: Host) {
     for code in ErrorCode::ALL {
         let passes = match code {
-            // The statement of the client is too slow, and will be again.
+            // The client's statement is too slow, and would be again.
             ErrorCode::QueryTimeout => false,
-            // Free space doesn't come back by itself.
+            // Waiting does not create free space.
             ErrorCode::StorageFull => false,
             ErrorCode::Deadlock
             | ErrorCode::IdempotencyInProgress

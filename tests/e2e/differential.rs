@@ -1,8 +1,9 @@
-//! The differential test: random schemas, records and reads; each answer is compared with that of a simple, slow
+//! The differential test: random schemas, records and reads. Each answer is compared with the result of a simple, slow
 //! evaluation in these files.
 //!
-//! They are written from the interface alone and must not know how the service parses, plans or renders. A disagreement
-//! is reduced to a small one, and printed with the seed that repeats it: `SELKIE_DIFFERENTIAL_SEED=…
+//! These files are written from the description of the API alone, and must not know how the service parses, plans or
+//! renders. A disagreement is reduced to a small one, and printed with the seed that repeats it:
+//! `SELKIE_DIFFERENTIAL_SEED=… SELKIE_DIFFERENTIAL_ROUNDS=1`.
 //! SELKIE_DIFFERENTIAL_ROUNDS=1`.
 
 mod cell;
@@ -43,7 +44,7 @@ cases! {
     ],
 }
 
-/// Default number of schemas for each host. Fewer for the edge, which forwards the origin's answers.
+/// Default number of schemas for each host. The edge gets fewer, since it forwards the origin's answers.
 const ROUNDS: [(Host, usize); 2] = [(Host::Origin, 10), (Host::Edge, 3)];
 
 /// Number of reads of each schema.
@@ -71,7 +72,7 @@ fn seeds(host: Host) -> impl Iterator<Item = u64> {
 struct Stage {
     db: TestDb,
     world: World,
-    /// The key that reads.
+    /// The API key with which the reads are sent.
     key: String,
     seed: u64,
 }
@@ -99,7 +100,7 @@ impl Stage {
         self.db.exec(&drop).await;
     }
 
-    /// Sends a read in one style, and returns what is wrong with the answer; `None` if it is right.
+    /// Sends a read in one style. Returns a description of the fault in the answer; `None` if the answer is right.
     async fn disagreement(&self, read: &Read, style: Style, dice: &mut Dice) -> Option<String> {
         let options = spell::options(read, &self.world);
         let table = read.table(&self.world, 0);

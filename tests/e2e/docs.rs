@@ -1,8 +1,8 @@
-//! Tests the pages for users: runs every call on them in order, through one host after the other, and compares the
-//! answer with the one below the call.
+//! Tests the pages for users: runs every call on them in order, through one host after the other, and compares each
+//! answer with the answer printed below the call.
 //!
-//! `docs/page.rs` says how a page marks calls, and `docs/pattern.rs` what an answer may leave open. With
-//! `SELKIE_BLESS=1`, the origin's run writes the actual answers into the page where they differ and leave nothing open.
+//! `docs/page.rs` describes how a page marks calls, and `docs/pattern.rs` which parts of an answer may differ. With
+//! `SELKIE_BLESS=1`, the run through the origin writes the actual answers into the page where they differ.
 
 mod bless;
 mod coverage;
@@ -30,7 +30,7 @@ cases! {
     ],
 }
 
-/// Uses a service of its own: the calls write, and their answers depend on the demo's original content.
+/// Uses a service of its own, since the calls write and their answers depend on the original content of the demo.
 async fn every_call_on_the_pages_gives_the_answer_under_it(host: Host) {
     let work = move || {
         let edge = match host {

@@ -1,4 +1,4 @@
-//! The edge compared with the origin: the same answers, and what only the edge does.
+//! Tests the edge in comparison with the origin (the answers must be equal), and the behaviour that only the edge has.
 
 pub(crate) mod client_abort;
 pub(crate) mod entrance;
@@ -119,7 +119,7 @@ async fn both_doors_give_the_same_answers(_: Host) {
     }
 }
 
-/// Stops the process that listens on the origin's port: connections are accepted, but not answered.
+/// Stops the origin's process, so that connections to its port are accepted but not answered.
 async fn the_edge_refuses_by_itself_and_says_when_the_origin_is_silent(_: Host) {
     let start = || Service::start(Edge::With, &[]);
     let service = tokio::task::spawn_blocking(start).await.unwrap().expect("a service");
@@ -248,7 +248,7 @@ async fn a_tap_sees_what_the_origin_is_asked(_: Host) {
     assert_eq!(tap.requests().len(), 0);
 }
 
-/// The suite's origin allows all CORS origins.
+/// The suite's origin allows all CORS origins, so the headers tested here can only be the edge's.
 async fn the_edge_alone_says_which_pages_may_read(_: Host) {
     let variables = [("ORIGINS", shared().origin.as_str()), ("CORS_ORIGINS", "https://a.test")];
     let worker = Worker::start(&variables);

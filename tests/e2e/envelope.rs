@@ -1,4 +1,5 @@
-//! The envelope and its headers, for particular requests. `ledger.rs` checks what holds for every response.
+//! Tests the envelope and its headers for particular requests. `ledger.rs` checks the rules that hold for every
+//! response.
 
 use crate::host::Host;
 use crate::test_db::TestDb;

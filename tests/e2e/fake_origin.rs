@@ -1,4 +1,4 @@
-//! A fake origin on its own port, which fails in a given manner and records its requests. Supports a minimum of
+//! A fake origin on its own port, which fails in a chosen manner and records its requests. It supports a minimum of
 //! HTTP/1.1, with one request per connection.
 
 use crate::service::free_port;
@@ -16,7 +16,7 @@ const DRIP: Duration = Duration::from_millis(50);
 /// How the fake origin answers a request that it has read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// Answers as Selkie does, `/healthz` too; the payload is the fake origin's name.
+    /// Answers like Selkie, also at `/healthz`. The payload is the fake origin's name.
     Well,
     /// Accepts no connection.
     Refuse,
@@ -24,17 +24,17 @@ pub(crate) enum Manner {
     Close,
     /// Keeps the connection open without an answer.
     Hang,
-    /// Sends these bytes and closes; replaces `REQUEST_ID` in them by the request's id.
+    /// Sends these bytes and closes the connection. `REQUEST_ID` in the bytes is replaced by the request's id.
     Raw(&'static str),
-    /// Sends the first bytes, then the second ones repeatedly while the connection is open.
+    /// Sends the first text, then the second text repeatedly while the connection is open.
     Drip(&'static str, &'static str),
     /// Forwards the request to a real origin, waits for its answer, and closes the connection without sending it.
     Swallow(String),
-    /// Answers `/healthz` well, and other requests in the given manner.
+    /// Answers `/healthz` like Selkie, and other requests in the given manner.
     WellAsked(Box<Manner>),
-    /// Answers `/readyz` well, and other requests in the given manner.
+    /// Answers `/readyz` like Selkie, and other requests in the given manner.
     Ready(Box<Manner>),
-    /// Answers well after this time.
+    /// Answers like Selkie, but only after this time.
     Late(Duration),
 }
 
@@ -136,7 +136,7 @@ impl FakeOrigin {
         memory.seen.iter().filter(|seen| seen.is_sign()).count()
     }
 
-    /// Returns how many connections the client closed before its answer was complete.
+    /// Returns the number of connections that the client closed before the answer was complete.
     pub(crate) fn left(&self) -> usize {
         self.memory.lock().unwrap().left
     }
@@ -148,7 +148,7 @@ impl Drop for FakeOrigin {
     }
 }
 
-/// Accepts connections until the manner is to refuse them.
+/// Accepts connections until the manner becomes [`Manner::Refuse`].
 async fn listen(
     listener: &TcpListener,
     name: &'static str,

@@ -1,4 +1,4 @@
-//! Tokens that this installation did not sign, or not in its way: both hosts must refuse them.
+//! Tokens that this installation did not sign, or not in the required way: both hosts must refuse them.
 
 use crate::host::Host;
 use crate::service::shared;
@@ -80,7 +80,7 @@ fn hmac_sha256(secret: &[u8], text: &[u8]) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-/// Returns the installation's public key in every form that an attacker would try as an HMAC secret.
+/// Returns the installation's public key in every form that an attacker might try as an HMAC secret.
 fn public_key_texts() -> Vec<Vec<u8>> {
     let set: Value = serde_json::from_str(&shared().cli_ok(&["key", "jwks"])).expect("a JWK set");
     let keys = set["keys"].as_array().expect("keys");

@@ -1,4 +1,4 @@
-//! The formats of an answer: CSV and NDJSON must have the same rows and values as JSON.
+//! Tests the formats of an answer: CSV and NDJSON must have the same rows and values as JSON.
 
 pub(crate) mod types;
 
@@ -31,7 +31,8 @@ cases! {
         stored_json_stays_in_its_line,
         long_tables_come_whole_in_every_form,
     ],
-    // The edge speaks HTTP/1.1 to the origin, and a local workerd hides an incomplete answer: see `streaming.rs`.
+    // Only through the origin: the edge uses HTTP/1.1 to the origin, and a local workerd hides that an answer is
+    // incomplete (see `streaming.rs`).
     Origin: [
         a_caller_of_http_1_0_gets_the_envelope,
         a_form_without_an_end_of_its_own_is_cut_where_it_fails,

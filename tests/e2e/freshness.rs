@@ -1,5 +1,5 @@
-//! The schema cache: current at once after DDL through the service, within 5 s after other DDL, and never the cause of
-//! a wrong answer meanwhile.
+//! Tests the schema cache: it is current at once after DDL through the service, and within 5 s after other DDL. Until
+//! then, it never causes a wrong answer.
 
 use crate::case::eventually;
 use crate::faults;
@@ -12,7 +12,7 @@ use serde_json::json;
 use shared::error::ErrorCode;
 use std::time::{Duration, Instant};
 
-/// Maximum time until DDL is noticed: the interface promises 5 s, the rest is for a loaded machine.
+/// Maximum time until DDL is noticed. The API promises 5 s; the rest is a reserve for a loaded machine.
 const FRESH_MAX: Duration = Duration::from_secs(9);
 
 cases! {
@@ -44,7 +44,7 @@ async fn loads(service: &Service) -> u64 {
     count.and_then(|count| count.parse().ok()).expect("a count")
 }
 
-/// Returns the maximum number of reads of a table's schema since `since` because of its age: one each two seconds.
+/// Returns the maximum number of reads of a table's schema since `since` that its age can cause: one every two seconds.
 fn by_age(since: Instant) -> u64 {
     1 + since.elapsed().as_secs() / 2
 }
@@ -153,7 +153,7 @@ async fn each_change_by_sql_is_seen_at_once(host: Host) {
     assert_eq!(db.get("u/1").await.payload()["id"], 1);
     db.exec("ALTER TABLE u MODIFY c2 VARCHAR(10)").await;
     assert_eq!(db.get("u/1").await.payload()["c2"], "100");
-    // DDL in a procedure also counts as DDL through the service.
+    // DDL within a procedure also counts as DDL through the service.
     db.exec("CREATE PROCEDURE p() ALTER TABLE u ADD COLUMN hidden INT DEFAULT 7").await;
     db.exec("CALL p()").await;
     let seen = eventually("a column made by a procedure", FRESH_MAX, || async {
@@ -256,7 +256,7 @@ async fn a_type_changed_elsewhere_is_seen_soon(host: Host) {
 }
 
 async fn a_database_adopted_by_the_cli_is_there_soon(host: Host) {
-    // Uses a project of its own: after an adoption, some statements are refused that other cases run.
+    // Uses a project of its own, since after an adoption some statements are refused that other cases run.
     let (project, name) = (unique("legacy"), unique("legacy-shop "));
     shared().create_project(&project);
     let key = shared().create_key(&project, "full", &[]).token;

@@ -24,7 +24,8 @@ cases! {
     ],
 }
 
-/// Both hosts; the edge under plain workerd, since a proxy in front of it would refuse some of these requests itself.
+/// The URLs of both hosts. The edge runs in plain workerd, since a proxy in front of it would refuse some of these
+/// requests itself.
 struct Hosts {
     worker: Worker,
 }
@@ -152,7 +153,7 @@ async fn headers_up_to_the_limit_are_taken(_: Host) {
     let record = format!("{POSTS}/1");
     for headers in [
         crowd(70),
-        // Several lines with one name are one header.
+        // Several lines with the same name count as one header.
         b"X-A: 1\r\n".repeat(90),
         [b"Cookie: ", &[b'a'; 60_000][..], b"\r\n"].concat(),
         b"X-A: \xff\t\r\nTrailer:\r\n".to_vec(),
@@ -250,7 +251,7 @@ async fn a_refusal_behind_an_answer_leaves_the_answer_whole(host: Host) {
     let key = &shared().read_key;
     let good = format!("GET {POSTS}/1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n");
     let bad = "GET / HTTP/9.9\r\n\r\n";
-    // Sent both at once and one after the other.
+    // The requests are sent both at once, and one after the other.
     for pieces in [vec![format!("{good}{bad}")], vec![good, bad.to_owned()]] {
         let address = host.url().trim_start_matches("http://");
         let mut stream = TcpStream::connect(address).await.expect("a connection");

@@ -1,6 +1,6 @@
 //! The two hosts, a call through one of them, and its answer. Knows HTTP and the envelope, but no table.
 //!
-//! Every answer is entered in the ledger, which checks what the interface promises of *every* response.
+//! Every answer is passed to `ledger.rs`, which checks the promises of the API that hold for *every* response.
 
 use crate::ledger;
 use crate::service::shared;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The server that a request is sent to.
+/// The server to which a request is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Host {
     /// The origin: `selkie` itself.
@@ -115,7 +115,7 @@ impl Call {
         }
     }
 
-    /// Sends the request and reads the whole answer. Panics if there is none.
+    /// Sends the request and reads the whole answer. Panics if no answer arrives.
     pub(crate) async fn send(self) -> Answer {
         let what = self.to_string();
         match self.attempt().await {
@@ -193,7 +193,7 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {self}"))
     }
 
-    /// Returns the payload; panics if the answer is no success.
+    /// Returns the payload. Panics if the answer is an error.
     #[track_caller]
     pub(crate) fn payload(&self) -> Value {
         assert_eq!(self.status, StatusCode::OK, "{self}");
@@ -203,7 +203,7 @@ impl Answer {
         body["payload"].take()
     }
 
-    /// Returns the error of a refusal. Panics unless it has this code and the status of the code.
+    /// Returns the error of an error response. Panics unless it has this code and the code's status.
     #[track_caller]
     pub(crate) fn refused(&self, code: ErrorCode) -> Value {
         let mut body = self.json();
@@ -213,7 +213,7 @@ impl Answer {
         body["error"].take()
     }
 
-    /// Returns the code of a refusal; `ok` for a success.
+    /// Returns the code of an error response; `ok` for a success.
     pub(crate) fn code(&self) -> String {
         match serde_json::from_slice::<Value>(&self.body) {
             Ok(body) if body["success"] == true => "ok".to_owned(),
@@ -236,7 +236,7 @@ impl Answer {
         texts(body.payload.into_iter().next().unwrap_or_else(|| panic!("no row: {self}")))
     }
 
-    /// Parses the body as a type of the case.
+    /// Parses the body as the type that the case expects.
     #[track_caller]
     pub(crate) fn read<T: serde::de::DeserializeOwned>(&self) -> T {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("another shape ({error}): {self}"))
@@ -274,8 +274,8 @@ fn excerpt(body: &[u8]) -> String {
 fn client() -> &'static Client {
     static CLIENT: OnceLock<Client> = OnceLock::new();
     CLIENT.get_or_init(|| {
-        // Well before workerd (after 5 s) and the origin (after 10 s) close an idle connection: a request sent at that
-        // moment gets no answer, and reqwest doesn't repeat a POST.
+        // Shorter than the times after which workerd (5 s) and the origin (10 s) close an idle connection: a request
+        // sent at that moment would get no answer, and reqwest doesn't repeat a POST.
         let builder = Client::builder()
             .no_proxy()
             .pool_idle_timeout(Duration::from_secs(2))

@@ -1,5 +1,5 @@
-//! Which commands create an installation, and the errors of a wrong environment. Each case has a directory of its own,
-//! and no running service.
+//! Tests which commands create an installation, and the errors in a wrong environment. Each case has a directory of its
+//! own, and no running service.
 
 use crate::host::Host;
 use crate::service::{binary, clear_settings};
@@ -117,7 +117,7 @@ async fn init_makes_an_installation_once(_: Host) {
     assert_eq!(init()["created"], false);
     assert_eq!(desk.ok(&["key", "jwks"]), key_sets, "a second init changed the keys");
     assert!(desk.ok(&["key", "create", "--access", "read"]).starts_with("ey"));
-    // No command gives an installation a second secret.
+    // No command creates a second secret for an installation.
     let secret = desk.0.path().join(".selkie/secret");
     let kept = fs::read(&secret).expect("a secret");
     fs::remove_file(&secret).expect("a secret");
@@ -149,7 +149,7 @@ async fn a_misspelt_variable_is_refused_and_another_is_named(_: Host) {
     let output = desk.run(&["config"], &[("SELKIE_IMAGE", "1.2")]);
     assert!(output.status.success());
     tells(&String::from_utf8_lossy(&output.stderr), &["warning", "SELKIE_IMAGE is no setting"]);
-    // The variables that `selkie dev` writes for a shell are no misspelt settings.
+    // The variables that `selkie dev` writes for a shell must not be taken for misspelt settings.
     let output = desk.run(&["config"], &[("SELKIE_FULL_KEY", "x")]);
     assert!(output.stderr.is_empty());
 }

@@ -1,5 +1,5 @@
-//! The session state of one request never affects the next. Each statement that changes the session is followed by many
-//! probes, so that some use the same connection.
+//! Tests that the session state of one request never affects the next request. Each statement that changes the session
+//! is followed by many probes, so that some of them use the same connection.
 
 pub(crate) mod stored_code;
 
@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// More probes than a pool has connections.
+/// More probes than a pool has connections, so that every connection is probed.
 const PROBES: usize = 24;
 
 /// Reads session state that statements may have changed.
@@ -49,7 +49,7 @@ async fn probes(db: &TestDb, query: &str) -> Vec<Answer> {
     answers
 }
 
-/// Runs each statement and checks that all sessions have their state of before.
+/// Runs each statement, and then checks that all sessions have the same state as before.
 async fn leave_no_trace(db: &TestDb, statements: &[&str]) {
     let before = db.exec(PROBE).await;
     for statement in statements {
@@ -61,7 +61,7 @@ async fn leave_no_trace(db: &TestDb, statements: &[&str]) {
     }
 }
 
-/// The driver can't reset sessions of MariaDB before 10.2.4, and reports a success.
+/// MariaDB before 10.2.4 can't reset a session, but the driver then reports a success.
 async fn a_session_that_can_not_be_reset_is_not_used(_: Host) {
     let rows = "CREATE TABLE t SELECT 1 AS n UNION SELECT 2 UNION SELECT 3";
     let db = TestDb::new(Host::Origin, &[rows]).await;
@@ -134,7 +134,7 @@ async fn settings_made_in_disguise_do_not_leak(host: Host) {
         "INSERT INTO t (n) VALUES (1)",
     ];
     leave_no_trace(&db, &statements).await;
-    // Records requests run the function by a view and by a filter.
+    // Requests for records run the function through a view and through a filter.
     let before = db.exec(PROBE).await;
     db.get("v").await.payload();
     for answer in probes(&db, PROBE).await {
@@ -154,7 +154,7 @@ async fn temporary_tables_do_not_leak(host: Host) {
             answer.refused(shared::error::ErrorCode::TableNotFound);
         }
     }
-    // A temporary table that hides a real one.
+    // A temporary table with the name of a real table hides it within its session.
     db.exec("CREATE TEMPORARY TABLE t (other INT)").await;
     for answer in probes(&db, "SELECT * FROM t").await {
         assert_eq!(answer.payload(), json!([{"n": 1}]));
@@ -200,7 +200,7 @@ async fn locks_do_not_leak(host: Host) {
     }
 }
 
-/// Checked over another connection, so that no later use of the same connection can free the locks.
+/// The locks are checked over another connection, since a later use of the same connection could free them.
 async fn locks_are_gone_with_the_answer(host: Host) {
     let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (1, 1)"]).await;
     let lock = unique("lock");
@@ -218,7 +218,7 @@ async fn locks_are_gone_with_the_answer(host: Host) {
     assert_eq!(db.value("SELECT n FROM t").await, 21);
 }
 
-/// Checked by records requests, before which no session is reset.
+/// Checked with requests for records, since no session is reset before these.
 async fn what_a_view_runs_does_not_leak(host: Host) {
     let db = TestDb::new(
         host,
@@ -319,7 +319,7 @@ async fn projects_do_not_share_sessions(host: Host) {
     }
 }
 
-/// A statement prepared for one database must not be run for another that sends the same text.
+/// A statement that was prepared for one database must not be run for another database that sends the same text.
 async fn one_text_means_each_databases_own_table(host: Host) {
     let first = TestDb::new(host, &["CREATE TABLE t (id INT, v INT)", "INSERT INTO t VALUES (1, 1)"]).await;
     let second = TestDb::new(host, &["CREATE TABLE t (id INT, v TEXT)", "INSERT INTO t VALUES (1, 'two')"]).await;
@@ -338,7 +338,7 @@ async fn one_text_means_each_databases_own_table(host: Host) {
         db.sql_with("UPDATE t SET v = ? WHERE id = ?", json!([7, 1])).send().await.payload();
         assert_eq!(db.behind("SELECT v FROM t").trim(), "7");
     }
-    // Checked also after a table or database is created again, and after the default schema was dropped.
+    // Also checked after a table or database is created again, and after the default schema was dropped.
     first.exec("DROP TABLE t").await;
     first.exec("CREATE TABLE t (id INT, v DATE)").await;
     first.exec("INSERT INTO t VALUES (1, '2026-01-01')").await;
@@ -347,7 +347,7 @@ async fn one_text_means_each_databases_own_table(host: Host) {
     }
 }
 
-/// Records requests share connections with SQL statements, whose settings must not change the results.
+/// Requests for records share connections with SQL statements, whose settings must not change their results.
 async fn records_run_in_clean_sessions(host: Host) {
     let db = TestDb::new(
         host,

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A 2,048-bit RSA key of tests only, as `ring` can't generate one.
+/// A 2,048-bit RSA key that only tests use, as `ring` can't generate one.
 const RSA: &[u8] = include_bytes!("../../origin/src/system/keys/tokens/tests/rsa.der");
 
-/// The algorithms that are accepted.
+/// The algorithms that Selkie accepts.
 pub(crate) const ALGORITHMS: [&str; 3] = ["EdDSA", "ES256", "RS256"];
 
 pub(crate) fn now() -> u64 {
@@ -31,7 +31,7 @@ pub(crate) enum Signer {
 }
 
 impl Signer {
-    /// Generates a key for the algorithm; for RS256 it is always the same.
+    /// Generates a key for the algorithm. For RS256, it is always the same key.
     pub(crate) fn new(alg: &str) -> Self {
         let random = SystemRandom::new();
         match alg {
@@ -96,7 +96,7 @@ impl Signer {
     }
 }
 
-/// An issuer of a project, with one key, whose id is `a`. Its tokens are for the audience `app`.
+/// An issuer of a project, with one key that has the id `a`. Its tokens are for the audience `app`.
 pub(crate) struct Issuer {
     project: String,
     pub(crate) url: String,
@@ -110,7 +110,7 @@ impl Issuer {
         Self { project: project.to_owned(), url, key: Signer::new(alg) }
     }
 
-    /// Registers the issuer, or replaces its settings; `arguments` name its keys and roles.
+    /// Registers the issuer, or replaces its settings. `arguments` are the CLI arguments for its keys and roles.
     pub(crate) fn register(&self, arguments: &[&str]) {
         let first = ["issuer", "add", "--project", &self.project, "--issuer", &self.url, "--audience", "app"];
         shared().cli_ok(&[&first, arguments].concat());

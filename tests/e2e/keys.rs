@@ -9,7 +9,7 @@ use serde_json::json;
 use shared::error::ErrorCode;
 use std::time::{Duration, SystemTime};
 
-/// Maximum time until a revoked key is refused: one second, and more on a loaded machine.
+/// Maximum time until a revoked key is refused: one second, but more on a loaded machine.
 const REVOCATION_MAX: Duration = Duration::from_secs(6);
 
 const POSTS: &str = "/api/v1/crud/demo/posts?limit=1";
@@ -217,7 +217,7 @@ async fn the_public_keys_hold_nothing_private(_: Host) {
     }
 }
 
-/// Keys stay valid after one rotation of the signing key, and become invalid by a second one.
+/// Keys stay valid after one rotation of the signing key, but become invalid by a second rotation.
 async fn two_signing_keys_live_while_they_are_rotated(_: Host) {
     let service = tokio::task::spawn_blocking(|| Service::start(Edge::Without, &[])).await.unwrap().expect("a service");
     let read = |token: &str| Call::new(&service.origin, reqwest::Method::GET, POSTS).key(token).send();

@@ -1,4 +1,5 @@
-//! Checks every answer of the run for what the interface promises of *every* response, and records each error code.
+//! Checks every answer of the run against the promises of the API that hold for *every* response, and records each
+//! error code.
 //!
 //! A rule that is broken many times is reported once, with an example, after the last case.
 
@@ -17,7 +18,7 @@ static KEYS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 /// A value that cases write into tables. No log line and no error may contain it.
 pub(crate) const NEVER_LOGGED: &str = "tell-nobody-5e1c";
 
-/// Texts that no error may contain: paths, Selkie's SQL, connection strings, passwords, names from its code.
+/// Texts that no error message may contain: paths, Selkie's SQL, connection strings, passwords, names from its code.
 const LEAKS: &[&str] = &[
     "/tmp/",
     "/dev/shm/",
@@ -40,7 +41,7 @@ const LEAKS: &[&str] = &[
 /// Parts of Selkie's SQL that no error of a records request may contain.
 const OUR_SQL: &[&str] = &["SELECT `", "INSERT INTO", "DELETE FROM", "UPDATE `", " WHERE `", "' at line "];
 
-/// Returns why no case makes this host return this code; `None` if a case does.
+/// Returns the reason why no case makes this host return this code; `None` if a case does.
 fn excuse(host: Host, code: ErrorCode) -> Option<&'static str> {
     match (host, code) {
         (
@@ -93,7 +94,7 @@ fn faults(answer: &Answer) -> Vec<String> {
     hold(answer.header("x-request-id").is_some_and(|id| !id.is_empty()), "every response carries X-Request-Id");
     hold(answer.header("server-timing").is_some(), "every response carries Server-Timing");
     hold(
-        // A client replaces its stored headers by those of a 304, so a 304 may leave one out.
+        // A client replaces its stored headers by the headers of a 304, so a 304 may omit this header.
         answer.status == 304 || answer.header("x-content-type-options") == Some("nosniff"),
         "every response forbids to guess what it is",
     );
@@ -134,7 +135,7 @@ fn faults(answer: &Answer) -> Vec<String> {
         hold(false, "every body is JSON");
         return faults;
     };
-    // MCP answers in the form of JSON-RPC, except for what is refused before its message is read.
+    // MCP answers have the form of JSON-RPC, except refusals before the message is read.
     if answer.is_mcp() && (body.is_array() || body.get("jsonrpc").is_some()) {
         return faults;
     }
@@ -215,7 +216,7 @@ fn error_faults(answer: &Answer, body: &Value) -> Vec<String> {
 
 /// Checks that the service's log contains no key and no test value.
 pub(crate) fn read_log(log: &str) {
-    // `selkie dev` prints its two keys to the terminal; those are not in `KEYS`.
+    // `selkie dev` prints its two keys to the terminal. They are not in `KEYS`.
     if let Some(key) = KEYS.lock().unwrap().iter().find(|key| log.contains(key.as_str())) {
         let line = log.lines().find(|line| line.contains(key.as_str())).unwrap_or_default();
         breach("no key is logged", line);
@@ -228,7 +229,7 @@ pub(crate) fn read_log(log: &str) {
     }
 }
 
-/// Returns the broken rules and, if the run was `whole`, the codes that disagree with [`excuse`].
+/// Returns the broken rules and, if the run was complete (`whole`), the codes that contradict [`excuse`].
 pub(crate) fn verdict(whole: bool) -> Vec<String> {
     let broken = BROKEN.lock().unwrap();
     let mut verdict: Vec<String> = broken

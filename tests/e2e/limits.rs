@@ -1,4 +1,4 @@
-//! The limits, from both sides: the largest allowed value works, and the next larger one is refused with its code.
+//! Tests the limits from both sides: the largest allowed value works, and the next larger one is refused with its code.
 
 use crate::host::{Answer, Call, Host, enc};
 use crate::raw;
@@ -33,8 +33,8 @@ fn insert_of(size: usize) -> Vec<u8> {
     format!("{head}{text}{tail}").into_bytes()
 }
 
-/// Sends a request that is refused before it is read. Repeats it, since the answer is sometimes lost if the server
-/// closes while the client still writes.
+/// Sends a request that is refused before it is read completely. Repeats the request if the answer is lost, which
+/// happens sometimes if the server closes the connection while the client is still writing.
 async fn send_large(call: &Call) -> Answer {
     for _ in 1..ATTEMPTS_MAX {
         if let Ok(answer) = call.clone().attempt().await {
@@ -46,11 +46,11 @@ async fn send_large(call: &Call) -> Answer {
 
 async fn a_body_of_16_mib_is_read_and_no_more(host: Host) {
     let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v LONGTEXT)"]).await;
-    // MariaDB's `max_allowed_packet` is also 16 MiB, and the statement is longer than the value.
+    // MariaDB's `max_allowed_packet` is also 16 MiB, and a statement is longer than the value in it.
     let answer = db.call(Method::POST, "t").bytes(insert_of(15 * MIB)).send().await;
     let id = answer.payload();
     assert_eq!(db.value(&format!("SELECT LENGTH(v) FROM t WHERE id = {id}")).await, 15 * MIB - 8);
-    // A body of exactly the maximum size is read, whatever MariaDB then says about the value.
+    // A body of exactly the maximum size is read, even if MariaDB then refuses the value.
     let edge_case = db.call(Method::POST, "t").bytes(insert_of(16 * MIB)).send().await;
     assert_ne!(edge_case.code(), "body_too_large", "{edge_case}");
     assert_ne!(edge_case.code(), "internal", "{edge_case}");
@@ -80,8 +80,8 @@ async fn a_body_without_a_length_is_limited_too(host: Host) {
     body.extend_from_slice(b"0\r\n\r\n");
     let mut request = raw::request("POST", b"/api/v1/sql", &head, b"");
     request.extend_from_slice(&body);
-    // The request is refused before it is read, so the answer is sometimes lost (as in `send_large`); wrangler's local
-    // proxy then sends its own text.
+    // The request is refused before it is read completely, so the answer is sometimes lost (as in `send_large`), and
+    // wrangler's local proxy then sends a text of its own.
     let mut codes = Vec::new();
     while codes.len() < ATTEMPTS_MAX && codes.last().is_none_or(|code| code != "body_too_large") {
         let answer = raw::exchange(host.url(), &request).await;
@@ -89,7 +89,7 @@ async fn a_body_without_a_length_is_limited_too(host: Host) {
         codes.push(envelope.map_or_else(|| "no envelope".to_owned(), raw::RawAnswer::code));
     }
     assert_eq!(codes.last().map(String::as_str), Some("body_too_large"), "{codes:?}");
-    // A small body in chunks is allowed, like one with a length.
+    // A small chunked body is allowed, like one with a length.
     let small = format!("Authorization: Bearer {key}\r\nTransfer-Encoding: chunked\r\n");
     let mut request = raw::request("POST", b"/api/v1/sql", &small, b"");
     request.extend_from_slice(b"8\r\n{\"query\"\r\n12\r\n:\"SELECT 5 AS v\"  \r\n1\r\n}\r\n0\r\n\r\n");
@@ -121,7 +121,7 @@ fn nested(levels: usize) -> Value {
 
 async fn nesting_ends_at_32_levels(host: Host) {
     let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v JSON)"]).await;
-    // The body's own braces are the first level.
+    // The braces of the body itself are the first level.
     let id = db.post("t", &json!({"v": nested(31)})).await.payload();
     assert_eq!(db.get(&format!("t/{id}")).await.payload()["v"], nested(31));
     for levels in [32, 33, 100] {

@@ -1,8 +1,8 @@
 //! The end-to-end suite: tests every promise of the interface, through both hosts, with a real MariaDB.
 //!
 //! One service runs for all cases (see `service.rs`), and each case creates its own tables. After the last case the
-//! service is stopped, and its log and files are checked. Cases know the interface only, not the implementation
-//! (`architecture.rs` is the exception).
+//! service is stopped, and its log and files are checked. Cases know only the API and not the implementation (except
+//! `architecture.rs`).
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -85,7 +85,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // More threads than cores: cases mostly wait for timeouts, processes and the disk.
+    // More threads than cores, because cases mostly wait for timeouts, processes and the disk.
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     arguments.test_threads.get_or_insert(2 * cores);
     let scratch = match scratch::directory() {
@@ -95,7 +95,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // Fails only if a provider is already installed.
+    // An error means that a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let groups = [
         adopted::cases(),

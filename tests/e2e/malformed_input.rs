@@ -1,4 +1,4 @@
-//! Malformed requests: each is refused with its code, and none harms the service.
+//! Tests malformed requests: each is refused with its code, and none harms the service.
 
 use crate::host::Host;
 use crate::test_db::TestDb;
@@ -115,7 +115,7 @@ async fn huge_numbers_are_refused_or_kept(host: Host) {
     for number in ["1e999", "-1e999", "1e-999999999999", "1e9999999999999999999999", digits.as_str()] {
         for field in ["i", "d", "x", "v"] {
             let answer = db.call(Method::POST, "t").bytes(format!("{{\"{field}\":{number}}}")).send().await;
-            // A text column stores the digits, and a DOUBLE stores 0 for a number that is too small.
+            // A text column stores the digits. A DOUBLE stores 0 for a number that is too close to zero.
             if field == "v" || (field == "d" && number.contains("e-")) {
                 answer.payload();
             } else {

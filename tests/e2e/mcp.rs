@@ -1,4 +1,5 @@
-//! `POST /mcp`: the Model Context Protocol, by bare JSON-RPC, and by the client of npm (`client`).
+//! Tests `POST /mcp`, the Model Context Protocol: by hand-written JSON-RPC, and by the protocol's client from npm
+//! (`client`).
 
 mod calls;
 mod client;
@@ -15,7 +16,7 @@ pub(crate) fn cases() -> Vec<Case> {
 
 const BOTH: &str = "application/json, text/event-stream";
 
-/// Builds a message as a client sends it, with the full key.
+/// Builds a message in the form in which a client sends it, with the full key.
 fn message(host: Host, body: &Value) -> Call {
     host.call(Method::POST, "/mcp").header("accept", BOTH).json(body)
 }
@@ -29,7 +30,7 @@ fn tool(host: Host, key: &str, name: &str, arguments: &Value) -> Call {
     message(host, &request("tools/call", &json!({"name": name, "arguments": arguments}))).key(key)
 }
 
-/// Returns the text of a tool's result as JSON; panics unless the result is an error exactly if `code` is given.
+/// Returns the text of a tool's result as JSON. Panics unless the result is an error exactly if `code` is given.
 #[track_caller]
 fn outcome(result: &Value, code: Option<&str>) -> Value {
     let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {result}"));

@@ -1,5 +1,5 @@
-//! The connections to MariaDB are few and shared by all projects: a project without one replaces another's idle
-//! connection, or waits until one is free.
+//! Tests that all projects share the few connections to MariaDB: a project without a connection takes the place of
+//! another project's idle connection, or waits until one is free.
 
 use crate::case::eventually;
 use crate::faults;
@@ -47,7 +47,7 @@ async fn more_projects_than_connections_are_all_served(_: Host) {
     let service = faults::start(Edge::Without, &[("SELKIE_POOL_TOTAL", "3")]).await;
     let projects = projects(&service, 7);
     for round in 0..3 {
-        // One project after the other, then all at once.
+        // The projects send their requests one after the other, then all at once.
         for (name, key) in &projects {
             let answer = ask(&service, WHO, key).send().await;
             assert_eq!(answer.payload(), json!([{"who": format!("selkie-{name}-rw@localhost")}]));
@@ -58,7 +58,7 @@ async fn more_projects_than_connections_are_all_served(_: Host) {
             let who = format!("selkie-{name}-rw@localhost");
             assert_eq!(answer.payload(), json!([{"who": who}]), "round {round}");
         }
-        // Three connections for statements, two for schemas. A closed connection may be visible slightly longer.
+        // Three connections for statements, two for schemas. A closed connection may stay visible for a moment.
         eventually("no more connections than allowed", SOON, || async {
             (connections(&service) <= 3 + 2).then_some(())
         })
@@ -89,7 +89,7 @@ async fn who_finds_all_connections_in_use_waits_for_one(_: Host) {
         }
         sleeping.await.unwrap().expect("an answer").payload();
     }
-    // Callers that timed out have left nothing in the queue.
+    // Requests that timed out must have left nothing in the queue.
     for key in [other, busy, other] {
         ask(&service, WHO, key).send().await.payload();
     }

@@ -17,7 +17,7 @@ cases! {
     ],
 }
 
-/// Returns `count` values of a strategy, which differ in every run.
+/// Returns `count` values of a strategy. They differ in every run.
 fn samples<S: Strategy>(strategy: &S, count: usize) -> Vec<S::Value> {
     let mut runner = TestRunner::new(Config::default());
     (0..count).map(|_| strategy.new_tree(&mut runner).expect("a value").current()).collect()
@@ -49,7 +49,7 @@ async fn any_legal_name_round_trips(host: Host) {
         let create =
             format!("CREATE TABLE {} (id INT PRIMARY KEY AUTO_INCREMENT, {} INT)", quoted(&table), quoted(&field));
         let made = db.sql(&create).send().await;
-        // Names that MariaDB itself refuses (because of their collation) are skipped.
+        // Names that MariaDB itself refuses, because of their collation, are skipped.
         if !made.status.is_success() {
             assert_eq!(made.code(), "sql_error", "{table:?} {field:?}: {made}");
             continue;

@@ -51,7 +51,7 @@ async fn broken_percent_encoding_is_refused(host: Host) {
     for bytes in [&b"\xff"[..], b"\xc3", b"\xc3\xbc"] {
         for place in [&b"/t"[..], b"/t/", b"/t?query[v]=", b"/t?"] {
             let target = [base.as_bytes(), place, bytes].concat();
-            // Non-ASCII bytes in a request line may be refused by any server on the way.
+            // Any server on the way may refuse non-ASCII bytes in a request line.
             if let Some(answer) = raw(host, "GET", &target, b"").await {
                 assert!(answer.status < 500, "{target:?}: {}", answer.status);
             }
@@ -207,7 +207,7 @@ async fn requests_that_are_no_http_break_nothing(host: Host) {
         b"POST /api/v1/sql HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\nzz\r\n\r\n",
     ];
     for request in requests {
-        // A server that waits for more may be right too, so the client closes the connection.
+        // It is also right if the server waits for more bytes; the client then closes the connection.
         let exchange = exchange(host.url(), request);
         if let Ok(Some(answer)) = tokio::time::timeout(std::time::Duration::from_secs(2), exchange).await {
             assert!((400..=505).contains(&answer.status), "{request:?}: {}", answer.status);

@@ -1,4 +1,5 @@
-//! Hand-written HTTP, for requests that no client library would send and answers that it would not show.
+//! Hand-written HTTP, for requests that no client library would send, and for answers that no client library would show
+//! unchanged.
 
 use crate::host::Host;
 use shared::error::ErrorCode;
@@ -39,11 +40,12 @@ pub(crate) async fn exchange(url: &str, request: &[u8]) -> Option<RawAnswer> {
     parse(&converse(url, request, is_whole).await)
 }
 
-/// Sends bytes and reads until `is_enough` or until the server closes: not every server honours `Connection: close`.
+/// Sends bytes and reads until `is_enough` returns true or the server closes: not every server honours `Connection:
+/// close`.
 pub(crate) async fn converse(url: &str, request: &[u8], is_enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let address = url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.expect("a connection");
-    // The server may refuse and close before it has read everything.
+    // An error is ignored: the server may refuse the request and close before it has read everything.
     let _ = stream.write_all(request).await;
     let mut answer = Vec::new();
     let reading = async {
@@ -160,8 +162,8 @@ pub(crate) fn status_line_blocking(address: &str, request: &[u8]) -> std::io::Re
     Ok(answer)
 }
 
-/// Sends an incomplete request until `is_held` says that the server has received it; repeats it if it is answered
-/// before. Returns the task that waits for the answer.
+/// Sends an incomplete request until `is_held` says that the server has received it. Repeats the request if it is
+/// answered before that. Returns the task that waits for the answer.
 pub(crate) async fn leave_open(
     url: &str,
     request: &[u8],

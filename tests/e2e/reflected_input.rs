@@ -1,4 +1,5 @@
-//! Text that would do harm if repeated unescaped in a page, a header or a log line: only JSON strings may contain it.
+//! Texts that would do harm if they were repeated unescaped in a page, a header or a log line. Only JSON strings may
+//! contain them.
 
 use crate::host::{Call, Host};
 use crate::raw::exchange;
@@ -41,7 +42,7 @@ async fn nothing_hostile_is_repeated_but_inside_a_json_string(host: Host) {
             let answer = call.send().await;
             assert!(answer.status.is_client_error(), "{answer}");
             assert_eq!(answer.header("content-type"), Some("application/json"));
-            // The body is valid JSON, so the text is within a string; no header contains it.
+            // The body is valid JSON, so the text is within a string. No header may contain the text.
             let body: Value = answer.json();
             assert_eq!(body["success"], false, "{answer}");
             let headers = format!("{:?}", answer.headers);

@@ -1,6 +1,6 @@
 //! Roles: keys that may do what a role file allows, table by table.
 //!
-//! Each case sets roles of its own through the CLI, and calls as keys with these roles.
+//! Each case sets roles of its own through the CLI, and sends requests with keys that have these roles.
 
 mod claims;
 mod indexes;
@@ -73,13 +73,13 @@ pub(crate) fn create_role(role: &Value) -> String {
     name
 }
 
-/// Returns claims as the CLI takes them: `name=value`.
+/// Returns claims as arguments of the CLI: `name=value`.
 fn claim_arguments(claims: &Value) -> Vec<String> {
     let claims = claims.as_object().expect("an object");
     claims.iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
-/// A key with a role, which calls a database through the database's host.
+/// A key with a role, which sends requests for a database through the database's host.
 pub(crate) struct Caller<'a> {
     pub(crate) db: &'a TestDb,
     pub(crate) key: String,
@@ -137,7 +137,7 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// The condition that a field equals a claim.
+/// Returns the condition that a field equals a claim.
 fn is_claim(field: &str, claim: &str) -> Value {
     json!({field: {"value": {"claim": claim}}})
 }

@@ -13,7 +13,7 @@ const PREFIX: &str = "selkie-tests-";
 /// Maximum bytes of all services that run at the same time.
 const NEEDED_BYTES: u64 = 4 << 30;
 
-/// Creates the run's directory, which contains all other temporary directories. Removes those of killed runs.
+/// Creates the run's directory, which contains all other temporary directories. Removes the directories of killed runs.
 pub(crate) fn directory() -> io::Result<TempDir> {
     for entry in fs::read_dir(MEMORY).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -25,7 +25,7 @@ pub(crate) fn directory() -> io::Result<TempDir> {
     let has_room = rustix::fs::statvfs(MEMORY).is_ok_and(|memory| memory.f_bavail * memory.f_frsize >= NEEDED_BYTES);
     let parent = if has_room { MEMORY.into() } else { std::env::temp_dir() };
     let directory = tempfile::Builder::new().prefix(&format!("{PREFIX}{}-", std::process::id())).tempdir_in(parent)?;
-    // Fails only on a second call.
+    // Fails only if it was called before.
     let _ = tempfile::env::override_temp_dir(directory.path());
     Ok(directory)
 }
@@ -36,8 +36,8 @@ pub(crate) fn service_directory() -> Result<TempDir, String> {
     directory.map_err(|error| error.to_string())
 }
 
-/// Returns the directory of a service that was started once and stopped. Its MariaDB and demo exist already, which
-/// saves most of the time of a first start.
+/// Returns the directory of a service that was started once and stopped. It already has a MariaDB and the demo, so that
+/// a service on a copy of it starts much faster.
 pub(crate) fn template() -> Result<&'static Path, String> {
     static TEMPLATE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let made = TEMPLATE.get_or_init(|| {

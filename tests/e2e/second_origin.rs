@@ -1,4 +1,4 @@
-//! A second origin on the MariaDB of a running service, for what several origins must agree on.
+//! A second origin on the MariaDB of a running service, for tests of properties on which several origins must agree.
 
 use crate::service::{Service, binary, clear_settings, find_socket, free_port, is_alive};
 use std::path::PathBuf;
@@ -9,12 +9,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Maximum time of a start: the origin creates nothing, but may wait for the installation's lock.
+/// Maximum time of a start. The origin creates nothing, but may have to wait for the installation's lock.
 const START_MAX: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(50);
 const USER: &str = "second-admin";
 
-/// A proxy in front of a service's MariaDB, which can be stopped to simulate a stopped MariaDB.
+/// A proxy in front of a service's MariaDB. Stopping the proxy simulates a stopped MariaDB.
 pub(crate) struct Through {
     directory: TempDir,
     task: AbortHandle,
@@ -28,7 +28,7 @@ impl Through {
         Self { directory, task }
     }
 
-    /// Starts a proxy that tells clients another version of MariaDB, of the same length as the real one.
+    /// Starts a proxy that reports another version of MariaDB to clients. The version must be as long as the real one.
     pub(crate) fn announcing(service: &Service, version: &'static str) -> Self {
         let directory = tempfile::Builder::new().prefix("selkie-through-").tempdir();
         let directory = directory.expect("a directory");
@@ -42,7 +42,7 @@ impl Through {
         format!("mysql://{USER}:{USER}@localhost?socket={}", socket.display())
     }
 
-    /// Closes all connections, and accepts no more.
+    /// Closes all connections, and accepts no further ones.
     pub(crate) fn stop(&self) {
         self.task.abort();
         std::fs::remove_file(path(&self.directory)).expect("a socket");
@@ -111,7 +111,7 @@ impl SecondOrigin {
         Ok(second)
     }
 
-    /// Starts an origin with these settings too, without waiting until it answers.
+    /// Starts an origin with these additional settings, without waiting until it answers.
     pub(crate) fn launch(service: &Service, settings: &[(&str, &str)]) -> Result<Self, String> {
         service.root_sql(&format!(
             "CREATE USER IF NOT EXISTS '{USER}'@'localhost' IDENTIFIED BY '{USER}'; \

@@ -1,5 +1,5 @@
-//! The service under test: `selkie dev` in its own directory, its addresses and keys, its CLI, its MariaDB as root, and
-//! its end. Knows how the binary is started, but not how it works.
+//! The service under test: `selkie dev` in a directory of its own, with its addresses and keys, its CLI, access to its
+//! MariaDB as root, and its end. Knows how the binary is started, but not how it works.
 
 use crate::scratch;
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,11 +12,11 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Maximum time of a first start, which creates the demo with 1,000 posts, on a loaded machine.
+/// Maximum time of a first start, which creates the demo with its 1,200 posts, on a loaded machine.
 const START_MAX: Duration = Duration::from_secs(120);
 const STOP_MAX: Duration = Duration::from_secs(40);
 const PAUSE: Duration = Duration::from_millis(50);
-/// Environment variable that marks the processes of one service: child processes inherit it.
+/// The environment variable that marks the processes of one service. Child processes inherit it.
 const MARK: &str = "SELKIE_TEST_MARK";
 
 /// Whether a service has an edge in front of its origin.
@@ -44,7 +44,7 @@ static SHARED: OnceLock<Result<Service, String>> = OnceLock::new();
 /// Returns the service that all cases share. The first call starts it.
 pub(crate) fn shared() -> &'static Service {
     let edge = if crate::case::edge_is_open() { Edge::With } else { Edge::Without };
-    // Cases run in parallel and on slow machines, so requests must wait long for a connection of the pool.
+    // Cases run in parallel and perhaps on a slow machine, so a request may wait for a connection for a long time.
     let settings = [("SELKIE_POOL_WAIT_TIMEOUT", "60s")];
     match SHARED.get_or_init(|| Service::start(edge, &settings)) {
         Ok(service) => service,
@@ -52,7 +52,7 @@ pub(crate) fn shared() -> &'static Service {
     }
 }
 
-/// Stops the shared service if it was started, and returns what is wrong with how it ended.
+/// Stops the shared service if it was started, and returns the faults found at its end.
 pub(crate) fn stop_shared() -> Vec<String> {
     match SHARED.get() {
         Some(Ok(service)) => service.stop().err().into_iter().collect(),
@@ -162,7 +162,7 @@ impl Service {
         self.dir.path().join("data")
     }
 
-    /// Returns all that the service has written to its terminal.
+    /// Returns everything that the service has written to its terminal.
     pub(crate) fn log(&self) -> String {
         let bytes = fs::read(self.dir.path().join("output.log")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -180,7 +180,7 @@ impl Service {
         command.output().expect("the CLI runs")
     }
 
-    /// Returns the command that [`Self::cli`] runs, to be changed by the case.
+    /// Returns the command that [`Self::cli`] runs, for a case that changes it before running it.
     pub(crate) fn cli_command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary().expect("the binary"));
         clear_settings(&mut command);
@@ -293,7 +293,7 @@ impl Service {
         }
     }
 
-    /// Stops the service and returns its directory, so that it can be started again.
+    /// Stops the service and returns its directory, with which the service can be started again.
     pub(crate) fn stop_and_keep(self) -> Result<TempDir, String> {
         self.stop()?;
         Ok(self.leave())
@@ -320,14 +320,14 @@ pub(crate) struct IssuedKey {
     pub(crate) token: String,
 }
 
-/// Sends a signal; ignores that the process has ended.
+/// Sends a signal. Does nothing if the process has ended.
 pub(crate) fn kill(id: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(id) {
         let _ = kill_process(pid, signal);
     }
 }
 
-/// Returns the processes with this mark in their environment, except zombies.
+/// Returns the processes with this mark in their environment, without zombies.
 pub(crate) fn processes_marked(mark: &str) -> Vec<(i32, String)> {
     let wanted = format!("{MARK}={mark}");
     let entries = fs::read_dir("/proc").expect("/proc").flatten();
@@ -341,7 +341,7 @@ pub(crate) fn processes_marked(mark: &str) -> Vec<(i32, String)> {
     .collect()
 }
 
-/// Marks a process that a case starts itself.
+/// Marks a process that a case starts itself, so that [`processes_marked`] finds it.
 pub(crate) fn mark(command: &mut Command, mark: &str) {
     command.env(MARK, mark);
 }
@@ -363,8 +363,8 @@ pub(crate) fn find_socket(dir: &Path) -> Option<PathBuf> {
     entries.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|extension| extension == "sock"))
 }
 
-/// Returns `SELKIE_BIN`, or the binary of the same build profile as these tests, which are in `target/{profile}/deps`:
-/// a binary of another profile may be outdated.
+/// Returns the path in `SELKIE_BIN`, or else the binary of the same build profile as these tests (they are in
+/// `target/{profile}/deps`): the binary of another profile may be outdated.
 pub(crate) fn binary() -> Result<PathBuf, String> {
     if let Ok(path) = std::env::var("SELKIE_BIN") {
         return Ok(PathBuf::from(path));
@@ -390,7 +390,7 @@ pub(crate) fn clear_settings(command: &mut Command) {
     }
 }
 
-/// Returns a port on which nothing listens. Parallel runs start their search at different ports.
+/// Returns a port on which nothing listens. Parallel runs begin to search at different ports.
 pub(crate) fn free_port() -> u16 {
     const FIRST: u16 = 19_100;
     const COUNT: u16 = 200;

@@ -1,4 +1,4 @@
-//! Resources that all projects share: each project has a limited share, which leaves the rest to others.
+//! Tests resources that all projects share: each project has a limited share, so that the rest is left to others.
 
 use crate::case::eventually;
 use crate::faults;
@@ -19,7 +19,7 @@ const SOON: Duration = Duration::from_secs(20);
 /// Maximum concurrent streams of a project: half of the connections of one account.
 const STREAMS_OF_A_PROJECT: usize = 4;
 
-/// A view whose rows fill every buffer and don't end within the test.
+/// A view with so many rows that they fill every buffer, and that the read doesn't end within the test.
 const ENDLESS: &str = "CREATE VIEW endless AS SELECT a.seq AS id, REPEAT('y', 500) AS y \
      FROM seq_1_to_1000000 a JOIN seq_1_to_1000000 b";
 
@@ -136,7 +136,7 @@ async fn streams_leave_half_of_the_connections_to_other_reads(host: Host) {
         let error = answer.refused(ErrorCode::RateLimited);
         assert!(error["message"].as_str().unwrap().contains("streamed"));
     }
-    // Reads that are not streamed, other keys' accounts and other projects still get connections.
+    // Reads that are not streamed, the accounts of other keys, and other projects still get connections.
     for answer in join_all((0..30).map(|_| greedy.get("t").send())).await {
         answer.payload();
     }
@@ -153,7 +153,7 @@ async fn streams_leave_half_of_the_connections_to_other_reads(host: Host) {
 
 async fn a_stream_ends_when_its_key_is_revoked(host: Host) {
     let tenant = Tenant::new(shared(), host.url(), &[ENDLESS]).await;
-    // One stream is not read at all, the other is read all the time.
+    // The first stream is never read, the second one all the time.
     let unread = tenant.stream("endless").await;
     let read = tenant.stream("endless").await;
     let reading = tokio::spawn(read.bytes_stream().for_each(|_| async {}));
@@ -202,7 +202,7 @@ async fn reads_by_read_keys_do_not_wait_for_statements_of_full_keys(_: Host) {
 }
 
 async fn a_description_stays_in_use_while_it_can_not_be_read_again(_: Host) {
-    /// Longer than a cached schema is used without asking MariaDB.
+    /// Longer than the time for which a cached schema is used without asking MariaDB.
     const LONG_ENOUGH: Duration = Duration::from_secs(6);
     let service = faults::start(Edge::Without, &[]).await;
     let tables = ["CREATE TABLE t (id INT PRIMARY KEY)"];
@@ -245,7 +245,8 @@ async fn a_project_has_half_of_the_upload_slots_with_all_its_keys(_: Host) {
         wires.push(begin([&greedy.full, &second_key][n % 2]).await);
     }
     let upload = |tenant: &Tenant| tenant.post("/api/v1/media", &file).send();
-    // An upload of this loop may take the slot of a pending one; then another pending one is started.
+    // An upload of this loop may take the slot of an upload that has not begun yet. Then another pending upload is
+    // started.
     while upload(&greedy).await.code() != "rate_limited" {
         wires.push(begin(&second_key).await);
         assert!(wires.len() < 2 * UPLOADS_OF_A_PROJECT, "no share is kept");
@@ -258,9 +259,9 @@ async fn a_project_has_half_of_the_upload_slots_with_all_its_keys(_: Host) {
 }
 
 async fn a_json_body_may_take_long_but_neither_pause_nor_drip(_: Host) {
-    /// Pause between two pieces of a body; far less than the allowed pause.
+    /// The pause between two pieces of a body. Far shorter than the allowed pause.
     const PAUSE: Duration = Duration::from_millis(250);
-    /// Number of pieces, which together take longer than the allowed pause.
+    /// The number of pieces. Together they take longer than the allowed pause.
     const PIECES: usize = 16;
     let service = faults::start(Edge::Without, &[("SELKIE_BODY_READ_TIMEOUT", "3s")]).await;
     let query = json!({"query": "SELECT 1 AS v"}).to_string();

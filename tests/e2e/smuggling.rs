@@ -1,5 +1,5 @@
-//! Request smuggling: requests whose end two servers would see at different places. The host finds one end and answers
-//! once, or closes the connection; the hidden part is never a request.
+//! Request smuggling: requests whose end two servers would find at different places. The host must find one end and
+//! answer once, or close the connection; it must never take the hidden part for a request.
 
 use crate::host::Host;
 use crate::service::shared;
@@ -12,15 +12,16 @@ cases! {
     Own: [a_request_with_two_ends_hides_no_other_one],
 }
 
-/// The hidden request; its answer would repeat the path.
+/// The hidden request. An answer to it would repeat the path.
 const HIDDEN: &str = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/// Time without an answer after which the server counts as having refused a request.
+/// The time without an answer after which the server counts as having refused the request.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Requests for which workerd answers the hidden part too: it parses requests before the worker, which can't close the
-/// connection. A caller thus gets only two answers to its own requests; a proxy in front of workerd must refuse or
-/// rewrite such requests, as usual proxies do. If both ends are in the head, the edge refuses too.
+/// The shapes of requests for which workerd also answers the hidden part: workerd parses requests before the worker
+/// gets them, and the worker can't close the connection. A caller only gets two answers to requests of its own. A proxy
+/// in front of workerd must refuse or rewrite such requests, as usual proxies do. If both ends are visible in the head,
+/// the edge refuses the request too.
 const WORKERD_READS_ON: [&str; 5] = [
     "length, then chunks",
     "chunks, then length",
@@ -29,7 +30,7 @@ const WORKERD_READS_ON: [&str; 5] = [
     "a chunk whose line ends in LF alone",
 ];
 
-/// Number of the shapes above that the worker can detect.
+/// The number of the shapes above that the worker can detect.
 const TOLD_BY_THE_WORKER: usize = 3;
 
 /// Returns the header lines after `Host` and the body of each shape, with its name.
@@ -86,7 +87,7 @@ fn shapes() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Returns all that the server sends until it closes or is silent for [`SILENCE`].
+/// Returns everything that the server sends until it closes or is silent for [`SILENCE`].
 async fn answers(url: &str, request: &[u8]) -> String {
     let address = url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.expect("a connection");

@@ -1,4 +1,4 @@
-//! Long answers are complete and valid, or cut so that no client takes them for complete.
+//! Tests that long answers are complete and valid, or cut so that no client takes them for complete.
 
 use crate::case::eventually;
 use crate::host::Host;
@@ -17,7 +17,8 @@ cases! {
         a_reader_who_leaves_midway_frees_the_connection,
         a_reader_who_leaves_a_procedure_midway_leaves_nothing_of_its_session,
     ],
-    // A local workerd ends an incomplete body of the origin with a closing chunk (docs/troubleshooting.md).
+    // A local workerd ends an incomplete body of the origin with a closing chunk (docs/troubleshooting.md), so only the
+    // origin is tested.
     Origin: [
         an_answer_that_fails_midway_is_cut,
         a_query_killed_midway_cuts_its_answer,
@@ -58,7 +59,7 @@ async fn a_table_of_200_000_rows_is_read_whole(host: Host) {
     }
 }
 
-/// Reads the whole answer; returns its body, and whether it ended properly.
+/// Reads the whole answer. Returns its body, and whether the body ended properly.
 async fn read_all(response: reqwest::Response) -> (Vec<u8>, bool) {
     let mut body = Vec::new();
     let mut chunks = response.bytes_stream();

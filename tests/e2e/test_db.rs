@@ -63,7 +63,7 @@ impl TestDb {
         self.host.call(method, &format!("/api/v1/crud/{}/{rest}", self.name))
     }
 
-    /// Sends `GET …/{db}/{rest}`; `rest` is an encoded table name and what follows it.
+    /// Sends `GET …/{db}/{rest}`. `rest` begins with an encoded table name.
     pub(crate) async fn get(&self, rest: &str) -> Answer {
         self.call(Method::GET, rest).send().await
     }
@@ -84,7 +84,7 @@ impl TestDb {
         self.call(Method::DELETE, rest).json(body).send().await
     }
 
-    /// Returns the values of one field of all records that `rest` lists.
+    /// Returns the values of one field in all records that a read of `rest` returns.
     pub(crate) async fn column(&self, rest: &str, field: &str) -> Vec<Value> {
         let answer = self.get(rest).await;
         let payload = answer.payload();
@@ -92,7 +92,7 @@ impl TestDb {
         rows.iter().map(|row| row[field].clone()).collect()
     }
 
-    /// Returns the `id`s that a `query` selects, in ascending order; `more` are further options.
+    /// Returns the `id`s of the records that a `query` selects, in ascending order. `more` are further options.
     pub(crate) async fn ids(&self, table: &str, query: &Value, more: &str) -> Vec<i64> {
         let rest = format!("{table}?order={}&{}{more}", enc(r#"{"field":"id"}"#), crate::host::option("query", query));
         self.column(&rest, "id").await.iter().map(|id| id.as_i64().expect("an id")).collect()

@@ -1,6 +1,7 @@
-//! The TypeScript client (`clients/typescript`): its own tests, and its calls in Node, in Chromium and in a worker.
+//! Tests the TypeScript client (`clients/typescript`): runs its own tests, and its calls in Node, in Chromium and in a
+//! worker.
 //!
-//! What a call answers is checked by the scripts in `clients/typescript/test`. Here they get databases, keys and addresses.
+//! The scripts in `clients/typescript/test` check the answers. The cases here give them databases, keys and addresses.
 
 use crate::host::Host;
 use crate::roles::create_role;
@@ -102,7 +103,7 @@ async fn a_typed_program_uses_the_packed_client(host: Host) {
     run("pack", host).await;
 }
 
-/// Sets the example up as its README says, with a database of its own.
+/// Sets up the example as its README describes, with a database of its own.
 async fn the_to_do_list_works_for_two_users(host: Host) {
     const NAME: &str = "default_todo";
     let db = TestDb::new(host, &[]).await;

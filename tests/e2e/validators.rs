@@ -154,7 +154,7 @@ async fn a_write_is_done_only_while_the_record_has_the_tag(host: Host) {
         db.call(Method::PUT, "t/1").json(&json!({"views": views})).header("if-match", tag).send()
     };
     let first = tag(&db.get("t/1").await);
-    // The local edge's runtime drops an empty header.
+    // The runtime of the local edge drops an empty header.
     if host == Host::Origin {
         put("", 99).await.refused(ErrorCode::InvalidQueryOption);
     }
@@ -166,7 +166,7 @@ async fn a_write_is_done_only_while_the_record_has_the_tag(host: Host) {
     assert_eq!(put(&first, 11).await.payload(), 1);
     put(&first, 99).await.refused(ErrorCode::PreconditionFailed);
     let mut current = tag(&db.get("t/1").await);
-    // A compressed answer has a weak tag; a client may know several versions.
+    // A compressed answer has a weak tag, and a client may send the tags of several versions.
     for (spelled, views) in [(format!("W/{current}"), 12), (String::new(), 13), ("*".to_owned(), 14)] {
         let spelled = if spelled.is_empty() { format!("{first}, {current}") } else { spelled };
         assert_eq!(put(&spelled, views).await.payload(), 1, "{spelled}");
@@ -203,7 +203,7 @@ async fn an_operation_of_a_batch_may_name_a_tag(host: Host) {
     idle.refused(ErrorCode::InvalidBody);
 }
 
-/// Number of clients that write at once with the same tag.
+/// Number of clients that write at the same time with the same tag.
 const WRITERS: usize = 24;
 
 async fn one_of_many_writers_with_one_tag_wins(host: Host) {

@@ -1,4 +1,4 @@
-//! The table of values: each type of MariaDB is written and read, in records, SQL and filters.
+//! Tests that each type of MariaDB is written and read correctly, in records, SQL and filters.
 
 mod charsets;
 mod indexes;
@@ -41,12 +41,12 @@ pub(crate) fn cases() -> Vec<Case> {
 enum Found {
     /// A filter with the inserted value must find the row.
     ByInput,
-    /// Not tested: MariaDB has no equality for the type, or an inexact one.
+    /// Not tested: MariaDB has no equality for the type, or only an inexact one.
     NotAsked,
 }
 
-/// Inserts each input (an exact JSON text) into a column of type `kind` and expects the output (an exact JSON text): as
-/// a record, by SQL with and without parameters, and after an update.
+/// Inserts each input (an exact JSON text) into a column of type `kind`, and expects the output (an exact JSON text):
+/// in the record, by SQL with and without parameters, and after an update.
 async fn round_trips(host: Host, kind: &str, found: Found, pairs: &[(&str, &str)]) {
     let db = TestDb::new(host, &[&format!("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})")]).await;
     for (input, expected) in pairs {
@@ -74,7 +74,7 @@ async fn round_trips(host: Host, kind: &str, found: Found, pairs: &[(&str, &str)
     }
 }
 
-/// Checks that inserts are refused as `invalid_value`, that the error names the field, and that nothing is stored.
+/// Checks that inserts are refused with `invalid_value`, that the error names the field, and that nothing is stored.
 async fn are_refused(host: Host, kind: &str, inputs: &[&str]) {
     let db = TestDb::new(host, &[&format!("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})")]).await;
     for input in inputs {
@@ -84,7 +84,8 @@ async fn are_refused(host: Host, kind: &str, inputs: &[&str]) {
     assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 0, "{kind}");
 }
 
-/// Checks that conditions with each comparison operator are refused as `invalid_filter`, naming the field.
+/// Checks that conditions with each comparison operator are refused with `invalid_filter`, and that the error names the
+/// field.
 async fn are_no_filters(host: Host, kind: &str, inputs: &[&str]) {
     let db = TestDb::new(host, &[&format!("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})")]).await;
     for input in inputs {

@@ -1,6 +1,6 @@
-//! A worker for one case, under plain workerd: with the case's variables and origin. Starts within a fraction of a
-//! second. [`Worker::in_miniflare`] also has what plain workerd lacks (the Cache API, rate limiters), but takes some
-//! seconds to start.
+//! A worker for one case, in plain workerd, with the case's variables and origin. It starts within a fraction of a
+//! second. [`Worker::in_miniflare`] starts one with the features that plain workerd lacks (the Cache API, rate
+//! limiters), which takes some seconds.
 
 use crate::service::{free_port, is_alive, kill, shared, workspace};
 use rustix::process::Signal;
@@ -10,14 +10,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Maximum time of a start: Miniflare's script builds the worker first if its sources changed.
+/// Maximum time of a start. The script of Miniflare builds the worker first if its sources changed.
 const START_MAX: Duration = Duration::from_secs(180);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Maximum time in which Miniflare ends its workerd.
 const STOP_MAX: Duration = Duration::from_secs(10);
 
-/// A running workerd, ended on drop.
+/// A running workerd. Dropping this value ends it.
 pub(crate) struct Worker {
     child: Child,
     directory: TempDir,
@@ -26,7 +26,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Starts a worker with these variables. Without `JWKS`, it gets that of the shared service.
+    /// Starts a worker with these variables. If `JWKS` is not among them, it gets the `JWKS` of the shared service.
     pub(crate) fn start(variables: &[(&str, &str)]) -> Self {
         Self::serve("edge/workerd.capnp", variables)
     }
@@ -53,7 +53,7 @@ impl Worker {
         Self::run(command, directory, port)
     }
 
-    /// Starts a worker as `selkie dev` does: in Miniflare, with its Cache API and rate limiter.
+    /// Starts a worker like `selkie dev`: in Miniflare, with its Cache API and rate limiter.
     pub(crate) fn in_miniflare(variables: &[(&str, &str)]) -> Self {
         let directory = tempfile::Builder::new().prefix("selkie-worker-").tempdir().expect("a directory");
         let log = File::create(directory.path().join("log")).expect("a log");
@@ -107,7 +107,7 @@ impl Worker {
         amount.and_then(|kib| kib.parse().ok()).expect("an amount")
     }
 
-    /// Returns all that the worker has logged.
+    /// Returns everything that the worker has logged.
     pub(crate) fn log(&self) -> String {
         let bytes = std::fs::read(self.directory.path().join("log")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -117,7 +117,7 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         let id = i32::try_from(self.child.id()).expect("a process id");
-        // SIGTERM, not SIGKILL: Miniflare must end its workerd.
+        // SIGTERM rather than SIGKILL, because Miniflare must be able to end its workerd.
         kill(id, Signal::TERM);
         let deadline = Instant::now() + STOP_MAX;
         while matches!(self.child.try_wait(), Ok(None)) {
@@ -129,7 +129,7 @@ impl Drop for Worker {
     }
 }
 
-/// Returns the path of workerd, which npm installs in a package for each platform.
+/// Returns the path of workerd. npm installs it in a package for each platform.
 fn workerd() -> PathBuf {
     let packages = workspace().join("node_modules/@cloudflare");
     let entries = std::fs::read_dir(&packages).expect("node_modules, which `make setup` fills");

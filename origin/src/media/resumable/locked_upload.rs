@@ -25,7 +25,7 @@ pub struct LockedUpload {
     offset: u64,
     flushed: u64,
     staging: Option<Staging>,
-    /// The request's entry in [`Running`]. Declared before `_held`, so that the entry is removed before the lock is
+    /// The request's entry in `Running`. Declared before `_held`, so that the entry is removed before the lock is
     /// released.
     running: Option<RunningRequest>,
     _held: Option<Held>,
