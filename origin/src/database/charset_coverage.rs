@@ -27,7 +27,7 @@ impl CharsetCoverages {
         let coverage = match conversion {
             Some((_, query)) => asked(conn, charset, query).await?,
             // utf8mb3, ucs2 and character sets not listed here: assumes the first 65,536 characters of Unicode. MariaDB
-            // itself refuses those that an unlisted set lacks.
+            // itself refuses characters that an unlisted set lacks.
             None => CharsetCoverage::first_plane(charset),
         };
         let coverage = Arc::new(coverage);

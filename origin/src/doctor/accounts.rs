@@ -49,7 +49,7 @@ async fn examine(system: &System) -> Result<Vec<Finding>, AdminError> {
             findings.push(judge(system, &row.name, access, &databases, check));
         }
     }
-    // Listed first, because the other accounts can only be checked once the anonymous accounts are removed.
+    // Listed first, because the accounts that they shadow can only be checked once the anonymous accounts are removed.
     findings.splice(0..0, shadowed.iter().map(|(host, names)| shadow(host, names)));
     findings.extend(left_over(system, projects.iter().map(|row| &row.name)).await?);
     Ok(findings)

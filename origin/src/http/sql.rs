@@ -75,8 +75,8 @@ pub(super) async fn run(
     })
 }
 
-/// Fails with `permission_denied` if the statement could drop a database that existed before its project and that no
-/// key may drop.
+/// Fails with `permission_denied` if the statement could drop an adopted database (one that existed before it was given
+/// to the project) that no key may drop.
 async fn refuse_drop(app: &Arc<App>, caller: &Caller, call: &SqlCall) -> Result<(), Problem> {
     let Some(dropped) = sql::drops::databases(&call.query, &call.params) else {
         return Ok(());

@@ -1,5 +1,5 @@
 //! A crypto provider for the JWT library that supports only Ed25519, so that a token can't choose another algorithm.
-//! The library's own providers would add RSA and the NIST curves, and double the worker's size.
+//! The library's own providers would add RSA and the NIST curves, which would make up half of the worker's size.
 
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};

@@ -121,8 +121,8 @@ const MEDIA: Migration = Migration {
     ],
 };
 
-/// Adds the column `drops`. A database recorded before may be one that existed before its project, so only its tables
-/// may be dropped.
+/// Adds the column `drops`. A database recorded before may be an adopted one, with tables from before it was given to
+/// its project, so only its tables may be dropped.
 const DROPS: Migration = Migration {
     name: "what may be dropped in a database",
     statements: &["ALTER TABLE selkie.`databases` ADD COLUMN IF NOT EXISTS

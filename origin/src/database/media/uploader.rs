@@ -39,7 +39,8 @@ impl Uploader {
     }
 }
 
-/// The files or resumable uploads of a project that a caller may replace or delete.
+/// The files and resumable uploads of a project that a caller may change: replace or delete a file, continue or delete
+/// an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileScope {
     All,
@@ -49,7 +50,7 @@ pub enum FileScope {
 }
 
 impl FileScope {
-    /// Returns whether the caller may replace or delete a file of this uploader.
+    /// Returns whether the caller may change a file or upload of this uploader.
     #[must_use]
     pub fn has(self, uploader: Option<Uploader>) -> bool {
         match self {

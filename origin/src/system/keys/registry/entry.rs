@@ -26,7 +26,7 @@ const NODE_BYTES: usize = 16;
 const RECHECK_SECONDS: u64 = 60;
 
 /// The time in seconds for which the absence of a key's row is cached. Only tokens with a valid signature are looked
-/// up, so this can't be abused.
+/// up, so forged tokens cause no queries.
 const RECHECK_UNKNOWN_SECONDS: u64 = 1;
 
 /// The minimum time in seconds between two recorded uses of a key.
