@@ -44,7 +44,7 @@ pub struct Related {
     /// The relation as the caller names it, as in [`Include`](super::read::Include).
     pub relation: Box<str>,
     pub quantifier: Quantifier,
-    /// The condition on the related records; `None` if every related record meets it.
+    /// The condition on the related records; `None` for no condition, which every related record meets.
     pub condition: Option<Box<Condition>>,
 }
 
