@@ -190,7 +190,7 @@ pub enum ConfigError {
     #[error("the value of {name} is not UTF-8")]
     NotUtf8 { name: String },
     /// The value of a setting in the file is neither a string, an integer nor a list of strings.
-    #[error("`{name}` in {path} must be a text or a number", path = path.display())]
+    #[error("`{name}` in {path} must be a text, a number or a list of texts", path = path.display())]
     NotScalar { name: &'static str, path: PathBuf },
     /// The `accounts` table of the configuration file is malformed.
     #[error("[accounts] in {path}: {reason}", path = path.display())]

@@ -146,33 +146,95 @@ fn value(cell: &Cell) -> Value {
 struct Write {
     what: String,
     answer: Answer,
-    /// The expected payload; `None` for a refusal by the role.
-    expected: Option<Value>,
+    expected: Expected,
+}
+
+#[derive(Debug)]
+enum Expected {
+    Payload(Value),
+    Refusal(&'static str),
+}
+
+/// An option of an update or delete of several records.
+#[derive(Clone, Copy, PartialEq)]
+enum WriteOption {
+    None,
+    DryRun,
+    MaxAffected(usize),
+    ReturningIds,
+}
+
+impl WriteOption {
+    fn random(dice: &mut Dice) -> Self {
+        match dice.below(4) {
+            0 => Self::None,
+            1 => Self::DryRun,
+            2 => Self::MaxAffected(dice.below(4)),
+            _ => Self::ReturningIds,
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::DryRun => "?dryRun=true".to_owned(),
+            Self::MaxAffected(most) => format!("?maxAffected={most}"),
+            Self::ReturningIds => "?returning=id".to_owned(),
+        }
+    }
+
+    /// Returns what must be answered to a write that affects the records with these ids, and whether it is done.
+    fn outcome(self, ids: &[Value]) -> (Expected, bool) {
+        match self {
+            Self::MaxAffected(most) if ids.len() > most => (Expected::Refusal("too_many_affected"), false),
+            Self::ReturningIds => {
+                let mut records: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
+                records.sort_by_key(|record| record["id"].as_i64());
+                (Expected::Payload(Value::Array(records)), true)
+            }
+            _ => (Expected::Payload(json!(ids.len())), self != Self::DryRun),
+        }
+    }
+}
+
+/// Returns the payload with the records that a write returned in the order of their ids.
+fn sorted(mut payload: Value) -> Value {
+    if let Some(records) = payload.as_array_mut() {
+        records.sort_by_key(|record| record["id"].as_i64());
+    }
+    payload
 }
 
 async fn random_write(dice: &mut Dice, caller: &Caller<'_>, world: &mut World, rules: &WriteRules) -> Write {
     use reqwest::Method;
     let at = rules.insert.root;
     let name = world.tables[at].name;
-    let send = |method: Method, body: &Value| {
-        let what = format!("{method} {name} {body}");
-        let sent = caller.call(method, name).json(body).send();
+    let send = |method: Method, option: WriteOption, body: &Value| {
+        let path = format!("{name}{}", option.text());
+        let what = format!("{method} {path} {body}");
+        let sent = caller.call(method, &path).json(body).send();
         async move { (what, sent.await) }
     };
     let ids: Vec<i128> = (0..dice.between(1, 6)).map(|_| dice.between(1, world::ID_MAX) as i128).collect();
     let is_meant = |row: &[Cell]| matches!(&row[0], Cell::Integer(id) if ids.contains(id));
     let listed: Vec<i64> = ids.iter().map(|id| i64::try_from(*id).expect("a small number")).collect();
+    let by_query = dice.chance(50);
+    let condition = |name: &str| match by_query {
+        true => ("query".to_owned(), json!({"id": listed})),
+        false => (name.to_owned(), json!([{"key": "id", "value": listed}])),
+    };
     match dice.below(3) {
         0 => {
+            let option = WriteOption::random(dice);
             let may = allowed(&rules.delete, world);
-            let mut may = may.into_iter();
             let rows = &mut world.tables[at].rows;
-            let before = rows.len();
-            rows.retain(|row| !(may.next() == Some(true) && is_meant(row)));
-            let count = before - rows.len();
-            let keys = json!({"deleteKeyValues": [{"key": "id", "value": listed}]});
-            let (what, answer) = send(Method::DELETE, &keys).await;
-            Write { what, answer, expected: Some(json!(count)) }
+            let affected = rows.iter().zip(&may).filter(|(row, may)| **may && is_meant(row));
+            let (expected, is_done) = option.outcome(&affected.map(|(row, _)| value(&row[0])).collect::<Vec<_>>());
+            let mut may = may.into_iter();
+            rows.retain(|row| !(may.next() == Some(true) && is_meant(row) && is_done));
+            let body = Map::from_iter([condition("deleteKeyValues")]);
+            let (what, answer) = send(Method::DELETE, option, &body.into()).await;
+            Write { what, answer, expected }
         }
         1 => {
             let column = dice.between(1, world.tables[at].columns.len() - 1);
@@ -184,20 +246,29 @@ async fn random_write(dice: &mut Dice, caller: &Caller<'_>, world: &mut World, r
             let data = json!({changed.name: value(&cell)});
             let may = allowed(&rules.update, world);
             let mut rows = world.tables[at].rows.clone();
-            let mut count = 0;
+            let mut affected = Vec::new();
             for (row, _) in rows.iter_mut().zip(may).filter(|(row, may)| *may && is_meant(row)) {
                 row[column] = cell.clone();
-                count += 1;
+                affected.push(value(&row[0]));
             }
             let changes = rows.iter().zip(&world.tables[at].rows).filter(|(new, old)| new != old);
             let mut kept = changes.map(|(new, _)| new).all(|new| allows(&rules.update, world, new));
-            kept |= count == 0;
-            if kept {
+            kept |= affected.is_empty();
+            let option = match WriteOption::random(dice) {
+                // Either refusal would be right.
+                WriteOption::MaxAffected(_) if !kept => WriteOption::None,
+                option => option,
+            };
+            let (expected, is_done) = match kept {
+                true => option.outcome(&affected),
+                false => (Expected::Refusal("role_forbids"), false),
+            };
+            if is_done {
                 world.tables[at].rows = rows;
             }
-            let body = json!({"updateKeyValues": [{"key": "id", "value": listed}], "data": data});
-            let (what, answer) = send(Method::PUT, &body).await;
-            Write { what, answer, expected: kept.then(|| json!(count)) }
+            let body = Map::from_iter([condition("updateKeyValues"), ("data".to_owned(), data)]);
+            let (what, answer) = send(Method::PUT, option, &body.into()).await;
+            Write { what, answer, expected }
         }
         _ => {
             let rows = &world.tables[at].rows;
@@ -206,13 +277,13 @@ async fn random_write(dice: &mut Dice, caller: &Caller<'_>, world: &mut World, r
             new[0] = Cell::Integer(free.expect("a number"));
             let fields = world.tables[at].columns.iter().zip(&new);
             let body: Map<String, Value> = fields.map(|(column, cell)| (column.name.to_owned(), value(cell))).collect();
-            let kept = allows(&rules.insert, world, &new);
-            let id = value(&new[0]);
-            if kept {
+            let mut expected = Expected::Refusal("role_forbids");
+            if allows(&rules.insert, world, &new) {
+                expected = Expected::Payload(value(&new[0]));
                 world.tables[at].rows.push(new);
             }
-            let (what, answer) = send(Method::POST, &Value::Object(body)).await;
-            Write { what, answer, expected: kept.then_some(id) }
+            let (what, answer) = send(Method::POST, WriteOption::None, &body.into()).await;
+            Write { what, answer, expected }
         }
     }
 }
@@ -240,8 +311,8 @@ pub(super) async fn writes_of_a_role_change_what_its_rules_allow(host: Host) {
             let before = world.tables[at].sql();
             let write = random_write(&mut dice, &caller, &mut world, &rules).await;
             let right = match &write.expected {
-                Some(payload) => write.answer.status == 200 && write.answer.payload() == *payload,
-                None => write.answer.code() == "role_forbids",
+                Expected::Payload(payload) => write.answer.status == 200 && sorted(write.answer.payload()) == *payload,
+                Expected::Refusal(code) => write.answer.code() == *code,
             };
             let records = stage.db.get(world.tables[at].name).await;
             let fault = verdict::fault(&whole(at), &world, &records);
