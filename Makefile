@@ -49,20 +49,18 @@ test: edge client pages ## Run all tests, end to end ones included
 	@tools/setup.sh test
 	cargo test --locked --workspace
 
-check: ## Format, lints (native and wasm32), docs, dependencies' licenses and sources, a dry deployment
-	@tools/setup.sh check
+check: ## Format, lints (native and wasm32), docs, a dry deployment
+	@tools/setup.sh build
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked -p selkie-edge --target wasm32-unknown-unknown -- -D warnings
 	cargo doc --locked --workspace --no-deps --document-private-items --quiet
-	cargo fetch --locked --quiet
-	.tools/bin/cargo-deny --offline --locked --workspace check licenses bans sources
 	@$(MAKE) --no-print-directory edge
 	WRANGLER_SEND_METRICS=false WRANGLER_LOG_PATH=.wrangler/logs node_modules/.bin/wrangler deploy --dry-run --outdir target/deploy
 
-audit: ## Look the dependencies up among known vulnerabilities (needs the network: run it on a schedule)
-	@tools/setup.sh check
-	.tools/bin/cargo-deny --locked --workspace check advisories
+audit: ## Check the dependencies: licenses, sources, known vulnerabilities (needs the network: run it on a schedule)
+	@tools/setup.sh audit
+	.tools/bin/cargo-deny --locked --workspace check
 
 fuzz: ## Fuzz requests for a minute (FUZZ_SECONDS=… for another time)
 	@tools/setup.sh fuzz

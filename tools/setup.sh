@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Makes the machine ready to build and run Selkie, and does nothing where it already is.
 #
-# Usage: tools/setup.sh [compile|build|run|test|check|fuzz|count]
+# Usage: tools/setup.sh [compile|build|run|test|audit|fuzz|count]
 #   compile: compilers; build: the tools of worker and client too; run (default): and MariaDB; test: as run, a browser and Python;
-#   check: as build, and what `make check` wants; fuzz: as compile, and what `make fuzz` wants; count: as compile, and what
-#   `make bench-check` wants
+#   audit: compilers and cargo-deny; fuzz: as compile, and what `make fuzz` wants; count: as compile, and what `make bench-check`
+#   wants
 # It must not know how anything is built. Each step tells what is missing, why it is wanted, and
 # what to do where it can't help itself.
 set -euo pipefail
@@ -123,10 +123,10 @@ counter() {
 compiler
 rust
 case ${1:-run} in
-  compile) ;;
+  compile | audit) ;;
   fuzz) fuzzer ;;
   count) counter ;;
-  build | run | test | check)
+  build | run | test)
     worker_tools
     node_packages
     ;;
@@ -138,5 +138,5 @@ case ${1:-run} in
     mariadb
     testers
     ;;
-  check) tool cargo-deny "$CARGO_DENY_VERSION" "it audits the dependencies" ;;
+  audit) tool cargo-deny "$CARGO_DENY_VERSION" "it audits the dependencies" ;;
 esac
