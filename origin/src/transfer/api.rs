@@ -97,6 +97,7 @@ pub(super) struct Field {
     pub(super) json_type: Option<String>,
     pub(super) required: bool,
     generated: bool,
+    pub(super) auto_increment: bool,
     pub(super) writable: bool,
 }
 

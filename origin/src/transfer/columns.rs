@@ -24,6 +24,12 @@ pub struct MappedColumn {
     pub values: &'static str,
 }
 
+impl MappedColumn {
+    pub(super) fn goes_to(&self, field: &str) -> bool {
+        self.field.as_ref().is_some_and(|(name, _)| name == field)
+    }
+}
+
 /// Something that a user should look at before rows are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt(pub String);

@@ -1,8 +1,9 @@
 //! An import: looks at the file and the table, then sends the rows batch by batch. Divides a batch that is refused until
 //! the refused rows are found, and writes them to a file of their own.
 //!
-//! One batch is in flight at a time, so that the rows are written in the file's order: a later row may refer to an
-//! earlier one, or update it.
+//! Batches are written in the file's order: a later row may refer to an earlier one, or update it. Only where the file
+//! gives the keys and no row updates another, the next batch is tried while one is written. If it is refused, it is sent
+//! again when all before it is written.
 
 mod batch;
 mod survey;
@@ -10,6 +11,7 @@ mod survey;
 use std::path::PathBuf;
 
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use self::batch::{Batch, Layout};
@@ -56,6 +58,16 @@ pub enum Creation {
     Create,
 }
 
+/// Whether a batch may be written before an earlier one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WriteOrder {
+    OfTheFile,
+    Any,
+}
+
+/// A request with a whole batch that was sent before the batch's turn. Returns the number of rows written.
+type Attempt = JoinHandle<Result<u64, NoAnswer>>;
+
 #[derive(Clone, Debug)]
 pub struct ImportOptions {
     pub table: TableRef,
@@ -92,6 +104,7 @@ pub struct Job {
     columns: Vec<MappedColumn>,
     doubts: Vec<Doubt>,
     create: Option<String>,
+    order: WriteOrder,
 }
 
 impl Job {
@@ -146,7 +159,16 @@ impl Job {
                 (Some(statement), columns.collect(), Vec::new())
             }
         };
-        Ok(Self { api, options, survey, columns, doubts, create })
+        let is_given = |name: &str| columns.iter().any(|column| column.goes_to(name));
+        let counts_itself = match &fields {
+            Some(fields) => fields.iter().any(|field| field.auto_increment && !is_given(&field.name)),
+            None => !columns.iter().any(|column| column.column.eq_ignore_ascii_case("id")),
+        };
+        let order = match options.on_conflict {
+            None if !counts_itself => WriteOrder::Any,
+            _ => WriteOrder::OfTheFile,
+        };
+        Ok(Self { api, options, survey, columns, doubts, create, order })
     }
 
     #[must_use]
@@ -181,7 +203,7 @@ impl Job {
         stop: &CancellationToken,
         mut progress: impl FnMut(Imported),
     ) -> Result<Imported, TransferError> {
-        let Self { api, options, survey, columns, create, .. } = self;
+        let Self { api, options, survey, columns, create, order, .. } = self;
         let terms = Terms {
             target: options.target.clone(),
             table: options.table.to_string(),
@@ -211,11 +233,21 @@ impl Job {
         let (reader, batch_rows) = (layout.clone(), options.batch_rows);
         let input = options.input.name();
         let reading = tokio::task::spawn_blocking(move || batch::read(survey, &reader, batch_rows, &sender));
-        let mut sending = Sending { api, options, layout, journal, rejects };
+        let mut sending = Sending { api, options, layout, journal, rejects, order };
         progress(sending.imported());
-        while let Some(batch) = batches.recv().await {
-            sending.batch(&batch, stop).await?;
+        let (mut next, mut attempt) = (batches.recv().await, None);
+        while let Some(batch) = next.take() {
+            let begun = attempt.take().or_else(|| sending.attempt(&batch));
+            // Not before the rows are known to be those of the broken import.
+            if sending.is_new(&batch) {
+                next = batches.try_recv().ok();
+                attempt = next.as_ref().and_then(|next| sending.attempt(next));
+            }
+            sending.batch(&batch, begun, stop).await?;
             progress(sending.imported());
+            if next.is_none() {
+                next = batches.recv().await;
+            }
         }
         let read = reading.await.map_err(std::io::Error::other).and_then(|read| read);
         read.map_err(|error| TransferError::failed(format!("{input} can't be read: {error}"), RESUME))?;
@@ -231,6 +263,7 @@ struct Sending {
     layout: Layout,
     journal: Journal,
     rejects: RejectsFile,
+    order: WriteOrder,
 }
 
 impl Sending {
@@ -239,14 +272,44 @@ impl Sending {
         Imported { imported, unchanged, refused }
     }
 
-    /// Writes a batch and its refused rows, unless an earlier process has.
-    async fn batch(&mut self, batch: &Batch, stop: &CancellationToken) -> Result<(), TransferError> {
+    /// Returns whether no earlier process has recorded the batch.
+    fn is_new(&self, batch: &Batch) -> bool {
+        batch.number >= self.journal.done.batches
+    }
+
+    /// Begins to write a whole batch, if that may be done now.
+    fn attempt(&self, batch: &Batch) -> Option<Attempt> {
+        let is_divided = batch.number == self.journal.done.batches && !self.journal.splits.is_empty();
+        if self.order == WriteOrder::OfTheFile || !self.is_new(batch) || is_divided || batch.len() == 0 {
+            return None;
+        }
+        let (api, table, layout) = (self.api.clone(), self.options.table.clone(), self.layout.clone());
+        let (key, body) = (self.key(batch, ""), layout.body(batch, &batch.all()));
+        Some(tokio::spawn(async move {
+            let content_type = layout.content_type();
+            let insert = Insert { content_type, on_conflict: None, idempotency_key: &key, body: body.into() };
+            api.insert(&table, insert).await
+        }))
+    }
+
+    /// Returns the idempotency key of a part of a batch.
+    fn key(&self, batch: &Batch, part: &str) -> String {
+        format!("{}-{}-{part}", self.journal.run, batch.number)
+    }
+
+    /// Writes a batch and its refused rows, unless an earlier process has. `begun` is the attempt on it, if there is one.
+    async fn batch(
+        &mut self,
+        batch: &Batch,
+        begun: Option<Attempt>,
+        stop: &CancellationToken,
+    ) -> Result<(), TransferError> {
         let mut done = self.journal.done.clone();
-        if batch.number < done.batches {
+        if !self.is_new(batch) {
             let is_last = batch.number + 1 == done.batches;
             return if is_last && batch.hash != done.hash { Err(self.changed()) } else { Ok(()) };
         }
-        let (written, refused) = self.rows(batch, stop).await?;
+        let (written, refused) = self.rows(batch, begun, stop).await?;
         let mut rejects: Vec<Reject<'_>> = batch.faults.iter().map(batch::Faulty::reject).collect();
         rejects.extend(refused.iter().map(|(row, reason)| self.layout.reject(batch, *row, reason)));
         rejects.sort_by_key(|reject| reject.line);
@@ -270,10 +333,18 @@ impl Sending {
     async fn rows(
         &mut self,
         batch: &Batch,
+        begun: Option<Attempt>,
         stop: &CancellationToken,
     ) -> Result<(u64, Vec<(usize, Reason)>), TransferError> {
+        // An attempt that failed wrote nothing, or has a receipt under the key that is used again below.
+        if let Some(begun) = begun
+            && let Ok(Ok(written)) = begun.await
+        {
+            fault::reach(Point::BatchAnswered);
+            return Ok((written, Vec::new()));
+        }
         let (mut written, mut refused) = (0, Vec::new());
-        let mut parts = vec![(String::new(), (0..batch.len()).collect::<Vec<_>>())];
+        let mut parts = vec![(String::new(), batch.all())];
         while let Some((part, mut rows)) = parts.pop() {
             if rows.is_empty() {
                 continue;
@@ -315,7 +386,7 @@ impl Sending {
         part: &str,
         rows: &[usize],
     ) -> Result<Result<u64, Box<Refusal>>, TransferError> {
-        let key = format!("{}-{}-{part}", self.journal.run, batch.number);
+        let key = self.key(batch, part);
         let insert = Insert {
             content_type: self.layout.content_type(),
             on_conflict: self.options.on_conflict.map(Conflict::as_str),

@@ -68,6 +68,11 @@ impl Batch {
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }
+
+    /// Returns the indexes of all rows.
+    pub(super) fn all(&self) -> Vec<usize> {
+        (0..self.rows.len()).collect()
+    }
 }
 
 impl Layout {
