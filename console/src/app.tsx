@@ -1,0 +1,108 @@
+// The frame: who is signed in, what there is, and the view that the address names.
+import { effect } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
+import type { ComponentType } from "preact";
+import { client, holder, key, route, signOut } from "./session";
+import { databases, forget, loadDatabases, tables } from "./schema";
+import { SideBar } from "./sidebar";
+import { SignIn } from "./signin";
+import { Media } from "./media";
+import { TableView } from "./table/view";
+import { texts } from "./texts";
+import { Button, Icon, Problem, Spinner } from "./ui";
+
+effect(() => {
+  if (client.value) return;
+  databases.value = null;
+  tables.value = {};
+  forget();
+});
+
+export function App() {
+  return key.value ? <Frame /> : <SignIn />;
+}
+
+function Frame() {
+  const [error, setError] = useState<unknown>(null);
+  const [isOpen, setOpen] = useState(false);
+  const load = () => {
+    setError(null);
+    forget();
+    loadDatabases().catch(setError);
+  };
+  useEffect(load, [key.value]);
+  useEffect(() => setOpen(false), [route.value]);
+  const { access, project, name } = holder.value;
+  return (
+    <div class={isOpen ? "frame open" : "frame"}>
+      <a class="skip" href="#content" onClick={(event) => (event.preventDefault(), document.getElementById("content")?.focus())}>
+        {texts.skip}
+      </a>
+      <header class="top">
+        <Button icon="menu" label={texts.side.menu} bare expanded={isOpen} class="menu" onClick={() => setOpen(!isOpen)} />
+        <a class="brand" href="#/">
+          <img src="/console/icon.svg" alt="" width="22" height="22" />
+          {texts.title}
+        </a>
+        <span class="grow" />
+        <span class="who">
+          <Icon name="key" />
+          {[project, access === "role" ? `${texts.who.role} ${name ?? ""}`.trim() : texts.who[access]].filter(Boolean).join(" · ")}
+        </span>
+        <Button icon="out" label={texts.signOut} look="quiet" onClick={signOut} />
+      </header>
+      <SideBar reload={load} />
+      <main id="content" tabIndex={-1}>
+        {error ? <Problem error={error} again={load} /> : <View />}
+      </main>
+    </div>
+  );
+}
+
+function View() {
+  const { view, parts } = route.value;
+  const [database = "", table = ""] = parts;
+  if (view === "data" || view === "structure") return <TableView key={`${database}.${table}`} database={database} table={table} tab={view} />;
+  if (view === "sql") return <Lazy key="sql" load={() => import("./sql/view")} />;
+  if (view === "diagram") return <Lazy key={`diagram ${database}`} load={() => import("./diagram")} />;
+  if (view === "media") return <Media />;
+  return <Home />;
+}
+
+/** Shows a view whose code is loaded when it is opened. */
+function Lazy({ load }: { load: () => Promise<{ default: ComponentType }> }) {
+  const [found, setFound] = useState<{ view?: ComponentType; error?: unknown }>({});
+  const get = () => void load().then(({ default: view }) => setFound({ view }), (error) => setFound({ error }));
+  useEffect(get, []);
+  if (found.error) return <Problem error={found.error} again={get} />;
+  return found.view ? <found.view /> : <Spinner label={texts.table.loading} />;
+}
+
+function Home() {
+  useEffect(() => void (document.title = `${texts.title} console`), []);
+  return (
+    <div class="home">
+      <h1>{texts.home.heading(holder.value.project)}</h1>
+      {databases.value?.length === 0 ? <p>{texts.side.noDatabases}</p> : <p class="dim">{texts.home.hint}</p>}
+      <div class="cards">
+        {databases.value?.map((database) => (
+          <section class="card" key={database}>
+            <h2>{database}</h2>
+            <p class="dim">{texts.home.tables(tables.value[database]?.length ?? 0)}</p>
+            <ul>
+              {tables.value[database]?.slice(0, 12).map(({ name, comment }) => (
+                <li key={name}>
+                  <a href={`#/data/${encodeURIComponent(database)}/${encodeURIComponent(name)}`}>{name}</a>
+                  {comment && <span class="dim"> {comment}</span>}
+                </li>
+              ))}
+            </ul>
+            <a href={`#/diagram/${encodeURIComponent(database)}`}>
+              <Icon name="diagram" /> {texts.side.diagram}
+            </a>
+          </section>
+        ))}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,129 @@
+// Databases, tables and their schemas, as the key sees them. It must not know how they are shown.
+import { signal } from "@preact/signals";
+import { api, tableOf } from "./session";
+
+export interface TableEntry {
+  name: string;
+  kind: "table" | "view";
+  comment: string;
+  methods: string[];
+}
+
+export interface Field {
+  name: string;
+  type: string;
+  required: boolean;
+  nullable: boolean;
+  default: string | null;
+  primaryKey: boolean;
+  autoIncrement: boolean;
+  generated: boolean;
+  writable: boolean;
+  unique: boolean;
+  jsonType?: string;
+  invisible?: boolean;
+  values?: string[];
+  references?: { table: string; field: string };
+  comment: string;
+}
+
+export interface Relation {
+  name: string;
+  kind: "one" | "many";
+  table: string;
+  fields: string[];
+  references: string[];
+  /** The link table. */
+  through?: string;
+}
+
+export interface Schema {
+  kind: "table" | "view";
+  methods: string[];
+  schema: Field[];
+  relations: Relation[];
+}
+
+export interface Index {
+  name: string;
+  fields: string[];
+  unique: boolean;
+  type: string;
+}
+
+export const databases = signal<string[] | null>(null);
+export const tables = signal<Record<string, TableEntry[]>>({});
+
+/** Reads the databases that the key may see, and the tables of each. */
+export async function loadDatabases(): Promise<void> {
+  const list = await api().request<{ name: string }[]>("GET", "crud");
+  databases.value = list.map(({ name }) => name);
+  await Promise.all(databases.value.map(loadTables));
+}
+
+export async function loadTables(database: string): Promise<void> {
+  const list = await api().request<TableEntry[]>("GET", `crud/${encodeURIComponent(database)}`);
+  tables.value = { ...tables.value, [database]: list };
+}
+
+const known = new Map<string, Promise<Schema>>();
+
+/** Returns the table's schema, read once until `forget`. */
+export function schemaOf(database: string, table: string): Promise<Schema> {
+  const name = `${database}.${table}`;
+  const schema = known.get(name) ?? (tableOf(name).schema() as Promise<Schema>);
+  known.set(name, schema);
+  schema.catch(() => known.delete(name));
+  return schema;
+}
+
+/** Forgets what was read, after a sign-out or a statement that may have changed it. */
+export function forget(): void {
+  known.clear();
+}
+
+/** Returns the indexes of a table. Only full keys can: the interface has them in SQL alone. */
+export async function indexesOf(database: string, table: string): Promise<Index[]> {
+  const rows = await api().sql({ database })<{ name: string; field: string; other: number; type: string }[]>`
+    SELECT INDEX_NAME AS name, COLUMN_NAME AS field, NON_UNIQUE AS other, INDEX_TYPE AS type FROM information_schema.STATISTICS
+    WHERE TABLE_SCHEMA = ${database} AND TABLE_NAME = ${table} ORDER BY INDEX_NAME, SEQ_IN_INDEX`;
+  const found = new Map<string, Index>();
+  for (const { name, field, other, type } of rows) {
+    const index = found.get(name) ?? { name, fields: [], unique: !Number(other), type };
+    index.fields.push(field);
+    found.set(name, index);
+  }
+  return [...found.values()];
+}
+
+/** Returns the fields whose values address a record: `id`, else the primary key. Empty if there is no key. */
+export function keyFields(schema: Schema): string[] {
+  if (schema.kind === "view") return [];
+  if (schema.schema.some(({ name }) => name === "id")) return ["id"];
+  return schema.schema.filter(({ primaryKey }) => primaryKey).map(({ name }) => name);
+}
+
+export type Kind =
+  | "integer" | "decimal" | "float" | "boolean" | "text" | "long" | "enum" | "set" | "date" | "datetime" | "time" | "json"
+  | "binary" | "geometry";
+
+/** Returns the kind of a field's values, which decides how they are shown and edited. */
+export function kindOf(field: Field): Kind {
+  const type = field.type.toLowerCase();
+  if (field.jsonType === "json") return "json";
+  if (/^(tinyint\(1\)|bit\(1\))/.test(type)) return "boolean";
+  if (/^(tiny|small|medium|big)?int|^year|^bit/.test(type)) return "integer";
+  if (/^decimal/.test(type)) return "decimal";
+  if (/^(float|double)/.test(type)) return "float";
+  if (/^enum/.test(type)) return "enum";
+  if (/^set/.test(type)) return "set";
+  if (/^date$/.test(type)) return "date";
+  if (/^(datetime|timestamp)/.test(type)) return "datetime";
+  if (/^time/.test(type)) return "time";
+  if (/blob|binary|^vector/.test(type)) return "binary";
+  if (/^(geometry|point|linestring|polygon|multi)/.test(type)) return "geometry";
+  const [, length] = /^(?:var)?char\((\d+)\)/.exec(type) ?? [];
+  return /text/.test(type) || Number(length) > 255 ? "long" : "text";
+}
+
+export const isNumeric = (kind: Kind): boolean => kind === "integer" || kind === "decimal" || kind === "float";

@@ -1,0 +1,68 @@
+// The SQL editor: CodeMirror in a shadow root, whose styles are adopted style sheets, which a strict CSP allows.
+import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { MariaSQL, sql } from "@codemirror/lang-sql";
+import { bracketMatching, HighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { Compartment, EditorState, Prec } from "@codemirror/state";
+import { EditorView, keymap, lineNumbers, placeholder } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { texts } from "../texts";
+
+export interface Editor {
+  text(): string;
+  setText(text: string): void;
+  /** Completes these tables and their fields. */
+  setSchema(schema: Record<string, string[]>): void;
+  focus(): void;
+  destroy(): void;
+}
+
+const colours = HighlightStyle.define([
+  { tag: [tags.keyword, tags.operatorKeyword, tags.modifier], color: "var(--accent)", fontWeight: "600" },
+  { tag: [tags.string, tags.special(tags.string)], color: "light-dark(#8a4b08, #e0ad72)" },
+  { tag: [tags.number, tags.bool, tags.null], color: "var(--number)" },
+  { tag: [tags.comment, tags.lineComment, tags.blockComment], color: "var(--dim)", fontStyle: "italic" },
+  { tag: [tags.typeName], color: "light-dark(#6b3fa0, #c3a2f0)" },
+]);
+
+const look = EditorView.theme({
+  "&": { height: "100%", fontSize: "13px", color: "var(--ink)", backgroundColor: "var(--bg)" },
+  "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
+  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55" },
+  ".cm-content": { caretColor: "var(--ink)", padding: "8px 0" },
+  ".cm-cursor": { borderLeftColor: "var(--ink)" },
+  ".cm-gutters": { backgroundColor: "var(--bg-side)", color: "var(--dim)", border: "0" },
+  ".cm-selectionBackground, &.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground": { backgroundColor: "var(--bg-active)" },
+  ".cm-placeholder": { color: "var(--dim)" },
+  ".cm-tooltip": { backgroundColor: "var(--bg-raised)", border: "1px solid var(--line)", borderRadius: "6px", color: "var(--ink)" },
+  ".cm-tooltip-autocomplete ul li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--accent-ink)" },
+  ".cm-matchingBracket": { backgroundColor: "var(--bg-active)" },
+});
+
+export function openEditor(parent: HTMLElement, text: string, { onRun, onChange }: { onRun: () => void; onChange: (text: string) => void }): Editor {
+  const root = parent.shadowRoot ?? parent.attachShadow({ mode: "open", delegatesFocus: true });
+  const language = new Compartment();
+  const dialect = (schema: Record<string, string[]>) => sql({ dialect: MariaSQL, schema, upperCaseKeywords: true });
+  const view = new EditorView({
+    root,
+    parent: root as unknown as Element,
+    state: EditorState.create({
+      doc: text,
+      extensions: [
+        Prec.highest(keymap.of([{ key: "Mod-Enter", run: () => (onRun(), true) }])),
+        lineNumbers(), history(), bracketMatching(), closeBrackets(), autocompletion(), EditorView.lineWrapping,
+        keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap]),
+        language.of(dialect({})), syntaxHighlighting(colours), look, placeholder("SELECT …"),
+        EditorView.contentAttributes.of({ "aria-label": texts.sql.statement }),
+        EditorView.updateListener.of((update) => update.docChanged && onChange(update.state.doc.toString())),
+      ],
+    }),
+  });
+  return {
+    text: () => view.state.doc.toString(),
+    setText: (next) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } }),
+    setSchema: (schema) => view.dispatch({ effects: language.reconfigure(dialect(schema)) }),
+    focus: () => view.focus(),
+    destroy: () => view.destroy(),
+  };
+}

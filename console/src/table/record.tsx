@@ -1,0 +1,147 @@
+// One record beside the grid: every field with its editor, faults at the field, and links to related records.
+import { useEffect, useRef } from "preact/hooks";
+import { type Field, kindOf, type Relation, type Schema } from "../schema";
+import { to } from "../session";
+import { texts } from "../texts";
+import { Button, Icon } from "../ui";
+import { isRounded, label, type Row, show } from "../values";
+import type { Edits } from "./edits";
+import { Conflict } from "./edits-bar";
+import { FieldInput } from "./input";
+import { NO_QUERY, type Query, writeQuery } from "./query";
+import type { May } from "./view";
+
+interface Props {
+  database: string;
+  table: string;
+  schema: Schema;
+  edits: Edits;
+  may: May;
+  id: string;
+  row: Row | undefined;
+  focus: string | undefined;
+  query: Query;
+  setQuery: (query: Query) => void;
+  onClose: () => void;
+}
+
+export function RecordPanel({ database, table, schema, edits, may, id, row, focus, query, setQuery, onClose }: Props) {
+  const own = useRef<HTMLElement>(null);
+  const edit = edits.byId.value.get(id);
+  const isNew = id.startsWith("new:");
+  // A record that was opened from the list of changes, or after a reload, is known by its edit.
+  const base: Row = row ?? edit?.before ?? {};
+  const record: Row = isNew ? (edit?.data ?? {}) : { ...base, ...(edit?.kind === "update" ? edit.data : {}) };
+  useEffect(() => {
+    if (!focus) own.current?.querySelector<HTMLElement>("h2")?.focus();
+    else own.current?.querySelector<HTMLElement>(`[data-field="${CSS.escape(focus)}"] :is(input, select, textarea)`)?.focus();
+  }, [id, focus]);
+  useEffect(() => {
+    if (isNew && !edit) onClose();
+  }, [isNew, !edit]);
+  const change = (field: Field, value: unknown) => {
+    if (isNew) edits.changeNew(id, field.name, value);
+    else if (value !== undefined) edits.change(base, field.name, value);
+  };
+  const isAllowed = isNew ? may.insert : may.update && edit?.kind !== "delete";
+  const fields = isNew ? schema.schema.filter(({ writable }) => writable) : schema.schema.filter(({ name }) => row === undefined ? name in base : name in row || edit?.data[name] !== undefined);
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    onClose();
+    document.querySelector<HTMLElement>(".grid")?.focus();
+  };
+  return (
+    <aside class="record" ref={own} aria-label={isNew ? texts.record.adding : texts.record.heading} onKeyDown={onKeyDown}>
+      <div class="record-head">
+        <h2 tabIndex={-1}>
+          {isNew ? texts.record.adding : `${table} ${edits.keys.map((name) => label(base[name] ?? edit?.key[edits.keys.indexOf(name)])).join(", ")}`}
+        </h2>
+        {!isNew && may.remove && edit?.kind !== "delete" && <Button icon="trash" bare label={texts.record.remove} look="danger" onClick={() => edits.remove(base)} />}
+        {edit && <Button icon="undo" bare label={isNew ? texts.edits.drop : texts.record.reset} onClick={() => edits.drop(id)} />}
+        <Button icon="close" bare label={texts.record.close} look="quiet" onClick={onClose} />
+      </div>
+      {edit?.kind === "delete" && <p class="notice danger">{texts.record.removed}</p>}
+      {edit?.theirs !== undefined && <Conflict edits={edits} edit={edit} />}
+      {edit?.faults?.filter(({ field }) => !field).map((fault) => (
+        <p class="fault" role="alert" key={fault.message}>{fault.message} {fault.hint}</p>
+      ))}
+      <div class="fields">
+        {fields.map((field) => {
+          const faults = edit?.faults?.filter((fault) => fault.field === field.name) ?? [];
+          const isChanged = edit !== undefined && edit.kind === "update" && field.name in edit.data;
+          const canEdit = isAllowed && field.writable && !isRounded(record[field.name]);
+          return (
+            <div class={`field ${isChanged ? "changed" : ""}`} key={field.name} data-field={field.name}>
+              <div class="field-head">
+                <span class="field-name">{field.name}</span>
+                {isNew && field.required && <span class="required">{texts.record.required}</span>}
+                <span class="dim small">{field.type.length > 40 ? field.type.replace(/\(.*/, "") : field.type}</span>
+                <span class="grow" />
+                {field.references && record[field.name] !== null && record[field.name] !== undefined && (
+                  <a href={linkTo(database, field.references.table, field.references.field, record[field.name])} aria-label={texts.table.follow(field.references.table)} title={texts.table.follow(field.references.table)}>
+                    <Icon name="link" />
+                  </a>
+                )}
+                {!isNew && typeof record[field.name] !== "object" && (
+                  <Button icon="filter" bare look="quiet" label={`${texts.record.filterBy}: ${field.name}`}
+                    onClick={() => setQuery({ ...query, filters: [...query.filters, { field: field.name, operator: "eq", value: label(record[field.name]) }] })} />
+                )}
+              </div>
+              {canEdit ? (
+                <FieldInput field={field} value={record[field.name]} onChange={(value) => change(field, value)} label={field.name} focused={field.name === focus}
+                  describedBy={faults.length ? `fault-${field.name}` : undefined} invalid={faults.length > 0} />
+              ) : (
+                <p class={`plain look-${show(record[field.name], kindOf(field)).look}`}>
+                  {whole(record[field.name], field)}
+                  {!isRounded(record[field.name]) ? null : <span class="dim block">{texts.record.rounded}</span>}
+                </p>
+              )}
+              {faults.length > 0 && (
+                <p class="fault" role="alert" id={`fault-${field.name}`}>
+                  {faults.map(({ message, hint }) => [message, hint].filter(Boolean).join(" ")).join(" ")}
+                </p>
+              )}
+              {field.comment && <p class="dim small">{field.comment}</p>}
+            </div>
+          );
+        })}
+      </div>
+      {!isNew && <Related database={database} relations={schema.relations} record={base} />}
+    </aside>
+  );
+}
+
+function whole(value: unknown, field: Field): string {
+  if (typeof value === "object" && value !== null) return JSON.stringify(value, null, 2);
+  return typeof value === "string" && value !== "" && kindOf(field) !== "binary" ? value : show(value, kindOf(field)).text;
+}
+
+const linkTo = (database: string, table: string, field: string, value: unknown) =>
+  to("data", [database, table], writeQuery({ ...NO_QUERY, filters: [{ field, operator: "eq", value: label(value) }] }));
+
+/** Links to the records whose foreign keys lead here, and through link tables. */
+function Related({ database, relations, record }: { database: string; relations: Relation[]; record: Row }) {
+  const many = relations.filter(({ kind, fields }) => kind === "many" && fields.every((field) => record[field] !== null && record[field] !== undefined));
+  if (many.length === 0) return null;
+  return (
+    <section class="related">
+      <h3>{texts.record.related}</h3>
+      <ul>
+        {many.map((relation) => {
+          // Of a relation through a link table, `references` are fields of that table.
+          const filters = relation.references.map((field, at) => ({ field, operator: "eq", value: label(record[relation.fields[at]!]) }));
+          return (
+            <li key={relation.name}>
+              <a href={to("data", [database, relation.through ?? relation.table], writeQuery({ ...NO_QUERY, filters }))}>
+                <Icon name="link" />
+                {relation.name}
+              </a>
+              {relation.through && <span class="dim small"> {texts.structure.through} {relation.through}</span>}
+            </li>
+          );
+        })}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,114 @@
+// The records of the grid, read page by page with cursors, and dropped again where nobody looks. It must not know the page.
+import { signal } from "@preact/signals";
+import { tableOf } from "../session";
+import type { Row } from "../values";
+
+const PAGE_RECORDS = 100;
+/** Pages that are kept; those farthest from the view are dropped and read again when they are shown. */
+const PAGES_MAX = 60;
+
+interface Page {
+  after: string | undefined;
+  rows: Row[] | undefined;
+  /** The last record, by which a page that is read again tells whether the next one still follows. */
+  end: string | undefined;
+  length: number;
+}
+
+export class Rows {
+  /** Grows with every change, so that views follow. */
+  readonly version = signal(0);
+  readonly error = signal<unknown>(null);
+  readonly isLoading = signal(true);
+  #pages: Page[] = [{ after: undefined, rows: undefined, end: undefined, length: 0 }];
+  #size = PAGE_RECORDS;
+  #wanted: [number, number] = [0, 0];
+  #isBusy = false;
+  readonly #abort = new AbortController();
+
+  constructor(private readonly table: string, private readonly options: Record<string, unknown>) {
+    void this.#fill();
+  }
+
+  /** The number of records whose place is known. */
+  get length(): number {
+    return this.#pages.reduce((sum, { length }) => sum + length, 0);
+  }
+
+  get hasMore(): boolean {
+    const last = this.#pages.at(-1)!;
+    return last.rows === undefined && last.length === 0 && this.#pages.length > 1;
+  }
+
+  at(index: number): Row | undefined {
+    return this.#pages[Math.floor(index / this.#size)]?.rows?.[index % this.#size];
+  }
+
+  /** Reads the records from `first` to `last`, if they are not there. */
+  want(first: number, last: number): void {
+    this.#wanted = [first, last];
+    void this.#fill();
+  }
+
+  /** Reads again what is shown. */
+  reload(): void {
+    for (const page of this.#pages) page.rows = undefined;
+    this.error.value = null;
+    void this.#fill();
+  }
+
+  /** Shows another state of a record until the next read. */
+  replace(matches: (row: Row) => boolean, other: Row): void {
+    for (const page of this.#pages) page.rows = page.rows?.map((row) => (matches(row) ? { ...row, ...other } : row));
+    this.version.value += 1;
+  }
+
+  stop(): void {
+    this.#abort.abort();
+  }
+
+  async #fill(): Promise<void> {
+    if (this.#isBusy || this.error.value) return;
+    this.#isBusy = true;
+    this.isLoading.value = true;
+    try {
+      for (let at = this.#missing(); at !== undefined; at = this.#missing()) await this.#read(at);
+    } catch (error) {
+      if (!this.#abort.signal.aborted) this.error.value = error;
+    }
+    this.#isBusy = false;
+    this.isLoading.value = false;
+    this.version.value += 1;
+  }
+
+  #missing(): number | undefined {
+    const [first, last] = this.#wanted;
+    const from = Math.floor(first / this.#size);
+    const until = Math.min(Math.floor(last / this.#size), this.#pages.length - 1);
+    for (let at = from; at <= until; at += 1) if (!this.#pages[at]!.rows) return at;
+    return undefined;
+  }
+
+  async #read(at: number): Promise<void> {
+    const page = this.#pages[at]!;
+    const options = { ...this.options, limit: this.#size, after: page.after, signal: this.#abort.signal };
+    const rows = await tableOf(this.table).list(options as any);
+    // A role may allow fewer records in one answer.
+    if (at === 0 && rows.next && rows.length > 0) this.#size = rows.length;
+    const end = JSON.stringify(rows.at(-1));
+    const isFollowed = page.end === end && (this.#pages[at + 1] !== undefined) === (rows.next !== undefined);
+    Object.assign(page, { rows, end, length: rows.length });
+    if (!isFollowed) {
+      this.#pages.length = at + 1;
+      if (rows.next) this.#pages.push({ after: rows.next, rows: undefined, end: undefined, length: 0 });
+    }
+    this.#drop(at);
+    this.version.value += 1;
+  }
+
+  #drop(near: number): void {
+    const held = this.#pages.map((page, at) => ({ page, away: Math.abs(at - near) })).filter(({ page }) => page.rows);
+    held.sort((one, other) => other.away - one.away);
+    for (const { page } of held.slice(0, Math.max(0, held.length - PAGES_MAX))) page.rows = undefined;
+  }
+}

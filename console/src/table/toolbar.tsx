@@ -1,0 +1,181 @@
+// What is asked of the table: filters, search, columns, and the request as code.
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { indexesOf, kindOf, type Schema } from "../schema";
+import { holder } from "../session";
+import { texts } from "../texts";
+import { Button, Copy, Popup } from "../ui";
+import { asClient, asCurl, type Filter, isComplete, operatorOf, operatorsOf, type Query } from "./query";
+
+const SHOWN_LIMIT = 100;
+
+interface Props {
+  database: string;
+  table: string;
+  schema: Schema;
+  query: Query;
+  keys: string[];
+  setQuery: (query: Query) => void;
+}
+
+export function ToolBar({ children, ...props }: Props & { children: ComponentChildren }) {
+  const { query } = props;
+  return (
+    <div class="toolbar" role="toolbar" aria-label={props.table}>
+      <Popup icon="filter" label={texts.table.filter} badge={query.filters.filter(isComplete).length || undefined} wide>
+        {(close) => <Filters {...props} close={close} />}
+      </Popup>
+      <Popup icon="search" label={texts.table.search} badge={query.search ? 1 : undefined}>
+        {(close) => <Search {...props} close={close} />}
+      </Popup>
+      <Popup icon="columns" label={texts.table.columns} badge={query.columns?.length}>
+        {() => <Columns {...props} />}
+      </Popup>
+      <Popup icon="code" label={texts.table.code} wide>
+        {() => <Code {...props} />}
+      </Popup>
+      {children}
+    </div>
+  );
+}
+
+type PanelProps = Props & { close: () => void };
+
+function Filters({ schema, query, setQuery, close }: PanelProps) {
+  const first = schema.schema[0]!.name;
+  const blank = (field = first): Filter => ({ field, operator: operatorsOf(kind(field))[0]!.name, value: "" });
+  const kind = (name: string) => {
+    const field = schema.schema.find((one) => one.name === name);
+    return field ? kindOf(field) : "text";
+  };
+  const [filters, setFilters] = useState<Filter[]>(query.filters.length ? query.filters : [blank()]);
+  const [any, setAny] = useState(query.any);
+  const change = (at: number, part: Partial<Filter>) => setFilters(filters.map((one, index) => (index === at ? { ...one, ...part } : one)));
+  const submit = (event: Event) => {
+    event.preventDefault();
+    setQuery({ ...query, filters: filters.filter(isComplete), any });
+    close();
+  };
+  return (
+    <form class="filters" onSubmit={submit}>
+      <label class="inline">
+        {texts.table.match}{" "}
+        <select value={String(any)} onChange={(event) => setAny(event.currentTarget.value === "true")}>
+          <option value="false">{texts.table.all}</option>
+          <option value="true">{texts.table.any}</option>
+        </select>
+      </label>
+      {filters.map((filter, at) => {
+        const operators = operatorsOf(kind(filter.field));
+        const { values } = operatorOf(filter.operator);
+        const members = schema.schema.find(({ name }) => name === filter.field)?.values;
+        return (
+          <div class="filter" key={at}>
+            <select aria-label={texts.table.field} value={filter.field} onChange={(event) => change(at, { ...blank(event.currentTarget.value), value: filter.value })}>
+              {schema.schema.map(({ name }) => <option key={name}>{name}</option>)}
+            </select>
+            <select aria-label={texts.table.operator} value={filter.operator} onChange={(event) => change(at, { operator: event.currentTarget.value })}>
+              {operators.map(({ name, label }) => <option key={name} value={name}>{label}</option>)}
+            </select>
+            {values !== "none" ? (
+              <input
+                aria-label={texts.table.value} value={filter.value} list={members ? `members-${at}` : undefined}
+                placeholder={values === "list" ? texts.table.listHint : values === "two" ? texts.table.twoHint : ""}
+                onInput={(event) => change(at, { value: event.currentTarget.value })}
+              />
+            ) : <span class="grow" />}
+            {members && <datalist id={`members-${at}`}>{members.map((member) => <option key={member} value={member} />)}</datalist>}
+            <Button icon="close" bare look="quiet" label={texts.table.removeFilter} onClick={() => setFilters(filters.filter((_, index) => index !== at))} />
+          </div>
+        );
+      })}
+      <div class="row">
+        <Button icon="plus" label={texts.table.addFilter} onClick={() => setFilters([...filters, blank()])} />
+        <span class="grow" />
+        <Button label={texts.table.clear} onClick={() => (setQuery({ ...query, filters: [], any: false }), close())} />
+        <Button type="submit" look="main" label={texts.table.apply} />
+      </div>
+    </form>
+  );
+}
+
+function Search({ database, table, schema, query, setQuery, close }: PanelProps) {
+  const candidates = schema.schema.filter((field) => ["text", "long"].includes(kindOf(field))).map(({ name }) => name);
+  const [fields, setFields] = useState<string[]>(query.search?.fields ?? candidates);
+  const [term, setTerm] = useState(query.search?.searchTerm ?? "");
+  useEffect(() => {
+    // Full keys can see which fields have an index together.
+    if (query.search || holder.value.access !== "full") return;
+    indexesOf(database, table).then((indexes) => {
+      const index = indexes.find(({ type }) => type === "FULLTEXT");
+      if (index) setFields(index.fields);
+    }, () => {});
+  }, []);
+  if (candidates.length === 0) return <p>{texts.table.searchNone}</p>;
+  const submit = (event: Event) => {
+    event.preventDefault();
+    const isBoolean = /[+\-*"<>~]/.test(term);
+    setQuery({ ...query, search: term.trim() ? { fields, searchTerm: term.trim(), mode: isBoolean ? "boolean" : "natural" } : null });
+    close();
+  };
+  return (
+    <form class="stack" onSubmit={submit}>
+      <input type="search" aria-label={texts.table.searchHint} placeholder={texts.table.searchHint} value={term} onInput={(event) => setTerm(event.currentTarget.value)} />
+      <fieldset>
+        <legend>{texts.table.searchIn}</legend>
+        {candidates.map((name) => (
+          <label class="check" key={name}>
+            <input type="checkbox" checked={fields.includes(name)}
+              onChange={(event) => setFields(candidates.filter((one) => (one === name ? event.currentTarget.checked : fields.includes(one))))} />
+            {name}
+          </label>
+        ))}
+      </fieldset>
+      <p class="dim small">{texts.table.searchSigns}</p>
+      <div class="row">
+        <span class="grow" />
+        <Button label={texts.table.clear} onClick={() => (setQuery({ ...query, search: null }), close())} />
+        <Button type="submit" look="main" label={texts.table.search} disabled={fields.length === 0} />
+      </div>
+    </form>
+  );
+}
+
+function Columns({ schema, query, setQuery }: Props) {
+  const names = schema.schema.map(({ name }) => name);
+  const visible = query.columns ?? schema.schema.filter(({ invisible }) => !invisible).map(({ name }) => name);
+  const toggle = (name: string, isOn: boolean) => {
+    const next = names.filter((one) => (one === name ? isOn : visible.includes(one)));
+    if (next.length > 0) setQuery({ ...query, columns: next.length === names.length ? null : next });
+  };
+  return (
+    <div class="stack">
+      <fieldset>
+        <legend>{texts.table.columns}</legend>
+        {names.map((name) => (
+          <label class="check" key={name}>
+            <input type="checkbox" checked={visible.includes(name)} onChange={(event) => toggle(name, event.currentTarget.checked)} />
+            {name}
+          </label>
+        ))}
+      </fieldset>
+      <Button label={texts.table.showAll} onClick={() => setQuery({ ...query, columns: null })} />
+    </div>
+  );
+}
+
+function Code({ database, table, query, keys }: Props) {
+  const [form, setForm] = useState<"curl" | "client">("curl");
+  const text = (form === "curl" ? asCurl : asClient)(database, table, query, keys, SHOWN_LIMIT);
+  return (
+    <div class="stack">
+      <div class="row">
+        <Button label={texts.table.curl} pressed={form === "curl"} onClick={() => setForm("curl")} />
+        <Button label={texts.table.client} pressed={form === "client"} onClick={() => setForm("client")} />
+        <span class="grow" />
+        <Copy text={text} label={texts.table.copy} done={texts.table.copied} />
+      </div>
+      <pre class="code" tabIndex={0}>{text}</pre>
+    </div>
+  );
+}

@@ -1,0 +1,105 @@
+// How values are shown, edited and compared, exactly as the service writes them. It must not know where they are shown.
+import { type Field, kindOf, type Kind } from "./schema";
+
+export type Row = Record<string, unknown>;
+
+/** The most characters of a value in a cell of the grid: a cell is one line. */
+const CELL_MAX_CHARS = 240;
+
+/** What a cell shows: a text, and the class that tells null, empty, numbers and bytes apart. */
+export interface Shown {
+  text: string;
+  look: "null" | "empty" | "number" | "bytes" | "json" | "text" | "boolean";
+}
+
+export function show(value: unknown, kind: Kind): Shown {
+  if (value === null || value === undefined) return { text: "NULL", look: "null" };
+  if (value === "") return { text: "empty", look: "empty" };
+  if (kind === "binary") return { text: bytesOf(String(value)), look: "bytes" };
+  if (kind === "boolean") return { text: String(Number(value)), look: "boolean" };
+  if (typeof value === "object") return { text: cut(JSON.stringify(value)), look: "json" };
+  const look = kind === "integer" || kind === "decimal" || kind === "float" ? "number" : kind === "json" ? "json" : "text";
+  return { text: cut(kind === "json" ? JSON.stringify(value) : String(value)), look };
+}
+
+const cut = (text: string) => (text.length > CELL_MAX_CHARS ? `${text.slice(0, CELL_MAX_CHARS)}…` : text).replace(/\s*\n\s*/g, " ⏎ ");
+
+/** Returns how many bytes a base64 text stands for, and the first of them in hex. */
+function bytesOf(base64: string): string {
+  const padding = /=*$/.exec(base64)![0].length;
+  const size = Math.floor((base64.length * 3) / 4) - padding;
+  const first = [...atob(base64.slice(0, 16))].map((byte) => byte.charCodeAt(0).toString(16).padStart(2, "0")).join(" ");
+  return `${sizeOf(size)} · ${first}${size > 12 ? " …" : ""}`;
+}
+
+export function sizeOf(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`;
+  const units = ["kB", "MB", "GB", "TB"];
+  let size = bytes / 1_000;
+  let unit = 0;
+  while (size >= 999.5 && unit < units.length - 1) {
+    size /= 1_000;
+    unit += 1;
+  }
+  return `${size < 10 ? size.toFixed(1) : Math.round(size)} ${units[unit]}`;
+}
+
+/** Returns whether a JSON value holds a number that JavaScript can't hold: to write it back would change it. */
+export function isRounded(value: unknown): boolean {
+  if (typeof value === "number") return Number.isInteger(value) && !Number.isSafeInteger(value);
+  if (typeof value === "object" && value !== null) return Object.values(value).some(isRounded);
+  return false;
+}
+
+/** Returns the text that an editor begins with. */
+export function editable(value: unknown, kind: Kind): string {
+  if (value === null || value === undefined) return "";
+  if (kind === "json" || kind === "geometry") return JSON.stringify(value, null, 2);
+  return String(value);
+}
+
+/** Returns the value that an editor's text means. Throws a `SyntaxError` for what is no JSON. */
+export function parsed(text: string, kind: Kind): unknown {
+  if (kind === "json" || kind === "geometry") return JSON.parse(text);
+  if (kind === "boolean") return Number(text);
+  if (kind === "datetime") return text.replace("T", " ");
+  return text;
+}
+
+/** Returns whether two values are the same in the database: numbers are written in different ways. */
+export function same(one: unknown, other: unknown): boolean {
+  if (one === other) return true;
+  if (one === null || other === null || one === undefined || other === undefined) return false;
+  if (typeof one === "object" || typeof other === "object") return JSON.stringify(one) === JSON.stringify(other);
+  return String(one) === String(other);
+}
+
+/** Returns a value as a short plain text, for labels. */
+export const label = (value: unknown): string => (typeof value === "object" && value !== null ? JSON.stringify(value) : String(value));
+
+/** Returns the width of a field's column in pixels. */
+export function widthOf(field: Field): number {
+  const least = field.name.length * 8 + 44;
+  const widths: Partial<Record<Kind, number>> = {
+    integer: 90, decimal: 100, float: 110, boolean: 80, date: 110, datetime: 165, time: 100, enum: 150, long: 300, json: 240, binary: 220,
+  };
+  return Math.min(320, Math.max(least, widths[kindOf(field)] ?? 180));
+}
+
+/** Returns the rows as CSV (RFC 4180); NULL is an empty cell, the empty text is `""`. */
+export function csv(fields: readonly string[], rows: readonly Row[]): string {
+  const cell = (value: unknown) => {
+    if (value === null || value === undefined) return "";
+    const text = typeof value === "object" ? JSON.stringify(value) : String(value);
+    return text === "" || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  return [fields.map(cell), ...rows.map((row) => fields.map((field) => cell(row[field])))].map((line) => line.join(",")).join("\r\n") + "\r\n";
+}
+
+/** Lets the browser save a text as a file. */
+export function save(name: string, text: string, type: string): void {
+  const address = URL.createObjectURL(new Blob([text], { type }));
+  const link = Object.assign(document.createElement("a"), { href: address, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
