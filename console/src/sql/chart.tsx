@@ -1,7 +1,6 @@
 // A result as a chart: one column on the x axis, one column of numbers against it.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import "uplot/dist/uPlot.min.css";
 import { texts } from "../texts";
 import { label, type Row } from "../values";
 
@@ -18,7 +17,8 @@ export default function Chart({ rows, fields }: { rows: Row[]; fields: string[] 
   const [y, setY] = useState(numbers.find((field) => field !== x) ?? numbers[0] ?? "");
   const [bars, setBars] = useState(true);
   useEffect(() => {
-    if (!own.current || !y) return;
+    const box = own.current;
+    if (!box || !y) return;
     const shown = rows.slice(0, POINTS_MAX);
     const isScale = numbers.includes(x) && shown.every((row, at) => at === 0 || Number(row[x]) >= Number(shown[at - 1]![x]));
     const xs = shown.map((row, at) => (isScale ? Number(row[x]) : at));
@@ -29,17 +29,21 @@ export default function Chart({ rows, fields }: { rows: Row[]; fields: string[] 
     const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: `12px ${style.fontFamily || "sans-serif"}` };
     const names = { ...axis, values: (_: uPlot, splits: number[]) => splits.map((at) => (Number.isInteger(at) && shown[at] ? label(shown[at]![x]).slice(0, 14) : "")) };
     const chart = new uPlot({
-      width: own.current.clientWidth,
+      width: box.clientWidth,
       height: HEIGHT_PX,
-      scales: { x: { time: false, range: (_, least, most) => (bars ? [least - 0.6, most + 0.6] : [least, most]) } },
+      scales: {
+        x: { time: false, range: (_, least, most) => (bars ? [least - 0.6, most + 0.6] : [least, most]) },
+        // A bar that does not begin at zero shows a wrong proportion.
+        y: bars ? { range: (_, least, most) => [Math.min(0, least * 1.05), Math.max(0, most * 1.05)] } : {},
+      },
       axes: [isScale ? axis : names, { ...axis, size: 64 }],
       series: [
         { label: x, ...(isScale ? {} : { value: (_: uPlot, at: number | null) => (at === null ? "" : label(shown[at]?.[x])) }) },
         { label: y, stroke: accent, width: 2, fill: bars ? accent : `${accent}22`, ...(bars ? { paths: uPlot.paths.bars!({ size: [0.7, 60] }), points: { show: false } } : {}) },
       ],
-    }, [xs, ys], own.current);
-    const resized = new ResizeObserver(() => chart.setSize({ width: own.current!.clientWidth, height: HEIGHT_PX }));
-    resized.observe(own.current);
+    }, [xs, ys], box);
+    const resized = new ResizeObserver(() => chart.setSize({ width: box.clientWidth, height: HEIGHT_PX }));
+    resized.observe(box);
     return () => {
       resized.disconnect();
       chart.destroy();
