@@ -184,9 +184,9 @@ impl Gateway {
         user.map(Authenticated::User).ok_or(problem)
     }
 
-    /// Checks that web pages may use the API key, if a web page sent the request.
+    /// Checks that web pages may use the API key, if a web page of another host sent the request.
     fn check_page(&self, request: &IncomingRequest, principal: &Principal) -> Result<(), Problem> {
-        let origin = request.origin.as_deref();
+        let origin = request.origin.as_deref().filter(|_| !request.is_own_page);
         self.config.access.check_page(origin, principal.grant())
     }
 

@@ -58,6 +58,8 @@ pub struct IncomingRequest {
     /// The request headers of the tus protocol; empty unless the path is for resumable uploads.
     pub tus: Vec<(&'static str, String)>,
     pub origin: Option<String>,
+    /// Whether `Origin` names the host that was called: the page is the console, which this installation serves.
+    pub is_own_page: bool,
     pub access_control_request_method: Option<String>,
     pub body: BodyLength,
     /// The client's `X-Request-Id` if it is well-formed, otherwise a new id.
@@ -77,6 +79,7 @@ impl IncomingRequest {
             true => BodyLength::announced(head.headers.get("content-length")),
             false => BodyLength::Known(0),
         };
+        let is_own_page = head.headers.get("origin").is_some_and(|origin| is_origin_of(origin, &head.url));
         let incoming_id = head.headers.get(request_id::HEADER);
         Ok(Self {
             method: head.method.clone(),
@@ -96,6 +99,7 @@ impl IncomingRequest {
                 false => Vec::new(),
             },
             origin: get("origin"),
+            is_own_page,
             access_control_request_method: get("access-control-request-method"),
             path,
             body,
@@ -145,6 +149,11 @@ pub(super) fn scheme_and_host(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once("://")?;
     let host = rest.split(['/', '?', '#']).next()?;
     (!host.is_empty()).then_some((scheme, host))
+}
+
+/// Returns whether an `Origin` is that of a URL, in the form in which the runtime returns it. Neither has a default port.
+fn is_origin_of(origin: &str, url: &str) -> bool {
+    scheme_and_host(url).is_some() && scheme_and_host(origin) == scheme_and_host(url)
 }
 
 /// Splits a URL, in the form in which the runtime returns it, into path and query without decoding them. An empty path
