@@ -5,6 +5,7 @@ import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
+import { consoleFiles } from "./console.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const target = join(root, "pages/build");
@@ -20,15 +21,19 @@ const PAGES = {
 
 // Made under another name, so that no build embeds a part of them.
 const draft = `${target}.${process.pid}`;
-for (const [page, files] of Object.entries(PAGES)) {
+const write = (page, name, content) => {
   mkdirSync(join(draft, page), { recursive: true });
+  writeFileSync(join(draft, page, `${name}.gz`), gzipSync(content, { level: 9 }));
+};
+for (const [name, content] of await consoleFiles()) write("console", name, content);
+for (const [page, files] of Object.entries(PAGES)) {
   for (const file of files) {
     let content = readFileSync(file);
     // The source map is not served.
     if (file.endsWith(".js") || file.endsWith(".css")) {
       content = Buffer.from(content.toString().replace(/\n(\/\/# sourceMappingURL=\S+|\/\*# sourceMappingURL=\S+ ?\*\/)\s*$/, "\n"));
     }
-    writeFileSync(join(draft, page, `${file.split("/").pop()}.gz`), gzipSync(content, { level: 9 }));
+    write(page, file.split("/").pop(), content);
   }
 }
 rmSync(target, { recursive: true, force: true });

@@ -3,7 +3,7 @@
 
 mod stream_slots;
 
-use crate::config::{BaseUrl, Config};
+use crate::config::{BaseUrl, Config, ConsoleConfig};
 use crate::database::admin::Admin;
 use crate::database::coalesce::Coalescer;
 use crate::database::idempotency;
@@ -53,6 +53,7 @@ pub struct App {
     pub metrics: Metrics,
     /// Base of the URLs in responses; if `None`, it is taken from each request's headers.
     pub public_url: Option<BaseUrl>,
+    pub console: ConsoleConfig,
     pub signer: Signer,
     pub edge_secret: EdgeSecret,
     pub rates: Rates,
@@ -127,6 +128,7 @@ impl App {
             pools,
             pages: system.pages.clone(),
             public_url: config.public_url.clone(),
+            console: config.console,
             signer: system.signer.clone(),
             metrics: Metrics::new(),
             edge_secret: system.edge_secret.clone(),

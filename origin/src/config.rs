@@ -23,9 +23,9 @@ use shared::cors::CorsOrigins;
 use shared::limits;
 use shared::rate::RateLimit;
 
-pub use self::access::AccessConfig;
 #[cfg(test)]
 pub(crate) use self::access::networks;
+pub use self::access::{AccessConfig, ConsoleConfig};
 pub use self::accounts::{Account, ProjectAccounts};
 pub use self::base_url::BaseUrl;
 pub use self::environment::UnknownVariable;
@@ -87,6 +87,7 @@ pub struct Config {
     pub media_store: StoreAddress,
     /// Base of file URLs in responses; `None` to derive it from each request's headers.
     pub public_url: Option<BaseUrl>,
+    pub console: ConsoleConfig,
     pub log_level: tracing::Level,
     pub log_format: LogFormat,
     /// Address and port of the edge that `selkie dev` starts.
@@ -152,6 +153,7 @@ impl Config {
             trusted_networks: optional(layers, "trusted_networks", access::networks)?.unwrap_or_default(),
             media_store: media::store(layers, &data_dir)?,
             public_url: optional(layers, "public_url", value::base_url)?,
+            console: required(layers, "console", access::console)?,
             log_level: required(layers, "log_level", value::log_level)?,
             log_format: required(layers, "log_format", value::log_format)?,
             edge_listen: required(layers, "edge_listen", value::address)?,

@@ -85,7 +85,7 @@ impl HttpService {
         let record = Arc::new(RequestRecord::begin(Arc::clone(&self.app), &request));
         let origin = header(request.headers(), ORIGIN).map(str::to_owned);
         let path = request.uri().path();
-        let has_own_headers = path.starts_with(FilePath::PREFIX) || route::is_page(path);
+        let has_own_headers = path.starts_with(FilePath::PREFIX) || route::page(path).is_some();
         let upload = protocol::is_at(path).then(|| path.to_owned());
         let wants_body = request.method() != Method::HEAD;
         let allowed = self.access.check(&mut request, peer);

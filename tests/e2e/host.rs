@@ -164,7 +164,10 @@ impl Answer {
 
     /// Returns whether the request was for a page for browsers.
     pub(crate) fn is_page(&self) -> bool {
-        self.path() == "docs" || self.path().starts_with("docs/")
+        ["docs", "console"].iter().any(|page| {
+            let rest = self.path().strip_prefix(page);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
     }
 
     /// Returns the path and query of the request without the slash before them.

@@ -130,6 +130,10 @@ impl Gateway {
             log.route("preflight");
             return Ok(Decision::Answer(Answer::preflight(&self.config.cors)));
         }
+        if let Some(page) = route::page(&request.path) {
+            log.route(page);
+            return only_get(request).map(|()| Decision::Forward(BodyPlan::Drop));
+        }
         match request.path.as_str() {
             "/healthz" => {
                 log.route("/healthz");
@@ -140,10 +144,6 @@ impl Gateway {
             }
             "/readyz" => {
                 log.route("/readyz");
-                only_get(request).map(|()| Decision::Forward(BodyPlan::Drop))
-            }
-            path if route::is_page(path) => {
-                log.route("/docs/{path}");
                 only_get(request).map(|()| Decision::Forward(BodyPlan::Drop))
             }
             path if path.starts_with(FilePath::PREFIX) => {

@@ -29,7 +29,7 @@ impl Form {
     /// Returns the kind of body of successful responses at a path.
     #[must_use]
     pub fn at(path: &str) -> Self {
-        if path.starts_with(FilePath::PREFIX) || route::is_page(path) {
+        if path.starts_with(FilePath::PREFIX) || route::page(path).is_some() {
             Self::File
         } else if tus::is_at(path) {
             Self::Headers

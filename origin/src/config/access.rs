@@ -1,4 +1,4 @@
-//! The settings `require_edge` and `trusted_networks`, which restrict who may call the origin.
+//! The settings `require_edge` and `trusted_networks`, which restrict who may call the origin, and `console`.
 
 use std::net::IpAddr;
 
@@ -12,6 +12,17 @@ pub enum AccessConfig {
     Open,
     /// Only the edge and clients in trusted networks may call the origin, with a valid key.
     Restricted,
+}
+
+/// Whether `/console` is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConsoleConfig {
+    Served,
+    Off,
+}
+
+pub(super) fn console(text: &str) -> Result<ConsoleConfig, String> {
+    value::switch(text, ConsoleConfig::Served, ConsoleConfig::Off)
 }
 
 pub(super) fn require_edge(text: &str) -> Result<AccessConfig, String> {

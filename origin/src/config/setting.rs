@@ -130,6 +130,7 @@ pub static SETTINGS: &[Setting] = &[
     Setting::new("media_s3_secret_key", "TEXT", "Secret of the access key").hidden(),
     Setting::new("media_s3_path_style", "ON", "`on`: `https://host/bucket/key`; `off`: `https://bucket.host/key`").or("on"),
     Setting::new("public_url", "URL", "Base of file URLs in answers, as `https://api.example.com`. Without it: `X-Forwarded-Proto` and `X-Forwarded-Host`, else `Host`"),
+    Setting::new("console", "ON", "`on`: serve the console, a page for people, at `/console`").or("on"),
     Setting::new("log_level", "LEVEL", "`error`, `warn`, `info`, `debug` or `trace`").or("info"),
     Setting::new("log_format", "FORMAT", "`json`, `pretty`, or `auto`: pretty on a terminal").or("auto"),
     Setting::new("edge_listen", "ADDRESS", "Address of the edge that `selkie dev` starts").or("127.0.0.1:8787"),

@@ -1,4 +1,4 @@
-//! Serves the pages for browsers, which need no key: `/docs`, the API's documentation. Their files are made by
+//! Serves the pages for browsers, which need no key: `/docs`, the API's documentation, and `/console`. Their files are made by
 //! `tools/pages.mjs`, and are embedded in a release.
 //!
 //! A page's scripts come from this host only, and act with the key that its user types in.
@@ -6,15 +6,18 @@
 use super::etag::ETag;
 use super::request_log::RequestRecord;
 use super::respond::Failed;
-use axum::Extension;
+use crate::app::App;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::Response;
+use axum::routing::get;
+use axum::{Extension, Router};
 use flate2::read::GzDecoder;
 use rust_embed::Embed;
 use shared::conditional;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
+use shared::operation::route;
 use std::borrow::Cow;
 use std::io::Read as _;
 use std::sync::Arc;
@@ -28,9 +31,9 @@ struct Files;
 /// The largest file of a page, decompressed.
 const FILE_MAX_BYTES: u64 = 32 * 1024 * 1024;
 
-/// What the documentation may load: its own files, the images in its style sheet, and the API.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
-                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// What the pages may load: their own files, the images in their style sheets, and the API with its media.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
+                      media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const HEADERS: [(header::HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
@@ -41,19 +44,27 @@ const HEADERS: [(header::HeaderName, &str); 6] = [
     (header::VARY, "Accept-Encoding"),
 ];
 
+/// Returns the routes of the console.
+pub(super) fn console() -> Router<Arc<App>> {
+    Router::new().route("/console", get(answer)).route("/console/", get(answer)).route("/console/{*path}", get(answer))
+}
+
 /// Answers a file of a page; `/docs` is `/docs/index.html`.
 pub(super) async fn answer(
     Extension(record): Extension<Arc<RequestRecord>>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Failed> {
-    record.log().route("/docs/{path}");
+    if let Some(page) = route::page(uri.path()) {
+        record.log().route(page);
+    }
     Ok(file(uri.path(), &headers)?)
 }
 
 fn file(path: &str, headers: &HeaderMap) -> Result<Response, Problem> {
     let name = match path.trim_matches('/') {
         "docs" => "docs/index.html",
+        "console" => "console/index.html",
         name => name,
     };
     let Some(file) = Files::get(&format!("{name}.gz")) else {
@@ -104,6 +115,7 @@ fn content_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, end)| end) {
         Some("html") => "text/html; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
+        Some("svg") => "image/svg+xml",
         Some("css") => "text/css; charset=utf-8",
         _ => "text/plain; charset=utf-8",
     }

@@ -4,6 +4,7 @@
 use super::respond::Failed;
 use super::{files, health, pages, pipeline};
 use crate::app::App;
+use crate::config::ConsoleConfig;
 use axum::Router;
 use axum::http::Uri;
 use axum::routing::{any, get};
@@ -13,6 +14,10 @@ use shared::operation::route::MCP;
 use std::sync::Arc;
 
 pub(super) fn router(app: Arc<App>) -> Router {
+    let console = match app.console {
+        ConsoleConfig::Served => pages::console(),
+        ConsoleConfig::Off => Router::new(),
+    };
     Router::new()
         .route("/api/{*path}", any(pipeline::answer))
         .route(MCP, any(pipeline::answer))
@@ -21,6 +26,7 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .route("/docs", get(pages::answer))
         .route("/docs/", get(pages::answer))
         .route("/docs/{*path}", get(pages::answer))
+        .merge(console)
         .route(health::HEALTHZ, get(health::alive))
         .route(health::READYZ, get(health::ready))
         .route(health::METRICS, get(health::metrics))

@@ -57,10 +57,12 @@ pub fn file(method: &str, path: &str) -> Result<FilePath, Problem> {
     FilePath::parse(path)
 }
 
-/// Returns whether the path is of a page for browsers, or of a file of one. They need no key.
+/// Returns the route of a page for browsers, or of a file of one, as logs name it. Pages need no key.
 #[must_use]
-pub fn is_page(path: &str) -> bool {
-    path.strip_prefix("/docs").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+pub fn page(path: &str) -> Option<&'static str> {
+    let pages = [("/docs", "/docs/{path}"), ("/console", "/console/{path}")];
+    let is_below = |page: &str| path.strip_prefix(page).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    pages.into_iter().find(|(page, _)| is_below(page)).map(|(_, route)| route)
 }
 
 const TABLE_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";

@@ -73,6 +73,7 @@ pub(in crate::core) fn call(method: &str, url: &str, key: Option<String>) -> Inc
         tus: Vec::new(),
         is_https: true,
         origin: None,
+        is_own_page: false,
         access_control_request_method: None,
         body: BodyLength::Known(0),
         request_id: RequestId::from_incoming("r1").unwrap(),
@@ -128,6 +129,10 @@ fn a_full_key_is_refused_to_pages_whatever_they_ask_for() {
             let page =
                 |access| IncomingRequest { origin: Some(origin.to_owned()), ..call(method, url, Some(key(access))) };
             assert_eq!(code(&page(Access::Full)), "permission_denied", "{url}");
+            let own = IncomingRequest { is_own_page: true, ..page(Access::Full) };
+            let is_denied =
+                |page| decide(&gateway(), page, NOW).is_err_and(|fault| fault.code() == ErrorCode::PermissionDenied);
+            assert!(!is_denied(&own), "{url}");
             let read = decide(&gateway(), &page(Access::Read), NOW);
             let denied = read.is_err_and(|problem| problem.code() == ErrorCode::PermissionDenied);
             assert!(!denied, "{url}");
