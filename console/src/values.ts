@@ -83,7 +83,8 @@ export function widthOf(field: Field): number {
   const widths: Partial<Record<Kind, number>> = {
     integer: 90, decimal: 100, float: 110, boolean: 80, date: 110, datetime: 165, time: 100, enum: 150, long: 300, json: 240, binary: 220,
   };
-  return Math.min(320, Math.max(least, widths[kindOf(field)] ?? 180));
+  const digits = Number(/^decimal\((\d+)/i.exec(field.type)?.[1] ?? 0);
+  return Math.min(320, Math.max(least, digits * 8 + 32, widths[kindOf(field)] ?? 180));
 }
 
 /** Returns the rows as CSV (RFC 4180); NULL is an empty cell, the empty text is `""`. */

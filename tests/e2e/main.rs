@@ -35,6 +35,7 @@ mod architecture;
 mod auth_matrix;
 mod batch;
 mod codes;
+mod console;
 mod differential;
 mod docs;
 mod edge;
@@ -104,6 +105,7 @@ fn main() -> ExitCode {
         health_cors::cases(),
         batch::cases(),
         codes::cases(),
+        console::cases(),
         differential::cases(),
         docs::cases(),
         edge::cases(),

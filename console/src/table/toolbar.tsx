@@ -71,15 +71,15 @@ function Filters({ schema, query, setQuery, close }: PanelProps) {
         const members = schema.schema.find(({ name }) => name === filter.field)?.values;
         return (
           <div class="filter" key={at}>
-            <select aria-label={texts.table.field} value={filter.field} onChange={(event) => change(at, { ...blank(event.currentTarget.value), value: filter.value })}>
+            <select aria-label={`${texts.table.field} ${at + 1}`} value={filter.field} onChange={(event) => change(at, { ...blank(event.currentTarget.value), value: filter.value })}>
               {schema.schema.map(({ name }) => <option key={name}>{name}</option>)}
             </select>
-            <select aria-label={texts.table.operator} value={filter.operator} onChange={(event) => change(at, { operator: event.currentTarget.value })}>
+            <select aria-label={`${texts.table.operator} ${at + 1}`} value={filter.operator} onChange={(event) => change(at, { operator: event.currentTarget.value })}>
               {operators.map(({ name, label }) => <option key={name} value={name}>{label}</option>)}
             </select>
             {values !== "none" ? (
               <input
-                aria-label={texts.table.value} value={filter.value} list={members ? `members-${at}` : undefined}
+                aria-label={`${texts.table.value} ${at + 1}`} value={filter.value} list={members ? `members-${at}` : undefined}
                 placeholder={values === "list" ? texts.table.listHint : values === "two" ? texts.table.twoHint : ""}
                 onInput={(event) => change(at, { value: event.currentTarget.value })}
               />

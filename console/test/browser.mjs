@@ -1,0 +1,113 @@
+// A headless Chromium with the console in it. Fails for whatever a user would find in the browser's console.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { launch } from "puppeteer-core";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+/** Milliseconds that a step may take; a page that hangs fails. */
+const STEP_MAX_MS = 10_000;
+
+export class Tab {
+  #faults = [];
+
+  static async open(browser, address) {
+    const tab = new Tab();
+    const context = await browser.createBrowserContext();
+    tab.page = await context.newPage();
+    tab.page.setDefaultTimeout(STEP_MAX_MS);
+    await tab.page.setViewport({ width: 1280, height: 800 });
+    await tab.page.evaluateOnNewDocument(() => {
+      addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) => console.error(`policy: ${violatedDirective} ${blockedURI}`));
+    });
+    tab.page.on("pageerror", (error) => tab.#faults.push(error.stack ?? String(error)));
+    tab.page.on("console", (message) => {
+      // What the service refuses is shown to the user, and checked where it is expected.
+      const isRefusal = /^Failed to load resource: .* status of 4/.test(message.text());
+      if (message.type() === "error" && !isRefusal) tab.#faults.push(message.text());
+    });
+    tab.page.on("request", (request) => {
+      const { origin, protocol } = new URL(request.url());
+      if (protocol !== "blob:" && protocol !== "data:" && origin !== new URL(address).origin) tab.#faults.push(`a request to ${request.url()}`);
+    });
+    await tab.page.goto(address);
+    return tab;
+  }
+
+  /** Fails if the page met an error, or broke its own policy. */
+  check() {
+    assert.deepEqual(this.#faults, []);
+  }
+
+  async signIn(key) {
+    await this.page.waitForSelector("#key");
+    await this.page.$eval("#key", (input) => (input.value = ""));
+    await this.page.type("#key", key);
+    await this.press("Sign in");
+  }
+
+  /** Clicks the button or link with this name. */
+  press = (name, role = "button") => this.page.locator(`::-p-aria([name="${name}"][role="${role}"])`).click();
+
+  /** Types into the field with this name, instead of what is there. */
+  async fill(name, text, within = "") {
+    const field = await this.page.waitForSelector(`${within} [aria-label="${name}"]`);
+    await field.focus();
+    await field.evaluate((input) => input.select?.());
+    await field.type(text);
+  }
+
+  /** Waits until the text is seen within the element. */
+  sees = (text, within = "body") =>
+    this.page.waitForFunction(
+      (text, within) => [...document.querySelectorAll(within)].some((element) => element.innerText.includes(text)), {}, text, within,
+    ).catch(async (error) => {
+      throw new Error(`"${text}" is not seen in ${within}: ${await this.page.$$eval(within, (list) => list.map((one) => one.innerText).join("\n").slice(0, 1_500))}`, { cause: error });
+    });
+
+  gone = (selector) => this.page.waitForSelector(selector, { hidden: true });
+
+  keys = async (...keys) => {
+    for (const key of keys) await this.page.keyboard.press(key);
+  };
+
+  async holding(modifier, key) {
+    await this.page.keyboard.down(modifier);
+    await this.page.keyboard.press(key);
+    await this.page.keyboard.up(modifier);
+  }
+
+  go = (hash) => this.page.evaluate((hash) => (location.hash = hash), hash);
+
+  /** Returns the texts of the cells of the grid's line. */
+  line = (at) => this.page.$$eval(`.body [aria-rowindex="${at + 1}"] [role=gridcell]`, (cells) => cells.map((cell) => cell.innerText.trim()));
+
+  /** Checks what is shown for faults that keep people out, in both colour schemes and on a phone. */
+  async isAccessible(view) {
+    for (const value of ["dark", "light"]) {
+      await this.page.emulateMediaFeatures([{ name: "prefers-color-scheme", value }]);
+      await this.page.evaluate(axe);
+      const faults = await this.page.evaluate(async () => {
+        const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+        return violations.filter(({ impact }) => impact === "serious" || impact === "critical")
+          .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html).join(" ")}`);
+      });
+      assert.deepEqual(faults, [], `${view}, ${value}`);
+    }
+    await this.page.setViewport({ width: 390, height: 780 });
+    const width = await this.page.evaluate(() => document.documentElement.scrollWidth);
+    assert.equal(width, 390, `${view} is wider than a phone`);
+    await this.page.setViewport({ width: 1280, height: 800 });
+  }
+}
+
+export async function inChromium(visit) {
+  // No sandbox: containers and root have none, and the pages are ours.
+  const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
+  const browser = await launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args });
+  try {
+    await visit(browser);
+  } finally {
+    await browser.close();
+  }
+}

@@ -1,0 +1,267 @@
+// Does with the console what its users do. The end-to-end suite starts it, with the service and its keys in the environment.
+import assert from "node:assert/strict";
+import { inChromium, Tab } from "./browser.mjs";
+
+const { SELKIE_URL: url, SELKIE_KEY: key, SELKIE_READ_KEY: readKey, SELKIE_ROLE_KEY: roleKey, SELKIE_DATABASE: database, SELKIE_FOLDER: folder } = process.env;
+
+async function call(method, path, body) {
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const response = await fetch(`${url}/api/v1/${path}`, { method, headers, body: body && JSON.stringify(body) });
+  const answer = await response.json();
+  assert.ok(answer.success, JSON.stringify(answer.error));
+  return answer.payload;
+}
+const book = (id) => call("GET", `crud/${database}/books/${id}`);
+const change = (id, data) => call("PATCH", `crud/${database}/books/${id}`, data);
+
+const tasks = {
+  async "sign in"(tab) {
+    await tab.press("Sign in");
+    await tab.sees("Paste a key first.");
+    await tab.signIn("no-key");
+    await tab.sees("invalid_key", "[role=alert]");
+    await tab.isAccessible("sign-in");
+    await tab.signIn(key);
+    await tab.sees("full key", ".who");
+    await tab.sees(database, ".home");
+    await tab.isAccessible("home");
+    await tab.fill("Filter tables", "boo");
+    await tab.press("books", "link");
+    await tab.sees("350 records", ".status");
+  },
+
+  async "see exact values"(tab) {
+    await tab.page.waitForFunction(() => document.querySelector('.body [aria-rowindex="3"]'));
+    const first = await tab.line(1);
+    assert.deepEqual(first.slice(0, 6), ["1", "2", "The white whale", "0.10000000000000000001", "18446744073709551615", "NULL"]);
+    assert.deepEqual(first.slice(8), ['{"pages":9}', "3 B · 00 01 ff"]);
+    const second = await tab.line(2);
+    assert.deepEqual([second[5], second[7], second[8]], ["empty", "NULL", "NULL"]);
+  },
+
+  async "scroll by keys"(tab) {
+    await tab.page.focus(".grid");
+    await tab.page.waitForFunction(() => {
+      const grid = document.querySelector(".grid");
+      grid.dispatchEvent(new KeyboardEvent("keydown", { key: "End", ctrlKey: true, bubbles: true }));
+      return grid.innerText.includes("Book 350");
+    });
+    assert.ok((await tab.page.$$(".body .line")).length < 80, "only visible lines are in the page");
+    await tab.holding("Control", "Home");
+    await tab.sees("The white whale", ".grid");
+    await tab.isAccessible("records");
+  },
+
+  async "sort, filter, search, choose columns"(tab) {
+    await tab.press("Sort by title");
+    await tab.press("Sort by title");
+    await tab.page.waitForSelector('[aria-sort="descending"]');
+    await tab.page.waitForFunction(() => document.querySelector('.body [aria-rowindex="2"]')?.innerText.includes("The white whale"));
+    await tab.press("Filter");
+    await tab.page.select('[aria-label="Field 1"]', "kind");
+    await tab.page.select('[aria-label="Operator 1"]', "in");
+    await tab.fill("Value 1", "novel, play");
+    await tab.press("Add condition");
+    await tab.page.select('[aria-label="Field 2"]', "price");
+    await tab.page.select('[aria-label="Operator 2"]', "gt");
+    await tab.fill("Value 2", "340");
+    await tab.isAccessible("filters");
+    await tab.press("Apply");
+    await tab.sees("7 records", ".status");
+    await tab.press("Code");
+    await tab.sees('"price":{"value":"340","equality":">"}', ".code");
+    await tab.press("TypeScript");
+    await tab.sees(`selkie.table("${database}.books").list({`, ".code");
+    await tab.keys("Escape");
+    await tab.press("Filter 2");
+    await tab.press("Clear");
+    await tab.press("Search words");
+    await tab.fill("Words to find", "whale");
+    await tab.page.click(".panel .main");
+    await tab.sees("1 record", ".status");
+    await tab.go(`#/data/${database}/books`);
+    await tab.sees("350 records", ".status");
+    await tab.press("Columns");
+    await tab.page.locator("::-p-aria([name='note'][role='checkbox'])").click();
+    await tab.page.waitForFunction(() => !document.querySelector(".line.header").innerText.includes("note"));
+    await tab.press("Show all");
+    await tab.sees("note", ".line.header");
+    await tab.keys("Escape");
+  },
+
+  async "follow foreign keys both ways"(tab) {
+    await tab.page.focus(".grid");
+    await tab.page.locator('.body [aria-rowindex="2"] .follow').click();
+    await tab.sees("1 record", ".status");
+    await tab.sees("Ben", ".grid");
+    await tab.page.focus(".grid");
+    await tab.keys(" ");
+    await tab.sees("authors 2", ".record");
+    await tab.isAccessible("record");
+    await tab.press("books", "link");
+    await tab.sees("117 records", ".status");
+    await tab.go(`#/data/${database}/books`);
+    await tab.sees("350 records", ".status");
+  },
+
+  async "edit in place, undo, reload, save"(tab) {
+    await tab.page.waitForSelector('.body [aria-rowindex="3"]');
+    await tab.page.focus(".grid");
+    await tab.holding("Control", "Home");
+    await tab.keys("ArrowRight", "ArrowRight", "Enter");
+    await tab.page.waitForSelector(".cell-editor input:focus");
+    await tab.holding("Control", "a");
+    await tab.page.keyboard.type("A whale");
+    await tab.keys("Enter");
+    await tab.sees("1 unsaved change", ".edits");
+    await tab.press("Undo");
+    await tab.gone(".edits");
+    await tab.page.focus(".grid");
+    await tab.keys("Enter");
+    await tab.page.waitForSelector(".cell-editor input:focus");
+    await tab.holding("Control", "a");
+    await tab.page.keyboard.type("Two whales");
+    await tab.keys("Enter", "ArrowDown", " ");
+    await tab.sees("books 2", ".record");
+    await tab.page.select('[data-field="kind"] select', "play");
+    await tab.page.$eval('[data-field="meta"] textarea', (area) => area.scrollIntoView());
+    await tab.page.type('[data-field="meta"] textarea', '{"pages": 12}');
+    await tab.sees("2 unsaved changes", ".edits");
+    await tab.page.reload();
+    await tab.sees("2 unsaved changes", ".edits");
+    await tab.page.waitForSelector('.body [aria-rowindex="4"]');
+    await tab.page.focus(".grid");
+    await tab.keys("ArrowDown", "ArrowDown", "Delete");
+    await tab.sees("3 unsaved changes", ".edits");
+    await tab.press("Add record");
+    await tab.press("Save all");
+    await tab.sees("title", '[role=alert]');
+    await tab.sees("Nothing was saved.", ".edits");
+    assert.equal((await book(1)).title, "The white whale", "none is saved if one is refused");
+    await tab.isAccessible("refused edits");
+    await tab.page.type('[data-field="title"] input', "A new one");
+    await tab.press("Save all");
+    await tab.gone(".edits");
+    await tab.sees("350 records", ".status");
+    assert.equal((await book(1)).title, "Two whales");
+    const { kind, meta } = await book(2);
+    assert.deepEqual([kind, meta], ["play", { pages: 12 }]);
+    assert.deepEqual(await call("POST", `crud/${database}/books/query`, { query: { id: 3 } }), []);
+    assert.equal((await call("POST", `crud/${database}/books/query`, { query: { title: "A new one" } })).length, 1);
+  },
+
+  async "be told of others' changes"(tab) {
+    await tab.go(`#/data/${database}/books?filter=${encodeURIComponent(JSON.stringify([{ field: "id", operator: "eq", value: "10" }]))}`);
+    await tab.sees("Book 010", ".grid");
+    await tab.page.focus(".grid");
+    await tab.keys(" ");
+    await tab.sees("books 10", ".record");
+    const tagged = tab.page.waitForResponse((response) => response.url().endsWith("/books/10") && response.request().method() === "GET");
+    await tab.fill("title", "Mine", ".record");
+    await tagged;
+    await change(10, { title: "Theirs" });
+    await tab.press("Save");
+    await tab.sees("Somebody else changed this record meanwhile.", ".conflict");
+    await tab.sees("Theirs", ".conflict");
+    await tab.isAccessible("conflict");
+    await tab.press("Keep mine");
+    await tab.gone(".conflict");
+    await tab.press("Save");
+    await tab.gone(".edits");
+    assert.equal((await book(10)).title, "Mine");
+  },
+
+  async "see structure and relations"(tab) {
+    await tab.go(`#/structure/${database}/books`);
+    await tab.sees("decimal(30,20)", ".structure");
+    await tab.sees("FULLTEXT", ".structure");
+    await tab.isAccessible("structure");
+    await tab.go(`#/diagram/${database}`);
+    await tab.page.waitForSelector(".canvas a[aria-label='books']");
+    assert.equal((await tab.page.$$(".edge")).length, 1);
+    await tab.isAccessible("diagram");
+  },
+
+  async "run SQL"(tab) {
+    await tab.go("#/sql");
+    await tab.page.waitForFunction(() => document.querySelector(".editor")?.shadowRoot?.activeElement);
+    await tab.page.select("::-p-aria([name='Database'])", database).catch(() => {});
+    await tab.page.keyboard.type("SELECT kind, COUNT(*) AS books FROM books GROUP BY kind ORDER BY kind");
+    await tab.keys("Escape");
+    await tab.holding("Control", "Enter");
+    await tab.sees("3 rows", ".result");
+    await tab.isAccessible("SQL");
+    await tab.press("Chart");
+    await tab.page.waitForSelector(".uplot canvas");
+    await tab.press("Explain");
+    await tab.sees("select_type", ".result");
+    await tab.page.click(".editor");
+    await tab.holding("Control", "a");
+    await tab.page.keyboard.type("SELECT SLEEP(25)");
+    await tab.press("Run");
+    await tab.press("Cancel");
+    await tab.sees("Canceled.", ".result");
+    await tab.page.click(".editor");
+    await tab.holding("Control", "a");
+    await tab.page.keyboard.type("SELECT nothing FROM books");
+    await tab.press("Run");
+    await tab.sees("nothing", "[role=alert]");
+    await tab.press("History");
+    await tab.sees("GROUP BY kind", ".history");
+    await tab.keys("Escape");
+  },
+
+  async "keep files"(tab) {
+    await tab.go(`#/media?folder=${folder}`);
+    await tab.sees("No files here yet.", ".files");
+    const chooser = await tab.page.waitForSelector('input[type=file][aria-label="Upload"]');
+    await chooser.uploadFile(new URL("picture.png", import.meta.url).pathname);
+    await tab.sees("done", ".uploads");
+    await tab.page.waitForFunction(() => document.querySelector(".picture img")?.complete);
+    await tab.isAccessible("media");
+    await tab.page.click(".thumb");
+    await tab.sees("image/png", "dialog");
+    await tab.page.waitForFunction(() => document.querySelector(".stage img")?.naturalWidth > 0);
+    await tab.isAccessible("preview");
+    await tab.press("Delete");
+    await tab.page.click(".preview .notice .danger");
+    await tab.gone("dialog");
+    await tab.sees("No files here yet.", ".files");
+  },
+
+  async "sign out"(tab) {
+    await tab.press("Sign out");
+    await tab.page.waitForSelector("#key");
+    assert.equal(await tab.page.evaluate(() => Object.keys(sessionStorage).length), 0);
+  },
+};
+
+await inChromium(async (browser) => {
+  const tab = await Tab.open(browser, `${url}/console`);
+  for (const [name, task] of Object.entries(tasks)) {
+    await task(tab).catch(async (error) => {
+      if (process.env.SELKIE_SCREENSHOT) await tab.page.screenshot({ path: process.env.SELKIE_SCREENSHOT });
+      throw new Error(`${name}: ${error.message}`, { cause: error });
+    });
+    tab.check();
+  }
+
+  const reader = await Tab.open(browser, `${url}/console#/data/${database}/books`);
+  await reader.signIn(readKey);
+  await reader.sees("350 records", ".status");
+  await reader.sees("Read-only", ".toolbar");
+  assert.equal(await reader.page.$("::-p-aria([name='SQL'][role='link'])"), null, "a read key is not offered SQL");
+  assert.equal(await reader.page.$("::-p-aria([name='Add record'][role='button'])"), null, "nor new records");
+  reader.check();
+
+  const author = await Tab.open(browser, `${url}/console#/data/${database}/books`);
+  await author.signIn(roleKey);
+  await author.sees("117 records", ".status");
+  assert.ok(!(await author.page.$eval(".side-tables", (side) => side.innerText)).includes("authors"), "a hidden table is not listed");
+  assert.ok(!(await author.page.$eval(".line.header", (header) => header.innerText)).includes("big"), "a hidden field is not shown");
+  await author.page.focus(".grid");
+  await author.keys(" ");
+  await author.page.waitForSelector('[data-field="note"] input, [data-field="note"] textarea');
+  author.check();
+});
+console.log("all tasks were done");

@@ -1,0 +1,76 @@
+//! The console: its files, its setting, and what users do with it in Chromium.
+//!
+//! `console/test/console.mjs` does the tasks and checks them; it gets a database, keys and an address here.
+
+use crate::host::{Call, Host};
+use crate::roles::Caller;
+use crate::second_origin::SecondOrigin;
+use crate::service::{clear_settings, shared, workspace};
+use crate::test_db::{TestDb, unique};
+use reqwest::Method;
+use serde_json::json;
+use shared::error::ErrorCode;
+use std::process::Command;
+
+cases! {
+    Both: [the_console_is_served_without_a_key_and_allows_no_foreign_code, users_do_their_tasks_in_the_console],
+    Own: [the_console_can_be_switched_off],
+}
+
+async fn the_console_is_served_without_a_key_and_allows_no_foreign_code(host: Host) {
+    for (path, content_type) in [
+        ("/console", "text/html; charset=utf-8"),
+        ("/console/", "text/html; charset=utf-8"),
+        ("/console/main.js", "text/javascript; charset=utf-8"),
+        ("/console/main.css", "text/css; charset=utf-8"),
+        ("/console/icon.svg", "image/svg+xml"),
+    ] {
+        let answer = Call::new(host.url(), Method::GET, path).send().await;
+        assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, Some(content_type)), "{path}");
+        let policy = answer.header("content-security-policy").expect("a policy");
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"), "{policy}");
+        assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
+    }
+    Call::new(host.url(), Method::GET, "/console/nothing.js").send().await.refused(ErrorCode::RouteNotFound);
+    Call::new(host.url(), Method::POST, "/console").send().await.refused(ErrorCode::MethodNotAllowed);
+}
+
+async fn the_console_can_be_switched_off(_: Host) {
+    let start = || {
+        let mut second = SecondOrigin::launch(shared(), &[("SELKIE_CONSOLE", "off")])?;
+        second.wait_until_ready()?;
+        Ok::<_, String>(second)
+    };
+    let origin = tokio::task::spawn_blocking(start).await.expect("a task").expect("a second origin");
+    for path in ["/console", "/console/main.js"] {
+        Call::new(&origin.origin, Method::GET, path).send().await.refused(ErrorCode::RouteNotFound);
+    }
+}
+
+/// Creates the tables of the script, with 350 books.
+async fn library(host: Host) -> TestDb {
+    let schema = include_str!("../../console/test/schema.sql");
+    let statements: Vec<&str> = schema.split(";\n").collect();
+    TestDb::new(host, &statements).await
+}
+
+async fn users_do_their_tasks_in_the_console(host: Host) {
+    let db = library(host).await;
+    let own = json!({"author_id": 1});
+    let read = json!({"rows": own, "fields": {"omit": ["big"]}});
+    let books = json!({"read": read, "update": {"fields": ["note"], "rows": own}});
+    let author = Caller::new(&db, [("books", books)], json!({}));
+    let mut command = Command::new("node");
+    clear_settings(&mut command);
+    command.arg(workspace().join("console/test/console.mjs")).envs([
+        ("SELKIE_URL", host.url()),
+        ("SELKIE_KEY", &shared().full_key),
+        ("SELKIE_READ_KEY", &shared().read_key),
+        ("SELKIE_ROLE_KEY", &author.key),
+        ("SELKIE_DATABASE", &db.name),
+        ("SELKIE_FOLDER", &unique("console")),
+    ]);
+    let output = tokio::task::spawn_blocking(move || command.output()).await.expect("a task").expect("node");
+    let (printed, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{printed}{errors}");
+}
