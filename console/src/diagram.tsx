@@ -48,7 +48,7 @@ export default function Diagram() {
               <path key={id} d={path} class="edge" marker-end="url(#head)"><title>{label}</title></path>
             ))}
             {drawn.nodes.map(({ entry, x, y, height, fields, more }) => (
-              <a key={entry.name} href={to("structure", [database, entry.name])} aria-label={entry.name}>
+              <a key={entry.name} href={to("structure", [database, entry.name])}>
                 <g transform={`translate(${x} ${y})`}>
                   <rect width={WIDTH_PX} height={height} rx="7" class="box" />
                   <path d={`M0 ${HEAD_PX}H${WIDTH_PX}`} class="rule" />

@@ -98,7 +98,7 @@ const tasks = {
     await tab.keys(" ");
     await tab.sees("authors 2", ".record");
     await tab.isAccessible("record");
-    await tab.press("books", "link");
+    await tab.page.click(".related a");
     await tab.sees("117 records", ".status");
     await tab.go(`#/data/${database}/books`);
     await tab.sees("350 records", ".status");
@@ -177,7 +177,7 @@ const tasks = {
     await tab.sees("FULLTEXT", ".structure");
     await tab.isAccessible("structure");
     await tab.go(`#/diagram/${database}`);
-    await tab.page.waitForSelector(".canvas a[aria-label='books']");
+    await tab.page.waitForSelector(".canvas a[href$='books']");
     assert.equal((await tab.page.$$(".edge")).length, 1);
     await tab.isAccessible("diagram");
   },
@@ -256,7 +256,7 @@ await inChromium(async (browser) => {
 
   const author = await Tab.open(browser, `${url}/console#/data/${database}/books`);
   await author.signIn(roleKey);
-  await author.sees("117 records", ".status");
+  await author.sees("115 records", ".status");
   assert.ok(!(await author.page.$eval(".side-tables", (side) => side.innerText)).includes("authors"), "a hidden table is not listed");
   assert.ok(!(await author.page.$eval(".line.header", (header) => header.innerText)).includes("big"), "a hidden field is not shown");
   await author.page.focus(".grid");

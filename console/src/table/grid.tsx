@@ -46,6 +46,7 @@ export function Grid({ database, table, schema, rows, edits, query, may, setQuer
   const items = virtual.getVirtualItems();
   const [first, last] = [items[0]?.index ?? 0, items.at(-1)?.index ?? 0];
   useEffect(() => rows.want(Math.max(0, first - added.length), Math.max(0, last - added.length)), [rows, first, last, count]);
+  useEffect(() => setActive(({ column }) => ({ row: 0, column: Math.min(column, fields.length - 1) })), [rows, fields]);
   useLayoutEffect(() => {
     const columns = fields.map((field) => `${widths[field.name] ?? widthOf(field)}px`).join(" ");
     own.current?.style.setProperty("--columns", columns);
