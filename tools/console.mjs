@@ -1,7 +1,7 @@
 // Bundles the console (console/src) and returns its files by name. The SQL editor, charts and the diagram are files of their
 // own, which the page loads when they are opened.
 import { build } from "esbuild";
-import { readFileSync } from "node:fs";
+import { readFileSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -10,7 +10,8 @@ const folder = join(root, "console");
 
 /** Returns the files of the page at `/console` as pairs of name and content. */
 export async function consoleFiles() {
-  const { outputFiles } = await build({
+  const { outputFiles, metafile } = await build({
+    absWorkingDir: root,
     entryPoints: { main: join(folder, "src/main.tsx") },
     outdir: folder,
     bundle: true,
@@ -18,7 +19,8 @@ export async function consoleFiles() {
     format: "esm",
     target: "es2022",
     minify: true,
-    legalComments: "linked",
+    legalComments: "none",
+    metafile: true,
     chunkNames: "[name]-[hash]",
     jsx: "automatic",
     jsxImportSource: "preact",
@@ -30,6 +32,19 @@ export async function consoleFiles() {
   });
   return [
     ...["index.html", "icon.svg"].map((name) => [name, readFileSync(join(folder, name))]),
+    ["LICENSES.txt", licenses(Object.keys(metafile.inputs))],
     ...outputFiles.map(({ path, contents }) => [basename(path), Buffer.from(contents)]),
   ];
+}
+
+/** Returns the licenses of the packages that the files are of. */
+function licenses(files) {
+  const packages = files.map((file) => /^node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1]).filter(Boolean);
+  const texts = [...new Set(packages)].sort().map((name) => {
+    const own = join(root, "node_modules", name);
+    const license = readdirSync(own).find((file) => /^licen[sc]e/i.test(file));
+    if (!license) throw new Error(`The package ${name} has no file with its license.`);
+    return `${name}\n\n${readFileSync(join(own, license), "utf8").trim()}\n`;
+  });
+  return Buffer.from(texts.join(`\n${"-".repeat(80)}\n\n`));
 }

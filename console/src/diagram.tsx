@@ -56,7 +56,7 @@ export default function Diagram() {
                   {fields.map((field, at) => (
                     <text key={field.name} x="10" y={HEAD_PX + 15 + at * FIELD_PX} class={field.primaryKey ? "field key" : field.references ? "field link" : "field"}>
                       {field.name}
-                      <tspan x={WIDTH_PX - 10} text-anchor="end" class="type">{field.type.replace(/\(.*/, "")}</tspan>
+                      <tspan x={WIDTH_PX - 10} text-anchor="end" class="type">{(field.jsonType ?? field.type).replace(/\(.*/, "")}</tspan>
                     </text>
                   ))}
                   {more > 0 && <text x="10" y={HEAD_PX + 15 + fields.length * FIELD_PX} class="type">{words.more(more)}</text>}

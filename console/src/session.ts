@@ -80,8 +80,13 @@ export interface Route {
 
 function read(): Route {
   const [path = "", options = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
-  const [view = "", ...parts] = path.split("/").map((part) => decodeURIComponent(part));
-  return { view, parts, options: new URLSearchParams(options) };
+  try {
+    const [view = "", ...parts] = path.split("/").map((part) => decodeURIComponent(part));
+    return { view, parts, options: new URLSearchParams(options) };
+  } catch {
+    // The address is not one of ours.
+    return { view: "", parts: [], options: new URLSearchParams() };
+  }
 }
 
 export const route = signal<Route>(read());

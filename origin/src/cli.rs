@@ -3,6 +3,7 @@
 
 pub mod completions;
 pub mod config;
+pub mod console;
 pub mod database;
 pub mod dev;
 pub mod doctor;
@@ -83,6 +84,8 @@ enum Command {
     Import(Box<import::ImportArgs>),
     /// Export a table's rows as CSV or lines of JSON
     Export(Box<export::ExportArgs>),
+    /// Print the address of the console, the web page to work with the data
+    Console(console::ConsoleArgs),
     /// Print the types of a project's tables in TypeScript, Python or Rust
     Types(types::TypesArgs),
     /// Check the installation and say how to fix it
@@ -155,6 +158,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
         Command::Media(args) => args.run(&context).await,
         Command::Import(args) => Box::pin(args.run(&context)).await,
         Command::Export(args) => Box::pin(args.run(&context)).await,
+        Command::Console(args) => args.run(&context),
         Command::Types(args) => args.run(&context).await,
         Command::Doctor(args) => args.run(&context).await,
         Command::Config(args) => args.run(&context, &layers),

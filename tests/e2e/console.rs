@@ -14,7 +14,7 @@ use std::process::Command;
 
 cases! {
     Both: [the_console_is_served_without_a_key_and_allows_no_foreign_code, users_do_their_tasks_in_the_console],
-    Own: [the_console_can_be_switched_off],
+    Own: [the_console_can_be_switched_off, the_command_prints_the_address],
 }
 
 async fn the_console_is_served_without_a_key_and_allows_no_foreign_code(host: Host) {
@@ -45,6 +45,13 @@ async fn the_console_can_be_switched_off(_: Host) {
     for path in ["/console", "/console/main.js"] {
         Call::new(&origin.origin, Method::GET, path).send().await.refused(ErrorCode::RouteNotFound);
     }
+}
+
+async fn the_command_prints_the_address(_: Host) {
+    let printed = shared().cli_ok(&["console"]);
+    assert_eq!(printed.trim(), format!("{}/console", shared().origin));
+    let public = shared().cli_ok(&["console", "--public-url", "https://api.example.com"]);
+    assert_eq!(public.trim(), "https://api.example.com/console");
 }
 
 /// Creates the tables of the script, with 350 books.

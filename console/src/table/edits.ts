@@ -191,19 +191,34 @@ export class Edits {
 
   async #send(list: readonly Edit[]): Promise<void> {
     const [only] = list;
-    const match = (edit: Edit) => (edit.tag ? { ifMatch: edit.tag } : {});
-    if (list.length === 1 && only) {
-      const table = tableOf(this.table);
-      if (only.kind === "insert") await table.insert(only.data);
-      else if (only.kind === "update") await table.update(only.key as any, only.data, match(only));
-      else await table.remove(only.key as any, match(only));
-      return;
+    try {
+      if (list.length === 1 && only) await this.#one(only);
+      else await this.#all(list);
+    } catch (error) {
+      if (!needsTransactions(error)) throw error;
+      // Neither batches nor If-Match: what is saved leaves the list, so that a refusal ends the rest only.
+      for (const edit of list) {
+        await this.#one({ ...edit, tag: undefined });
+        this.list.value = this.list.value.filter(({ id }) => id !== edit.id);
+        this.#keep();
+      }
     }
+  }
+
+  async #one(edit: Edit): Promise<unknown> {
+    const table = tableOf(this.table);
+    if (edit.kind === "insert") return table.insert(edit.data);
+    const match = edit.tag ? { ifMatch: edit.tag } : {};
+    return edit.kind === "update" ? table.update(edit.key as any, edit.data, match) : table.remove(edit.key as any, match);
+  }
+
+  async #all(list: readonly Edit[]): Promise<void> {
     await api().batch((batch) => {
       const table = batch.table(this.table as `${string}.${string}`);
       return list.map((edit) => {
         if (edit.kind === "insert") return table.insert(edit.data);
-        return edit.kind === "update" ? table.update(edit.key as any, edit.data, match(edit)) : table.remove(edit.key as any, match(edit));
+        const match = edit.tag ? { ifMatch: edit.tag } : {};
+        return edit.kind === "update" ? table.update(edit.key as any, edit.data, match) : table.remove(edit.key as any, match);
       });
     });
   }
@@ -227,3 +242,6 @@ export class Edits {
     }
   }
 }
+
+/** Returns whether a table was refused since its engine has no transactions: nothing was done. */
+const needsTransactions = (error: unknown) => isSelkieError(error) && error.status === 400 && /transaction/i.test(error.message + (error.hint ?? ""));

@@ -208,7 +208,10 @@ function Header({ field, column, query, sort, width, resize }: {
 /** A value as it is shown, with a link to the record that it names. */
 export function Value({ database, field, record, isNew }: { database: string; field: Field; record: Row; isNew?: boolean }) {
   const value = record[field.name];
-  if (value === undefined) return <span class="look-null">{isNew ? texts.record.default : ""}</span>;
+  if (value === undefined) {
+    const isMissing = isNew && field.required;
+    return <span class={isMissing ? "fault small" : "look-null"}>{isMissing ? texts.record.required : isNew ? texts.record.default : ""}</span>;
+  }
   const kind = kindOf(field);
   const { text, look } = show(value, kind);
   const reference = field.references;

@@ -53,7 +53,10 @@ function Filters({ schema, query, setQuery, close }: PanelProps) {
   const change = (at: number, part: Partial<Filter>) => setFilters(filters.map((one, index) => (index === at ? { ...one, ...part } : one)));
   const submit = (event: Event) => {
     event.preventDefault();
-    setQuery({ ...query, filters: filters.filter(isComplete), any });
+    // An empty text is a value; an empty number is none yet.
+    const hasValue = ({ field, operator, value }: Filter) =>
+      value !== "" || operatorOf(operator).values === "none" || ["text", "long", "enum"].includes(kind(field));
+    setQuery({ ...query, filters: filters.filter((filter) => isComplete(filter) && hasValue(filter)), any });
     close();
   };
   return (
