@@ -28,7 +28,7 @@ function Frame() {
   const load = () => {
     setError(null);
     forget();
-    loadDatabases().catch(setError);
+    loadDatabases(route.value.parts[0]).catch(setError);
   };
   useEffect(load, [key.value]);
   useEffect(() => setOpen(false), [route.value]);
@@ -88,7 +88,7 @@ function Home() {
         {databases.value?.map((database) => (
           <section class="card" key={database}>
             <h2>{database}</h2>
-            <p class="dim">{texts.home.tables(tables.value[database]?.length ?? 0)}</p>
+            {tables.value[database] && <p class="dim">{texts.home.tables(tables.value[database].length)}</p>}
             <ul>
               {tables.value[database]?.slice(0, 12).map(({ name, comment }) => (
                 <li key={name}>

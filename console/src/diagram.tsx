@@ -1,7 +1,7 @@
 // The tables of a database and the foreign keys between them, laid out by dagre.
 import { Graph, layout } from "@dagrejs/dagre";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { type Schema, schemaOf, tables } from "./schema";
+import { loadTables, type Schema, schemaOf, tables } from "./schema";
 import { route, to } from "./session";
 import { texts } from "./texts";
 import { Button, Problem, Spinner, useLoad } from "./ui";
@@ -24,7 +24,7 @@ export default function Diagram() {
   const [zoom, setZoom] = useState(1);
   useEffect(() => void (document.title = `${words.heading(database)} · ${texts.title}`), [database]);
   const { value, error, again } = useLoad(
-    async () => Promise.all((list ?? []).map(async ({ name }): Promise<Entry> => ({ name, schema: await schemaOf(database, name) }))), [database, list],
+    async () => !list ? (await loadTables(database), undefined) : Promise.all(list.map(async ({ name }): Promise<Entry> => ({ name, schema: await schemaOf(database, name) }))), [database, list],
   );
   const drawn = useMemo(() => (value ? draw(value) : null), [value]);
   return (

@@ -54,11 +54,16 @@ export interface Index {
 export const databases = signal<string[] | null>(null);
 export const tables = signal<Record<string, TableEntry[]>>({});
 
-/** Reads the databases that the key may see, and the tables of each. */
-export async function loadDatabases(): Promise<void> {
+/** Databases whose tables are read at once; those of others when they are opened. */
+const READ_AT_ONCE = 12;
+
+/** Reads the databases that the key may see, and the tables of the first ones and of `shown`. */
+export async function loadDatabases(shown?: string): Promise<void> {
   const list = await api().request<{ name: string }[]>("GET", "crud");
   databases.value = list.map(({ name }) => name);
-  await Promise.all(databases.value.map(loadTables));
+  const first = databases.value.filter((name, at) => at < READ_AT_ONCE || name === shown);
+  // One that is dropped meanwhile is no fault.
+  await Promise.allSettled(first.map(loadTables));
 }
 
 export async function loadTables(database: string): Promise<void> {

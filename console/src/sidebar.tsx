@@ -1,6 +1,6 @@
 // The side bar: databases and tables by name, and the other views.
 import { useState } from "preact/hooks";
-import { databases, tables } from "./schema";
+import { databases, loadTables, tables } from "./schema";
 import { holder, route, to } from "./session";
 import { texts } from "./texts";
 import { Button, Icon, type IconName, Spinner } from "./ui";
@@ -11,7 +11,7 @@ export function SideBar({ reload }: { reload: () => void }) {
   const { view, parts } = route.value;
   const found = databases.value?.map((database) => ({
     database,
-    list: (tables.value[database] ?? []).filter(({ name }) => name.toLowerCase().includes(words)),
+    list: tables.value[database]?.filter(({ name }) => name.toLowerCase().includes(words)),
   }));
   const link = (name: string, icon: IconName, label: string) => (
     <a href={to(name)} class="side-link" aria-current={view === name ? "page" : undefined}>
@@ -32,8 +32,8 @@ export function SideBar({ reload }: { reload: () => void }) {
       <div class="side-tables">
         {!found && <Spinner label={texts.table.loading} />}
         {found?.length === 0 && <p class="dim pad">{texts.side.noDatabases}</p>}
-        {words && found?.every(({ list }) => list.length === 0) && <p class="dim pad">{texts.side.none}</p>}
-        {found?.filter(({ list }) => list.length > 0 || !words).map(({ database, list }) => (
+        {words && found?.every(({ list }) => list?.length === 0) && <p class="dim pad">{texts.side.none}</p>}
+        {found?.filter(({ database, list }) => !words || (list ? list.length > 0 : database.toLowerCase().includes(words))).map(({ database, list }) => (
           <section key={database}>
             <h2>
               <span>{database}</span>
@@ -43,7 +43,7 @@ export function SideBar({ reload }: { reload: () => void }) {
               </a>
             </h2>
             <ul>
-              {list.map(({ name, kind }) => {
+              {list?.map(({ name, kind }) => {
                 const isCurrent = parts[0] === database && parts[1] === name && (view === "data" || view === "structure");
                 return (
                   <li key={name}>
@@ -56,7 +56,8 @@ export function SideBar({ reload }: { reload: () => void }) {
                 );
               })}
             </ul>
-            {list.length === 0 && <p class="dim pad">{texts.side.noTables}</p>}
+            {!list && <Button icon="table" look="quiet" label={texts.side.show} onClick={() => void loadTables(database)} />}
+            {list?.length === 0 && <p class="dim pad">{texts.side.noTables}</p>}
           </section>
         ))}
       </div>

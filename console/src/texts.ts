@@ -19,6 +19,7 @@ export const texts = {
     none: "No table has this in its name.",
     noDatabases: "This key sees no database. A full key can create one with SQL.",
     noTables: "no tables",
+    show: "Show tables",
     sql: "SQL",
     media: "Media",
     diagram: "Diagram",

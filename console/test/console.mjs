@@ -185,7 +185,8 @@ const tasks = {
   async "run SQL"(tab) {
     await tab.go("#/sql");
     await tab.page.waitForFunction(() => document.querySelector(".editor")?.shadowRoot?.activeElement);
-    await tab.page.select("::-p-aria([name='Database'])", database).catch(() => {});
+    await tab.page.select(".sql .head select", database);
+    await tab.page.click(".editor");
     await tab.page.keyboard.type("SELECT kind, COUNT(*) AS books FROM books GROUP BY kind ORDER BY kind");
     await tab.keys("Escape");
     await tab.holding("Control", "Enter");

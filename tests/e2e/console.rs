@@ -3,10 +3,10 @@
 //! `console/test/console.mjs` does the tasks and checks them; it gets a database, keys and an address here.
 
 use crate::host::{Call, Host};
-use crate::roles::Caller;
+use crate::roles::set_role_in;
 use crate::second_origin::SecondOrigin;
 use crate::service::{clear_settings, shared, workspace};
-use crate::test_db::{TestDb, unique};
+use crate::test_db::unique;
 use reqwest::Method;
 use serde_json::json;
 use shared::error::ErrorCode;
@@ -54,28 +54,38 @@ async fn the_command_prints_the_address(_: Host) {
     assert_eq!(public.trim(), "https://api.example.com/console");
 }
 
-/// Creates the tables of the script, with 350 books.
-async fn library(host: Host) -> TestDb {
-    let schema = include_str!("../../console/test/schema.sql");
-    let statements: Vec<&str> = schema.split(";\n").collect();
-    TestDb::new(host, &statements).await
+/// Runs a statement of the script in a project's database.
+async fn exec(host: Host, key: &str, database: &str, query: &str) {
+    let body = json!({"query": query, "database": database});
+    Call::new(host.url(), Method::POST, "/api/v1/sql").key(key).json(&body).send().await.payload();
 }
 
+/// Does the tasks in a project of their own, so that the console shows no other cases' databases.
 async fn users_do_their_tasks_in_the_console(host: Host) {
-    let db = library(host).await;
+    let project = unique("console");
+    shared().create_project(&project);
+    let key = |access| shared().create_key(&project, access, &[]).token;
+    let (full, read) = (key("full"), key("read"));
+    let database = format!("{project}_library");
+    let create = json!({"query": format!("CREATE DATABASE {database} CHARACTER SET utf8mb4")});
+    Call::new(host.url(), Method::POST, "/api/v1/sql").key(&full).json(&create).send().await.payload();
+    for statement in include_str!("../../console/test/schema.sql").split(";\n") {
+        exec(host, &full, &database, statement).await;
+    }
     let own = json!({"author_id": 1});
-    let read = json!({"rows": own, "fields": {"omit": ["big"]}});
-    let books = json!({"read": read, "update": {"fields": ["note"], "rows": own}});
-    let author = Caller::new(&db, [("books", books)], json!({}));
+    let books =
+        json!({"read": {"rows": own, "fields": {"omit": ["big"]}}, "update": {"fields": ["note"], "rows": own}});
+    set_role_in(shared(), &project, "author", &json!({"tables": {format!("{database}.books"): books}}));
+    let author = shared().create_role_key(&project, "author", &[]).token;
     let mut command = Command::new("node");
     clear_settings(&mut command);
     command.arg(workspace().join("console/test/console.mjs")).envs([
         ("SELKIE_URL", host.url()),
-        ("SELKIE_KEY", &shared().full_key),
-        ("SELKIE_READ_KEY", &shared().read_key),
-        ("SELKIE_ROLE_KEY", &author.key),
-        ("SELKIE_DATABASE", &db.name),
-        ("SELKIE_FOLDER", &unique("console")),
+        ("SELKIE_KEY", &full),
+        ("SELKIE_READ_KEY", &read),
+        ("SELKIE_ROLE_KEY", &author),
+        ("SELKIE_DATABASE", &database),
+        ("SELKIE_FOLDER", &project),
     ]);
     let output = tokio::task::spawn_blocking(move || command.output()).await.expect("a task").expect("node");
     let (printed, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -61,7 +61,7 @@ fn try_set(service: &Service, project: &str, name: &str, text: &str) -> Output {
 }
 
 /// Creates or replaces a role of a project.
-fn set_role_in(service: &Service, project: &str, name: &str, role: &Value) {
+pub(crate) fn set_role_in(service: &Service, project: &str, name: &str, role: &Value) {
     let output = try_set(service, project, name, &role.to_string());
     assert!(output.status.success(), "role {name}: {}", String::from_utf8_lossy(&output.stderr));
 }

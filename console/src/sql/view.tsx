@@ -3,7 +3,7 @@ import type { SqlChange } from "@selkie/client";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import type { ComponentType } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { databases, forget, loadDatabases, schemaOf, tables } from "../schema";
+import { databases, forget, loadDatabases, loadTables, schemaOf, tables } from "../schema";
 import { api, holder, keep, kept } from "../session";
 import { texts } from "../texts";
 import { Button, Popup, Problem, Spinner } from "../ui";
@@ -48,7 +48,10 @@ export default function Sql() {
     if (!database && databases.value?.[0]) setDatabase(databases.value[0]);
   }, [databases.value]);
   useEffect(() => {
-    if (!list) return;
+    if (!list) {
+      if (database) void loadTables(database).catch(() => {});
+      return;
+    }
     let isCurrent = true;
     const some = list.slice(0, COMPLETED_TABLES_MAX);
     void Promise.allSettled(some.map(({ name }) => schemaOf(database, name))).then((found) => {
@@ -76,7 +79,7 @@ export default function Sql() {
       else setResult({ kind: "change", change: answer as SqlChange });
       if (/^\s*(create|alter|drop|rename|truncate)\b/i.test(text)) {
         forget();
-        void loadDatabases();
+        void loadDatabases(database);
       }
     } catch (error) {
       setResult(control.signal.aborted ? { kind: "canceled" } : { kind: "error", error });
