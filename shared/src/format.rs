@@ -1,6 +1,6 @@
 //! The format of the rows in a response, chosen by the `Accept` header, and in the body of an insert. Errors are always JSON, in the envelope.
 
-use crate::operation::other_than_json;
+use crate::operation::headers::other_than_json;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Format {

@@ -5,6 +5,7 @@
 pub mod batch;
 pub mod field;
 pub mod filter;
+pub(crate) mod headers;
 pub mod media;
 pub mod options;
 pub mod read;
@@ -14,15 +15,15 @@ pub mod tus;
 pub mod window;
 pub mod write;
 
-use crate::error::{ErrorCode, Problem};
+use crate::error::Problem;
 use crate::format::Format;
 use crate::ident::{DatabaseName, TableName};
-use crate::key::{Access, Grant};
+use crate::key::Grant;
 use crate::policy::{Action, permit};
 use crate::request::RequestHead;
-use crate::upload::Encoding;
 use batch::Batch;
 use filter::Condition;
+use headers::{check_content, refuse_idle_headers};
 use media::{MediaCall, MediaId, MediaList, SignedFor};
 use read::{Answer, Include, Join, Read, ReadOne};
 use route::Resource;
@@ -394,17 +395,6 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     Ok(Pending { action, step, unreadable, grant: Grant::Full })
 }
 
-/// Checks that `Content-Type` and `Content-Encoding` fit the operation.
-fn check_content(head: &RequestHead<'_>, step: &Step) -> Result<(), Problem> {
-    match step.body() {
-        BodyUse::None => return Ok(()),
-        BodyUse::Json => expect_json(head.content_type, step)?,
-        BodyUse::Upload => drop(Encoding::of(head.content_type)?),
-        BodyUse::Bytes => tus::expect_bytes(head)?,
-    }
-    expect_plain(head)
-}
-
 /// Returns the query options of a resource whose values are never parsed as JSON.
 fn texts(resource: &Resource) -> &'static [&'static str] {
     match resource {
@@ -440,74 +430,6 @@ fn resumable(call: TusCall) -> (Action, Step) {
 
 fn ready(operation: Operation) -> Step {
     Step::Ready(Box::new(operation))
-}
-
-/// Refuses headers that would have no effect: `Idempotency-Key` on anything but an insert, `If-Match` on writes other
-/// than those of one record, `If-None-Match` on writes. Ignoring them would break a promise, such as not to overwrite
-/// another client's changes.
-fn refuse_idle_headers(head: &RequestHead<'_>, action: Action, step: &Step) -> Result<(), Problem> {
-    let writes = action.needs() == Access::Full;
-    let inserts = action == Action::Insert;
-    let changes_one = match step {
-        Step::Update(_, head) => head.is_of_one(),
-        Step::Delete(_, head) => head.is_of_one(),
-        _ => false,
-    };
-    let idle = [
-        ("Idempotency-Key", head.idempotency_key.filter(|_| !inserts)),
-        ("If-Match", head.if_match.filter(|_| writes && !changes_one)),
-        ("If-None-Match", head.if_none_match.filter(|_| writes)),
-    ];
-    match idle.into_iter().find(|(_, value)| value.is_some()) {
-        None => Ok(()),
-        Some((name, _)) => {
-            Err(Problem::new(ErrorCode::InvalidQueryOption, format!("The header {name} is not available here."))
-                .with_hint("Leave it out; nothing was done."))
-        }
-    }
-}
-
-/// Checks that `Content-Type` is JSON or missing; for an insert, CSV and lines of JSON are allowed too.
-fn expect_json(content_type: Option<&str>, step: &Step) -> Result<(), Problem> {
-    let Some(essence) = other_than_json(content_type) else {
-        return Ok(());
-    };
-    if let Step::Insert(..) = step {
-        return match Format::of_body(content_type) {
-            Some(_) => Ok(()),
-            None => Err(Problem::new(
-                ErrorCode::UnsupportedMediaType,
-                format!("The Content-Type {} is not read here.", crate::ident::shown(content_type.unwrap_or_default())),
-            )
-            .with_hint("Send application/json, text/csv with a header row, or application/x-ndjson, in UTF-8.")),
-        };
-    }
-    Err(Problem::new(
-        ErrorCode::UnsupportedMediaType,
-        format!("The Content-Type {} is not read here.", crate::ident::shown(essence)),
-    )
-    .with_hint("Send Content-Type: application/json."))
-}
-
-/// Refuses a compressed body, which would otherwise be reported as malformed JSON.
-fn expect_plain(head: &RequestHead<'_>) -> Result<(), Problem> {
-    match head.content_encoding {
-        None | Some("" | "identity") => Ok(()),
-        Some(encoding) => Err(Problem::new(
-            ErrorCode::UnsupportedMediaType,
-            format!("The Content-Encoding {} is not read here.", crate::ident::shown(encoding)),
-        )
-        .with_hint("Send the body as it is, without Content-Encoding.")),
-    }
-}
-
-/// Returns the media type without its parameters; `None` if `Content-Type` is missing or JSON.
-pub(crate) fn other_than_json(content_type: Option<&str>) -> Option<&str> {
-    let essence = content_type?.split(';').next().unwrap_or_default().trim();
-    let is_json = essence.is_empty()
-        || essence.eq_ignore_ascii_case("application/json")
-        || (essence.len() > 5 && essence.as_bytes()[essence.len() - 5..].eq_ignore_ascii_case(b"+json"));
-    (!is_json).then_some(essence)
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub use label::Label;
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 use crate::limits::{UPLOAD_BODY_MAX_BYTES, UPLOAD_MAX_ITEMS};
-use crate::operation::other_than_json;
+use crate::operation::headers::other_than_json;
 use std::ops::Range;
 
 /// The configured limits of one upload.

@@ -1,6 +1,7 @@
 //! Tests of parsing requests to operations.
 
 use super::*;
+use crate::error::ErrorCode::{self, InvalidBody, InvalidFilter, InvalidQueryOption};
 use crate::limits::{
     BATCH_MAX_CELLS, BATCH_MAX_ROWS, CONDITION_COMMAS_MAX_COUNT, CONDITION_MAX_COUNT, FIELDS_MAX_COUNT,
     JOIN_MATCH_MAX_COUNT, JOIN_MAX_ITEMS, JSON_MEMBERS_MAX_COUNT, LIST_MAX_VALUES, ORDER_MAX_STEPS,
@@ -314,7 +315,6 @@ fn another_content_type_is_refused() {
 
 #[test]
 fn each_limit_admits_its_number_and_refuses_one_more() {
-    use ErrorCode::{InvalidBody, InvalidFilter, InvalidQueryOption};
     const VALUES: usize = LIST_MAX_VALUES - 500;
     let lists: Vec<_> = (0..10).map(|at| format!("\"g{at}\":[{}]", vec!["1"; VALUES].join(","))).collect();
     let many_lists = format!("{{\"query\":{{{},\"h\":[*1*]}}}}", lists.join(","));
