@@ -1,6 +1,6 @@
 //! `selkie import` and `selkie export`: by a URL and a key through both hosts, and directly on the installation.
 
-mod broken;
+pub(crate) mod broken;
 mod memory;
 
 use crate::formats::types::{TYPES, types};

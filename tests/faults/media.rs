@@ -7,6 +7,7 @@ use crate::faults::{start, stop};
 use crate::host::{Answer, Call, Host, enc};
 use crate::second_origin::SecondOrigin;
 use crate::service::{Edge, Service};
+use crate::transfer::broken;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
@@ -112,7 +113,7 @@ async fn whatever_step_a_sweep_dies_at_the_next_one_ends_it(_: Host) {
     stop(service).await;
 }
 
-/// Fails if a fault point has no test.
+/// Fails if a fault point has no test, here or among the imports.
 async fn every_step_is_one_to_die_at(_: Host) {
     let table = include_str!("../../origin/src/fault.rs");
     let known: BTreeSet<&str> = table
@@ -120,11 +121,18 @@ async fn every_step_is_one_to_die_at(_: Host) {
         .filter_map(|line| line.trim().strip_suffix("\";")?.rsplit_once(" = \""))
         .map(|(_, name)| name)
         .collect();
-    let walked: BTreeSet<&str> =
-        [&BEFORE_ROWS[..], &AFTER_ROWS, &AFTER_REPLACED_ROWS, &BEFORE_DELETION, &AFTER_DELETION, &OF_A_SWEEP]
-            .concat()
-            .into_iter()
-            .collect();
+    let walked: BTreeSet<&str> = [
+        &BEFORE_ROWS[..],
+        &AFTER_ROWS,
+        &AFTER_REPLACED_ROWS,
+        &BEFORE_DELETION,
+        &AFTER_DELETION,
+        &OF_A_SWEEP,
+        &broken::POINTS,
+    ]
+    .concat()
+    .into_iter()
+    .collect();
     assert_eq!(known, walked);
 }
 

@@ -1,4 +1,4 @@
-//! The text that `selkie dev` prints once all services answer: addresses, keys, and example calls.
+//! The text that `selkie dev` prints once all services answer: addresses of services and pages, keys, and example calls.
 
 use serde_json::json;
 
@@ -8,9 +8,13 @@ use super::Running;
 pub fn welcome(running: &Running) -> String {
     let file = running.environment_file.display().to_string();
     let mut text = String::from("\nSelkie runs. Ctrl-C stops it.\n\n");
+    let base_url = running.edge_url.as_ref().unwrap_or(&running.origin_url);
+    let [console, docs] = ["console", "docs"].map(|page| format!("{base_url}/{page}"));
     let facts = [
         ("origin", running.origin_url.as_str()),
         ("edge", running.edge_url.as_deref().unwrap_or("(left out)")),
+        ("console", &console),
+        ("docs", &docs),
         ("full key", &running.full_key),
         ("read key", &running.read_key),
         ("all this", &file),
@@ -82,8 +86,8 @@ mod tests {
     }
 
     #[test]
-    fn without_an_edge_the_calls_go_to_the_origin() {
+    fn without_an_edge_the_pages_and_the_calls_are_the_origins() {
         let text = welcome(&running(None));
-        assert_eq!(text.matches("http://127.0.0.1:1/").count(), 5, "{text}");
+        assert_eq!(text.matches("http://127.0.0.1:1/").count(), 2 + 5, "{text}");
     }
 }

@@ -163,7 +163,7 @@ async fn rows_that_are_ready_do_not_wait_for_later_ones(host: Host) {
         // The last row is computed only when the others have been read.
         let query = format!("SELECT id, name, IF(id = 5000, SLEEP(600), 0) AS x FROM t ORDER BY id /* {mark} */");
         // Other cases may have taken all streams of the project, or the proxy before the edge closes an idle connection.
-        let begun = eventually("a stream is free", Duration::from_secs(60), || async {
+        let begun = eventually("a stream is free", Duration::from_secs(180), || async {
             let call = db.sql(&query).header("accept-encoding", coding);
             call.request().send().await.ok().filter(|response| response.status() == 200)
         });

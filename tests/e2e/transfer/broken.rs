@@ -18,7 +18,7 @@ cases! {
 }
 
 /// Points at which the process ends as by SIGKILL: see `origin/src/fault.rs`.
-const POINTS: [&str; 4] = ["batch_answered", "batch_split", "rows_refused", "batch_recorded"];
+pub(crate) const POINTS: [&str; 4] = ["batch_answered", "batch_split", "rows_refused", "batch_recorded"];
 
 /// Maximum runs until an import ends that is killed again and again.
 const RUNS_MAX: usize = 60;
