@@ -41,13 +41,13 @@ enum Way {
 }
 
 /// The directory in which commands are run, with their files.
-struct Desk {
+struct WorkingDirectory {
     dir: TempDir,
     way: Way,
     key: String,
 }
 
-impl Desk {
+impl WorkingDirectory {
     fn new(way: Way) -> Self {
         Self { dir: tempfile::tempdir().expect("a directory"), way, key: shared().full_key.clone() }
     }
@@ -117,14 +117,14 @@ async fn the_installation_is_imported_into_and_exported_from_without_a_key(host:
 async fn survives(host: Host, way: Way, formats: &[&str]) {
     let db = types(host).await;
     db.exec("ALTER TABLE t ADD COLUMN twice INT AS (whole * 2)").await;
-    let desk = Desk::new(way);
+    let directory = WorkingDirectory::new(way);
     for format in formats {
         db.exec("CREATE OR REPLACE TABLE copy LIKE t").await;
         let source = format!("{}.t", db.name);
-        let (rows, _) = desk.exits(0, &["export", &source, "--format", format, "--order", "id"]);
+        let (rows, _) = directory.exits(0, &["export", &source, "--format", format, "--order", "id"]);
         let file = format!("t.{format}");
-        desk.write(&file, &rows);
-        let done = desk.import(&format!("{}.copy", db.name), &file, &[]);
+        directory.write(&file, &rows);
+        let done = directory.import(&format!("{}.copy", db.name), &file, &[]);
         assert_eq!(done["imported"], 3, "{format}");
         let read = async |table: &str| db.get(&format!("{table}?order=id")).await.body;
         assert_eq!(read("copy").await, read("t").await, "{format}: {rows}");
@@ -140,20 +140,20 @@ async fn survives(host: Host, way: Way, formats: &[&str]) {
 async fn refused_rows_are_listed_with_their_lines_and_the_rest_is_imported(host: Host) {
     let create = "CREATE TABLE t (id INT PRIMARY KEY, n INT, word VARCHAR(5) UNIQUE, CHECK (n < 100))";
     let db = TestDb::new(host, &[create]).await;
-    let desk = Desk::new(Way::Url(host));
-    desk.write(
+    let directory = WorkingDirectory::new(Way::Url(host));
+    directory.write(
         "rows.csv",
         "\u{feff}id,n,word\r\n1,1,\"a\nb\"\r\n2,x,c\r\n3,1\r\n4,500,d\r\n\r\n5,2,\"a\nb\"\r\n6,3,\"e\"f\r\n7,,\r\n8,4,toolong\r\n9,5,\"\"\r\n",
     );
     let table = format!("{}.t", db.name);
-    let (_, told) = desk.exits(3, &["import", &table, "rows.csv", "--yes"]);
+    let (_, told) = directory.exits(3, &["import", &table, "rows.csv", "--yes"]);
     assert!(told.contains("rows refused: 6; rows.rejected.ndjson"), "{told}");
     assert_eq!(db.exec("SELECT id FROM t ORDER BY id").await, json!([{"id": 1}, {"id": 7}, {"id": 9}]));
     assert_eq!(
         db.exec("SELECT n, word FROM t WHERE id > 5 ORDER BY id").await,
         json!([{"n": null, "word": null}, {"n": 5, "word": ""}])
     );
-    let rejects = desk.rejects("rows.rejected.ndjson");
+    let rejects = directory.rejects("rows.rejected.ndjson");
     let shown: Vec<_> = rejects.iter().map(|reject| (reject["line"].clone(), reject["code"].clone())).collect();
     let expected = [
         (4, "invalid_value"),
@@ -167,19 +167,20 @@ async fn refused_rows_are_listed_with_their_lines_and_the_rest_is_imported(host:
     assert_eq!(rejects[0]["row"], json!({"id": "2", "n": "x", "word": "c"}));
     assert_eq!(rejects[0]["field"], "n");
     assert_eq!(rejects[1]["text"], "3,1");
-    assert!(!desk.path("rows.import-journal").exists());
+    assert!(!directory.path("rows.import-journal").exists());
     // The same of lines of JSON, with a file of another name for the refused rows.
-    desk.write(
+    directory.write(
         "rows.ndjson",
         "{\"id\": 11, \"n\": 1}\n\n{\"id\": 12, \"nope\": 1}\n{\"id\": 13,\n{\"id\": \"x\"}\n{\"id\": 14}\n",
     );
-    let (_, told) = desk.exits(2, &["import", &table, "rows.ndjson", "--rejects", "r"]);
+    let (_, told) = directory.exits(2, &["import", &table, "rows.ndjson", "--rejects", "r"]);
     assert!(told.contains("no field \"nope\""), "{told}");
     let late: String = (0..1_100).map(|id| format!("{{\"id\": {}}}\n", 1_000 + id)).collect();
-    desk.write("rows.ndjson", late + "{\"id\": 5000, \"nope\": 1}\n{\"id\": 5001,\n{\"id\": \"x\"}\n{\"id\": 5002}\n");
-    desk.exits(3, &["import", &table, "rows.ndjson", "--rejects", "r"]);
+    directory
+        .write("rows.ndjson", late + "{\"id\": 5000, \"nope\": 1}\n{\"id\": 5001,\n{\"id\": \"x\"}\n{\"id\": 5002}\n");
+    directory.exits(3, &["import", &table, "rows.ndjson", "--rejects", "r"]);
     let codes: Vec<_> =
-        desk.rejects("r").iter().map(|reject| (reject["line"].clone(), reject["code"].clone())).collect();
+        directory.rejects("r").iter().map(|reject| (reject["line"].clone(), reject["code"].clone())).collect();
     let expected = [(1_101, "unknown_field"), (1_102, "invalid_json"), (1_103, "invalid_value")];
     assert_eq!(codes, expected.map(|(line, code)| (json!(line), json!(code))));
     assert_eq!(db.value("SELECT COUNT(*) FROM t WHERE id >= 1000").await, 1_101);
@@ -195,7 +196,7 @@ async fn what_is_wrong_is_said_before_a_row_is_written(host: Host) {
         ],
     )
     .await;
-    let desk = Desk::new(Way::Url(host));
+    let directory = WorkingDirectory::new(Way::Url(host));
     let t = format!("{}.t", db.name);
     let missing = format!("{}.nope", db.name);
     let old = format!("{}.old", db.name);
@@ -221,17 +222,17 @@ async fn what_is_wrong_is_said_before_a_row_is_written(host: Host) {
         (none, &["export", &t, "--select", "nope"], 1, "unknown_field"),
         (none, &["export", &t, "--query", "{"], 2, "it is no JSON"),
     ] {
-        desk.write("rows.csv", content);
-        let (out, told) = desk.exits(code, arguments);
+        directory.write("rows.csv", content);
+        let (out, told) = directory.exits(code, arguments);
         assert!(told.contains(part), "{arguments:?} of {content:?}: {told}");
         assert_eq!(out, "", "{arguments:?}");
-        let _ = fs::remove_file(desk.path("rows.import-journal"));
+        let _ = fs::remove_file(directory.path("rows.import-journal"));
     }
-    desk.write("rows.csv", b"id,n\xff\n1,2\n");
-    let (_, told) = desk.exits(2, &["import", &t, "rows.csv"]);
+    directory.write("rows.csv", b"id,n\xff\n1,2\n");
+    let (_, told) = directory.exits(2, &["import", &t, "rows.csv"]);
     assert!(told.contains("UTF-8"), "{told}");
     assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 0);
-    let mut command = desk.command(&["export", &t]);
+    let mut command = directory.command(&["export", &t]);
     let output = command.env_remove("SELKIE_KEY").output().expect("it runs");
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("SELKIE_KEY is not set"));
@@ -239,10 +240,10 @@ async fn what_is_wrong_is_said_before_a_row_is_written(host: Host) {
 
 async fn a_new_table_has_the_types_of_the_file(host: Host) {
     let db = TestDb::new(host, &[]).await;
-    let desk = Desk::new(Way::Url(host));
-    desk.write("a.csv", "id,zip,price,at,on,meta,note\n1,01234,3.20,2024-01-01T08:00:00+02:00,true,\"{\"\"a\"\":1}\",\n2,9,10,2024-01-02 09:00:00.25,false,[],x\n");
+    let directory = WorkingDirectory::new(Way::Url(host));
+    directory.write("a.csv", "id,zip,price,at,on,meta,note\n1,01234,3.20,2024-01-01T08:00:00+02:00,true,\"{\"\"a\"\":1}\",\n2,9,10,2024-01-02 09:00:00.25,false,[],x\n");
     let table = format!("{}.a", db.name);
-    let (_, told) = desk.exits(0, &["import", &table, "a.csv", "--create"]);
+    let (_, told) = directory.exits(0, &["import", &table, "a.csv", "--create"]);
     assert!(told.contains("CREATE TABLE `a`") && told.contains("all 2 rows"), "{told}");
     let types = db.exec("SELECT COLUMN_NAME AS name, COLUMN_TYPE AS type FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'a' ORDER BY ORDINAL_POSITION").await;
     let found: Vec<_> =
@@ -257,7 +258,7 @@ async fn a_new_table_has_the_types_of_the_file(host: Host) {
     // Lines of JSON through standard input, compressed, without a column `id`.
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(b"{\"name\": \"a\", \"n\": 1}\n{\"name\": null, \"more\": [1]}\n").expect("bytes");
-    let mut child = desk
+    let mut child = directory
         .command(&["import", &format!("{}.b", db.name), "-", "--create", "--yes"])
         .stdin(Stdio::piped())
         .spawn()
@@ -275,10 +276,10 @@ async fn a_new_table_has_the_types_of_the_file(host: Host) {
 async fn columns_are_mapped_to_fields(host: Host) {
     let create = "CREATE TABLE t (id INT PRIMARY KEY, full_name VARCHAR(50), n INT, twice INT AS (n * 2))";
     let db = TestDb::new(host, &[create]).await;
-    let desk = Desk::new(Way::Url(host));
-    desk.write("rows.txt", "ID\tFull Name\tcount\ttwice\tnote\n1\ta, \"b\"\t3\t6\tx\n2\t\"\"\t\t\ty\n");
+    let directory = WorkingDirectory::new(Way::Url(host));
+    directory.write("rows.txt", "ID\tFull Name\tcount\ttwice\tnote\n1\ta, \"b\"\t3\t6\tx\n2\t\"\"\t\t\ty\n");
     let table = format!("{}.t", db.name);
-    let (_, told) = desk
+    let (_, told) = directory
         .exits(0, &["import", &table, "rows.txt", "--delimiter", "\\t", "--map", "count=n", "--map", "note=", "--yes"]);
     assert!(told.contains("(left out)"), "{told}");
     let rows = db.get("t?order=id").await.payload();
@@ -290,13 +291,13 @@ async fn columns_are_mapped_to_fields(host: Host) {
 
 async fn conflicts_update_or_are_ignored(host: Host) {
     let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (1, 1)"]).await;
-    let desk = Desk::new(Way::Url(host));
+    let directory = WorkingDirectory::new(Way::Url(host));
     let table = format!("{}.t", db.name);
-    desk.write("rows.csv", "id,n\n1,5\n2,6\n2,7\n");
-    let done = desk.import(&table, "rows.csv", &["--on-conflict", "ignore"]);
+    directory.write("rows.csv", "id,n\n1,5\n2,6\n2,7\n");
+    let done = directory.import(&table, "rows.csv", &["--on-conflict", "ignore"]);
     assert_eq!((done["imported"].clone(), done["unchanged"].clone()), (json!(1), json!(2)));
     assert_eq!(db.value("SELECT GROUP_CONCAT(n ORDER BY id) FROM t").await, "1,6");
-    desk.import(&table, "rows.csv", &["--on-conflict", "update", "--batch-rows", "1"]);
+    directory.import(&table, "rows.csv", &["--on-conflict", "update", "--batch-rows", "1"]);
     assert_eq!(db.value("SELECT GROUP_CONCAT(n ORDER BY id) FROM t").await, "5,7");
 }
 
@@ -306,14 +307,14 @@ async fn an_export_is_chosen_by_query_select_and_order(host: Host) {
         &["CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (1, 1), (2, 2), (3, 2)"],
     )
     .await;
-    let mut desk = Desk::new(Way::Url(host));
-    desk.key.clone_from(&shared().read_key);
+    let mut directory = WorkingDirectory::new(Way::Url(host));
+    directory.key.clone_from(&shared().read_key);
     let arguments =
         ["export", &format!("{}.t", db.name), "--query", "{\"n\": 2}", "--select", "n,id", "--order", "-n,-id"];
-    assert_eq!(desk.exits(0, &arguments).0, "n,id\r\n2,3\r\n2,2\r\n");
+    assert_eq!(directory.exits(0, &arguments).0, "n,id\r\n2,3\r\n2,2\r\n");
     // A key in a file.
-    desk.write("key", format!("{}\n", desk.key));
-    let mut command = desk.command(&[&arguments[..], &["--key-file", "key"]].concat());
+    directory.write("key", format!("{}\n", directory.key));
+    let mut command = directory.command(&[&arguments[..], &["--key-file", "key"]].concat());
     let output = command.env_remove("SELKIE_KEY").output().expect("it runs");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "n,id\r\n2,3\r\n2,2\r\n");
 }
@@ -325,19 +326,19 @@ async fn a_role_binds_both_commands(host: Host) {
     )
     .await;
     let table = format!("{}.t", db.name);
-    let mut desk = Desk::new(Way::Url(host));
+    let mut directory = WorkingDirectory::new(Way::Url(host));
     let rule = json!({"insert": {"fields": ["id", "n"], "rows": {"n": {"value": 5, "equality": ">"}}}, "read": {"rows": {"n": {"value": 2, "equality": ">="}}, "fields": ["id", "n"]}});
     let role = create_role(&role_of(&db, [("t", rule)]));
-    desk.key = shared().create_role_key("default", &role, &[]).token;
-    assert_eq!(desk.exits(0, &["export", &table]).0, "id,n\r\n2,2\r\n");
-    desk.write("rows.csv", "id,n\n10,6\n11,5\n12,7\n");
-    desk.exits(3, &["import", &table, "rows.csv"]);
-    assert_eq!(desk.rejects("rows.rejected.ndjson")[0]["code"], "role_forbids");
+    directory.key = shared().create_role_key("default", &role, &[]).token;
+    assert_eq!(directory.exits(0, &["export", &table]).0, "id,n\r\n2,2\r\n");
+    directory.write("rows.csv", "id,n\n10,6\n11,5\n12,7\n");
+    directory.exits(3, &["import", &table, "rows.csv"]);
+    assert_eq!(directory.rejects("rows.rejected.ndjson")[0]["code"], "role_forbids");
     assert_eq!(db.value("SELECT GROUP_CONCAT(id ORDER BY id) FROM t").await, "1,2,10,12");
-    desk.write("secret.csv", "id,secret\n20,6\n");
-    let (_, told) = desk.exits(2, &["import", &table, "secret.csv", "--yes"]);
+    directory.write("secret.csv", "id,secret\n20,6\n");
+    let (_, told) = directory.exits(2, &["import", &table, "secret.csv", "--yes"]);
     assert!(told.contains("no field \"secret\""), "{told}");
-    desk.key.clone_from(&shared().read_key);
-    let (_, told) = desk.exits(1, &["import", &table, "rows.csv", "--rejects", "r"]);
+    directory.key.clone_from(&shared().read_key);
+    let (_, told) = directory.exits(1, &["import", &table, "rows.csv", "--rejects", "r"]);
     assert!(told.contains("may not insert"), "{told}");
 }

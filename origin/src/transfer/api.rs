@@ -115,7 +115,7 @@ pub(super) struct Schema {
     pub(super) fields: Vec<Field>,
 }
 
-/// What is sent with an insert.
+/// The body of an insert, its option `onConflict` and its headers.
 pub(super) struct Insert<'a> {
     pub(super) content_type: &'static str,
     pub(super) on_conflict: Option<&'static str>,

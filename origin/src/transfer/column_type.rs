@@ -48,7 +48,7 @@ pub(super) enum Extent {
     Sample,
 }
 
-/// What is known of a column's values.
+/// A summary of the values that a column has, from which its type is inferred.
 #[derive(Clone, Debug)]
 pub(super) struct Values {
     types: Types,

@@ -83,7 +83,8 @@ pub struct ImportOptions {
     pub journal: PathBuf,
     pub start: Start,
     pub creation: Creation,
-    /// Who is written to, and as whom: a continued import needs the same receipts.
+    /// The address that the rows are sent to, and the key: a continued import must have the same, because receipts belong
+    /// to a key.
     pub target: String,
 }
 

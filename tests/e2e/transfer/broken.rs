@@ -1,6 +1,6 @@
 //! Imports that are killed: each row must be in the table once, and each refused row in its file once.
 
-use super::{Desk, Way};
+use super::{Way, WorkingDirectory};
 use crate::case::eventually;
 use crate::host::Host;
 use crate::service::kill;
@@ -36,16 +36,16 @@ async fn a_killed_import_without_a_url_goes_on(host: Host) {
 /// Imports rows 0 to `rows`, of which rows 3 and 6 are refused, and kills the process at each point in turn.
 async fn goes_on(host: Host, way: Way, rows: usize, points: &[&str]) {
     let db = TestDb::new(host, &[CREATE]).await;
-    let desk = Desk::new(way);
+    let directory = WorkingDirectory::new(way);
     let table = format!("{}.t", db.name);
     let numbers: Vec<usize> = (0..rows).map(|n| if n == 3 || n == 6 { 100 + n } else { n }).collect();
     let lines: String = numbers.iter().map(|n| format!("{n}\n")).collect();
-    desk.write("rows.csv", format!("n\n{lines}"));
+    directory.write("rows.csv", format!("n\n{lines}"));
     let import = ["import", &table, "rows.csv", "--batch-rows", "5"];
     let mut ended = None;
     for run in 0..RUNS_MAX {
         let more: &[&str] = if run == 0 { &[] } else { &["--resume"] };
-        let mut command = desk.command(&[&import[..], more].concat());
+        let mut command = directory.command(&[&import[..], more].concat());
         let output = command.env("SELKIE_FAULT_POINT", points[run % points.len()]).output().expect("it runs");
         if output.status.signal().is_none() {
             ended = Some(output);
@@ -56,19 +56,19 @@ async fn goes_on(host: Host, way: Way, rows: usize, points: &[&str]) {
     assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
     let expected: Vec<_> = numbers.iter().filter(|n| **n < 100).map(|n| json!({"n": n})).collect();
     assert_eq!(db.exec("SELECT n FROM t ORDER BY id").await, json!(expected));
-    let rejects = desk.rejects("rows.rejected.ndjson");
+    let rejects = directory.rejects("rows.rejected.ndjson");
     let refused: Vec<_> = rejects.iter().map(|reject| (reject["line"].clone(), reject["row"]["n"].clone())).collect();
     assert_eq!(refused, [(json!(5), json!("103")), (json!(8), json!("106"))]);
-    assert!(!desk.path("rows.import-journal").exists());
+    assert!(!directory.path("rows.import-journal").exists());
 }
 
 async fn standard_input_is_continued(host: Host) {
     let db = TestDb::new(host, &[CREATE]).await;
-    let desk = Desk::new(Way::Url(host));
+    let directory = WorkingDirectory::new(Way::Url(host));
     let table = format!("{}.t", db.name);
     let lines: Vec<String> = (0..3_000).map(|n| format!("{{\"n\": {}}}\n", n % 100)).collect();
     let import = ["import", &table, "-", "--batch-rows", "40"];
-    let mut child = desk.command(&import).stdin(Stdio::piped()).spawn().expect("it runs");
+    let mut child = directory.command(&import).stdin(Stdio::piped()).spawn().expect("it runs");
     let mut pipe = child.stdin.take().expect("a pipe");
     pipe.write_all(lines[..2_000].concat().as_bytes()).expect("it reads");
     eventually("rows", Duration::from_secs(60), async || (db.value("SELECT COUNT(*) FROM t").await != 0).then_some(()))
@@ -77,7 +77,7 @@ async fn standard_input_is_continued(host: Host) {
     child.wait().expect("its end");
     drop(pipe);
     let mut child =
-        desk.command(&[&import[..], &["--resume"]].concat()).stdin(Stdio::piped()).spawn().expect("it runs");
+        directory.command(&[&import[..], &["--resume"]].concat()).stdin(Stdio::piped()).spawn().expect("it runs");
     let mut pipe = child.stdin.take().expect("a pipe");
     pipe.write_all(lines.concat().as_bytes()).expect("it reads");
     drop(pipe);
@@ -90,26 +90,26 @@ async fn standard_input_is_continued(host: Host) {
 
 async fn a_continued_import_is_the_same(host: Host) {
     let db = TestDb::new(host, &[CREATE, "CREATE TABLE other (n INT)"]).await;
-    let desk = Desk::new(Way::Url(host));
+    let directory = WorkingDirectory::new(Way::Url(host));
     let (table, other) = (format!("{}.t", db.name), format!("{}.other", db.name));
-    desk.write("rows.csv", "n\n1\n2\n3\n");
+    directory.write("rows.csv", "n\n1\n2\n3\n");
     let import = ["import", &table, "rows.csv", "--batch-rows", "2"];
-    let mut command = desk.command(&import);
+    let mut command = directory.command(&import);
     let output = command.env("SELKIE_FAULT_POINT", "batch_recorded").output().expect("it runs");
     assert!(output.status.signal().is_some());
-    let (_, told) = desk.exits(2, &import);
+    let (_, told) = directory.exits(2, &import);
     assert!(told.contains("broken off") && told.contains("--resume"), "{told}");
     for (arguments, part) in [
         (["import", &other, "rows.csv", "--resume", "--batch-rows", "2"], "the table"),
         (["import", &table, "rows.csv", "--resume", "--batch-rows", "3"], "--batch-rows"),
     ] {
-        let (_, told) = desk.exits(2, &arguments);
+        let (_, told) = directory.exits(2, &arguments);
         assert!(told.contains(part), "{told}");
     }
-    desk.write("rows.csv", "n\n1\n7\n3\n");
-    let (_, told) = desk.exits(1, &[&import[..], &["--resume"]].concat());
+    directory.write("rows.csv", "n\n1\n7\n3\n");
+    let (_, told) = directory.exits(1, &[&import[..], &["--resume"]].concat());
     assert!(told.contains("is not the file"), "{told}");
-    desk.write("rows.csv", "n\n1\n2\n3\n");
-    desk.exits(0, &[&import[..], &["--resume"]].concat());
+    directory.write("rows.csv", "n\n1\n2\n3\n");
+    directory.exits(0, &[&import[..], &["--resume"]].concat());
     assert_eq!(db.value("SELECT GROUP_CONCAT(n ORDER BY id) FROM t").await, "1,2,3");
 }

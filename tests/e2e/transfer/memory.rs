@@ -1,6 +1,6 @@
 //! The memory of an import doesn't grow with its file.
 
-use super::{Desk, Way};
+use super::{Way, WorkingDirectory};
 use crate::host::Host;
 use crate::test_db::TestDb;
 use std::io::Write as _;
@@ -23,9 +23,9 @@ const GROWTH_MAX_BYTES: u64 = 24 * 1024 * 1024;
 async fn an_import_runs_in_constant_memory(host: Host) {
     let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, word MEDIUMTEXT)"]).await;
     // Directly, so that the memory of the origin within the process counts too.
-    let desk = Desk::new(Way::Direct);
+    let directory = WorkingDirectory::new(Way::Direct);
     let import = ["import", &format!("{}.t", db.name), "-", "--format", "ndjson"];
-    let mut child = desk.command(&import).stdin(Stdio::piped()).spawn().expect("it runs");
+    let mut child = directory.command(&import).stdin(Stdio::piped()).spawn().expect("it runs");
     let mut pipe = child.stdin.take().expect("a pipe");
     let row = format!("{{\"word\": \"{}\"}}\n", "x".repeat(ROW_BYTES));
     let peak = || {
