@@ -15,7 +15,7 @@ export interface ClientOptions {
   fetch?: (url: string, init: RequestInit) => Promise<Response>;
   /** Milliseconds for an attempt (60,000 by default); 0: no limit. */
   timeout?: number;
-  /** How often a failed attempt is repeated (3 by default). */
+  /** The maximum number of retries after the first attempt (3 by default). */
   retries?: number;
   /** Sent with every request. */
   headers?: Readonly<Record<string, string>>;
@@ -71,11 +71,11 @@ export class Http {
     this.url = new URL(options.url, globalThis.location?.href).href.replace(/\/+$/, "");
   }
 
-  /** Sends a request and returns what `read` makes of its answer. Repeats both as far as the request may be repeated. */
+  /** Sends a request and returns what `read` makes of its response. If either fails, retries both, provided that the request may be repeated. */
   async send<R>(request: Request, call: CallOptions, read: Read<R>): Promise<R> {
     const { body } = request;
     const raw = body === undefined || body instanceof FormData || body instanceof Blob;
-    // Written once: the server compares the bodies of requests with an Idempotency-Key.
+    // Serialised once, so that a retry has the same body: the server compares the bodies of requests with one Idempotency-Key.
     const content = raw ? body : json(body);
     const type = raw ? undefined : { "content-type": "application/json" };
     const repeat = call.repeatable ? "always" : request.repeat;

@@ -292,7 +292,7 @@ export interface ChangeOptions<T extends AnyTable> extends WriteOptions<T> {
 export interface ManyOptions<T extends AnyTable> extends WriteOptions<T> {
   readonly maxAffected?: number;
 }
-/** The records of an update or removal of many. */
+/** Selects the records that an update or removal of several records affects. */
 export interface Selection<DB, T extends AnyTable> {
   readonly where: Where<DB, T>;
 }

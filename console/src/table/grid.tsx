@@ -1,4 +1,4 @@
-// The records as a grid: only the visible rows are in the page. Keys move a cell, as in a spreadsheet.
+// Shows records as a grid. Only the visible rows are in the DOM. The arrow keys change the active cell, as in a spreadsheet.
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Field, kindOf, isNumeric, type Schema } from "../schema";

@@ -10,7 +10,7 @@ const PAGES_MAX = 60;
 interface Page {
   after: string | undefined;
   rows: Row[] | undefined;
-  /** The last record, by which a page that is read again tells whether the next one still follows. */
+  /** The last record as JSON. If it is the same after the page was read again, the next page still follows. */
   end: string | undefined;
   length: number;
 }

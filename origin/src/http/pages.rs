@@ -28,7 +28,7 @@ use std::sync::Arc;
 #[allow_missing = true]
 struct Files;
 
-/// The largest file of a page, decompressed.
+/// The maximum decompressed size in bytes of a file that a page loads.
 const FILE_MAX_BYTES: u64 = 32 * 1024 * 1024;
 
 /// What the pages may load: their own files, the images in their style sheets, and the API with its media.

@@ -256,7 +256,7 @@ impl Values {
         }
     }
 
-    /// Describes the values in a word.
+    /// Returns a short description of the values, such as "whole numbers".
     pub(super) fn describe(&self) -> &'static str {
         let types = self.types;
         match () {

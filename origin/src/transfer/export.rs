@@ -78,7 +78,7 @@ async fn writable(api: &Api, table: &TableRef) -> Result<Vec<String>, TransferEr
     // A missing table is reported by the read.
     let fields = api.schema(table).await?.map(|schema| schema.fields).unwrap_or_default();
     let all = fields.len();
-    // Of a view no field may be writable.
+    // Not by `writable`: a view may have no writable field. An empty list selects all fields.
     let names: Vec<String> = fields.into_iter().filter(|field| !field.is_generated()).map(|field| field.name).collect();
     Ok(if names.len() == all { Vec::new() } else { names })
 }

@@ -236,7 +236,7 @@ impl Arguments {
     }
 }
 
-/// Returns options as a query string: texts as they are, other values as JSON.
+/// Returns a percent-encoded query string of the options: strings without JSON's quotes, other values as JSON.
 fn query_string(options: Map<String, Value>) -> String {
     let mut text = String::new();
     for (name, value) in options {

@@ -22,7 +22,7 @@ pub(super) fn encoded(name: &str) -> String {
     utf8_percent_encode(name, ENCODED).to_string()
 }
 
-/// Writes the paths of all tables. Tables with the same allowed operations share a text.
+/// Writes the OpenAPI paths of all tables. The text for tables with the same allowed operations is made once.
 pub(super) fn paths(
     interface: &Interface,
     templates: &[Template],

@@ -64,7 +64,7 @@ pub(super) fn completed(templates: &[Template]) -> Vec<Template> {
     templates.iter().map(complete).collect()
 }
 
-/// The operations of one path.
+/// The templates of the operations of one path.
 #[derive(Debug, Default)]
 pub(super) struct Operations(Vec<Template>);
 
