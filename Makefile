@@ -2,7 +2,7 @@
 # what is there is not made twice.
 
 EDGE_SOURCES := $(shell find edge/src shared/src -name '*.rs') edge/Cargo.toml shared/Cargo.toml \
-	Cargo.toml Cargo.lock rust-toolchain.toml package-lock.json tools/edge.sh tools/setup.sh
+	Cargo.toml Cargo.lock rust-toolchain.toml package-lock.json tools/bindgen/main.rs tools/edge.sh tools/setup.sh
 CLIENT_SOURCES := $(wildcard clients/typescript/src/*.ts) clients/typescript/tsconfig.json package-lock.json tools/client.sh
 PAGES_SOURCES := $(wildcard pages/docs/*) $(shell find console clients/typescript/src -type f) tools/pages.mjs tools/console.mjs package-lock.json
 # Private items are documented too, for who works on them, so links to them resolve.

@@ -14,8 +14,7 @@ parts=$(mktemp -d target/worker.XXXXXX)
 trap 'rm -rf "$parts"' EXIT
 
 cargo build --locked -p selkie-edge --lib --profile edge --target wasm32-unknown-unknown
-.tools/bin/wasm-bindgen target/wasm32-unknown-unknown/edge/edge.wasm --out-dir "$parts" --out-name worker \
-  --target module --no-typescript --experimental-reset-state-function --force-enable-abort-handler
+cargo run --locked --quiet -p bindgen -- target/wasm32-unknown-unknown/edge/edge.wasm "$parts"
 # Nobody reads functions' names, a tenth of what an isolate loads, and equal functions are needed once. No more: what
 # binaryen's other passes save of what rustc has optimised (10 % of the bytes) compresses 2 % worse.
 "$bin/wasm-opt" --duplicate-function-elimination --remove-unused-brs --rse --vacuum --duplicate-function-elimination \

@@ -10,7 +10,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-WASM_BINDGEN_VERSION=0.2.129 # as `wasm-bindgen` in Cargo.lock: the two must be equal
 CARGO_DENY_VERSION=0.20.2
 CARGO_FUZZ_VERSION=0.13.2
 NODE_MIN_MAJOR=20            # what wrangler in package.json asks for
@@ -78,10 +77,6 @@ tool() {
   rm -rf .tools/target
 }
 
-worker_tools() {
-  tool wasm-bindgen-cli "$WASM_BINDGEN_VERSION" "it joins the worker's wasm to JavaScript"
-}
-
 node_packages() {
   have node || stop "Node is missing. Install Node $NODE_MIN_MAJOR or later with npm (https://nodejs.org), then run this again."
   local version
@@ -126,10 +121,7 @@ case ${1:-run} in
   compile | audit) ;;
   fuzz) fuzzer ;;
   count) counter ;;
-  build | run | test)
-    worker_tools
-    node_packages
-    ;;
+  build | run | test) node_packages ;;
   *) stop "there is no $1 to set up: see the head of tools/setup.sh." ;;
 esac
 case ${1:-run} in

@@ -1,0 +1,15 @@
+//! `bindgen WASM DIRECTORY` writes the worker's JavaScript and wasm (`worker.js`, `worker_bg.wasm`) to the directory.
+
+use anyhow::{Context, Result};
+use wasm_bindgen_cli_support::Bindgen;
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let wasm = arguments.next().context("usage: bindgen WASM DIRECTORY")?;
+    let directory = arguments.next().context("usage: bindgen WASM DIRECTORY")?;
+    let mut bindgen = Bindgen::new();
+    bindgen.module(true)?.input_path(wasm).out_name("worker").typescript(false);
+    // After a panic, the worker resets its state instead of answering every later request with an error.
+    bindgen.reset_state_function(true).force_enable_abort_handler(true);
+    bindgen.generate(directory)
+}
