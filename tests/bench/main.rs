@@ -21,7 +21,6 @@ mod machine;
 mod mariadb;
 mod pace;
 mod peers;
-mod process;
 mod report;
 mod request;
 mod role;
@@ -31,6 +30,7 @@ mod uploads;
 mod workload;
 
 use clap::Parser as _;
+use machines::process;
 
 use arguments::{Arguments, Command};
 

@@ -2,7 +2,6 @@
 
 use std::{
     fs::{self, File},
-    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -14,6 +13,7 @@ use tempfile::TempDir;
 use tokio::{process::Command, time::sleep};
 
 use crate::process::Started;
+use machines::server::{mariadbd, user_of_this_process};
 
 /// Number of tries, 100 ms apart, until MariaDB must answer.
 const START_TRIES: u32 = 300;
@@ -104,26 +104,4 @@ pub(crate) fn options(socket: &Path, database: Option<&str>) -> Opts {
 
 fn socket_in(directory: &Path) -> PathBuf {
     directory.join("s.sock")
-}
-
-/// Returns the path of mariadbd, which is often in a directory outside `PATH`.
-fn mariadbd() -> Result<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain([PathBuf::from("/usr/sbin"), PathBuf::from("/usr/local/sbin")])
-        .map(|folder| folder.join("mariadbd"))
-        .find(|candidate| candidate.is_file())
-        .context("mariadbd is not installed (Debian: apt install mariadb-server)")
-}
-
-/// Returns this process's user: MariaDB refuses to run as root unless the user is given.
-fn user_of_this_process() -> Result<String> {
-    let uid = fs::metadata("/proc/self")?.uid();
-    let users = fs::read_to_string("/etc/passwd")?;
-    users
-        .lines()
-        .find(|line| line.split(':').nth(2) == Some(&uid.to_string()))
-        .and_then(|line| line.split(':').next())
-        .map(ToOwned::to_owned)
-        .context("this process's user has no name")
 }

@@ -89,7 +89,7 @@ fn main() -> ExitCode {
     // More threads than cores, because cases mostly wait for timeouts, processes and the disk.
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     arguments.test_threads.get_or_insert(2 * cores);
-    let scratch = match scratch::directory() {
+    let scratch = match machines::scratch::directory() {
         Ok(directory) => directory,
         Err(error) => {
             eprintln!("no directory for temporary files: {error}");

@@ -3,7 +3,7 @@
 use std::{path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
-use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, Command},
@@ -16,16 +16,28 @@ const END_TRIES: u32 = 200;
 
 /// A started program. Drop kills it and waits for its end.
 #[derive(Debug)]
-pub(crate) struct Started {
+pub struct Started {
     child: Child,
     pid: u32,
 }
 
 impl Started {
-    /// Starts `program`. The kernel kills it if this process is killed (`setpriv` replaces itself by the program, so
-    /// the process id is the program's).
-    pub(crate) fn new(program: &Path, configure: impl FnOnce(&mut Command)) -> Result<Self> {
-        let mut command = Command::new("setpriv");
+    /// Starts `program`. The kernel kills it if the thread that calls this ends (`setpriv` replaces itself by the
+    /// program, so the process id is the program's).
+    pub fn new(program: &Path, configure: impl FnOnce(&mut Command)) -> Result<Self> {
+        Self::within(None, program, configure)
+    }
+
+    /// Starts `program` in the network namespace of the process `namespace`, or in this process's.
+    pub fn within(namespace: Option<u32>, program: &Path, configure: impl FnOnce(&mut Command)) -> Result<Self> {
+        let mut command = match namespace {
+            None => Command::new("setpriv"),
+            Some(pid) => {
+                let mut command = Command::new("nsenter");
+                command.arg(format!("--net=/proc/{pid}/ns/net")).args(["--", "setpriv"]);
+                command
+            }
+        };
         command.args(["--pdeathsig", "KILL", "--"]).arg(program).kill_on_drop(true).stdin(Stdio::null());
         configure(&mut command);
         let child = command.spawn().with_context(|| format!("starting {}", program.display()))?;
@@ -33,12 +45,12 @@ impl Started {
         Ok(Self { child, pid })
     }
 
-    pub(crate) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.pid
     }
 
     /// Returns the first line that the program prints. Its standard output must be piped.
-    pub(crate) async fn first_line(&mut self) -> Result<String> {
+    pub async fn first_line(&mut self) -> Result<String> {
         let output = self.child.stdout.take().context("standard output is not piped")?;
         let mut line = String::new();
         let mut reader = BufReader::new(output);
@@ -49,8 +61,27 @@ impl Started {
         Ok(line.trim().to_owned())
     }
 
+    /// Sends a signal. Does nothing if the program has ended.
+    pub fn signal(&self, signal: Signal) {
+        if let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// Sends SIGTERM and waits until the program has ended.
+    pub async fn terminate(mut self, limit: Duration) -> Result<()> {
+        self.signal(Signal::TERM);
+        timeout(limit, self.child.wait()).await.context("the program does not end after SIGTERM")??;
+        Ok(())
+    }
+
+    /// Returns whether the program still runs.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Returns an error if the program has ended.
-    pub(crate) fn check(&mut self) -> Result<()> {
+    pub fn check(&mut self) -> Result<()> {
         match self.child.try_wait()? {
             Some(status) => bail!("the program ended: {status}"),
             None => Ok(()),
@@ -72,7 +103,7 @@ impl Drop for Started {
 }
 
 /// Raises the limit of open files and sockets of this process and its children to `count`, or as far as allowed.
-pub(crate) fn allow_open_files(count: u64) -> Result<()> {
+pub fn allow_open_files(count: u64) -> Result<()> {
     let mut limit = getrlimit(Resource::Nofile);
     let asked = limit.maximum.map_or(count, |maximum| count.min(maximum));
     // Without a soft limit there is nothing to raise.
@@ -84,7 +115,7 @@ pub(crate) fn allow_open_files(count: u64) -> Result<()> {
 }
 
 /// Waits for a signal that asks this process to end.
-pub(crate) async fn interrupted() {
+pub async fn interrupted() {
     let Ok(mut terminate) = signal(SignalKind::terminate()) else {
         return std::future::pending().await;
     };

@@ -1,0 +1,180 @@
+//! A Galera cluster. Its time-outs are set so that the others notice a dead or silent node within one to two seconds.
+//!
+//! State transfers copy files (`wsrep_sst_copy`), so that neither rsync nor mariabackup is needed. A node that was
+//! killed gets what it missed from another node's write-set cache, and a full copy where that doesn't reach back.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result};
+use tempfile::TempDir;
+
+use crate::server::{Server, Site, accounts, install};
+
+/// Where Debian, Fedora and MariaDB's own packages put the provider.
+const PROVIDERS: [&str; 3] =
+    ["/usr/lib/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so", "/usr/lib64/galera/libgalera_smm.so"];
+const GROUP_PORT: u16 = 4567;
+const TRANSFER_PORT: u16 = 4568;
+
+/// The provider's options beside its addresses. Durations are in ISO 8601.
+const PROVIDER_OPTIONS: &str = "gcache.size=64M;pc.recovery=true;gmcast.peer_timeout=PT1S;gmcast.time_wait=PT1S;\
+     evs.keepalive_period=PT0.3S;evs.inactive_check_period=PT0.2S;evs.suspect_timeout=PT1S;evs.inactive_timeout=PT2S;\
+     evs.install_timeout=PT2S";
+
+const READY: &str = "SHOW STATUS LIKE 'wsrep_ready'";
+const STATE: &str = "SHOW STATUS LIKE 'wsrep_local_state_comment'";
+
+/// A Galera cluster whose nodes are killed, and whose files are removed, on drop.
+#[derive(Debug)]
+pub struct Galera {
+    // Fields are dropped in this order: the nodes end before their directory is removed.
+    nodes: Vec<Server>,
+    _directory: TempDir,
+}
+
+impl Galera {
+    /// Starts a cluster of `count` nodes on loopback, and waits until all are ready.
+    pub async fn start(count: usize) -> Result<Self> {
+        Self::start_on(&(0..count).map(|_| Site::on_loopback()).collect::<Vec<_>>()).await
+    }
+
+    /// Starts a node at each site, and waits until all are ready.
+    pub async fn start_on(sites: &[Site]) -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("selkie-galera-").tempdir()?;
+        // Galera looks for the program in `PATH`, to which a server adds this directory.
+        let script = directory.path().join("wsrep_sst_copy");
+        fs::write(&script, include_str!("wsrep_sst_copy"))?;
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
+        let template = template(directory.path()).await?;
+        let mut nodes = Vec::new();
+        for (index, site) in sites.iter().enumerate() {
+            let home = directory.path().join(format!("node{}", index + 1));
+            nodes.push(Server::new(&home, *site, &template, arguments(&home, *site, sites)?)?);
+        }
+        fs::remove_dir_all(template)?;
+        let mut cluster = Self { nodes, _directory: directory };
+        if let Some(first) = cluster.nodes.first_mut() {
+            first.launch(&["--wsrep-new-cluster".to_owned()])?;
+        }
+        cluster.wait_until_ready(0).await?;
+        for node in cluster.nodes.iter_mut().skip(1) {
+            node.launch(&[])?;
+        }
+        for index in 1..cluster.nodes.len() {
+            cluster.wait_until_ready(index).await?;
+        }
+        Ok(cluster)
+    }
+
+    pub fn nodes(&self) -> &[Server] {
+        &self.nodes
+    }
+
+    /// Returns a node. Panics if there is no such node.
+    pub fn node(&mut self, index: usize) -> &mut Server {
+        &mut self.nodes[index]
+    }
+
+    /// Starts a node that was killed or stopped, with crash recovery, without waiting until it is ready.
+    pub async fn restart(&mut self, index: usize) -> Result<()> {
+        let node = self.node(index);
+        node.kill();
+        let recovered = node.run(&["--wsrep-recover"]).await?;
+        let position = recovered.lines().filter_map(|line| line.split_once("Recovered position: ")).next_back();
+        let (_, position) = position.with_context(|| format!("the node has no position:\n{recovered}"))?;
+        node.launch(&[format!("--wsrep-start-position={}", position.trim())])
+    }
+
+    /// Waits until a node is synced. Starts it again if it has ended, as a supervisor does: a node ends when the node
+    /// that it gets its state from is killed.
+    pub async fn wait_until_ready(&mut self, index: usize) -> Result<()> {
+        const STARTS_MAX: usize = 5;
+        for _ in 0..STARTS_MAX {
+            let node = self.node(index);
+            let ready = async {
+                node.wait_for(READY, "ON").await?;
+                node.wait_for(STATE, "Synced").await
+            };
+            match ready.await {
+                Err(_) if !self.node(index).is_running() => self.restart(index).await?,
+                other => return other,
+            }
+        }
+        let tail = self.node(index).log_tail();
+        anyhow::bail!("node {} has ended {STARTS_MAX} times:\n{tail}", index + 1)
+    }
+}
+
+/// Creates a data directory of a cluster of one node that was stopped in order: copies of it belong to one cluster, at
+/// the same position.
+async fn template(parent: &Path) -> Result<PathBuf> {
+    let (fresh, home) = (parent.join("fresh"), parent.join("template"));
+    install(&fresh).await?;
+    let site = Site::on_loopback();
+    let mut server = Server::new(&home, site, &fresh, arguments(&home, site, &[site])?)?;
+    fs::remove_dir_all(&fresh)?;
+    server.launch(&["--wsrep-new-cluster".to_owned()])?;
+    server.wait_for(READY, "ON").await?;
+    server.execute(&accounts()).await?;
+    server.terminate().await?;
+    let data = server.data();
+    for name in ["galera.cache", "gvwstate.dat", "ibtmp1"] {
+        // Some of them aren't there.
+        let _ = fs::remove_file(data.join(name));
+    }
+    let kept = parent.join("data");
+    fs::rename(data, &kept)?;
+    fs::remove_dir_all(home)?;
+    Ok(kept)
+}
+
+fn arguments(home: &Path, site: Site, all: &[Site]) -> Result<Vec<String>> {
+    let provider = PROVIDERS.iter().find(|path| Path::new(path).exists());
+    let provider = provider.context("Galera is not installed (Debian: apt install galera-4)")?;
+    let address = site.address;
+    let peers: Vec<String> = all.iter().map(|site| format!("{}:{GROUP_PORT}", site.address)).collect();
+    let name = home.file_name().unwrap_or_default().to_string_lossy();
+    Ok(vec![
+        "--wsrep-on=ON".to_owned(),
+        "--innodb-autoinc-lock-mode=2".to_owned(),
+        format!("--wsrep-provider={provider}"),
+        "--wsrep-cluster-name=selkie".to_owned(),
+        format!("--wsrep-cluster-address=gcomm://{}", peers.join(",")),
+        format!("--wsrep-node-name={name}"),
+        format!("--wsrep-node-address={address}:{GROUP_PORT}"),
+        "--wsrep-sst-method=copy".to_owned(),
+        format!(
+            "--wsrep-provider-options=base_host={address};base_port={GROUP_PORT};\
+             gmcast.listen_addr=tcp://{address}:{GROUP_PORT};ist.recv_addr={address}:{TRANSFER_PORT};{PROVIDER_OPTIONS}"
+        ),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_killed_node_comes_back_with_what_it_missed_and_so_does_an_emptied_one() {
+        let mut cluster = Galera::start(3).await.unwrap();
+        let create = "CREATE DATABASE here; CREATE TABLE here.t (id INT PRIMARY KEY AUTO_INCREMENT)";
+        cluster.node(0).execute(create).await.unwrap();
+        cluster.node(2).kill();
+        cluster.node(0).execute("INSERT INTO here.t VALUES (), ()").await.unwrap();
+        cluster.restart(2).await.unwrap();
+        cluster.wait_until_ready(2).await.unwrap();
+        assert_eq!(cluster.node(2).ask("SELECT COUNT(*) FROM here.t").await.unwrap(), "2");
+        cluster.node(1).kill();
+        let data = cluster.node(1).data();
+        fs::remove_dir_all(&data).unwrap();
+        fs::create_dir(&data).unwrap();
+        cluster.node(1).launch(&[]).unwrap();
+        cluster.wait_until_ready(1).await.unwrap();
+        assert_eq!(cluster.node(1).ask("SELECT COUNT(*) FROM here.t").await.unwrap(), "2");
+        assert_eq!(cluster.node(0).ask("SHOW STATUS LIKE 'wsrep_cluster_size'").await.unwrap(), "3");
+    }
+}

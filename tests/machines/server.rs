@@ -1,0 +1,302 @@
+//! One private `mariadbd` that listens on TCP, can be killed, stopped and started again, and keeps its data meanwhile.
+
+use std::{
+    fs::{self, File},
+    net::Ipv4Addr,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::atomic::{AtomicU8, Ordering},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+use mysql_async::{Conn, Opts, OptsBuilder, prelude::Queryable as _};
+use rustix::process::Signal;
+use tokio::{
+    process::Command,
+    time::{sleep, timeout},
+};
+
+use crate::process::Started;
+
+/// The account that clients use over TCP, with all rights. It is also its own password.
+pub const ACCOUNT: &str = "selkie";
+/// The port of every server: each has an address of its own.
+pub const PORT: u16 = 3306;
+
+/// Interval of checks whether a server is ready.
+pub(crate) const PAUSE: Duration = Duration::from_millis(50);
+/// Maximum time of a statement about a server's state. A stopped server does not answer at all.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+const STOP_MAX: Duration = Duration::from_secs(60);
+pub(crate) const START_MAX: Duration = Duration::from_secs(120);
+
+/// Options of every server: small files and caches, quick starts, durable commits.
+const OPTIONS: [&str; 12] = [
+    "--skip-name-resolve",
+    "--character-set-server=utf8mb4",
+    "--collation-server=utf8mb4_unicode_ci",
+    "--default-time-zone=+00:00",
+    "--max-allowed-packet=64M",
+    "--max-connections=1000",
+    "--performance-schema=OFF",
+    "--innodb-buffer-pool-size=128M",
+    "--innodb-log-file-size=48M",
+    "--key-buffer-size=1M",
+    "--aria-pagecache-buffer-size=8M",
+    "--binlog-format=ROW",
+];
+
+/// Where a server runs: its address, and the process whose network namespace it joins, if not this process's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Site {
+    pub address: Ipv4Addr,
+    pub namespace: Option<u32>,
+}
+
+impl Site {
+    /// Returns an address of the loopback network that no other server of this process or of a parallel run has. An
+    /// address of its own gives a server all ports, none of which a client's connection can take while it is down.
+    pub fn on_loopback() -> Self {
+        static NEXT: AtomicU8 = AtomicU8::new(1);
+        let [.., high, low] = std::process::id().to_be_bytes();
+        // 127.0.x.x is left to others.
+        let address = Ipv4Addr::new(127, 64 | (high & 63), low, NEXT.fetch_add(1, Ordering::Relaxed));
+        Self { address, namespace: None }
+    }
+}
+
+/// A `mariadbd` with a data directory of its own, running or not.
+#[derive(Debug)]
+pub struct Server {
+    directory: PathBuf,
+    pub site: Site,
+    arguments: Vec<String>,
+    process: Option<Started>,
+}
+
+impl Server {
+    /// Describes a server on a copy of the data directory `template`; it isn't started.
+    pub(crate) fn new(directory: &Path, site: Site, template: &Path, arguments: Vec<String>) -> Result<Self> {
+        fs::create_dir_all(directory.join("tmp"))?;
+        copy(template, &directory.join("data"))?;
+        Ok(Self { directory: directory.to_owned(), site, arguments, process: None })
+    }
+
+    /// Starts the server without waiting until it answers. `more` are arguments for this start only.
+    pub(crate) fn launch(&mut self, more: &[String]) -> Result<()> {
+        self.kill();
+        let log = File::options().append(true).create(true).open(self.log_path())?;
+        let path = std::env::var("PATH").unwrap_or_default();
+        let scripts = self.directory.parent().context("a server's directory is in its cluster's")?;
+        let started = Started::within(self.site.namespace, &mariadbd()?, |command| {
+            command
+                .args(self.all_arguments())
+                .args(more)
+                .env("PATH", format!("{}:{path}", scripts.display()))
+                .stdout(Stdio::null())
+                .stderr(log);
+        })?;
+        self.process = Some(started);
+        Ok(())
+    }
+
+    fn all_arguments(&self) -> Vec<String> {
+        let inside = |name| self.directory.join(name).display().to_string();
+        let mut all = vec![
+            "--no-defaults".to_owned(),
+            format!("--user={}", user_of_this_process().unwrap_or_default()),
+            format!("--datadir={}", inside("data")),
+            format!("--tmpdir={}", inside("tmp")),
+            format!("--socket={}", inside("s.sock")),
+            format!("--pid-file={}", inside("pid")),
+            format!("--bind-address={}", self.site.address),
+            format!("--port={PORT}"),
+        ];
+        all.extend(OPTIONS.map(ToOwned::to_owned));
+        all.extend(self.arguments.iter().cloned());
+        all
+    }
+
+    /// Runs the server for a task after which it ends by itself, and returns what it wrote.
+    pub(crate) async fn run(&self, more: &[&str]) -> Result<String> {
+        let output = Command::new(mariadbd()?)
+            .args(self.all_arguments())
+            .args(more)
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output();
+        let output = timeout(START_MAX, output).await.context("mariadbd takes too long")??;
+        Ok(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    /// Waits until `statement` answers `expected`. Returns an error if the server ends or takes longer than
+    /// [`START_MAX`].
+    pub(crate) async fn wait_for(&mut self, statement: &str, expected: &str) -> Result<()> {
+        let deadline = Instant::now() + START_MAX;
+        loop {
+            if self.ask(statement).await.is_ok_and(|answer| answer == expected) {
+                return Ok(());
+            }
+            if !self.is_running() {
+                bail!("the database on {} has ended:\n{}", self.site.address, self.log_tail());
+            }
+            if Instant::now() > deadline {
+                bail!("the database on {} is not ready:\n{}", self.site.address, self.log_tail());
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Kills the server with SIGKILL.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Stops the server in order.
+    pub async fn terminate(&mut self) -> Result<()> {
+        match self.process.take() {
+            Some(process) => process.terminate(STOP_MAX).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Halts the server with SIGSTOP: its connections stay open, and nothing answers.
+    pub fn halt(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets a halted server go on, with SIGCONT.
+    pub fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(process) = &self.process {
+            process.signal(signal);
+        }
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.process.as_mut().is_some_and(Started::is_running)
+    }
+
+    /// Returns host and port, as in a URL.
+    pub fn address(&self) -> String {
+        format!("{}:{PORT}", self.site.address)
+    }
+
+    /// Returns the URL for an origin's setting `database_url`.
+    pub fn url(&self) -> String {
+        format!("mysql://{ACCOUNT}:{ACCOUNT}@{}", self.address())
+    }
+
+    /// Runs statements as root over the server's socket.
+    pub async fn execute(&self, statements: &str) -> Result<()> {
+        let work = async {
+            let mut connection = Conn::new(self.options()).await?;
+            connection.query_drop(statements).await?;
+            connection.disconnect().await
+        };
+        timeout(STOP_MAX, work).await.context("the database does not answer")??;
+        Ok(())
+    }
+
+    /// Returns the last column of a statement's first row as text, empty for NULL and for no row.
+    pub async fn ask(&self, statement: &str) -> Result<String> {
+        let work = async {
+            let mut connection = Conn::new(self.options()).await?;
+            let row: Option<mysql_async::Row> = connection.query_first(statement).await?;
+            let last = row.and_then(|row| row.unwrap().pop());
+            connection.disconnect().await?;
+            Ok::<_, mysql_async::Error>(last)
+        };
+        let value = timeout(ANSWER_MAX, work).await.context("the database does not answer")??;
+        Ok(match value {
+            Some(mysql_async::Value::Bytes(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
+            None | Some(mysql_async::Value::NULL) => String::new(),
+            Some(other) => other.as_sql(true),
+        })
+    }
+
+    fn options(&self) -> Opts {
+        let socket = self.directory.join("s.sock").display().to_string();
+        OptsBuilder::default().socket(Some(socket)).user(Some("root")).into()
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.directory.join("log")
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.directory.join("data")
+    }
+
+    /// Returns the last lines that the server has logged.
+    pub fn log_tail(&self) -> String {
+        let log = fs::read(self.log_path()).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log).into_owned();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(30)..].join("\n")
+    }
+}
+
+/// Creates a data directory at `data`, with [`ACCOUNT`] as its administrator. The caller starts and stops `mariadbd` on
+/// it by `launch` in between, for the SQL.
+pub(crate) async fn install(data: &Path) -> Result<()> {
+    let temporary = tempfile::tempdir()?;
+    let output = Command::new("mariadb-install-db")
+        .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
+        .arg(format!("--datadir={}", data.display()))
+        .arg(format!("--tmpdir={}", temporary.path().display()))
+        .arg(format!("--user={}", user_of_this_process()?))
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .context("mariadb-install-db (Debian: apt install mariadb-server-core)")?;
+    if !output.status.success() {
+        bail!("mariadb-install-db failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}
+
+/// SQL that creates [`ACCOUNT`], and deletes the anonymous accounts that would shadow it.
+pub(crate) fn accounts() -> String {
+    format!(
+        "DELETE FROM mysql.global_priv WHERE User = ''; FLUSH PRIVILEGES; \
+         CREATE USER '{ACCOUNT}'@'%' IDENTIFIED BY '{ACCOUNT}'; \
+         GRANT ALL PRIVILEGES ON *.* TO '{ACCOUNT}'@'%' WITH GRANT OPTION"
+    )
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let copied = std::process::Command::new("cp").args(["--archive", "--sparse=always"]).args([from, to]).status()?;
+    if !copied.success() {
+        bail!("{} can't be copied to {}", from.display(), to.display());
+    }
+    Ok(())
+}
+
+/// Returns the path of mariadbd, which is often in a directory outside `PATH`.
+pub fn mariadbd() -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain([PathBuf::from("/usr/sbin"), PathBuf::from("/usr/local/sbin")])
+        .map(|folder| folder.join("mariadbd"))
+        .find(|candidate| candidate.is_file())
+        .context("mariadbd is not installed (Debian: apt install mariadb-server-core)")
+}
+
+/// Returns this process's user: MariaDB refuses to run as root unless the user is given.
+pub fn user_of_this_process() -> Result<String> {
+    let uid = fs::metadata("/proc/self")?.uid();
+    let users = fs::read_to_string("/etc/passwd")?;
+    users
+        .lines()
+        .find(|line| line.split(':').nth(2) == Some(&uid.to_string()))
+        .and_then(|line| line.split(':').next())
+        .map(ToOwned::to_owned)
+        .context("this process's user has no name")
+}
