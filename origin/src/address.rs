@@ -1,6 +1,7 @@
 //! The address and administrator account of MariaDB, from `database_url` or the private server. Knows no driver.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
@@ -12,7 +13,10 @@ const DEFAULT_PORT: u16 = 3306;
 /// The address of the MariaDB server, and the credentials of the account that Selkie administers it with.
 #[derive(Debug, Clone)]
 pub struct DatabaseAddress {
+    /// The first host of the URL.
     pub endpoint: Endpoint,
+    /// The other hosts of the URL, in its order.
+    pub others: Vec<Endpoint>,
     /// Name of the MariaDB account that creates the accounts and databases of projects.
     pub admin_user: String,
     /// Password of `admin_user`; may be empty.
@@ -62,14 +66,46 @@ pub enum Verify {
 }
 
 impl DatabaseAddress {
-    /// Parses `mysql://user:password@host:port` (or `mariadb://`) with percent-encoded user and password. Supports the
-    /// driver's parameters `socket=/path`, `require_ssl=true`, `verify_identity=false`, `verify_ca=false` and
+    /// Parses `mysql://user:password@host:port` (or `mariadb://`) with percent-encoded user and password. Several hosts
+    /// are separated by commas, each with or without a port: `mysql://user:password@a,b:3307`. Supports the driver's
+    /// parameters `socket=/path`, `require_ssl=true`, `verify_identity=false`, `verify_ca=false` and
     /// `ssl_ca=/path.pem`. Ignores a path (`/database`), since the administrator has no default database.
     ///
     /// # Errors
     /// `text` is no such URL. The error says what form the URL must have, without repeating `text`, which contains a
     /// password.
     pub fn parse(text: &str) -> Result<Self, String> {
+        let form = || "a URL such as mysql://user:password@host:3306".to_owned();
+        let Some(hosts) = host_list(text).filter(|hosts| text[hosts.clone()].contains(',')) else {
+            return Self::parse_one(text);
+        };
+        if text[hosts.clone()].split(',').any(str::is_empty) {
+            return Err("a URL without an empty name in its list of hosts".to_owned());
+        }
+        let mut address: Option<Self> = None;
+        for host in text[hosts.clone()].split(',') {
+            let next = Self::parse_one(&format!("{}{host}{}", &text[..hosts.start], &text[hosts.end..]))?;
+            match &mut address {
+                _ if matches!(next.endpoint, Endpoint::Socket(_)) => {
+                    return Err("a URL with either several hosts or a socket".to_owned());
+                }
+                Some(address) if address.endpoints().any(|endpoint| *endpoint == next.endpoint) => {
+                    return Err("a URL that names each host once".to_owned());
+                }
+                Some(address) => address.others.push(next.endpoint),
+                None => address = Some(next),
+            }
+        }
+        address.ok_or_else(form)
+    }
+
+    /// Returns all hosts, in the order of the URL.
+    pub fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
+        std::iter::once(&self.endpoint).chain(&self.others)
+    }
+
+    /// Parses a URL with one host or a socket.
+    fn parse_one(text: &str) -> Result<Self, String> {
         let form = || "a URL such as mysql://user:password@host:3306".to_owned();
         let url = Url::parse(text).map_err(|_| form())?;
         if !matches!(url.scheme(), "mysql" | "mariadb") || url.fragment().is_some() {
@@ -81,8 +117,16 @@ impl DatabaseAddress {
             return Err("a URL with a user, such as mysql://user:password@host:3306".to_owned());
         }
         let admin_password = SecretString::from(decoded(url.password().unwrap_or_default())?);
-        Ok(Self { endpoint: parameters.endpoint(&url)?, admin_user, admin_password })
+        Ok(Self { endpoint: parameters.endpoint(&url)?, others: Vec::new(), admin_user, admin_password })
     }
+}
+
+/// Returns the range of the host, or of the hosts, in a URL; `None` if the text has no `://`.
+fn host_list(text: &str) -> Option<Range<usize>> {
+    let start = text.find("://")? + 3;
+    let end = text[start..].find(['/', '?', '#']).map_or(text.len(), |at| start + at);
+    let user_end = text[start..end].rfind('@').map_or(start, |at| start + at + 1);
+    Some(user_end..end)
 }
 
 #[derive(Default)]
@@ -190,6 +234,15 @@ mod tests {
     }
 
     #[test]
+    fn a_url_may_name_several_hosts() {
+        let address = DatabaseAddress::parse("mysql://u:p,w@a:3307,b,[::1]:3308/?require_ssl=true").unwrap();
+        let hosts: Vec<String> = address.endpoints().map(ToString::to_string).collect();
+        assert_eq!(hosts, ["a:3307", "b:3306", "[::1]:3308"]);
+        assert_eq!(address.admin_password.expose_secret(), "p,w");
+        assert!(address.endpoints().all(|host| matches!(host, Endpoint::Tcp { tls: Tls::Required { .. }, .. })));
+    }
+
+    #[test]
     fn a_socket_needs_no_host_name_of_its_own() {
         let address = DatabaseAddress::parse("mysql://u:p@localhost?socket=/run/db.sock").unwrap();
         assert_eq!(address.endpoint, Endpoint::Socket("/run/db.sock".into()));
@@ -220,6 +273,10 @@ mod tests {
             "mysql://u:hunter2@h?socket=relative",
             "mysql://:hunter2@h",
             "mysql://u:%ffhunter2@h",
+            "mysql://u:hunter2@a,,b",
+            "mysql://u:hunter2@a,b:x",
+            "mysql://u:hunter2@a,a:3306",
+            "mysql://u:hunter2@a,b?socket=/run/db.sock",
             "hunter2",
         ];
         for text in refused {

@@ -113,7 +113,7 @@ impl App {
             query_timeout: config.query_timeout,
         };
         let source = system.projects.account_source();
-        let pools = Arc::new(Pools::new(settings, system.address.clone(), source));
+        let pools = Arc::new(Pools::new(settings, system.hosts.clone(), source));
         let schema_cache = SchemaCache::new(Arc::clone(&pools));
         let (store, table) = (library.store().clone(), library.table().clone());
         let terms = UploadTerms {

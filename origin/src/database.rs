@@ -14,6 +14,7 @@ mod deadline;
 pub mod error;
 pub mod explain;
 mod geojson;
+pub mod hosts;
 pub mod idempotency;
 mod json;
 pub mod listing;
@@ -36,6 +37,7 @@ pub use account_source::{AccountSource, Repaired};
 #[cfg(test)]
 pub(crate) use connection::KILLS_PER_ACCOUNT_MAX_COUNT;
 pub use error::DbError;
+pub use hosts::Hosts;
 #[cfg(test)]
 pub(crate) use pool::KILLS_MAX_COUNT;
 pub use pool::{Lease, PoolSettings, Pools};

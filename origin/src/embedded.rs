@@ -189,6 +189,7 @@ impl Embedded {
 fn address(server: &Server, socket: Option<PathBuf>) -> DatabaseAddress {
     DatabaseAddress {
         endpoint: Endpoint::Socket(socket.unwrap_or_else(|| server.layout.socket())),
+        others: Vec::new(),
         admin_user: ADMIN_USER.to_owned(),
         admin_password: server.admin_password.clone(),
     }

@@ -44,7 +44,7 @@ pub async fn run(
     listener: TcpListener,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
-    let table = MediaTable::new(&system.address, config.connect_timeout);
+    let table = MediaTable::new(&system.hosts, config.connect_timeout);
     let library = Library::open(config, table)?;
     let intake = Intake::start(config).map_err(ServeError::Threads)?;
     let app = Arc::new(App::open(config, system, library, intake, database).await?);

@@ -13,6 +13,7 @@ use std::time::Duration;
 use crate::address::{DatabaseAddress, Endpoint};
 use crate::config::Config;
 use crate::database::admin::{Admin, AdminError};
+use crate::database::hosts::{Hosts, Purpose};
 use crate::database::retry::Retries;
 use crate::media::sign::Signer;
 use crate::query::cursor::PageTokens;
@@ -27,7 +28,8 @@ const RETRIES: Retries = Retries { tries: 8, pause: Duration::from_millis(50) };
 
 #[derive(Clone, Debug)]
 pub struct System {
-    pub address: DatabaseAddress,
+    /// The hosts of MariaDB, of which one serves.
+    pub hosts: Hosts,
     pub admin: Admin,
     pub projects: Projects,
     pub keys: Keys,
@@ -90,13 +92,14 @@ impl System {
     /// Builds the clients of the system schema, projects and keys, without contacting MariaDB.
     #[must_use]
     pub fn new(address: &DatabaseAddress, secret: Arc<InstallationSecret>, config: &Config) -> Self {
-        let admin = Admin::new(address, &secret, config.connect_timeout);
+        let hosts = Hosts::new(address, Purpose::Serving);
+        let admin = Admin::new(&hosts, &secret, config.connect_timeout);
         let projects = Projects::new(admin.clone(), Arc::clone(&secret), config.accounts.clone());
         let pages = PageTokens::new(&secret);
         let signer = Signer::new(&secret);
         let edge_secret = EdgeSecret::new(&secret);
         let keys = Keys::new(admin.clone(), secret, projects.clone());
-        Self { address: address.clone(), admin, projects, keys, pages, signer, edge_secret }
+        Self { hosts, admin, projects, keys, pages, signer, edge_secret }
     }
 
     /// Migrates the system schema of an existing installation to this program's version, and creates the default
@@ -106,7 +109,7 @@ impl System {
     /// There is no system schema; MariaDB can't be reached or denies a right; the schema is newer than this program.
     pub async fn migrate(&self) -> Result<(), SystemError> {
         if self.admin.schema_version().await?.is_none() {
-            return Err(SystemError::NoSchema(self.address.endpoint.clone()));
+            return Err(SystemError::NoSchema(self.hosts.address().endpoint.clone()));
         }
         let migrate = async || {
             self.admin.migrate().await?;

@@ -25,7 +25,7 @@ impl InitArgs {
         let installation = Installation::open(&context.config, Purpose::Init).await?;
         let opened = Opened::of(installation, context);
         let outcome = opened.system.init().await.map_err(CliError::from);
-        let database = opened.system.address.endpoint.to_string();
+        let database = opened.system.hosts.address().endpoint.to_string();
         let outcome = opened.close(outcome).await?;
         let answer = InitAnswer {
             created: outcome == Initialised::New,

@@ -74,7 +74,7 @@ impl MediaContext<'_> {
 impl MediaArgs {
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let opened = Opened::migrated(context).await?;
-        let table = MediaTable::new(&opened.system.address, context.config.connect_timeout);
+        let table = MediaTable::new(&opened.system.hosts, context.config.connect_timeout);
         let context = MediaContext {
             context,
             system: &opened.system,

@@ -96,7 +96,7 @@ pub fn find_setting(name: &str) -> Option<&'static Setting> {
 pub static SETTINGS: &[Setting] = &[
     Setting::new("listen", "ADDRESS", "Address on which the origin listens").or("127.0.0.1:8080"),
     Setting::new("data_dir", "DIR", "Directory of the installation's secret, its private MariaDB and its media").or(".selkie"),
-    Setting::new("database_url", "URL", "MariaDB to use instead of a private one: `mysql://user:password@host:port`, with `?socket=PATH` or `?require_ssl=true`")
+    Setting::new("database_url", "URL", "MariaDB to use instead of a private one: `mysql://user:password@host:port`, with `?socket=PATH` or `?require_ssl=true`; several hosts of a cluster with commas: `mysql://user:password@a,b:3307`")
         .hidden(),
     Setting::new("secret", "TEXT", "The installation's secret, 32 bytes or more as hex or base64; without it, the file `secret` in `data_dir`")
         .hidden(),

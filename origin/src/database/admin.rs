@@ -18,10 +18,12 @@ use std::future::Future;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Opts, Pool, PoolConstraints, PoolOpts};
+use mysql_async::{Conn, PoolConstraints, PoolOpts};
+use secrecy::SecretString;
 
-use super::connect::{connect, options};
-use crate::address::{DatabaseAddress, Endpoint};
+use super::error::HostLost;
+use super::hosts::{HostPools, Hosts};
+use crate::address::Endpoint;
 use crate::secret::InstallationSecret;
 
 pub use accounts::{AccountName, AccountState, Accounts, DatabaseRights, LoginCheck, Rights};
@@ -55,8 +57,8 @@ const SESSION: &str = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUB
 /// A small connection pool under MariaDB's admin account. Clones share the connections.
 #[derive(Clone, Debug)]
 pub struct Admin {
-    pool: Pool,
-    address: DatabaseAddress,
+    pool: HostPools,
+    hosts: Hosts,
     connect_timeout: Duration,
     lock_name: String,
 }
@@ -64,28 +66,26 @@ pub struct Admin {
 impl Admin {
     /// Prepares the pool without connecting. `connect_timeout` limits opening a connection, and waiting for a free one.
     #[must_use]
-    pub fn new(address: &DatabaseAddress, secret: &InstallationSecret, connect_timeout: Duration) -> Self {
+    pub fn new(hosts: &Hosts, secret: &InstallationSecret, connect_timeout: Duration) -> Self {
         let pool_options = PoolOpts::default()
             .with_constraints(PoolConstraints::new(0, CONNECTIONS_MAX_COUNT).unwrap_or_default())
             .with_inactive_connection_ttl(IDLE_TTL)
             // No statement here changes session state, so the pool need not reset it.
             .with_reset_connection(false);
-        let pool = Pool::new(
-            options(address, &address.admin_user, &address.admin_password).setup(vec![SESSION]).pool_opts(pool_options),
-        );
-        Self { pool, address: address.clone(), connect_timeout, lock_name: lock_name(secret) }
+        let pool = HostPools::new(hosts, |options| options.setup(vec![SESSION]).pool_opts(pool_options.clone()));
+        Self { pool, hosts: hosts.clone(), connect_timeout, lock_name: lock_name(secret) }
     }
 
     #[must_use]
     pub fn user(&self) -> &str {
-        &self.address.admin_user
+        &self.hosts.address().admin_user
     }
 
     /// Returns the host part of the names of projects' accounts: `localhost` for a socket; `%` for TCP, since the
     /// client address that MariaDB sees can't be known in advance.
     #[must_use]
     pub fn account_host(&self) -> &'static str {
-        match self.address.endpoint {
+        match self.hosts.address().endpoint {
             Endpoint::Socket(_) => "localhost",
             Endpoint::Tcp { .. } => "%",
         }
@@ -103,12 +103,8 @@ impl Admin {
     /// [`AdminError::Busy`] if another origin held the lock for too long; other errors if MariaDB can't be reached.
     pub async fn lock(&self) -> Result<AdminLock, AdminError> {
         // A connection outside the pool: dropping the guard closes it, and MariaDB then frees the lock.
-        let opts: Opts =
-            options(&self.address, &self.address.admin_user, &self.address.admin_password).setup(vec![SESSION]).into();
-        let mut conn = connect(opts, self.connect_timeout)
-            .await
-            .ok_or(AdminError::TimedOut)?
-            .map_err(|error| self.fault(error))?;
+        let (user, password) = (self.user(), &self.hosts.address().admin_password);
+        let mut conn = self.connect(user, password).await?.map_err(|error| self.fault(error))?;
         // GET_LOCK waits inside MariaDB, so `LOCK_WAIT_SECONDS` must be less than [`STATEMENT_TIMEOUT`] and
         // `max_statement_time`.
         let granted: Option<Option<u8>> = self
@@ -120,6 +116,20 @@ impl Admin {
         }
     }
 
+    /// Opens a connection outside of the pool to the host that serves.
+    async fn connect(&self, user: &str, password: &SecretString) -> Result<mysql_async::Result<Conn>, AdminError> {
+        let connecting = async {
+            let host = self.hosts.pick().await;
+            let options = self.hosts.options(user, password, |options| options.setup(vec![SESSION]));
+            let opts = host.as_ref().and_then(|host| options.into_iter().nth(host.index));
+            match (host, opts) {
+                (Some(host), Some(opts)) => self.hosts.on(&host, Conn::new(opts)).await,
+                _ => Err(mysql_async::Error::Other(HostLost.into())),
+            }
+        };
+        tokio::time::timeout(self.connect_timeout, connecting).await.map_err(|_| AdminError::TimedOut)
+    }
+
     async fn conn(&self) -> Result<Conn, AdminError> {
         match tokio::time::timeout(self.connect_timeout, self.pool.get_conn()).await {
             Ok(conn) => conn.map_err(|error| self.fault(error)),
@@ -129,7 +139,7 @@ impl Admin {
 
     /// Awaits a statement's result for at most [`STATEMENT_TIMEOUT`].
     async fn within<T>(&self, exchange: impl Future<Output = mysql_async::Result<T>>) -> Result<T, AdminError> {
-        match tokio::time::timeout(STATEMENT_TIMEOUT, exchange).await {
+        match tokio::time::timeout(STATEMENT_TIMEOUT, self.pool.on(exchange)).await {
             Ok(outcome) => outcome.map_err(|error| self.fault(error)),
             Err(_) => Err(AdminError::TimedOut),
         }

@@ -203,7 +203,7 @@ impl Coalescer {
             Some(in_flight) => in_flight.connection().await?,
             None => self.pools.connection(&key.account).await?,
         };
-        let started = Instant::now();
+        let (started, limit) = (Instant::now(), lease.limit(limit));
         let statement = run_alone::<K>(&mut lease, shape, item);
         let output = match in_flight {
             Some(in_flight) => in_flight.during(limit, statement).await,

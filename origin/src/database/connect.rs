@@ -1,20 +1,18 @@
 //! Maps a database address to the driver's options.
 
-use std::time::Duration;
-
-use mysql_async::{Conn, Opts, OptsBuilder, SslOpts};
+use mysql_async::{OptsBuilder, SslOpts};
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::address::{DatabaseAddress, Endpoint, Tls, Verify};
+use crate::address::{Endpoint, Tls, Verify};
 
-/// Returns the driver's options for `user` at the address.
-pub(crate) fn options(address: &DatabaseAddress, user: &str, password: &SecretString) -> OptsBuilder {
+/// Returns the driver's options for `user` at a host.
+pub(crate) fn options(endpoint: &Endpoint, user: &str, password: &SecretString) -> OptsBuilder {
     let options = OptsBuilder::default()
         .user(Some(user))
         .pass(Some(password.expose_secret()))
         // The driver would otherwise look for the server's socket, even for a TCP address.
         .prefer_socket(false);
-    match &address.endpoint {
+    match endpoint {
         Endpoint::Socket(path) => options.socket(Some(path.to_string_lossy())),
         Endpoint::Tcp { host, port, tls } => {
             options.ip_or_hostname(host.clone()).tcp_port(*port).tcp_nodelay(true).ssl_opts(encryption(tls))
@@ -33,9 +31,4 @@ fn encryption(tls: &Tls) -> Option<SslOpts> {
             .with_danger_skip_domain_validation(*verify != Verify::Identity)
             .with_danger_accept_invalid_certs(*verify == Verify::Nothing),
     )
-}
-
-/// Opens a connection outside any pool; `None` if `limit` elapsed.
-pub(crate) async fn connect(options: impl Into<Opts>, limit: Duration) -> Option<mysql_async::Result<Conn>> {
-    tokio::time::timeout(limit, Conn::new(options)).await.ok()
 }

@@ -1,21 +1,21 @@
 //! One connection to MariaDB: its options, its session's state, and how it is opened, reset and killed. Knows nothing
 //! of requests or queues.
 
-use super::connect;
-use super::error::PacketTooLarge;
+use super::error::{HostLost, PacketTooLarge, means_lost};
+use super::hosts::{Host, Hosts, TRIES_MAX_COUNT};
 use super::pool::{ConnectionBudget, Slot};
 use super::prepared_statements::PreparedStatements;
-use crate::address::DatabaseAddress;
 use crate::config;
 use crate::database::ask;
 use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
 use mysql_async::prelude::{FromRow, Queryable as _};
-use mysql_async::{BinaryProtocol, ChangeUserOpts, Conn, Opts, Params, QueryResult, Statement, Value};
+use mysql_async::{BinaryProtocol, ChangeUserOpts, Conn, Opts, OptsBuilder, Params, QueryResult, Statement, Value};
 use shared::ident::DatabaseName;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 /// The idle time after which a connection is pinged before it is leased.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(20);
@@ -31,16 +31,15 @@ const SESSION_SETUP: &str = "SET NAMES utf8mb4, time_zone = '+00:00', autocommit
      sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION', \
      innodb_lock_wait_timeout = 10, lock_wait_timeout = 10, group_concat_max_len = 1048576";
 
-/// Returns the driver's options for a project's account.
-fn options(address: &DatabaseAddress, account: &config::Account) -> Opts {
-    connect::options(address, &account.user, &account.password)
+/// Sets the driver's options for a project's account.
+fn finish(options: OptsBuilder) -> OptsBuilder {
+    options
         // The driver's own statement cache is off; [`PreparedStatements`] replaces it.
         .stmt_cache_size(0)
         .max_allowed_packet(Some(PACKET_MAX_BYTES))
         // `affected_rows` then counts rows matched, not rows changed: an update to the same values counts.
         .client_found_rows(true)
         .setup(vec![SESSION_SETUP])
-        .into()
 }
 
 #[derive(Debug)]
@@ -57,6 +56,7 @@ pub(super) struct Connection {
     packet_max_bytes: usize,
     /// The connection's slot in the budget of all accounts; freed when the connection is closed.
     pub(super) slot: Slot,
+    pub(super) host: Host,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +81,9 @@ pub(super) enum SessionState {
 
 /// Opens connections of one account.
 pub(super) struct Connector {
-    opts: Opts,
+    hosts: Hosts,
+    /// The options for each host.
+    opts: Vec<Opts>,
     /// Incremented when a connection is lost or can't be opened. Connections opened before that are closed instead of
     /// leased.
     epoch: AtomicU64,
@@ -99,19 +101,21 @@ impl std::fmt::Debug for Connector {
 }
 
 impl Connector {
-    pub(super) fn new(address: &DatabaseAddress, account: &config::Account, budget: Arc<ConnectionBudget>) -> Self {
+    pub(super) fn new(hosts: &Hosts, account: &config::Account, budget: Arc<ConnectionBudget>) -> Self {
         Self {
             budget,
-            opts: options(address, account),
+            opts: hosts.options(&account.user, &account.password, finish),
+            hosts: hosts.clone(),
             epoch: AtomicU64::new(0),
             trust: AtomicU64::new(0),
             kills: Arc::new(Semaphore::new(KILLS_PER_ACCOUNT_MAX_COUNT)),
         }
     }
 
-    /// Marks all connections opened so far as lost: none is leased again.
-    pub(super) fn forget_all(&self) {
+    /// Marks all connections opened so far as lost, because one to `host` was: none is leased again.
+    pub(super) fn forget_all(&self, host: &Host) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
+        self.hosts.suspect(host);
     }
 
     /// Causes all sessions of the account to be reset before their next use.
@@ -120,9 +124,14 @@ impl Connector {
     }
 
     /// Kills a connection and its statement in MariaDB, from a task with another connection. Does nothing outside of a
-    /// Tokio runtime.
-    pub(super) fn kill(&self, id: u32) {
-        let (opts, kills) = (self.opts.clone(), Arc::clone(&self.kills));
+    /// Tokio runtime, and if the connection's host is left.
+    pub(super) fn kill(&self, connection: &Connection) {
+        let (id, host) = (connection.conn.id(), &connection.host);
+        let is_left = host.left.as_ref().is_some_and(CancellationToken::is_cancelled);
+        let Some(opts) = self.opts.get(host.index).filter(|_| !is_left).cloned() else {
+            return;
+        };
+        let kills = Arc::clone(&self.kills);
         let kills_of_all = Arc::clone(&self.budget.kills);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
@@ -152,10 +161,10 @@ impl Connector {
         let slot = slot.map_err(|error| mysql_async::Error::Other(Box::new(error)))?;
         let epoch = self.epoch.load(Ordering::Relaxed);
         let trusted = self.trust.load(Ordering::Relaxed);
-        let mut conn = Conn::new(self.opts.clone()).await?;
-        let packet_max_bytes = ask::first(conn.query_iter("SELECT @@max_allowed_packet")).await?;
+        let (host, conn, packet_max_bytes) = self.connect().await?;
         Ok(Box::new(Connection {
             conn,
+            host,
             statements: PreparedStatements::new(),
             schema: DefaultSchema::Unset,
             session: SessionState::Pristine,
@@ -165,6 +174,31 @@ impl Connector {
             packet_max_bytes: packet_max_bytes.unwrap_or(PACKET_MAX_BYTES),
             slot,
         }))
+    }
+}
+
+impl Connector {
+    /// Connects to the host that serves, or to another if that one is lost meanwhile.
+    async fn connect(&self) -> Result<(Host, Conn, Option<usize>), mysql_async::Error> {
+        let mut tries = 1;
+        loop {
+            let lost = || mysql_async::Error::Other(HostLost.into());
+            let host = self.hosts.pick().await.ok_or_else(lost)?;
+            let opts = self.opts.get(host.index).cloned().ok_or_else(lost)?;
+            let opening = async {
+                let mut conn = Conn::new(opts).await?;
+                let packet_max_bytes = ask::first(conn.query_iter("SELECT @@max_allowed_packet")).await?;
+                Ok((conn, packet_max_bytes))
+            };
+            match self.hosts.on(&host, opening).await {
+                Ok((conn, packet_max_bytes)) => return Ok((host, conn, packet_max_bytes)),
+                Err(error) if means_lost(&error) && tries < TRIES_MAX_COUNT && self.hosts.suspect(&host) => tries += 1,
+                Err(error) => {
+                    self.forget_all(&host);
+                    return Err(error);
+                }
+            }
+        }
     }
 }
 
@@ -179,7 +213,10 @@ impl managed::Manager for Connector {
     }
 
     async fn recycle(&self, connection: &mut Box<Connection>, _: &Metrics) -> RecycleResult<mysql_async::Error> {
-        if connection.epoch != self.epoch.load(Ordering::Relaxed) || connection.conn.is_disconnected() {
+        if connection.epoch != self.epoch.load(Ordering::Relaxed)
+            || connection.conn.is_disconnected()
+            || !self.hosts.may_use(&connection.host)
+        {
             return Err(RecycleError::message("the connection is lost"));
         }
         let trust = self.trust.load(Ordering::Relaxed);

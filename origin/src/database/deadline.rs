@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::task::{Unconstrained, unconstrained};
 use tokio::time::Sleep;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 pin_project! {
     /// A future with a time limit that counts from the first poll that had to wait, so that a row that has arrived
@@ -18,24 +19,42 @@ pin_project! {
         since: Option<Instant>,
         #[pin]
         alarm: Option<Unconstrained<Sleep>>,
+        // Completes when the host of the step's connection is left.
+        #[pin]
+        left: Option<WaitForCancellationFutureOwned>,
     }
 }
 
-/// Runs a step for at most `limit`, or fails with [`DbError::Timeout`]. The step's statement may then still run in
-/// MariaDB; dropping its lease kills the statement.
-pub(super) fn within<T, S>(limit: Duration, step: S) -> Within<S>
+/// The limits of a step: its time, and the host of its connection.
+#[derive(Clone, Debug)]
+pub(super) struct Limit {
+    pub(super) time: Duration,
+    /// Cancelled when the host is left; `None` if there is no other host.
+    pub(super) left: Option<CancellationToken>,
+}
+
+impl From<Duration> for Limit {
+    fn from(time: Duration) -> Self {
+        Self { time, left: None }
+    }
+}
+
+/// Runs a step for at most `limit`, or fails with [`DbError::Timeout`]; with [`DbError::Unavailable`] if the host of its
+/// connection is left. The step's statement may then still run in MariaDB; dropping its lease kills the statement.
+pub(super) fn within<T, S>(limit: impl Into<Limit>, step: S) -> Within<S>
 where
     S: Future<Output = Result<T, DbError>>,
 {
-    Within { step, limit, since: None, alarm: None }
+    let Limit { time, left } = limit.into();
+    Within { step, limit: time, since: None, alarm: None, left: left.map(CancellationToken::cancelled_owned) }
 }
 
 /// Runs a step as [`within`] does, but the limit counts from `since`, so that several steps share it.
-pub(super) fn within_since<T, S>(since: Instant, limit: Duration, step: S) -> Within<S>
+pub(super) fn within_since<T, S>(since: Instant, limit: impl Into<Limit>, step: S) -> Within<S>
 where
     S: Future<Output = Result<T, DbError>>,
 {
-    Within { step, limit, since: Some(since), alarm: None }
+    Within { since: Some(since), ..within(limit, step) }
 }
 
 impl<T, S> Future for Within<S>
@@ -48,6 +67,11 @@ where
         let mut this = self.project();
         if let Poll::Ready(outcome) = this.step.poll(context) {
             return Poll::Ready(outcome);
+        }
+        if let Some(left) = this.left.as_mut().as_pin_mut()
+            && left.poll(context).is_ready()
+        {
+            return Poll::Ready(Err(DbError::Unavailable("the database host is lost".into())));
         }
         if this.alarm.is_none() {
             // Unconstrained, so that a step that used up its task's cooperative budget can't suppress the timer.

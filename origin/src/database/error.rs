@@ -66,12 +66,10 @@ pub struct Refusal {
 
 impl Refusal {
     fn code(&self, errno: u16) -> Option<ErrorCode> {
-        const UNKNOWN_ERROR: u16 = 1105;
-        // A node of a Galera cluster answers with this number when replication failed.
-        if errno == UNKNOWN_ERROR && self.message.starts_with("WSREP") {
-            return Some(ErrorCode::DatabaseUnavailable);
+        match is_refusal_of_host(errno, &self.message, &self.state) {
+            true => Some(ErrorCode::DatabaseUnavailable),
+            false => code(errno, &self.state),
         }
-        code(errno, &self.state)
     }
 }
 
@@ -116,6 +114,21 @@ impl From<LoadAborted> for DbError {
 #[derive(Debug, thiserror::Error)]
 #[error("the statement is larger than a packet of {0} bytes")]
 pub(super) struct PacketTooLarge(pub(super) usize);
+
+/// The host of a connection does not serve any more, or no host does.
+#[derive(Debug, thiserror::Error)]
+#[error("the database host is lost")]
+pub(super) struct HostLost;
+
+/// Returns whether an error means that the host or the connection is lost, or that the host can't serve.
+pub(super) fn means_lost(error: &mysql_async::Error) -> bool {
+    match error {
+        mysql_async::Error::Server(error) => is_refusal_of_host(error.code, &error.message, &error.state),
+        mysql_async::Error::Io(_) | mysql_async::Error::Driver(_) => true,
+        mysql_async::Error::Other(error) => error.is::<HostLost>(),
+        mysql_async::Error::Url(_) => false,
+    }
+}
 
 /// MariaDB's error for one of several rows, with the row's index in `batchData`.
 #[derive(Debug, thiserror::Error)]
@@ -415,6 +428,22 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
             _ => SqlError,
         },
     })
+}
+
+/// Returns whether an error is one of the host, not of the statement: it shuts down, left the cluster, or is read-only.
+fn is_refusal_of_host(errno: u16, message: &str, state: &str) -> bool {
+    /// `ER_UNKNOWN_ERROR`: a node of a Galera cluster answers with it when replication failed.
+    const UNKNOWN: u16 = 1105;
+    /// `ER_OPTION_PREVENTS_STATEMENT`
+    const PREVENTED: u16 = 1290;
+    if state == SIGNALLED {
+        return false;
+    }
+    match errno {
+        UNKNOWN => message.starts_with("WSREP"),
+        PREVENTED => message.contains("--read-only"),
+        _ => code(errno, state) == Some(ErrorCode::DatabaseUnavailable),
+    }
 }
 
 /// Returns MariaDB's message as a sentence, without names of accounts and paths of the server.

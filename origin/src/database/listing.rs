@@ -44,7 +44,7 @@ pub async fn databases_with(
     limit: Duration,
 ) -> Result<BTreeSet<DatabaseName>, DbError> {
     lease.begin();
-    let found = within(limit, async {
+    let found = within(lease.limit(limit), async {
         let connection = lease.connection()?;
         let mut found = BTreeSet::new();
         let mut rows = driver(connection.run(ALL_TABLES, Params::Empty)).await?;
@@ -82,11 +82,12 @@ pub fn tables(
 ) -> Chunks {
     Box::pin(async_stream::try_stream! {
         let mut started = Instant::now();
+        let bound = lease.limit(limit);
         let read_only = ask::<String>(&mut lease, READ_ONLY_VIEWS, (database.as_str(),), limit).await?;
         let read_only: HashSet<String> = read_only.into_iter().collect();
         lease.begin();
         let connection = lease.connection()?;
-        let began = within_since(started, limit, driver(connection.run(TABLES, (database.as_str(),).into()))).await;
+        let began = within_since(started, bound.clone(), driver(connection.run(TABLES, (database.as_str(),).into()))).await;
         let mut rows = match began {
             Ok(rows) => rows,
             Err(error) => Err(lease.failed(error))?,
@@ -94,7 +95,7 @@ pub fn tables(
         let keys = ColumnLabels::new(["name", "kind", "comment", "methods"]);
         let mut encoder = Encoder::begin(Shape::Rows, CHUNK_ROOM_BYTES);
         loop {
-            let row = match within_since(started, limit, driver(rows.next())).await {
+            let row = match within_since(started, bound.clone(), driver(rows.next())).await {
                 Ok(Some(row)) => row,
                 Ok(None) => break,
                 Err(error) => {
@@ -159,7 +160,8 @@ async fn ask<T: FromRow + Send + 'static>(
     limit: Duration,
 ) -> Result<Vec<T>, DbError> {
     lease.begin();
-    let rows = within(limit, async { driver(Connection::ask(lease.connection()?, query, params)).await }).await;
+    let rows =
+        within(lease.limit(limit), async { driver(Connection::ask(lease.connection()?, query, params)).await }).await;
     ended(lease, rows)
 }
 

@@ -16,12 +16,12 @@ mod write;
 use std::future::Future;
 use std::time::Duration;
 
-use mysql_async::{Conn, OptsBuilder, Pool, PoolConstraints, PoolOpts, Value};
+use mysql_async::{Conn, OptsBuilder, PoolConstraints, PoolOpts, Value};
 use shared::ident::ProjectName;
 
-use super::connect::options;
+use super::error::HostLost;
+use super::hosts::{HostPools, Hosts};
 use super::retry::Retries;
-use crate::address::DatabaseAddress;
 use crate::shares::{Guard, Shares};
 
 pub(crate) use self::error::exists;
@@ -67,14 +67,14 @@ pub struct MediaTable {
 
 #[derive(Clone, Debug)]
 struct Connections {
-    pool: Pool,
+    pool: HostPools,
     shares: Shares,
 }
 
 impl Connections {
-    fn new(options: OptsBuilder) -> Self {
+    fn new(hosts: &Hosts, finish: impl Fn(OptsBuilder) -> OptsBuilder) -> Self {
         Self {
-            pool: Pool::new(options),
+            pool: HostPools::new(hosts, finish),
             shares: Shares::new(CONNECTIONS_MAX_COUNT as u64, CONNECTIONS_PER_PROJECT_MAX_COUNT as u64),
         }
     }
@@ -92,23 +92,26 @@ impl MediaTable {
     /// Prepares the pools without connecting. `connect_timeout` limits opening a connection, and waiting for a free
     /// one.
     #[must_use]
-    pub fn new(address: &DatabaseAddress, connect_timeout: Duration) -> Self {
+    pub fn new(hosts: &Hosts, connect_timeout: Duration) -> Self {
         let pool_options = PoolOpts::default()
             .with_constraints(PoolConstraints::new(0, CONNECTIONS_MAX_COUNT).unwrap_or_default())
             .with_inactive_connection_ttl(IDLE_TTL)
             // No statement here changes session state, so the pool need not reset it.
             .with_reset_connection(false);
-        let options = options(address, &address.admin_user, &address.admin_password)
-            // `affected_rows` then counts every row found, also if an UPDATE changed nothing in it.
-            .client_found_rows(true)
-            .setup(vec![SESSION])
-            .pool_opts(pool_options);
-        Self { lookups: Connections::new(options.clone()), others: Connections::new(options), connect_timeout }
+        let finish = |options: OptsBuilder| {
+            options
+                // `affected_rows` then counts every row found, also if an UPDATE changed nothing in it.
+                .client_found_rows(true)
+                .setup(vec![SESSION])
+                .pool_opts(pool_options.clone())
+        };
+        Self { lookups: Connections::new(hosts, finish), others: Connections::new(hosts, finish), connect_timeout }
     }
 
     /// Closes the connections, waiting one second at most.
     pub async fn close(self) {
-        let closed = futures_util::future::join(self.lookups.pool.disconnect(), self.others.pool.disconnect());
+        let closed =
+            futures_util::future::join(self.lookups.pool.clone().disconnect(), self.others.pool.clone().disconnect());
         let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
     }
 
@@ -145,13 +148,20 @@ impl MediaTable {
         E: From<TableError> + error::Retry,
         F: Future<Output = Result<T, E>>,
     {
-        RETRIES.run(E::is_worth_retrying, || within(attempt())).await
+        RETRIES.run(E::is_worth_retrying, || self.within(attempt())).await
     }
-}
 
-/// Awaits the result of a statement or transaction for at most [`EXCHANGE_TIMEOUT`].
-async fn within<T, E: From<TableError>>(exchange: impl Future<Output = Result<T, E>>) -> Result<T, E> {
-    tokio::time::timeout(EXCHANGE_TIMEOUT, exchange).await.unwrap_or_else(|_| Err(TableError::TimedOut.into()))
+    /// Awaits the result of a statement or transaction for at most [`EXCHANGE_TIMEOUT`], or until the database host is
+    /// left.
+    async fn within<T, E: From<TableError>>(&self, exchange: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        tokio::select! {
+            biased;
+            outcome = tokio::time::timeout(EXCHANGE_TIMEOUT, exchange) => {
+                outcome.unwrap_or_else(|_| Err(TableError::TimedOut.into()))
+            }
+            () = self.others.pool.left() => Err(TableError::Unavailable(HostLost.into()).into()),
+        }
+    }
 }
 
 /// Returns `?, ?, ?`, with `count` placeholders.

@@ -14,7 +14,7 @@ pub use lease::Lease;
 use super::account_source::{AccountSource, Repaired};
 use super::connection::Connector;
 use super::error::DbError;
-use crate::address::DatabaseAddress;
+use super::hosts::Hosts;
 use deadpool::managed::{self, Metrics, Timeouts};
 use shared::ident::ProjectName;
 use shared::key::Access;
@@ -49,7 +49,7 @@ pub struct PoolSettings {
 /// The pools of all accounts, opened when first used.
 pub struct Pools {
     settings: PoolSettings,
-    address: DatabaseAddress,
+    hosts: Hosts,
     source: AccountSource,
     accounts: Arc<RwLock<Accounts>>,
     budget: Arc<ConnectionBudget>,
@@ -109,17 +109,17 @@ pub struct PoolGauge {
 
 impl Pools {
     #[must_use]
-    pub fn new(settings: PoolSettings, address: DatabaseAddress, source: AccountSource) -> Self {
+    pub fn new(settings: PoolSettings, hosts: Hosts, source: AccountSource) -> Self {
         let accounts = Arc::<RwLock<Accounts>>::default();
         let budget = ConnectionBudget::new(settings.total, Arc::downgrade(&accounts), settings.wait_timeout);
-        Self { settings, address, source, accounts, budget: Arc::new(budget), waiting: Arc::default() }
+        Self { settings, hosts, source, accounts, budget: Arc::new(budget), waiting: Arc::default() }
     }
 
     /// Returns separate pools for the same accounts, with other connections and the settings that `bounds` returns.
     #[must_use]
     pub(super) fn apart(&self, bounds: impl FnOnce(PoolSettings) -> PoolSettings) -> Self {
-        let (address, source) = (self.address.clone(), self.source.clone());
-        Self::new(bounds(self.settings), address, source)
+        let (hosts, source) = (self.hosts.clone(), self.source.clone());
+        Self::new(bounds(self.settings), hosts, source)
     }
 
     #[must_use]
@@ -171,7 +171,7 @@ impl Pools {
                 got = Box::pin(account.pool.get()).await;
             }
         }
-        let object = got.map_err(|error| pool_error(error, account))?;
+        let object = got.map_err(pool_error)?;
         Ok(Lease::new(object))
     }
 
@@ -199,7 +199,7 @@ impl Pools {
     fn open(&self, project: &ProjectName, access: Access) -> Result<Account, DbError> {
         let account = self.source.account(project, access);
         let budget = Arc::clone(&self.budget);
-        let connector = Connector::new(&self.address, &account, budget);
+        let connector = Connector::new(&self.hosts, &account, budget);
         let pool = managed::Pool::builder(connector)
             .max_size(self.settings.size)
             .runtime(deadpool::Runtime::Tokio1)
@@ -282,16 +282,13 @@ fn is_locked_out(error: &managed::PoolError<mysql_async::Error>) -> bool {
     matches!(error, managed::PoolError::Backend(mysql_async::Error::Server(error)) if error.code == ACCESS_DENIED)
 }
 
-fn pool_error(error: managed::PoolError<mysql_async::Error>, account: &Account) -> DbError {
+fn pool_error(error: managed::PoolError<mysql_async::Error>) -> DbError {
     use deadpool::managed::TimeoutType;
     match error {
         managed::PoolError::Timeout(TimeoutType::Wait) => DbError::Overloaded,
         managed::PoolError::Timeout(_) => DbError::Unavailable("opening a connection took too long".into()),
         managed::PoolError::Backend(mysql_async::Error::Other(error)) if error.is::<NoSlot>() => DbError::Overloaded,
-        managed::PoolError::Backend(error) => {
-            account.pool.manager().forget_all();
-            DbError::connecting(error)
-        }
+        managed::PoolError::Backend(error) => DbError::connecting(error),
         other => DbError::Unavailable(other.to_string().into()),
     }
 }

@@ -128,9 +128,10 @@ pub async fn one(
     let started = Instant::now();
     let ReadingOne { statement, layout, includes, format } = reading;
     lease.expect(effect);
-    let row = within(limit, single(&mut lease, statement)).await;
+    let row = within(lease.limit(limit), single(&mut lease, statement)).await;
     let found = match row {
         Ok((Some(row), None)) if !includes.is_empty() => {
+            let limit = lease.limit(limit);
             within_since(started, limit, with_related(&mut lease, row, &layout, &includes, format, progress)).await
         }
         Ok((Some(row), None)) => Ok(found(&row, &layout, format, progress)),
@@ -185,7 +186,7 @@ pub async fn has_row(
 ) -> Result<bool, DbError> {
     let started = Instant::now();
     lease.expect(effect);
-    let rows = within(limit, single(lease, statement)).await;
+    let rows = within(lease.limit(limit), single(lease, statement)).await;
     progress.add_time(started);
     match rows {
         Ok((first, _)) => Ok(first.is_some()),
@@ -229,7 +230,7 @@ pub async fn text(
 ) -> Result<String, DbError> {
     let started = Instant::now();
     lease.expect(effect);
-    let row = within(limit, single(&mut lease, statement)).await;
+    let row = within(lease.limit(limit), single(&mut lease, statement)).await;
     progress.add_time(started);
     lease.reset_if_dirty().await;
     let (row, _) = row?;

@@ -401,6 +401,7 @@ mod tests {
     use super::*;
     use crate::address::DatabaseAddress;
     use crate::config::Account;
+    use crate::database::hosts::{Hosts, Purpose};
     use crate::database::{AccountSource, Repaired};
     use futures_util::FutureExt as _;
 
@@ -417,7 +418,7 @@ mod tests {
             connect_timeout: Duration::from_millis(1),
             query_timeout: Duration::from_millis(1),
         };
-        let pools = Pools::new(settings, address, source);
+        let pools = Pools::new(settings, Hosts::new(&address, Purpose::Serving), source);
         Arc::new(SchemaCache::new(Arc::new(pools)))
     }
 

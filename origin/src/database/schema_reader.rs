@@ -79,7 +79,7 @@ pub(super) async fn load(
     limit: Duration,
 ) -> Result<Found, DbError> {
     lease.begin();
-    let loaded = run::within(limit, async {
+    let loaded = run::within(lease.limit(limit), async {
         let connection = lease.connection()?;
         run::driver(read(connection, coverages, database, table)).await
     })
@@ -112,7 +112,7 @@ pub(super) async fn relations(
 ) -> Result<Relations, DbError> {
     type Row = (String, String, String, Option<String>, Option<String>);
     lease.begin();
-    let rows = run::within(limit, async {
+    let rows = run::within(lease.limit(limit), async {
         run::driver(lease.connection()?.ask::<Row>(RELATIONS, (database.as_str(),))).await
     })
     .await;
@@ -149,7 +149,9 @@ pub(super) async fn relations(
 
 async fn names(lease: &mut Lease, query: &'static str, limit: Duration) -> Result<Vec<String>, DbError> {
     lease.begin();
-    let names = run::within(limit, async { run::driver(lease.connection()?.ask::<String>(query, ())).await }).await;
+    let names =
+        run::within(lease.limit(limit), async { run::driver(lease.connection()?.ask::<String>(query, ())).await })
+            .await;
     match names {
         Ok(names) => {
             lease.end();

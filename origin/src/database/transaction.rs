@@ -3,6 +3,7 @@
 //! The lease counts as busy from the first statement to the last, so that a transaction that is dropped midway (client
 //! disconnect, timeout) kills its connection: MariaDB rolls it back, and no other request gets the connection.
 
+use super::deadline::Limit;
 use super::error::DbError;
 use super::pool::Lease;
 use super::run::related::{CellWriter, Members, members, size};
@@ -91,7 +92,7 @@ pub async fn write(
     };
     let started = Instant::now();
     lease.expect(effect);
-    let written = within(limit, write_one(lease, statement)).await;
+    let written = within(lease.limit(limit), write_one(lease, statement)).await;
     progress.add_time(started);
     lease.reset_if_dirty().await;
     written.inspect(|written| progress.add_rows(written.affected))
@@ -123,6 +124,7 @@ impl<'a> Transaction<'a> {
         lease.begin();
         let mut transaction = Self { lease, progress, until: Instant::now() + limit, rows: 0, stage: Stage::Open };
         let started = Instant::now();
+        let limit = transaction.left();
         let begun = transaction.command("START TRANSACTION", limit).await;
         transaction.heed(started, begun)?;
         Ok(transaction)
@@ -324,7 +326,8 @@ impl<'a> Transaction<'a> {
             return;
         }
         let started = Instant::now();
-        let undone = self.command("ROLLBACK", ROLLBACK_TIMEOUT).await;
+        let limit = self.lease.limit(ROLLBACK_TIMEOUT);
+        let undone = self.command("ROLLBACK", limit).await;
         if self.heed(started, undone).is_ok() {
             self.release().await;
         }
@@ -347,13 +350,14 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    async fn command(&mut self, words: &'static str, limit: Duration) -> Result<(), DbError> {
+    async fn command(&mut self, words: &'static str, limit: Limit) -> Result<(), DbError> {
         let connection = self.lease.connection()?;
         within(limit, driver(connection.conn.query_drop(words))).await
     }
 
-    fn left(&self) -> Duration {
-        self.until.saturating_duration_since(Instant::now())
+    /// Returns the time that is left, as the limit of a statement.
+    fn left(&self) -> Limit {
+        self.lease.limit(self.until.saturating_duration_since(Instant::now()))
     }
 
     /// Handles the outcome of a step: an error from MariaDB leaves the transaction open, for the caller to roll back;

@@ -5,6 +5,7 @@
 //! afterwards.
 
 use super::connection::{Connection, DefaultSchema, SessionState};
+use super::deadline::Limit;
 use super::error::DbError;
 use super::json::Decoder;
 use super::pool::Lease;
@@ -50,7 +51,7 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progr
     let unbound = statement.params().is_empty();
     let enveloped = format == Format::Envelope;
     Box::pin(async_stream::try_stream! {
-        let deadline = Deadline { at: Instant::now() + limit };
+        let deadline = Deadline { at: Instant::now() + limit, host: lease.limit(limit) };
         within(deadline.left(), prepare_session(&mut lease, schema, effects)).await?;
         let (text, params) = statement.into_parts();
         let started = Instant::now();
@@ -131,11 +132,13 @@ async fn reset_after<T>(lease: &mut Lease, outcome: Result<T, DbError>) -> Resul
 
 struct Deadline {
     at: Instant,
+    /// The limit of the whole, with the host of the connection.
+    host: Limit,
 }
 
 impl Deadline {
-    fn left(&self) -> Duration {
-        self.at.saturating_duration_since(Instant::now())
+    fn left(&self) -> Limit {
+        Limit { time: self.at.saturating_duration_since(Instant::now()), ..self.host.clone() }
     }
 }
 

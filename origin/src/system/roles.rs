@@ -137,7 +137,7 @@ pub fn schema(config: &Config, system: &System, source: AccountSource) -> Arc<Sc
         connect_timeout: config.connect_timeout,
         query_timeout: config.query_timeout,
     };
-    let pools = Pools::new(settings, system.address.clone(), source);
+    let pools = Pools::new(settings, system.hosts.clone(), source);
     Arc::new(SchemaCache::new(Arc::new(pools)))
 }
 

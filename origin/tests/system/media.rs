@@ -22,7 +22,7 @@ async fn library(project: &str) -> (MediaTable, ProjectName) {
     let project = ProjectName::parse(project).unwrap();
     let made = system.projects.create(&project, Claim::Refuse).await;
     made.unwrap();
-    let table = MediaTable::new(&system.address, installation.config.connect_timeout);
+    let table = MediaTable::new(&system.hosts, installation.config.connect_timeout);
     (table, project)
 }
 

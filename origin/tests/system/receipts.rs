@@ -20,7 +20,7 @@ fn pools(installation: &Installation, system: &System) -> Pools {
         connect_timeout: config.connect_timeout,
         query_timeout: config.query_timeout,
     };
-    Pools::new(settings, system.address.clone(), system.projects.account_source())
+    Pools::new(settings, system.hosts.clone(), system.projects.account_source())
 }
 
 #[tokio::test(flavor = "multi_thread")]

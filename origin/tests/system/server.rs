@@ -82,6 +82,7 @@ impl Server {
     pub(crate) fn address(&self) -> DatabaseAddress {
         DatabaseAddress {
             endpoint: Endpoint::Socket(self.socket()),
+            others: Vec::new(),
             admin_user: "root".to_owned(),
             admin_password: SecretString::from(""),
         }
@@ -91,6 +92,7 @@ impl Server {
         let endpoint = Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: self.port.unwrap(), tls: Tls::Off };
         DatabaseAddress {
             endpoint,
+            others: Vec::new(),
             admin_user: user.to_owned(),
             admin_password: SecretString::from(password.to_owned()),
         }

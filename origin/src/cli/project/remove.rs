@@ -49,7 +49,7 @@ struct RemovedAnswer {
 
 impl RemoveArgs {
     pub(super) async fn run(self, context: &Context, system: &System) -> Result<(), CliError> {
-        let table = MediaTable::new(&system.address, context.config.connect_timeout);
+        let table = MediaTable::new(&system.hosts, context.config.connect_timeout);
         let library = Library::open(&context.config, table)?;
         let outcome = self.remove(context, system, &library).await;
         library.table().clone().close().await;

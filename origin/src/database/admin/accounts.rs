@@ -20,7 +20,6 @@ use super::projects::{DatabaseRow, Drops};
 use super::quote::{exact, ident, own};
 use super::{Admin, AdminError};
 use crate::config::Account;
-use crate::database::connect::{connect, options};
 
 /// The privileges of a full key's account on its project's databases. GRANT OPTION and server-wide privileges such as
 /// FILE, SUPER and PROCESS are never granted.
@@ -326,8 +325,7 @@ impl Admin {
     }
 
     async fn log_in(&self, account: &Account) -> Result<Conn, AdminError> {
-        let opts = options(&self.address, &account.user, &account.password);
-        let opened = connect(opts, self.connect_timeout).await.ok_or(AdminError::TimedOut)?;
+        let opened = self.connect(&account.user, &account.password).await?;
         opened.map_err(|error| AdminError::of(error, &account.user))
     }
 }

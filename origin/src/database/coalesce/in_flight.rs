@@ -3,6 +3,7 @@
 use super::queue::Outcome;
 use super::{Caller, CoalescedStatement, Coalescer, Key, Requests, Share, Waiter, run_several};
 use crate::database::DbError;
+use crate::database::deadline::Limit;
 use crate::database::pool::Lease;
 use crate::database::run::within;
 use std::pin::pin;
@@ -60,16 +61,16 @@ impl<K: CoalescedStatement> InFlight<K> {
     /// Runs a statement for at most `limit`. After [`SLOW_AFTER`] the statement no longer counts as in flight.
     pub(super) async fn during<T>(
         self,
-        limit: Duration,
+        limit: Limit,
         statement: impl Future<Output = Result<T, DbError>>,
     ) -> Result<T, DbError> {
         let mut statement = pin!(statement);
-        let soon = SLOW_AFTER.min(limit);
+        let soon = SLOW_AFTER.min(limit.time);
         if let Ok(outcome) = tokio::time::timeout(soon, &mut statement).await {
             return outcome;
         }
         drop(self);
-        within(limit.saturating_sub(soon), statement).await
+        within(Limit { time: limit.time.saturating_sub(soon), ..limit }, statement).await
     }
 
     /// Runs shared statements one after the other until no request waits or a statement is slow.
@@ -130,7 +131,7 @@ async fn share<K: CoalescedStatement>(
     limit: Duration,
 ) -> Outcome {
     let (items, mut callers): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
-    let started = Instant::now();
+    let (started, limit) = (Instant::now(), lease.limit(limit));
     let outputs = tokio::select! {
         biased;
         outputs = within(limit, run_several::<K>(&mut lease, &shape, items)) => outputs,

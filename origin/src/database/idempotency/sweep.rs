@@ -65,7 +65,7 @@ async fn first_column(lease: &mut Lease, statement: Statement, limit: Duration) 
     // The project may have replaced the table by a view, which can run stored code.
     lease.expect(SessionEffect::Anything);
     lease.begin();
-    let rows = within(limit, async {
+    let rows = within(lease.limit(limit), async {
         let mut result = lease.connection()?.run(&text, run::bind(params)).await?;
         let mut values = Vec::new();
         while let Some(row) = result.next().await? {

@@ -12,7 +12,7 @@ use mysql_async::prelude::Queryable;
 use super::ObjectKey;
 use super::error::TableError;
 use super::row::object_key;
-use super::{KEYS_MAX_COUNT, MediaTable, bound, marks, within};
+use super::{KEYS_MAX_COUNT, MediaTable, bound, marks};
 
 impl MediaTable {
     /// Adds the keys of objects that are about to be stored to the ledger. Objects that no file refers to at `due_at`
@@ -67,11 +67,12 @@ impl MediaTable {
     /// Returns the UUID of this installation, which is also stored in its media store.
     pub async fn installation(&self) -> Result<String, TableError> {
         let mut conn = self.conn().await?;
-        let id: Option<String> = within(async {
-            let id = ask::first(conn.query_iter("SELECT uuid FROM selkie.installation"));
-            Ok::<_, TableError>(id.await?)
-        })
-        .await?;
+        let id: Option<String> = self
+            .within(async {
+                let id = ask::first(conn.query_iter("SELECT uuid FROM selkie.installation"));
+                Ok::<_, TableError>(id.await?)
+            })
+            .await?;
         id.ok_or(TableError::Corrupt("installation's id"))
     }
 

@@ -10,7 +10,7 @@ use shared::operation::read::Direction;
 
 use super::error::TableError;
 use super::row::{COLUMNS, MediaRow, read};
-use super::{MediaTable, ProjectConn, within};
+use super::{MediaTable, ProjectConn};
 
 impl MediaTable {
     /// Returns a page of a project's files and, if `list.count` is set, the total number of files.
@@ -24,8 +24,9 @@ impl MediaTable {
         let count = if list.count {
             let statement = format!("SELECT COUNT(*) FROM selkie.media WHERE {conditions}");
             let values = Params::Positional(values.clone());
-            let count: Option<u64> =
-                within(async { Ok::<_, TableError>(ask::first(conn.exec_iter(statement, values)).await?) }).await?;
+            let count: Option<u64> = self
+                .within(async { Ok::<_, TableError>(ask::first(conn.exec_iter(statement, values)).await?) })
+                .await?;
             Some(count.ok_or(TableError::Corrupt("count"))?)
         } else {
             None
@@ -36,7 +37,7 @@ impl MediaTable {
         let span = [limit.min(MEDIA_LIST_MAX_ITEMS), list.span.offset].map(Value::from);
         let values = Params::Positional(values.into_iter().chain(span).collect());
         let rows: Vec<Row> =
-            within(async { Ok::<_, TableError>(ask::all(conn.exec_iter(statement, values)).await?) }).await?;
+            self.within(async { Ok::<_, TableError>(ask::all(conn.exec_iter(statement, values)).await?) }).await?;
         let rows = rows.into_iter().map(read).collect::<Result<_, _>>()?;
         Ok((rows, count))
     }

@@ -9,7 +9,7 @@ use shared::operation::media::MediaId;
 
 use super::error::TableError;
 use super::row::{COLUMNS, MediaRow, read};
-use super::{MediaTable, marks, within};
+use super::{MediaTable, marks};
 
 impl MediaTable {
     /// Returns the file at `path`, by a unique index; `None` if there is none.
@@ -45,11 +45,12 @@ impl MediaTable {
             .chain(names.iter().map(MediaName::as_str))
             .map(Into::into)
             .collect();
-        let found: Option<String> = within(async {
-            let mut lent = self.lookup_conn(project).await?;
-            Ok::<_, TableError>(ask::first(lent.conn.exec_iter(statement, Params::Positional(values))).await?)
-        })
-        .await?;
+        let found: Option<String> = self
+            .within(async {
+                let mut lent = self.lookup_conn(project).await?;
+                Ok::<_, TableError>(ask::first(lent.conn.exec_iter(statement, Params::Positional(values))).await?)
+            })
+            .await?;
         Ok(found.and_then(|found| names.iter().find(|name| name.as_str() == found).cloned()))
     }
 
@@ -60,11 +61,12 @@ impl MediaTable {
         values: Params,
     ) -> Result<Option<MediaRow>, TableError> {
         let statement = format!("SELECT {COLUMNS} FROM selkie.media WHERE {condition}");
-        let row: Option<Row> = within(async {
-            let mut lent = self.lookup_conn(project).await?;
-            Ok::<_, TableError>(ask::first(lent.conn.exec_iter(statement, values)).await?)
-        })
-        .await?;
+        let row: Option<Row> = self
+            .within(async {
+                let mut lent = self.lookup_conn(project).await?;
+                Ok::<_, TableError>(ask::first(lent.conn.exec_iter(statement, values)).await?)
+            })
+            .await?;
         row.map(read).transpose()
     }
 }

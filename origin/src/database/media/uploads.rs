@@ -8,7 +8,7 @@ use shared::operation::media::MediaId;
 use uuid::Uuid;
 
 use super::error::TableError;
-use super::{MediaTable, Uploader, within};
+use super::{MediaTable, Uploader};
 
 /// A resumable upload. Times are seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,13 +64,15 @@ impl MediaTable {
 
     /// Returns the upload with this id; `None` if there is none or if it belongs to another project.
     pub async fn upload(&self, project: &ProjectName, id: Uuid) -> Result<Option<UploadRow>, TableError> {
-        let found: Option<RawUpload> = within(async {
-            let mut lent = self.lookup_conn(project).await?;
-            let statement = "SELECT id, project, length, received, metadata, media_id, created_at, expires_at, uploader
+        let found: Option<RawUpload> = self
+            .within(async {
+                let mut lent = self.lookup_conn(project).await?;
+                let statement =
+                    "SELECT id, project, length, received, metadata, media_id, created_at, expires_at, uploader
                 FROM selkie.media_uploads WHERE id = ? AND project = ?";
-            Ok::<_, TableError>(ask::first(lent.conn.exec_iter(statement, (id, project.as_str()))).await?)
-        })
-        .await?;
+                Ok::<_, TableError>(ask::first(lent.conn.exec_iter(statement, (id, project.as_str()))).await?)
+            })
+            .await?;
         found.map(upload_row).transpose()
     }
 
@@ -90,13 +92,14 @@ impl MediaTable {
 
     /// Returns at most `limit` expired uploads, finished or not, in the order of their expiry.
     pub async fn expired_uploads(&self, now: u64, limit: usize) -> Result<Vec<Uuid>, TableError> {
-        let found: Vec<Vec<u8>> = within(async {
-            let mut conn = self.conn().await?;
-            let statement = "SELECT id FROM selkie.media_uploads WHERE expires_at <= ?
+        let found: Vec<Vec<u8>> = self
+            .within(async {
+                let mut conn = self.conn().await?;
+                let statement = "SELECT id FROM selkie.media_uploads WHERE expires_at <= ?
                 ORDER BY expires_at LIMIT ?";
-            Ok::<_, TableError>(ask::all(conn.exec_iter(statement, (now, limit))).await?)
-        })
-        .await?;
+                Ok::<_, TableError>(ask::all(conn.exec_iter(statement, (now, limit))).await?)
+            })
+            .await?;
         found.iter().map(|bytes| upload_id(bytes)).collect()
     }
 }

@@ -1,6 +1,7 @@
 //! Leases of pooled connections: how a connection is returned, reset or killed.
 
 use crate::database::connection::{Connection, Connector, SessionState};
+use crate::database::deadline::Limit;
 use crate::database::error::DbError;
 use crate::database::run::SessionEffect;
 use deadpool::managed::Object;
@@ -37,6 +38,11 @@ impl Lease {
             .as_mut()
             .map(|object| &mut ***object)
             .ok_or_else(|| DbError::Unavailable("the connection is closed".into()))
+    }
+
+    /// Returns a time limit for statements of this lease, which also end when the connection's host is left.
+    pub(in crate::database) fn limit(&self, time: Duration) -> Limit {
+        Limit { time, left: self.object.as_ref().and_then(|object| object.host.left.clone()) }
     }
 
     /// Marks the start of a statement: dropping the lease from now on kills the statement.
@@ -98,7 +104,7 @@ impl Lease {
                 self.stage = Stage::Idle;
                 if let Some(object) = self.object.take() {
                     if let Some(pool) = Object::pool(&object) {
-                        pool.manager().forget_all();
+                        pool.manager().forget_all(&object.host);
                     }
                     drop(Object::take(object));
                 }
@@ -129,7 +135,7 @@ impl Lease {
             let pool = Object::pool(&object);
             let connection = Object::take(object);
             if let Some(pool) = pool {
-                pool.manager().kill(connection.conn.id());
+                pool.manager().kill(&connection);
             }
         }
     }

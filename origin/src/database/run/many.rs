@@ -104,9 +104,10 @@ pub fn many(
         let (text, params) = statement.into_parts();
         lease.expect(effect);
         lease.begin();
+        let bound = lease.limit(limit);
         let mut started = Instant::now();
         let connection = lease.connection()?;
-        let began = within(limit, driver(connection.run(&text, bind(params)))).await;
+        let began = within(bound.clone(), driver(connection.run(&text, bind(params)))).await;
         let mut result = match began {
             Ok(result) => result,
             Err(error) => Err(lease.failed_and_reset(error).await)?,
@@ -117,7 +118,7 @@ pub fn many(
         let may_be_limited = format.has_trailer() || max_rows.is_none_or(|most| most.is_announced);
         let mut more = false;
         loop {
-            match within_since(started, limit, driver(result.next())).await {
+            match within_since(started, bound.clone(), driver(result.next())).await {
                 Ok(Some(_)) if rows.count() == page_rows => {
                     more = true;
                     if !may_be_limited {
@@ -156,7 +157,7 @@ pub fn many(
                 Some(count) => Some(count),
                 None => {
                     let connection = lease.connection()?;
-                    match within(limit, driver(number(connection, &counting.statement))).await {
+                    match within(bound.clone(), driver(number(connection, &counting.statement))).await {
                         Ok(count) => count,
                         Err(error) => Err(lease.failed_and_reset(error).await)?,
                     }

@@ -118,8 +118,9 @@ impl<'a> RowWriter<'a> {
             return Ok(());
         }
         let (includes, format) = (&self.reads.includes, self.encoder.format());
+        let limit = lease.limit(self.reads.limit);
         let read = async { members(lease.connection()?, includes, &self.batch, format).await };
-        let members = within(self.reads.limit, read).await?;
+        let members = within(limit, read).await?;
         write_rows(&mut self.encoder, self.layout, &self.decoders, &self.batch, &members);
         self.last = self.batch.pop();
         self.batch.clear();

@@ -43,7 +43,7 @@ pub(in crate::database) async fn tables(
     limit: Duration,
 ) -> Result<Vec<Arc<Table>>, DbError> {
     lease.begin();
-    let loaded = run::within(limit, async {
+    let loaded = run::within(lease.limit(limit), async {
         let connection = lease.connection()?;
         run::driver(read(connection, coverages, database)).await
     })

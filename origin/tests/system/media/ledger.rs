@@ -15,7 +15,7 @@ async fn what_is_due_is_told_until_it_is_settled() {
     let installation = Installation::new("");
     let system = installation.system(&server.address());
     system.prepare().await.unwrap();
-    let table = origin::database::media::MediaTable::new(&system.address, installation.config.connect_timeout);
+    let table = origin::database::media::MediaTable::new(&system.hosts, installation.config.connect_timeout);
     let [late, later, never] = [ObjectKey::new(), ObjectKey::new(), ObjectKey::new()];
     table.announce(&[late], now() - 10).await.unwrap();
     table.announce(&[later], now() - 5).await.unwrap();

@@ -37,7 +37,7 @@ impl Shelf {
         let project = ProjectName::parse(&format!("shelf-{number}")).unwrap();
         let made = system.projects.create(&project, Claim::Refuse).await;
         made.unwrap();
-        let table = MediaTable::new(&system.address, installation.config.connect_timeout);
+        let table = MediaTable::new(&system.hosts, installation.config.connect_timeout);
         Self::over(table, project)
     }
 
@@ -217,7 +217,7 @@ async fn a_sweep_finds_what_no_row_names_and_nothing_else() {
     let installation = Installation::new("");
     let system = installation.system(&server.address());
     system.prepare().await.unwrap();
-    let table = MediaTable::new(&system.address, installation.config.connect_timeout);
+    let table = MediaTable::new(&system.hosts, installation.config.connect_timeout);
     let shelf = Shelf::over(table, ProjectName::parse("default").unwrap());
     let (library, store) = (&shelf.library, shelf.library.store());
     let kept = shelf.upload(Existing::Stays, &[("a", b"some"), ("b", b"more")]).await;

@@ -325,7 +325,10 @@ async fn a_server_that_is_gone_is_a_problem_that_passes() {
     let server = Server::start(None);
     let mut address = server.address();
     address.endpoint = origin::address::Endpoint::Socket("/nonexistent/socket".into());
-    let table = origin::database::media::MediaTable::new(&address, std::time::Duration::from_secs(2));
+    let table = origin::database::media::MediaTable::new(
+        &origin::database::Hosts::new(&address, origin::database::hosts::Purpose::Serving),
+        std::time::Duration::from_secs(2),
+    );
     let project = shared::ident::ProjectName::parse("default").unwrap();
     let failed = table.lookup(&path(&project, "", "a")).await.unwrap_err();
     assert!(matches!(failed, TableError::Unavailable(_)));

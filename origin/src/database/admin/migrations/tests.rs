@@ -47,7 +47,7 @@ impl Fixture {
 
     async fn conn(&self) -> Conn {
         let address = self.embedded.address();
-        Conn::new(options(address, &address.admin_user, &address.admin_password)).await.unwrap()
+        Conn::new(options(&address.endpoint, &address.admin_user, &address.admin_password)).await.unwrap()
     }
 
     async fn stop(self) {

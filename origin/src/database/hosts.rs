@@ -1,0 +1,375 @@
+//! Decides which host of MariaDB serves: of the hosts of `database_url`, the first that is ready, until it is lost; of
+//! the hosts of `replica_url`, every replica that is well. All connections ask here, so that they follow one decision.
+//!
+//! With several hosts, each is probed every second by a task of its own, and at once after a connection failed. With a
+//! single host, nothing is probed: it always serves.
+
+mod pool;
+mod probe;
+
+pub(in crate::database) use pool::HostPools;
+
+use super::connect::options;
+use super::error::{HostLost, means_lost};
+use crate::address::{DatabaseAddress, Endpoint};
+use mysql_async::Opts;
+use probe::Health;
+use secrecy::SecretString;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+/// The maximum time for a host's verdict: the first one, or one after a failed connection.
+const VERDICT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The maximum number of hosts that are tried to open one connection.
+pub(in crate::database) const TRIES_MAX_COUNT: usize = 3;
+
+/// What hosts are used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Everything: the nodes of a Galera cluster, or a primary and the servers that may become primary.
+    Serving,
+    /// Reads: replicas of the primary, or nodes of the cluster.
+    Reading,
+}
+
+/// The hosts of one setting, and the decision which of them serves. Clones share the decision.
+#[derive(Clone)]
+pub struct Hosts(Arc<Inner>);
+
+struct Inner {
+    purpose: Purpose,
+    address: DatabaseAddress,
+    endpoints: Vec<Endpoint>,
+    state: Mutex<State>,
+    /// Wakes each host's probe.
+    wake: Vec<Notify>,
+    /// Changes with every verdict.
+    verdicts: watch::Sender<u64>,
+}
+
+struct State {
+    hosts: Vec<HostState>,
+    /// The index of the host that serves; `None` before the first decision, and always for [`Purpose::Reading`].
+    serving: Option<usize>,
+    /// The number of times that another host took over.
+    failovers: u64,
+    /// The index of the host that was used last, for [`Purpose::Reading`].
+    last_read: usize,
+    is_probing: bool,
+}
+
+struct HostState {
+    /// `None` until the probe that is due has ended: at the start, and after a connection failed.
+    health: Option<Health>,
+    /// Cancelled when the host is left: its connections are closed, and their statements fail.
+    left: CancellationToken,
+}
+
+/// The host of a connection.
+#[derive(Clone, Debug)]
+pub(in crate::database) struct Host {
+    pub(in crate::database) index: usize,
+    /// Cancelled when the host is left; `None` if there is no other host.
+    pub(in crate::database) left: Option<CancellationToken>,
+}
+
+/// The state of all hosts, for metrics and `/readyz`.
+#[derive(Clone, Debug)]
+pub struct HostsGauge {
+    /// The address of the host that serves; `None` before the first decision, and for [`Purpose::Reading`].
+    pub serving: Option<String>,
+    pub count: usize,
+    /// The number of hosts whose last probe found them well. A single host counts as well, since it is not probed.
+    pub well: usize,
+    pub failovers: u64,
+}
+
+impl std::fmt::Debug for Hosts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Hosts").field(&self.0.endpoints).finish()
+    }
+}
+
+impl Hosts {
+    /// Prepares the hosts of an address, without contacting them.
+    #[must_use]
+    pub fn new(address: &DatabaseAddress, purpose: Purpose) -> Self {
+        let endpoints: Vec<Endpoint> = address.endpoints().cloned().collect();
+        let host = || HostState { health: None, left: CancellationToken::new() };
+        let state = State {
+            hosts: endpoints.iter().map(|_| host()).collect(),
+            serving: None,
+            failovers: 0,
+            last_read: 0,
+            is_probing: false,
+        };
+        Self(Arc::new(Inner {
+            purpose,
+            address: address.clone(),
+            wake: endpoints.iter().map(|_| Notify::new()).collect(),
+            endpoints,
+            state: Mutex::new(state),
+            verdicts: watch::Sender::new(0),
+        }))
+    }
+
+    /// Returns the user and password of the hosts, and their addresses.
+    #[must_use]
+    pub fn address(&self) -> &DatabaseAddress {
+        &self.0.address
+    }
+
+    /// Returns the driver's options of an account at each host.
+    pub(in crate::database) fn options(
+        &self,
+        user: &str,
+        password: &SecretString,
+        finish: impl Fn(mysql_async::OptsBuilder) -> mysql_async::OptsBuilder,
+    ) -> Vec<Opts> {
+        let of = |endpoint| finish(options(endpoint, user, password)).into();
+        self.0.endpoints.iter().map(of).collect()
+    }
+
+    /// Returns whether there is only one host, which serves without being probed.
+    fn is_single(&self) -> bool {
+        self.0.purpose == Purpose::Serving && self.0.endpoints.len() == 1
+    }
+
+    /// Returns the host for a new connection: the one that serves, or the next replica that is well. Waits while a
+    /// verdict about it is due. `None` if no replica is well.
+    pub(in crate::database) async fn pick(&self) -> Option<Host> {
+        if self.is_single() {
+            return Some(Host { index: 0, left: None });
+        }
+        let mut verdicts = self.0.verdicts.subscribe();
+        self.probe();
+        let picked = async {
+            loop {
+                verdicts.borrow_and_update();
+                match self.0.state().pick(self.0.purpose) {
+                    Pick::Due => {}
+                    Pick::Host(index) => return Some(index),
+                    Pick::None => return None,
+                }
+                if verdicts.changed().await.is_err() {
+                    return None;
+                }
+            }
+        };
+        let picked = tokio::time::timeout(VERDICT_TIMEOUT, picked).await;
+        let mut state = self.0.state();
+        let index = match (picked, self.0.purpose) {
+            (Ok(picked), _) => picked?,
+            (Err(_), Purpose::Serving) => state.serving.unwrap_or(0),
+            (Err(_), Purpose::Reading) => return None,
+        };
+        if self.0.purpose == Purpose::Reading {
+            state.last_read = index;
+        }
+        let left = state.hosts.get(index)?.left.clone();
+        Some(Host { index, left: Some(left) })
+    }
+
+    /// Returns whether a replica is well.
+    pub(in crate::database) fn any_well(&self) -> bool {
+        self.probe();
+        self.0.state().hosts.iter().any(|host| host.health == Some(Health::Well))
+    }
+
+    /// Returns whether a connection to a host may be used for further statements.
+    pub(in crate::database) fn may_use(&self, host: &Host) -> bool {
+        let Some(left) = &host.left else {
+            return true;
+        };
+        let is_well = |host: &HostState| host.health == Some(Health::Well);
+        !left.is_cancelled()
+            && (self.0.purpose == Purpose::Serving || self.0.state().hosts.get(host.index).is_some_and(is_well))
+    }
+
+    /// Has a host probed at once, because a connection to it failed. Returns whether another attempt to connect may
+    /// find another host, or find this one well.
+    pub(in crate::database) fn suspect(&self, host: &Host) -> bool {
+        let Some(left) = &host.left else {
+            return false;
+        };
+        if left.is_cancelled() {
+            return true;
+        }
+        let mut state = self.0.state();
+        let Some(suspected) = state.hosts.get_mut(host.index) else {
+            return false;
+        };
+        match suspected.health {
+            Some(Health::Well | Health::Behind) => {
+                suspected.health = None;
+                self.0.wake[host.index].notify_one();
+                true
+            }
+            Some(Health::Lost(_)) => false,
+            None => true,
+        }
+    }
+
+    /// Runs work on a host, and gives it up when the host is left.
+    ///
+    /// # Errors
+    /// [`HostLost`] if the host is left; the error of the work.
+    pub(in crate::database) async fn on<T>(
+        &self,
+        host: &Host,
+        work: impl Future<Output = mysql_async::Result<T>>,
+    ) -> mysql_async::Result<T> {
+        let outcome = match &host.left {
+            None => return work.await,
+            Some(left) => tokio::select! {
+                biased;
+                outcome = work => outcome,
+                () = left.cancelled() => Err(mysql_async::Error::Other(HostLost.into())),
+            },
+        };
+        if outcome.as_ref().is_err_and(means_lost) {
+            self.suspect(host);
+        }
+        outcome
+    }
+
+    /// Returns the host that serves, without waiting.
+    pub(in crate::database) fn serving(&self) -> Host {
+        let state = self.0.state();
+        let index = state.serving.unwrap_or(0);
+        let left = state.hosts.get(index).map(|host| host.left.clone());
+        Host { index, left: left.filter(|_| !self.is_single()) }
+    }
+
+    #[must_use]
+    pub fn gauge(&self) -> HostsGauge {
+        let state = self.0.state();
+        let well = state.hosts.iter().filter(|host| host.health == Some(Health::Well)).count();
+        let serving = state.serving.or(self.is_single().then_some(0));
+        HostsGauge {
+            serving: serving.and_then(|index| self.0.endpoints.get(index)).map(ToString::to_string),
+            count: self.0.endpoints.len(),
+            well: if self.is_single() { 1 } else { well },
+            failovers: state.failovers,
+        }
+    }
+
+    /// Starts the probes, once. They end when the last clone is dropped.
+    fn probe(&self) {
+        if std::mem::replace(&mut self.0.state().is_probing, true) {
+            return;
+        }
+        let address = &self.0.address;
+        let options = self.options(&address.admin_user, &address.admin_password, |options| options);
+        for (index, options) in options.into_iter().enumerate() {
+            let inner = Arc::downgrade(&self.0);
+            tokio::spawn(probe::always(inner, index, options));
+        }
+    }
+}
+
+impl Inner {
+    // The state is valid after every step, so a poisoned lock can be used.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records a probe's result, and decides anew which host serves.
+    fn report(&self, index: usize, health: Health) {
+        let mut state = self.state();
+        let Some(host) = state.hosts.get_mut(index) else {
+            return;
+        };
+        let before = host.health.replace(health);
+        let name = &self.endpoints[index];
+        if before.is_some_and(|before| before != health) || (before.is_none() && health != Health::Well) {
+            tracing::info!(host = %name, state = health.words(), "a database host changed");
+        }
+        match self.purpose {
+            Purpose::Serving => self.decide(&mut state),
+            Purpose::Reading if matches!(health, Health::Lost(_)) => state.leave(index),
+            Purpose::Reading => {}
+        }
+        drop(state);
+        self.verdicts.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    fn decide(&self, state: &mut State) {
+        let next = state.next();
+        let Some(next) = next.filter(|next| state.serving != Some(*next)) else {
+            return;
+        };
+        let name = &self.endpoints[next];
+        match state.serving.replace(next) {
+            Some(before) => {
+                state.failovers += 1;
+                state.leave(before);
+                tracing::warn!(from = %self.endpoints[before], to = %name, "another database host serves now");
+            }
+            None => tracing::info!(host = %name, "a database host serves"),
+        }
+    }
+}
+
+enum Pick {
+    Host(usize),
+    /// No host can be used.
+    None,
+    /// A verdict is due.
+    Due,
+}
+
+impl State {
+    fn pick(&self, purpose: Purpose) -> Pick {
+        if purpose == Purpose::Serving {
+            return match self.serving {
+                Some(index) if self.hosts[index].health.is_some() => Pick::Host(index),
+                _ => Pick::Due,
+            };
+        }
+        let count = self.hosts.len();
+        let well = (1..=count)
+            .map(|step| (self.last_read + step) % count)
+            .find(|index| self.hosts[*index].health == Some(Health::Well));
+        match well {
+            Some(index) => Pick::Host(index),
+            None => Pick::None,
+        }
+    }
+
+    /// Returns the host that should serve: the one that serves while it is well, otherwise the first that is well. A
+    /// host that is behind serves only if none is well. `None` while a verdict that decides is due.
+    fn next(&self) -> Option<usize> {
+        let health = |index: usize| self.hosts[index].health;
+        let first = |wanted: Health| (0..self.hosts.len()).find(|index| health(*index) == Some(wanted));
+        let well = first(Health::Well);
+        if let Some(serving) = self.serving {
+            return match health(serving) {
+                None | Some(Health::Well) => Some(serving),
+                Some(Health::Behind) => Some(well.unwrap_or(serving)),
+                Some(Health::Lost(_)) => Some(well.or_else(|| first(Health::Behind)).unwrap_or(serving)),
+            };
+        }
+        let due = (0..self.hosts.len()).find(|index| health(*index).is_none());
+        match (well, due) {
+            // An earlier host of the list may be well too.
+            (Some(well), Some(due)) if due < well => None,
+            (Some(well), _) => Some(well),
+            (None, Some(_)) => None,
+            // No host is well: the first one serves, so that its error is what callers get.
+            (None, None) => Some(first(Health::Behind).unwrap_or(0)),
+        }
+    }
+
+    fn leave(&mut self, index: usize) {
+        if let Some(host) = self.hosts.get_mut(index) {
+            std::mem::take(&mut host.left).cancel();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

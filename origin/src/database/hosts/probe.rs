@@ -1,0 +1,129 @@
+//! Probes one host: whether it answers, and whether it may serve. The statements are those that MariaDB runs even on a
+//! cluster node that is not ready.
+
+use super::{Inner, Purpose};
+use crate::database::ask;
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Opts, Row};
+use std::sync::Weak;
+use std::time::Duration;
+
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The time after which a silent host counts as lost.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// The maximum lag in seconds of a replica that serves reads.
+const LAG_MAX_SECONDS: u64 = 5;
+
+/// `wsrep_local_state` of a node that has all of the cluster's writes.
+const SYNCED: &str = "4";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Health {
+    Well,
+    /// A cluster node that answers but does not follow the cluster, for example while it sends its data to another
+    /// node; a replica that is too far behind.
+    Behind,
+    Lost(Lost),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lost {
+    NoAnswer,
+    /// A cluster node that is outside the primary component or still starts (`wsrep_ready` is `OFF`).
+    NotReady,
+    ReadOnly,
+    /// A server of `replica_url` that is neither a running replica nor a cluster node.
+    NoReplica,
+}
+
+impl Health {
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Well => "well",
+            Self::Behind => "behind",
+            Self::Lost(Lost::NoAnswer) => "no answer",
+            Self::Lost(Lost::NotReady) => "not ready (wsrep_ready is OFF)",
+            Self::Lost(Lost::ReadOnly) => "read-only",
+            Self::Lost(Lost::NoReplica) => "replication does not run",
+        }
+    }
+}
+
+/// Probes a host until its [`super::Hosts`] are dropped.
+pub(super) async fn always(hosts: Weak<Inner>, index: usize, options: Opts) {
+    let mut conn = None;
+    loop {
+        let Some(purpose) = hosts.upgrade().map(|inner| inner.purpose) else {
+            return;
+        };
+        let probed = tokio::time::timeout(TIMEOUT, probe(&mut conn, &options, purpose)).await;
+        let health = match probed {
+            Ok(Ok(health)) => health,
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "a database host does not answer");
+                conn = None;
+                Health::Lost(Lost::NoAnswer)
+            }
+            Err(_) => {
+                conn = None;
+                Health::Lost(Lost::NoAnswer)
+            }
+        };
+        let Some(inner) = hosts.upgrade() else {
+            return;
+        };
+        inner.report(index, health);
+        let pause = tokio::time::timeout(INTERVAL, inner.wake[index].notified());
+        let _ = pause.await;
+    }
+}
+
+async fn probe(conn: &mut Option<Conn>, options: &Opts, purpose: Purpose) -> mysql_async::Result<Health> {
+    if let Some(open) = conn
+        && let Ok(health) = ask_health(open, purpose).await
+    {
+        return Ok(health);
+    }
+    // The connection may have been closed because it was idle or killed: only a new one shows that the host is lost.
+    *conn = None;
+    let open = conn.insert(Conn::new(options.clone()).await?);
+    ask_health(open, purpose).await
+}
+
+async fn ask_health(conn: &mut Conn, purpose: Purpose) -> mysql_async::Result<Health> {
+    let statement = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'wsrep_on')";
+    let variables: Vec<(String, String)> = ask::all(conn.query_iter(statement)).await?;
+    let is_on = |name: &str| variables.iter().any(|(found, value)| found == name && value != "OFF" && value != "0");
+    if is_on("wsrep_on") {
+        let statement = "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_local_state')";
+        let status: Vec<(String, String)> = ask::all(conn.query_iter(statement)).await?;
+        let is = |name: &str, wanted: &str| status.iter().any(|(found, value)| found == name && value == wanted);
+        return Ok(match () {
+            () if !is("wsrep_ready", "ON") => Health::Lost(Lost::NotReady),
+            () if !is("wsrep_local_state", SYNCED) => Health::Behind,
+            () if purpose == Purpose::Serving && is_on("read_only") => Health::Lost(Lost::ReadOnly),
+            () => Health::Well,
+        });
+    }
+    match purpose {
+        Purpose::Serving if is_on("read_only") => Ok(Health::Lost(Lost::ReadOnly)),
+        Purpose::Serving => Ok(Health::Well),
+        Purpose::Reading => {
+            let row: Option<Row> = ask::first(conn.query_iter("SHOW SLAVE STATUS")).await?;
+            Ok(row.map_or(Health::Lost(Lost::NoReplica), |row| replication(&row)))
+        }
+    }
+}
+
+/// Reads a row of SHOW SLAVE STATUS.
+fn replication(row: &Row) -> Health {
+    let text = |name: &str| row.get_opt::<Option<String>, _>(name).and_then(Result::ok).flatten();
+    let runs = |name: &str| text(name).is_some_and(|value| value == "Yes");
+    if !runs("Slave_SQL_Running") || !runs("Slave_IO_Running") {
+        return Health::Lost(Lost::NoReplica);
+    }
+    match text("Seconds_Behind_Master").and_then(|lag| lag.parse::<u64>().ok()) {
+        Some(lag) if lag <= LAG_MAX_SECONDS => Health::Well,
+        _ => Health::Behind,
+    }
+}
