@@ -6,6 +6,7 @@ mod stream_slots;
 use crate::config::{BaseUrl, Config, ConsoleConfig};
 use crate::database::admin::Admin;
 use crate::database::coalesce::Coalescer;
+use crate::database::hosts::{Hosts, Purpose};
 use crate::database::idempotency;
 use crate::database::schema_cache::SchemaCache;
 use crate::database::{PoolSettings, Pools};
@@ -113,7 +114,11 @@ impl App {
             query_timeout: config.query_timeout,
         };
         let source = system.projects.account_source();
-        let pools = Arc::new(Pools::new(settings, system.hosts.clone(), source));
+        let mut pools = Pools::new(settings, system.hosts.clone(), source);
+        if let Some(address) = &config.replica_url {
+            pools = pools.with_replicas(Hosts::new(address, Purpose::Reading));
+        }
+        let pools = Arc::new(pools);
         let schema_cache = SchemaCache::new(Arc::clone(&pools));
         let (store, table) = (library.store().clone(), library.table().clone());
         let terms = UploadTerms {

@@ -46,6 +46,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Address and administrator account of MariaDB; `None` if Selkie runs a private MariaDB.
     pub database_url: Option<DatabaseAddress>,
+    /// The replicas of MariaDB that read keys' reads use; `None` without replicas.
+    pub replica_url: Option<DatabaseAddress>,
     /// The encoded installation secret; `None` if the secret is in the file `secret` in `data_dir`.
     pub secret: Option<SecretString>,
     /// Maximum connections to MariaDB per account.
@@ -127,6 +129,7 @@ impl Config {
         Ok(Self {
             listen: required(layers, "listen", value::address)?,
             database_url: optional(layers, "database_url", DatabaseAddress::parse)?,
+            replica_url: optional(layers, "replica_url", DatabaseAddress::parse)?,
             secret: optional(layers, "secret", crate::secret::check_text)?,
             pool_size: whole("pool_size", 1, 1_000)?,
             pool_total: whole("pool_total", 1, 10_000)?,

@@ -20,6 +20,7 @@ mod json;
 pub mod listing;
 pub mod media;
 pub mod pool;
+pub mod position;
 mod prepared_statements;
 pub(crate) mod retry;
 pub mod run;
@@ -40,4 +41,5 @@ pub use error::DbError;
 pub use hosts::Hosts;
 #[cfg(test)]
 pub(crate) use pool::KILLS_MAX_COUNT;
-pub use pool::{Lease, PoolSettings, Pools};
+pub use pool::{Lease, PoolSettings, Pools, ReadFrom};
+pub use position::Position;

@@ -12,7 +12,7 @@ const PREFLIGHT_CACHE_SECONDS: &str = "86400";
 /// The value of `Access-Control-Allow-Headers`. It names `Authorization`, because `*` does not include that header.
 const ALLOWED_HEADERS: &str = "Authorization, Cache-Control, Content-Type, Idempotency-Key, If-Match, If-Modified-Since, If-None-Match, \
                                If-Range, If-Unmodified-Since, Prefer, Range, Tus-Resumable, Upload-Length, Upload-Metadata, \
-                               Upload-Offset, X-HTTP-Method-Override, X-Request-Id, traceparent, tracestate, *";
+                               Upload-Offset, X-HTTP-Method-Override, X-Request-Id, X-Selkie-After, traceparent, tracestate, *";
 
 const ALLOWED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
@@ -21,7 +21,7 @@ const EXPOSED_HEADERS: &str = "Accept-Ranges, Age, Allow, Content-Disposition, C
                                Idempotency-Replayed, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, \
                                Selkie-Media-Id, Selkie-Media-Url, Server-Timing, Tus-Extension, Tus-Max-Size, \
                                Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Metadata, \
-                               Upload-Offset, WWW-Authenticate, X-Request-Id, X-Selkie-Limited";
+                               Upload-Offset, WWW-Authenticate, X-Request-Id, X-Selkie-Limited, X-Selkie-Position";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorsOrigins {

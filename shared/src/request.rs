@@ -9,6 +9,9 @@ use crate::error::{ErrorCode, Problem};
 use crate::limits::{HEADERS_MAX_BYTES, HEADERS_MAX_COUNT, URL_MAX_BYTES};
 use std::borrow::Cow;
 
+/// The request header with the position that a read must have reached.
+pub const AFTER_HEADER: &str = "x-selkie-after";
+
 /// Request headers that the edge, Cloudflare and other proxies add. They are not counted, so that a request has the
 /// same number of counted headers at the origin as at the edge.
 const ADDED_BY_PROXIES: [&str; 21] = [

@@ -7,7 +7,7 @@ use shared::cors::CorsOrigins;
 use shared::error::{ErrorCode, Problem};
 use shared::media::{ACCEPTS_PURGE_HEADER, PURGE_HEADER};
 use shared::operation::tus;
-use shared::request;
+use shared::request::{self, AFTER_HEADER};
 use shared::request_id;
 use shared::security::{self, EDGE_SECRET_HEADER};
 use std::borrow::Cow;
@@ -142,7 +142,7 @@ pub const NOT_ANSWERED: [&str; 4] =
 /// Request headers on which the decisions of edge and origin depend. A client can't have them removed by listing them
 /// in `Connection`, or edge and origin would decide about different requests. Clients may not list end-to-end headers
 /// there anyway (RFC 9110, 7.6.1).
-const END_TO_END: [&str; 18] = [
+const END_TO_END: [&str; 19] = [
     "accept",
     "access-control-request-method",
     "authorization",
@@ -161,6 +161,7 @@ const END_TO_END: [&str; 18] = [
     "range",
     "traceparent",
     "tracestate",
+    AFTER_HEADER,
 ];
 
 pub type RequestHeaders<'a> = Vec<(&'a str, &'a str)>;

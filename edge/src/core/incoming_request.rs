@@ -2,7 +2,7 @@
 
 use super::headers::Head;
 use shared::operation::{route::MCP, tus};
-use shared::request::{self, RequestHead};
+use shared::request::{self, AFTER_HEADER, RequestHead};
 use shared::request_id::{self, RequestId};
 
 /// The request headers of resumable uploads (the tus protocol).
@@ -89,7 +89,8 @@ impl IncomingRequest {
             content_type: get("content-type"),
             content_encoding: get("content-encoding"),
             accept: get("accept"),
-            cache_control: get("cache-control"),
+            // A read after a position must not be answered from the cache.
+            cache_control: get("cache-control").filter(|_| head.headers.get(AFTER_HEADER).is_none()),
             idempotency_key: get("idempotency-key"),
             prefer: get("prefer"),
             if_match: get("if-match"),

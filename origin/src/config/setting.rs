@@ -98,6 +98,8 @@ pub static SETTINGS: &[Setting] = &[
     Setting::new("data_dir", "DIR", "Directory of the installation's secret, its private MariaDB and its media").or(".selkie"),
     Setting::new("database_url", "URL", "MariaDB to use instead of a private one: `mysql://user:password@host:port`, with `?socket=PATH` or `?require_ssl=true`; several hosts of a cluster with commas: `mysql://user:password@a,b:3307`")
         .hidden(),
+    Setting::new("replica_url", "URL", "Replicas of `database_url` that answer the reads of read keys, in the form of `database_url`; several with commas")
+        .hidden(),
     Setting::new("secret", "TEXT", "The installation's secret, 32 bytes or more as hex or base64; without it, the file `secret` in `data_dir`")
         .hidden(),
     Setting::new("pool_size", "N", "Connections to MariaDB per account. More connections than MariaDB has processors only add latency").or("8"),

@@ -40,6 +40,11 @@ impl AccountSource {
         Self { find: Arc::new(find), repair: Arc::new(repair) }
     }
 
+    /// Returns a source of the same accounts that repairs none.
+    pub(super) fn without_repair(&self) -> Self {
+        Self { find: Arc::clone(&self.find), repair: Arc::new(|_| Box::pin(async { Repaired::No })) }
+    }
+
     pub(super) fn account(&self, project: &ProjectName, access: Access) -> Account {
         (self.find)(project, access)
     }

@@ -12,7 +12,7 @@ mod select_by_key;
 
 use super::DbError;
 use super::connection::Connection;
-use super::pool::{Account, Lease, Pools, QueueTicket};
+use super::pool::{Account, Lease, Pools, QueueTicket, ReadFrom};
 use super::run::{Found, Progress, Written, ended, found, within};
 use crate::query::plan::{InsertOne, SelectByKey};
 use in_flight::InFlight;
@@ -136,12 +136,14 @@ impl Coalescer {
     /// Reads one record by its key, by a statement that requests of the same shape and time limit may share.
     pub async fn select_by_key(
         self: &Arc<Self>,
-        account: (&ProjectName, Access),
+        (project, access): (&ProjectName, Access),
+        from: ReadFrom,
         read: &SelectByKey,
         limit: Duration,
         progress: &Progress,
     ) -> Result<Found, DbError> {
         let (shape, key) = (read.shape(), read.key());
+        let account = self.pools.account_for_read(project, access, from)?;
         let row = self.run::<Reads>(account, shape, key, limit, progress).await?;
         Ok(match row {
             Some(row) => found(&row, read.layout(), read.format(), progress),
@@ -155,26 +157,30 @@ impl Coalescer {
     /// The error of MariaDB or the connection; nothing is written then, unless the connection broke.
     pub async fn insert_one(
         self: &Arc<Self>,
-        account: (&ProjectName, Access),
+        (project, access): (&ProjectName, Access),
         insert: InsertOne,
         limit: Duration,
         progress: &Progress,
     ) -> Result<Written, DbError> {
         let (shape, row) = insert.into_parts();
+        let account = self.pools.account(project, access)?;
         let written = self.run::<Inserts>(account, &shape, row, limit, progress).await;
-        written.inspect(|written| progress.add_rows(written.affected))
+        let written = written?;
+        progress.add_rows(written.affected);
+        progress.set_position(written.position.clone());
+        Ok(written)
     }
 
     /// Runs a request alone and at once, or waits for a statement that it shares with other requests of its shape.
     async fn run<K: CoalescedStatement>(
         self: &Arc<Self>,
-        (project, access): (&ProjectName, Access),
+        account: Arc<Account>,
         shape: &Arc<K::Shape>,
         item: K::Item,
         limit: Duration,
         progress: &Progress,
     ) -> Result<K::Output, DbError> {
-        let key = Key { account: self.pools.account(project, access)?, shape: Arc::clone(shape), limit };
+        let key = Key { account, shape: Arc::clone(shape), limit };
         let waiter = || {
             let (caller, answer) = oneshot::channel();
             let waiter = Waiter { item: item.clone(), caller, _ticket: self.pools.ticket(&key.account)? };

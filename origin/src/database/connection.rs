@@ -2,8 +2,9 @@
 //! of requests or queues.
 
 use super::error::{HostLost, PacketTooLarge, means_lost};
-use super::hosts::{Host, Hosts, TRIES_MAX_COUNT};
+use super::hosts::{Host, Hosts, Purpose, TRIES_MAX_COUNT};
 use super::pool::{ConnectionBudget, Slot};
+use super::position::Positions;
 use super::prepared_statements::PreparedStatements;
 use crate::config;
 use crate::database::ask;
@@ -57,6 +58,8 @@ pub(super) struct Connection {
     /// The connection's slot in the budget of all accounts; freed when the connection is closed.
     pub(super) slot: Slot,
     pub(super) host: Host,
+    /// Which positions the host has.
+    pub(super) positions: Positions,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,25 +164,46 @@ impl Connector {
         let slot = slot.map_err(|error| mysql_async::Error::Other(Box::new(error)))?;
         let epoch = self.epoch.load(Ordering::Relaxed);
         let trusted = self.trust.load(Ordering::Relaxed);
-        let (host, conn, packet_max_bytes) = self.connect().await?;
+        let (host, conn, Server { packet_max_bytes, positions }) = self.connect().await?;
         Ok(Box::new(Connection {
             conn,
             host,
+            positions,
             statements: PreparedStatements::new(),
             schema: DefaultSchema::Unset,
             session: SessionState::Pristine,
             used_at: Instant::now(),
             epoch,
             trusted,
-            packet_max_bytes: packet_max_bytes.unwrap_or(PACKET_MAX_BYTES),
+            packet_max_bytes,
             slot,
         }))
     }
 }
 
+/// What a new connection reads from its server.
+struct Server {
+    packet_max_bytes: usize,
+    positions: Positions,
+}
+
 impl Connector {
+    async fn server(&self, conn: &mut Conn) -> Result<Server, mysql_async::Error> {
+        let query = "SHOW VARIABLES WHERE Variable_name IN ('max_allowed_packet', 'wsrep_on', 'log_bin')";
+        let found: Vec<(String, String)> = ask::all(conn.query_iter(query)).await?;
+        let value = |name: &str| found.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str());
+        let positions = match self.hosts.purpose() {
+            _ if value("wsrep_on") == Some("ON") => Positions::Galera,
+            Purpose::Reading => Positions::Replica,
+            Purpose::Serving if value("log_bin") == Some("ON") && self.hosts.has_replicas() => Positions::Primary,
+            Purpose::Serving => Positions::None,
+        };
+        let packet_max_bytes = value("max_allowed_packet").and_then(|value| value.parse().ok());
+        Ok(Server { packet_max_bytes: packet_max_bytes.unwrap_or(PACKET_MAX_BYTES), positions })
+    }
+
     /// Connects to the host that serves, or to another if that one is lost meanwhile.
-    async fn connect(&self) -> Result<(Host, Conn, Option<usize>), mysql_async::Error> {
+    async fn connect(&self) -> Result<(Host, Conn, Server), mysql_async::Error> {
         let mut tries = 1;
         loop {
             let lost = || mysql_async::Error::Other(HostLost.into());
@@ -187,11 +211,11 @@ impl Connector {
             let opts = self.opts.get(host.index).cloned().ok_or_else(lost)?;
             let opening = async {
                 let mut conn = Conn::new(opts).await?;
-                let packet_max_bytes = ask::first(conn.query_iter("SELECT @@max_allowed_packet")).await?;
-                Ok((conn, packet_max_bytes))
+                let server = self.server(&mut conn).await?;
+                Ok((conn, server))
             };
             match self.hosts.on(&host, opening).await {
-                Ok((conn, packet_max_bytes)) => return Ok((host, conn, packet_max_bytes)),
+                Ok((conn, server)) => return Ok((host, conn, server)),
                 Err(error) if means_lost(&error) && tries < TRIES_MAX_COUNT && self.hosts.suspect(&host) => tries += 1,
                 Err(error) => {
                     self.forget_all(&host);

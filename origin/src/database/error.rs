@@ -50,6 +50,12 @@ pub enum DbError {
     /// The response has promised all rows, but rows added meanwhile exceed the maximum number of rows of any read.
     #[error("rows were added while they were read")]
     RowsAdded,
+    /// The database did not reach the position that a read asks for in time.
+    #[error("the position is not reached")]
+    NotReached,
+    /// The position that a read asks for is not of the kind that this database has.
+    #[error("the position is another database's")]
+    OtherPosition,
     /// A written record breaks a rule of the caller's role. The transaction is rolled back.
     #[error("the caller's role does not allow the record")]
     RoleForbids,
@@ -163,6 +169,13 @@ impl DbError {
         }
     }
 
+    /// Returns whether the host refused the statement before it ran, because it left its cluster or is read-only:
+    /// another host may run it.
+    #[must_use]
+    pub fn is_refused_by_host(&self) -> bool {
+        matches!(self, Self::Refused(1047 | 1290, _)) && self.is_lost()
+    }
+
     /// Returns MariaDB's error number; `None` if the driver failed or the error is a SIGNAL.
     #[must_use]
     pub fn errno(&self) -> Option<u16> {
@@ -253,6 +266,15 @@ impl DbError {
             Self::RowsAdded => {
                 Problem::new(ErrorCode::LockTimeout, "Other requests added records while the records were read.")
             }
+            Self::NotReached => Problem::new(
+                ErrorCode::LockTimeout,
+                "The database has not reached the position of X-Selkie-After within 5 s.",
+            ),
+            Self::OtherPosition => Problem::new(
+                ErrorCode::InvalidQueryOption,
+                "The header X-Selkie-After is no position of this database.",
+            )
+            .with_hint("Send the value of X-Selkie-Position as a write of this installation answered it."),
             Self::RoleForbids => role_forbids("write a record with these values; nothing was written"),
             Self::IncludeTooLarge => Problem::new(
                 ErrorCode::InvalidQueryOption,

@@ -15,6 +15,7 @@ use crate::address::{DatabaseAddress, Endpoint};
 use mysql_async::Opts;
 use probe::Health;
 use secrecy::SecretString;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -48,6 +49,8 @@ struct Inner {
     wake: Vec<Notify>,
     /// Changes with every verdict.
     verdicts: watch::Sender<u64>,
+    /// Whether other servers replicate from the serving one, so that positions are worth their query.
+    has_replicas: AtomicBool,
 }
 
 struct State {
@@ -110,10 +113,24 @@ impl Hosts {
             purpose,
             address: address.clone(),
             wake: endpoints.iter().map(|_| Notify::new()).collect(),
+            has_replicas: AtomicBool::new(endpoints.len() > 1),
             endpoints,
             state: Mutex::new(state),
             verdicts: watch::Sender::new(0),
         }))
+    }
+
+    /// Declares that there are replicas beside these hosts.
+    pub fn set_replicas(&self) {
+        self.0.has_replicas.store(true, Ordering::Relaxed);
+    }
+
+    pub(in crate::database) fn has_replicas(&self) -> bool {
+        self.0.has_replicas.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::database) fn purpose(&self) -> Purpose {
+        self.0.purpose
     }
 
     /// Returns the user and password of the hosts, and their addresses.

@@ -58,6 +58,11 @@ pub async fn create_table(
     made.map(drop).map_err(of_receipts)
 }
 
+/// Notes the position of a write that an earlier request committed.
+pub async fn note_position(lease: &mut Lease, progress: &Progress) {
+    lease.note_position(progress).await;
+}
+
 /// Tries to claim an idempotency key by inserting its receipt.
 ///
 /// # Errors

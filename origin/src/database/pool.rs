@@ -15,6 +15,7 @@ use super::account_source::{AccountSource, Repaired};
 use super::connection::Connector;
 use super::error::DbError;
 use super::hosts::Hosts;
+use super::position::{Position, REPLICA_WAIT, WAIT_TIMEOUT};
 use deadpool::managed::{self, Metrics, Timeouts};
 use shared::ident::ProjectName;
 use shared::key::Access;
@@ -55,6 +56,17 @@ pub struct Pools {
     budget: Arc<ConnectionBudget>,
     /// The number of requests that wait for a connection of any account.
     waiting: Arc<AtomicUsize>,
+    /// The pools of the replicas, for reads.
+    replicas: Option<Box<Pools>>,
+}
+
+/// Where a read may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadFrom {
+    /// On a replica that is well; on the primary if there is none.
+    Replica,
+    /// On the primary, or the serving node of a cluster.
+    Primary,
 }
 
 /// Accounts by project, in one map for each access, so that a look-up allocates nothing.
@@ -112,7 +124,7 @@ impl Pools {
     pub fn new(settings: PoolSettings, hosts: Hosts, source: AccountSource) -> Self {
         let accounts = Arc::<RwLock<Accounts>>::default();
         let budget = ConnectionBudget::new(settings.total, Arc::downgrade(&accounts), settings.wait_timeout);
-        Self { settings, hosts, source, accounts, budget: Arc::new(budget), waiting: Arc::default() }
+        Self { settings, hosts, source, accounts, budget: Arc::new(budget), waiting: Arc::default(), replicas: None }
     }
 
     /// Returns separate pools for the same accounts, with other connections and the settings that `bounds` returns.
@@ -120,6 +132,65 @@ impl Pools {
     pub(super) fn apart(&self, bounds: impl FnOnce(PoolSettings) -> PoolSettings) -> Self {
         let (hosts, source) = (self.hosts.clone(), self.source.clone());
         Self::new(bounds(self.settings), hosts, source)
+    }
+
+    /// Adds replicas, on which reads under the accounts of read keys run while they are well.
+    #[must_use]
+    pub fn with_replicas(mut self, replicas: Hosts) -> Self {
+        // The accounts come from the primary by replication.
+        let source = self.source.without_repair();
+        self.hosts.set_replicas();
+        self.replicas = Some(Box::new(Self::new(self.settings, replicas, source)));
+        self
+    }
+
+    /// Returns the pools of the replicas if a read may run there and one is well.
+    fn replicas(&self, access: Access, from: ReadFrom) -> Option<&Self> {
+        let replicas = self.replicas.as_deref().filter(|_| access == Access::Read && from == ReadFrom::Replica);
+        replicas.filter(|replicas| replicas.hosts.any_well())
+    }
+
+    /// Returns whether a read may have run on a replica, so that the primary may answer it otherwise.
+    #[must_use]
+    pub fn may_read_replicas(&self, access: Access, from: ReadFrom) -> bool {
+        self.replicas.is_some() && access == Access::Read && from == ReadFrom::Replica
+    }
+
+    /// Returns the account for a read; see [`Pools::account`].
+    pub(super) fn account_for_read(
+        &self,
+        project: &ProjectName,
+        access: Access,
+        from: ReadFrom,
+    ) -> Result<Arc<Account>, DbError> {
+        self.replicas(access, from).unwrap_or(self).account(project, access)
+    }
+
+    /// Leases a connection whose host has reached the position `after`, if there is one.
+    ///
+    /// # Errors
+    /// [`DbError::NotReached`] if the position is not reached within [`WAIT_TIMEOUT`]; [`DbError::OtherPosition`]; the
+    /// errors of [`Pools::lease`].
+    pub async fn lease_for(
+        &self,
+        (project, access): (&ProjectName, Access),
+        from: ReadFrom,
+        after: Option<&Position>,
+    ) -> Result<Lease, DbError> {
+        if let Some(replicas) = self.replicas(access, from)
+            && let Ok(mut lease) = Box::pin(replicas.lease(project, access)).await
+        {
+            match after {
+                None => return Ok(lease),
+                Some(after) if Box::pin(lease.reach(after, REPLICA_WAIT)).await.is_ok() => return Ok(lease),
+                Some(_) => {}
+            }
+        }
+        let mut lease = self.lease(project, access).await?;
+        if let Some(after) = after {
+            Box::pin(lease.reach(after, WAIT_TIMEOUT)).await?;
+        }
+        Ok(lease)
     }
 
     #[must_use]
@@ -219,6 +290,9 @@ impl Pools {
     /// Closes connections that were idle for [`CLOSE_AFTER_IDLE`], and drops accounts without connections. Must be
     /// called periodically.
     pub fn close_idle(&self) {
+        if let Some(replicas) = &self.replicas {
+            replicas.close_idle();
+        }
         let mut accounts = self.accounts.write().unwrap_or_else(PoisonError::into_inner);
         for access in [Access::Full, Access::Read] {
             accounts.of_mut(access).retain(|_, account| {
@@ -231,6 +305,9 @@ impl Pools {
 
     /// Marks all sessions of a project's accounts to be reset before their next use.
     pub(super) fn distrust(&self, project: &ProjectName) {
+        if let Some(replicas) = &self.replicas {
+            replicas.distrust(project);
+        }
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
         for access in [Access::Full, Access::Read] {
             if let Some(account) = accounts.of(access).get(project) {
@@ -242,7 +319,8 @@ impl Pools {
     #[must_use]
     pub fn gauge(&self) -> PoolGauge {
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
-        accounts.all().fold(PoolGauge::default(), |sum, account| {
+        let of_replicas = self.replicas.as_ref().map(|replicas| replicas.gauge()).unwrap_or_default();
+        accounts.all().fold(of_replicas, |sum, account| {
             let status = account.pool.status();
             PoolGauge {
                 open: sum.open + status.size,

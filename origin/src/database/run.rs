@@ -14,6 +14,7 @@ pub(super) use super::deadline::{within, within_since};
 use super::error::{AnswerTooLarge, DbError, InRow, is_duplicate};
 use super::json::Decoder;
 use super::pool::Lease;
+use super::position::Position;
 use crate::query::catalog::{Kind, Layout, Table};
 use crate::query::plan::include::Included;
 use crate::query::sql::{self, DuplicateReport, Statement, Verdict};
@@ -29,8 +30,8 @@ use shared::envelope::{ColumnLabels, Encoder, Shape, write_string};
 use shared::format::Format;
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The approximate size of a chunk of a streamed response.
@@ -48,6 +49,8 @@ pub type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, DbError>> + Send>>;
 pub struct Progress {
     rows: AtomicU64,
     db_micros: AtomicU64,
+    /// The position of the request's last write.
+    position: Mutex<Option<Position>>,
 }
 
 impl Progress {
@@ -61,6 +64,18 @@ impl Progress {
     #[must_use]
     pub fn db_micros(&self) -> u64 {
         self.db_micros.load(Ordering::Relaxed)
+    }
+
+    /// Returns the position of the request's last write; `None` without one, and on a single server.
+    #[must_use]
+    pub fn position(&self) -> Option<Position> {
+        self.position.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_position(&self, position: Option<Position>) {
+        if position.is_some() {
+            *self.position.lock().unwrap_or_else(PoisonError::into_inner) = position;
+        }
     }
 
     pub(super) fn add_rows(&self, rows: u64) {
@@ -252,6 +267,8 @@ pub struct Written {
     pub records: Vec<Vec<u8>>,
     /// The last insert id that MariaDB reports; 0 if there is none.
     pub last_insert_id: u64,
+    /// The position of the write, if it was committed by itself; see [`Connection::position`].
+    pub(super) position: Option<Position>,
     /// A record breaks a rule of the caller's role. The transaction must be rolled back.
     pub(super) denied: bool,
 }

@@ -93,6 +93,9 @@ pub async fn write(
     let started = Instant::now();
     lease.expect(effect);
     let written = within(lease.limit(limit), write_one(lease, statement)).await;
+    if written.is_ok() {
+        lease.note_position(progress).await;
+    }
     progress.add_time(started);
     lease.reset_if_dirty().await;
     written.inspect(|written| progress.add_rows(written.affected))
@@ -310,6 +313,7 @@ impl<'a> Transaction<'a> {
         match self.heed(started, committed) {
             Ok(()) => {
                 self.progress.add_rows(self.rows);
+                self.lease.note_position(self.progress).await;
                 self.release().await;
                 Ok(())
             }

@@ -54,6 +54,7 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progr
         let deadline = Deadline { at: Instant::now() + limit, host: lease.limit(limit) };
         within(deadline.left(), prepare_session(&mut lease, schema, effects)).await?;
         let (text, params) = statement.into_parts();
+        let writes = may_write(&text);
         let started = Instant::now();
         let connection = lease.connection()?;
         let params = run::bind(params);
@@ -63,6 +64,9 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progr
             Err(error) if error.errno() == Some(NOT_PREPARABLE) && unbound && enveloped => {
                 let tail = within(deadline.left(), unprepared(&mut lease, &text, &progress)).await;
                 progress.add_time(started);
+                if tail.is_ok() && writes {
+                    lease.note_position(&progress).await;
+                }
                 let tail = reset_after(&mut lease, tail).await?;
                 drop(change);
                 yield Bytes::from(tail);
@@ -86,6 +90,9 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progr
         let tail = if effects.results == Results::Any {
             let all = within(deadline.left(), several(&mut result, &progress)).await;
             drop(result);
+            if all.is_ok() && writes {
+                lease.note_position(&progress).await;
+            }
             reset_after(&mut lease, all).await?
         } else if columns.is_empty() {
             progress.add_rows(result.affected_rows());
@@ -112,11 +119,21 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progr
             encoder.finish()
         };
         lease.end();
+        if writes {
+            lease.note_position(&progress).await;
+        }
         lease.reset_if_dirty().await;
         drop(lease);
         drop(change);
         yield Bytes::from(tail);
     })
+}
+
+/// Returns whether a statement may write. `false` only for one whose first word shows that it reads.
+fn may_write(text: &str) -> bool {
+    const READS: [&str; 6] = ["select", "show", "explain", "describe", "desc", "table"];
+    let word = text.trim_start().split(|char: char| !char.is_ascii_alphabetic()).next().unwrap_or_default();
+    !READS.iter().any(|read| word.eq_ignore_ascii_case(read))
 }
 
 /// Resets a dirty session after its statement has ended, whatever its outcome.

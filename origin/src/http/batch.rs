@@ -6,8 +6,8 @@ use super::records::{self, Failure, Schema, Tables, Writer};
 use super::request_log::RequestRecord;
 use super::respond;
 use crate::app::App;
-use crate::database::DbError;
 use crate::database::transaction::{AnswerBudget, Transaction};
+use crate::database::{DbError, ReadFrom};
 use crate::query::catalog::Table;
 use crate::query::plan::{self, InsertAnswer, Plan};
 use crate::query::sql;
@@ -22,7 +22,7 @@ use shared::operation::batch::Batch;
 use std::sync::Arc;
 
 /// Runs all operations of a batch in one transaction. Retries the whole batch once if the cached schema was stale or
-/// MariaDB rolled back because of a deadlock.
+/// MariaDB rolled back because of a deadlock or because another host serves now.
 pub(super) async fn run(
     app: &Arc<App>,
     caller: &Caller,
@@ -36,7 +36,7 @@ pub(super) async fn run(
             attempt.reload(fault).await?;
             attempt.once().await
         }
-        Err(fault) if fault.is_deadlock() => attempt.once().await,
+        Err(fault) if fault.is_worth_retrying() => attempt.once().await,
         outcome => outcome,
     };
     let answer = answer.map_err(|fault| fault.into_problem(batch))?;
@@ -62,8 +62,8 @@ impl Fault {
         matches!(&self.failure, Failure::Database(error) if error.means_stale_schema())
     }
 
-    fn is_deadlock(&self) -> bool {
-        matches!(&self.failure, Failure::Database(error) if error.is_deadlock())
+    fn is_worth_retrying(&self) -> bool {
+        matches!(&self.failure, Failure::Database(error) if error.is_deadlock() || error.is_refused_by_host())
     }
 
     fn into_problem(self, batch: &Batch) -> Problem {
@@ -128,7 +128,8 @@ impl Attempt<'_> {
 
     async fn once(&self) -> Result<Answer, Fault> {
         let (project, access) = (self.caller.project(), self.caller.account());
-        let mut lease = self.app.pools.lease(project, access).await?;
+        let lease = self.app.pools.lease_for((project, access), ReadFrom::Primary, self.record.after());
+        let mut lease = lease.await?;
         let limit = self.caller.statement_timeout(self.app.pools.query_timeout());
         let mut transaction = Transaction::begin(&mut lease, limit, self.record.progress()).await?;
         let outcome = self.all(&mut transaction).await;

@@ -81,6 +81,7 @@ impl<'a> IdempotentInsert<'a> {
             match idempotency::read(&mut transaction, self.database, self.idempotent, key).await {
                 Ok(Receipt::Answer(payload)) => {
                     transaction.rollback().await;
+                    idempotency::note_position(lease, self.progress).await;
                     return Ok(replayed(&payload, self.operation));
                 }
                 Ok(Receipt::Mismatch) => return transaction.end(Err(mismatch().into())).await,

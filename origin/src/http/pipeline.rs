@@ -48,6 +48,7 @@ async fn run(
         Ok(caller)
     });
     let (caller, pending) = admitted.await?;
+    record.read_after(&parts.headers)?;
     let body = match pending.body() {
         BodyUse::Json => {
             let (shares, project) = (&app.bodies, caller.project());

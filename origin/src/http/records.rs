@@ -12,7 +12,7 @@ use super::respond;
 use crate::app::App;
 use crate::database::run::{Reading, ReadingOne};
 use crate::database::transaction::{AnswerBudget, Transaction};
-use crate::database::{DbError, Lease, run, transaction};
+use crate::database::{DbError, Lease, ReadFrom, run, transaction};
 use crate::query::plan::{self, InsertAnswer, InsertOne, Plan, PlanLimits, SelectByKey, Surroundings};
 use crate::query::sql::{self, Statement};
 use crate::system::keys::Caller;
@@ -36,7 +36,8 @@ pub(super) enum Extent {
 }
 
 /// Runs an operation on a table. Retries once if the cached schema was stale, MariaDB rolled back because of a
-/// deadlock, or the connection of a read was lost.
+/// deadlock, the connection of a read was lost, or the database host refused because another serves now. A read that a
+/// replica failed is retried on the primary.
 pub(super) async fn run(
     app: &Arc<App>,
     caller: &Caller,
@@ -44,14 +45,25 @@ pub(super) async fn run(
     extent: Extent,
     record: &RequestRecord,
 ) -> Result<Response, Problem> {
-    let attempt = Attempt { app, caller, operation, extent, record };
+    let from = if operation.is_read() { ReadFrom::Replica } else { ReadFrom::Primary };
+    let mut attempt = Attempt { app, caller, operation, extent, record, from };
     let tables = attempt.tables(Schema::Cached).await?;
-    match attempt.once(&tables).await {
+    let mut outcome = attempt.once(&tables).await;
+    attempt.from = ReadFrom::Primary;
+    // A replica may be lost, or lack an account or a column that is not replicated yet.
+    if app.pools.may_read_replicas(caller.account(), from)
+        && matches!(&outcome, Err(Failure::Database(error)) if error.is_lost() || error.errno().is_some())
+    {
+        outcome = Box::pin(attempt.once(&tables)).await;
+    }
+    match outcome {
         Err(Failure::Database(error)) if error.means_stale_schema() => {
             let tables = Box::pin(attempt.tables(Schema::Fresh)).await?;
             Box::pin(attempt.once(&tables)).await
         }
-        Err(Failure::Database(error)) if error.is_deadlock() || (error.is_lost() && operation.is_read()) => {
+        Err(Failure::Database(error))
+            if error.is_deadlock() || error.is_refused_by_host() || (error.is_lost() && operation.is_read()) =>
+        {
             Box::pin(attempt.once(&tables)).await
         }
         outcome => outcome,
@@ -92,6 +104,7 @@ struct Attempt<'a> {
     operation: &'a RecordOperation,
     extent: Extent,
     record: &'a RequestRecord,
+    from: ReadFrom,
 }
 
 /// An operation whose statements are rendered and ready to run.
@@ -135,6 +148,11 @@ impl<'a> Attempt<'a> {
         let effect = tables.leave();
         match prepared {
             Prepared::One(reading) => self.one(reading, effect).await,
+            Prepared::ByKey(read) if self.record.after().is_some() => {
+                let statement = sql::select_by_key(read.shape(), read.key());
+                let (layout, format) = (Arc::clone(read.layout()), read.format());
+                self.one(ReadingOne { statement, layout, includes: Vec::new(), format }, effect).await
+            }
             Prepared::ByKey(read) => Box::pin(self.by_key(&read)).await,
             Prepared::Many(reading, withheld) => self.many(reading, withheld, effect).await,
             Prepared::Explain(statement, question) => Box::pin(self.explain(statement, question, effect)).await,
@@ -207,7 +225,7 @@ impl<'a> Attempt<'a> {
 
     async fn lease(&self) -> Result<Lease, DbError> {
         let caller = self.caller;
-        self.app.pools.lease(caller.project(), caller.account()).await
+        self.app.pools.lease_for((caller.project(), caller.account()), self.from, self.record.after()).await
     }
 
     async fn insert_one(&self, insert: InsertOne) -> Result<run::Written, DbError> {

@@ -3,18 +3,20 @@
 
 use super::stream::StreamLimits;
 use crate::app::App;
+use crate::database::Position;
 use crate::database::run::Progress;
 use crate::metrics::{RequestLabels, StreamGuard};
 use crate::system::keys::Caller;
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use axum::http::header::CONTENT_LENGTH;
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::Frame;
 use shared::error::Problem;
 use shared::rate::Allowance;
+use shared::request::AFTER_HEADER;
 use shared::request_id::{self, RequestId};
 use shared::request_log::RequestLog;
 use std::hash::{BuildHasher as _, RandomState};
@@ -27,6 +29,9 @@ use uuid::Uuid;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static(request_id::HEADER);
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+/// The position of a write, and the position that a read must have reached.
+const POSITION: HeaderName = HeaderName::from_static("x-selkie-position");
+const AFTER: HeaderName = HeaderName::from_static(AFTER_HEADER);
 /// The initial capacity for a `Server-Timing` value, enough for durations of some minutes.
 const TIMING_BYTES: usize = 48;
 
@@ -44,6 +49,8 @@ pub(super) struct RequestRecord {
     has_role: AtomicBool,
     allowance: OnceLock<Allowance>,
     progress: Arc<Progress>,
+    /// The position of `X-Selkie-After`.
+    after: OnceLock<Position>,
     started: Instant,
 }
 
@@ -59,6 +66,7 @@ impl RequestRecord {
             has_role: AtomicBool::new(false),
             allowance: OnceLock::new(),
             progress: Arc::default(),
+            after: OnceLock::new(),
             started: Instant::now(),
         }
     }
@@ -107,6 +115,24 @@ impl RequestRecord {
         }
     }
 
+    /// Reads the header `X-Selkie-After`.
+    ///
+    /// # Errors
+    /// `invalid_query_option`: the header's value is no position.
+    pub(super) fn read_after(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let Some(value) = headers.get(AFTER) else {
+            return Ok(());
+        };
+        let after = Position::parse(value.to_str().unwrap_or_default())?;
+        self.after.get_or_init(|| after);
+        Ok(())
+    }
+
+    /// Returns the position that the request's reads must have reached.
+    pub(super) fn after(&self) -> Option<&Position> {
+        self.after.get()
+    }
+
     pub(super) fn progress(&self) -> &Arc<Progress> {
         &self.progress
     }
@@ -123,12 +149,17 @@ impl RequestRecord {
     /// Adds the headers for request id, timing and rate limit to the response. Writes the log line: at once if the
     /// body's length is known, else after the body's last byte or when the client disconnects.
     pub(super) fn finish(self: Arc<Self>, mut response: Response) -> Response {
+        let is_success = response.status().is_success();
         let headers = response.headers_mut();
         if let Ok(id) = HeaderValue::from_str(self.id.as_str()) {
             headers.insert(REQUEST_ID, id);
         }
         if let Ok(timing) = HeaderValue::try_from(self.timing()) {
             headers.insert(SERVER_TIMING, timing);
+        }
+        let position = self.progress.position().and_then(|position| HeaderValue::try_from(position.to_string()).ok());
+        if let Some(position) = position.filter(|_| is_success) {
+            headers.insert(POSITION, position);
         }
         if let Some(allowance) = self.allowance.get() {
             for (name, value) in allowance.headers() {

@@ -4,9 +4,9 @@ use super::records::Failure;
 use super::request_log::RequestRecord;
 use super::respond;
 use crate::app::App;
-use crate::database::DbError;
 use crate::database::error::no_database;
 use crate::database::user_sql::{self, UserSql};
+use crate::database::{DbError, ReadFrom};
 use crate::query::sql;
 use crate::query::sql::session::{Results, Schema, Session, effects, names_any};
 use crate::query::sql::xa::holds_xa;
@@ -53,7 +53,8 @@ pub(super) async fn run(
         refuse_drop(app, caller, &call).await?;
     }
     let statement = sql::verbatim(&call, schema.as_ref());
-    let lease = app.pools.lease(caller.project(), caller.account()).await.map_err(DbError::into_problem)?;
+    let account = (caller.project(), caller.account());
+    let lease = app.pools.lease_for(account, ReadFrom::Primary, record.after()).await.map_err(DbError::into_problem)?;
     let limit = caller.statement_timeout(app.pools.query_timeout());
     let change = (effects.schema == Schema::Changed).then(|| app.schema_cache.change(caller.project()));
     let call = UserSql { statement, schema, effects, change, format };

@@ -48,7 +48,9 @@ impl CoalescedStatement for Inserts {
     }
 
     async fn run_one(connection: &mut Connection, shape: &RowShape, row: Vec<Param>) -> mysql_async::Result<Written> {
-        execute(connection, sql::insert_one(shape, row)).await
+        let mut written = execute(connection, sql::insert_one(shape, row)).await?;
+        written.position = connection.position().await;
+        Ok(written)
     }
 
     async fn run_several(
@@ -57,8 +59,10 @@ impl CoalescedStatement for Inserts {
         rows: Vec<Vec<Param>>,
     ) -> mysql_async::Result<Vec<Written>> {
         let written = execute(connection, sql::insert_several(shape, rows)).await?;
+        let position = connection.position().await;
         let keys = written.keys.into_iter();
-        Ok(keys.map(|key| Written { affected: 1, keys: vec![key], ..Written::default() }).collect())
+        let one = |key| Written { affected: 1, keys: vec![key], position: position.clone(), ..Written::default() };
+        Ok(keys.map(one).collect())
     }
 }
 

@@ -1,9 +1,10 @@
 //! Leases of pooled connections: how a connection is returned, reset or killed.
 
 use crate::database::connection::{Connection, Connector, SessionState};
-use crate::database::deadline::Limit;
+use crate::database::deadline::{Limit, within};
 use crate::database::error::DbError;
-use crate::database::run::SessionEffect;
+use crate::database::position::Position;
+use crate::database::run::{Progress, SessionEffect};
 use deadpool::managed::Object;
 use std::time::Duration;
 
@@ -43,6 +44,35 @@ impl Lease {
     /// Returns a time limit for statements of this lease, which also end when the connection's host is left.
     pub(in crate::database) fn limit(&self, time: Duration) -> Limit {
         Limit { time, left: self.object.as_ref().and_then(|object| object.host.left.clone()) }
+    }
+
+    /// Waits until the connection's host has reached a position.
+    ///
+    /// # Errors
+    /// [`DbError::NotReached`] if it has not within `time`; [`DbError::OtherPosition`].
+    pub(in crate::database) async fn reach(&mut self, position: &Position, time: Duration) -> Result<(), DbError> {
+        // Longer than `time`: only a host that does not answer at all takes as long.
+        let limit = self.limit(time * 2);
+        self.begin();
+        let reached = within(limit, self.connection()?.reach(position, time)).await;
+        match reached {
+            Ok(is_reached) => {
+                self.end();
+                if is_reached { Ok(()) } else { Err(DbError::NotReached) }
+            }
+            Err(DbError::OtherPosition) => {
+                self.end();
+                Err(DbError::OtherPosition)
+            }
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// Adds the position of what was committed to a request's progress.
+    pub(in crate::database) async fn note_position(&mut self, progress: &Progress) {
+        if let Ok(connection) = self.connection() {
+            progress.set_position(connection.position().await);
+        }
     }
 
     /// Marks the start of a statement: dropping the lease from now on kills the statement.
@@ -116,6 +146,8 @@ impl Lease {
             | DbError::AnswerTooLarge
             | DbError::IncludeTooLarge
             | DbError::RowsAdded
+            | DbError::NotReached
+            | DbError::OtherPosition
             | DbError::RoleForbids => {}
         }
         error

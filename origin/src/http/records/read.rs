@@ -105,7 +105,7 @@ impl Attempt<'_> {
         let account = (self.caller.project(), self.caller.account());
         let progress = self.record.progress();
         let coalescer = &self.app.coalescer;
-        let found = coalescer.select_by_key(account, read, self.timeout(), progress).await?;
+        let found = coalescer.select_by_key(account, self.from, read, self.timeout(), progress).await?;
         answer(found, read.format())
     }
 

@@ -1,0 +1,197 @@
+//! Positions in the sequence of a database's writes: what `X-Selkie-Position` tells and `X-Selkie-After` asks for.
+//! With replicas a position is a list of GTIDs, one for each replication domain; on a Galera cluster it is the
+//! sequence number of a write set.
+
+use super::ask;
+use super::connection::Connection;
+use super::error::DbError;
+use mysql_async::prelude::Queryable as _;
+use shared::error::{ErrorCode, Problem};
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// The time that a read waits for a position before it fails.
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time that a read waits for a replica to reach a position before it goes to the primary.
+pub(super) const REPLICA_WAIT: Duration = Duration::from_millis(500);
+
+/// The interval of looks at a host's position.
+const POLL: Duration = Duration::from_millis(10);
+
+/// The maximum number of GTIDs in a position.
+const GTIDS_MAX_COUNT: usize = 16;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Position {
+    Gtids(Vec<Gtid>),
+    /// The sequence number of a write set of a Galera cluster.
+    WriteSet(u64),
+}
+
+/// A GTID of MariaDB: domain, server, sequence number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gtid {
+    domain: u32,
+    server: u32,
+    number: u64,
+}
+
+/// Which positions a connection's host has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Positions {
+    /// A single server: everything that is written is read.
+    None,
+    /// A primary, whose binary log has GTIDs.
+    Primary,
+    Replica,
+    Galera,
+}
+
+impl Position {
+    /// Parses the value of `X-Selkie-After`.
+    ///
+    /// # Errors
+    /// `invalid_query_option`: the text is no position.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        let write_set = || text.strip_prefix("galera:").and_then(number).map(Self::WriteSet);
+        let gtids = || gtids(text.strip_prefix("gtid:")?).map(Self::Gtids);
+        write_set().or_else(gtids).ok_or_else(|| {
+            Problem::new(ErrorCode::InvalidQueryOption, "The header X-Selkie-After is no position.")
+                .with_hint("Send the value of X-Selkie-Position as a write answered it.")
+        })
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WriteSet(number) => write!(f, "galera:{number}"),
+            Self::Gtids(gtids) => write!(f, "gtid:{}", list(gtids)),
+        }
+    }
+}
+
+fn list(gtids: &[Gtid]) -> String {
+    let texts = gtids.iter().map(|gtid| format!("{}-{}-{}", gtid.domain, gtid.server, gtid.number));
+    texts.collect::<Vec<_>>().join(",")
+}
+
+/// Parses a list of GTIDs with one for each domain.
+fn gtids(text: &str) -> Option<Vec<Gtid>> {
+    let gtids: Vec<Gtid> = text.split(',').take(GTIDS_MAX_COUNT + 1).map(gtid).collect::<Option<_>>()?;
+    let is_repeated = |at: usize| gtids[..at].iter().any(|before| before.domain == gtids[at].domain);
+    (gtids.len() <= GTIDS_MAX_COUNT && !(0..gtids.len()).any(is_repeated)).then_some(gtids)
+}
+
+fn gtid(text: &str) -> Option<Gtid> {
+    let mut parts = text.split('-');
+    let mut next = || parts.next().and_then(number);
+    let (domain, server, number) = (next()?, next()?, next()?);
+    if parts.next().is_some() {
+        return None;
+    }
+    Some(Gtid { domain: domain.try_into().ok()?, server: server.try_into().ok()?, number })
+}
+
+/// Parses a decimal number without a sign.
+fn number(text: &str) -> Option<u64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+/// Returns whether positions of a server include all of `wanted`.
+fn include(found: &[Gtid], wanted: &[Gtid]) -> bool {
+    wanted.iter().all(|wanted| found.iter().any(|it| it.domain == wanted.domain && it.number >= wanted.number))
+}
+
+impl Connection {
+    /// Returns the position of all that was committed so far, in one query; `None` on a single server, or if MariaDB
+    /// does not answer it.
+    pub(super) async fn position(&mut self) -> Option<Position> {
+        let found = match self.positions {
+            Positions::None | Positions::Replica => return None,
+            Positions::Galera => self.write_set().await.map(|found| found.map(Position::WriteSet)),
+            Positions::Primary => self.gtids("SELECT @@GLOBAL.gtid_binlog_pos").await.map(Position::Gtids).map(Some),
+        };
+        found.inspect_err(|error| tracing::debug!(%error, "the position of a write is not known")).ok().flatten()
+    }
+
+    /// Waits until the host has reached a position. Returns whether it has, within `limit`.
+    pub(super) async fn reach(&mut self, position: &Position, limit: Duration) -> Result<bool, DbError> {
+        let started = Instant::now();
+        loop {
+            let is_reached = match (self.positions, position) {
+                (Positions::None, _) => true,
+                (Positions::Galera, Position::WriteSet(wanted)) => {
+                    self.write_set().await?.is_some_and(|found| found >= *wanted)
+                }
+                (Positions::Replica, Position::Gtids(wanted)) => {
+                    let text = format!("SELECT MASTER_GTID_WAIT('{}', {})", list(wanted), limit.as_secs_f64());
+                    return Ok(ask::first::<i64, _>(self.conn.query_iter(text)).await? == Some(0));
+                }
+                (Positions::Primary, Position::Gtids(wanted)) => {
+                    include(&self.gtids("SELECT CONCAT_WS(',', NULLIF(@@GLOBAL.gtid_binlog_pos, ''), NULLIF(@@GLOBAL.gtid_slave_pos, ''))").await?, wanted)
+                }
+                _ => return Err(DbError::OtherPosition),
+            };
+            if is_reached || started.elapsed() >= limit {
+                return Ok(is_reached);
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    async fn write_set(&mut self) -> mysql_async::Result<Option<u64>> {
+        let query = "SHOW GLOBAL STATUS LIKE 'wsrep_last_committed'";
+        let found: Option<(String, String)> = ask::first(self.conn.query_iter(query)).await?;
+        Ok(found.and_then(|(_, text)| number(&text)))
+    }
+
+    /// Returns the GTIDs that a query answers. There may be two of one domain.
+    async fn gtids(&mut self, query: &'static str) -> mysql_async::Result<Vec<Gtid>> {
+        let found: Option<Option<String>> = ask::first(self.conn.query_iter(query)).await?;
+        let text = found.flatten().unwrap_or_default();
+        Ok(text.split(',').filter_map(gtid).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_is_parsed_as_it_is_written() {
+        for text in ["galera:17", "gtid:0-1-234", "gtid:0-1-234,1-2-5"] {
+            assert_eq!(Position::parse(text).unwrap().to_string(), text);
+        }
+        let many = (0..17).map(|domain| format!("{domain}-1-1")).collect::<Vec<_>>().join(",");
+        let many = format!("gtid:{many}");
+        let wrong = [
+            "",
+            "17",
+            "galera:",
+            "galera:-1",
+            "galera:+1",
+            "gtid:",
+            "gtid:0-1",
+            "gtid:0-1-2-3",
+            "gtid:0-1-2,0-1-3",
+            "gtid:0-1-2,",
+            "gtid:0-1-'",
+            "gtid:4294967296-1-2",
+            "galera:99999999999999999999",
+            &many,
+        ];
+        for text in wrong {
+            assert!(Position::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_server_has_reached_a_position_when_each_domain_has() {
+        let of = |text| gtids(text).unwrap();
+        assert!(include(&of("0-1-5,1-2-9"), &of("0-9-5")));
+        assert!(include(&[of("0-1-5"), of("0-2-7")].concat(), &of("0-1-7")));
+        assert!(!include(&of("0-1-5,1-2-9"), &of("0-1-5,1-2-10")));
+        assert!(!include(&of("0-1-5"), &of("1-1-1")));
+    }
+}
