@@ -3,6 +3,7 @@
 
 mod stream_slots;
 
+use crate::activity::Activity;
 use crate::config::{BaseUrl, Config, ConsoleConfig};
 use crate::database::admin::Admin;
 use crate::database::coalesce::Coalescer;
@@ -24,6 +25,7 @@ use crate::system::System;
 use crate::system::edge_secret::EdgeSecret;
 use crate::system::keys::{KeyError, KeyRegistry};
 use crate::system::projects::{ProjectError, Projects};
+use crate::system::roles::Roles;
 use shared::ident::{DatabaseName, ProjectName, TableName};
 use shared::limits::{UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT};
 use shared::upload::UploadLimits;
@@ -69,6 +71,9 @@ pub struct App {
     pub stored: Watch,
     /// Limits the descriptions of all that a caller may do, which are built or sent at once.
     pub descriptions: Shares,
+    /// Limits the requests that read or change keys and roles, since they use the connections that look up keys.
+    pub managers: Shares,
+    pub activity: Activity,
     /// Limits the uploads that are received or examined at once.
     pub uploads: Shares,
     admin: Admin,
@@ -154,6 +159,8 @@ impl App {
             library,
             intake,
             descriptions: descriptions(),
+            managers: managers(),
+            activity: Activity::default(),
             uploads: Shares::new(UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT),
             admin: system.admin.clone(),
             projects: system.projects.clone(),
@@ -164,6 +171,12 @@ impl App {
     /// Reads from MariaDB the project's databases that its full keys may not drop as a whole.
     pub async fn undroppable(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, ProjectError> {
         self.projects.undroppable(project).await
+    }
+
+    /// Returns the roles of all projects, to read and change.
+    #[must_use]
+    pub fn roles(&self) -> Roles {
+        Roles::new(self.admin.clone(), self.projects.clone())
     }
 
     /// Starts the background tasks, which run until `stop` is cancelled: refreshing keys, closing idle connections and
@@ -215,6 +228,16 @@ const DESCRIPTIONS_PER_PROJECT_MAX_COUNT: u64 = 4;
 #[must_use]
 pub fn descriptions() -> Shares {
     Shares::new(DESCRIPTIONS_MAX_COUNT, DESCRIPTIONS_PER_PROJECT_MAX_COUNT)
+}
+
+/// Maximum number of requests that read or change keys and roles at once: one less than the connections that they share
+/// with the look-up of keys.
+const MANAGERS_MAX_COUNT: u64 = 2;
+const MANAGERS_PER_PROJECT_MAX_COUNT: u64 = 1;
+
+#[must_use]
+pub fn managers() -> Shares {
+    Shares::new(MANAGERS_MAX_COUNT, MANAGERS_PER_PROJECT_MAX_COUNT)
 }
 
 #[must_use]

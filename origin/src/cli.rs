@@ -84,7 +84,7 @@ enum Command {
     Import(Box<import::ImportArgs>),
     /// Export a table's rows as CSV or lines of JSON
     Export(Box<export::ExportArgs>),
-    /// Print the address of the console, the web page to work with the data
+    /// Print a link to the console, the web page to work with the data; it signs in once, within a minute
     Console(console::ConsoleArgs),
     /// Print the types of a project's tables in TypeScript, Python or Rust
     Types(types::TypesArgs),
@@ -158,7 +158,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
         Command::Media(args) => args.run(&context).await,
         Command::Import(args) => Box::pin(args.run(&context)).await,
         Command::Export(args) => Box::pin(args.run(&context)).await,
-        Command::Console(args) => args.run(&context),
+        Command::Console(args) => args.run(&context).await,
         Command::Types(args) => args.run(&context).await,
         Command::Doctor(args) => args.run(&context).await,
         Command::Config(args) => args.run(&context, &layers),

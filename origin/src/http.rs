@@ -11,6 +11,7 @@ mod health;
 mod idempotency;
 mod links;
 mod listing;
+mod management;
 mod mcp;
 pub mod media;
 mod origin_access;
@@ -106,7 +107,10 @@ impl HttpService {
                 Err(problem)
             }
         };
-        let mut response = outcome.unwrap_or_else(|problem| respond::problem(&problem, record.id()));
+        let mut response = outcome.unwrap_or_else(|problem| {
+            record.log().refused(&problem);
+            respond::problem(&problem, record.id())
+        });
         if !wants_body {
             response = respond::head(response);
         }

@@ -13,6 +13,7 @@
 //! http → system::keys → operation → policy → query::{catalog, plan, sql} → database → envelope
 //! ```
 
+pub mod activity;
 pub mod address;
 pub mod app;
 pub mod cli;

@@ -32,6 +32,9 @@ use uuid::Uuid;
 
 const ISSUER: &str = "selkie";
 
+/// The issuer of links to the console, which are signed like keys but are none.
+const LINK_ISSUER: &str = "selkie-console";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
@@ -169,15 +172,22 @@ impl Claims {
         }
     }
 
-    /// Converts claims whose signature was verified. Returns `None` if the issuer, key id or project name is invalid,
-    /// or `iat` is more than [`CLOCK_SKEW_MAX_SECONDS`] after `now`.
-    fn into_principal(self, now: u64) -> Option<Principal> {
+    /// Makes these the claims of a link to the console, which [`Token::verify_link`] accepts and [`verify`] does not.
+    #[must_use]
+    pub fn of_link(mut self) -> Self {
+        LINK_ISSUER.clone_into(&mut self.iss);
+        self
+    }
+
+    /// Converts claims whose signature was verified. Returns `None` if the issuer is not `issuer`, the key id or project
+    /// name is invalid, or `iat` is more than [`CLOCK_SKEW_MAX_SECONDS`] after `now`.
+    fn into_principal(self, issuer: &str, now: u64) -> Option<Principal> {
         let key_id = Uuid::try_parse(&self.sub).ok().filter(|id| {
             // Other code compares ids as text, so only one spelling is accepted.
             id.get_version_num() == 7 && id.hyphenated().to_string() == self.sub
         })?;
         let from_the_future = self.iat > now.saturating_add(CLOCK_SKEW_MAX_SECONDS);
-        if self.iss != ISSUER || from_the_future {
+        if self.iss != issuer || from_the_future {
             return None;
         }
         let project = ProjectName::parse(&self.prj).ok()?;
@@ -304,8 +314,20 @@ impl<'a> Token<'a> {
     /// # Errors
     /// `invalid_key` or `expired_key`, as [`verify`] does.
     pub fn verify(self, keys: &KeySet, now: u64) -> Result<Principal, Problem> {
+        self.verify_of(ISSUER, keys, now)
+    }
+
+    /// Verifies the token of a link to the console. Doesn't check whether the link was used.
+    ///
+    /// # Errors
+    /// `invalid_key` or `expired_key`, as [`verify`] does.
+    pub fn verify_link(self, keys: &KeySet, now: u64) -> Result<Principal, Problem> {
+        self.verify_of(LINK_ISSUER, keys, now)
+    }
+
+    fn verify_of(self, issuer: &str, keys: &KeySet, now: u64) -> Result<Principal, Problem> {
         let claims = keys.open(self.0).ok_or_else(foreign)?;
-        let principal = claims.into_principal(now).ok_or_else(foreign)?;
+        let principal = claims.into_principal(issuer, now).ok_or_else(foreign)?;
         principal.check_lifetime(now)?;
         Ok(principal)
     }

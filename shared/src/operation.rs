@@ -6,6 +6,7 @@ pub mod batch;
 pub mod field;
 pub mod filter;
 pub(crate) mod headers;
+pub mod management;
 pub mod media;
 pub mod options;
 pub mod read;
@@ -24,6 +25,7 @@ use crate::request::RequestHead;
 use batch::Batch;
 use filter::Condition;
 use headers::{check_content, refuse_idle_headers};
+use management::Management;
 use media::{MediaCall, MediaId, MediaList, SignedFor};
 use read::{Answer, Include, Join, Read, ReadOne};
 use route::Resource;
@@ -93,6 +95,7 @@ pub enum Operation {
     Mcp,
     Media(MediaCall),
     Tus(TusCall),
+    Manage(Management),
 }
 
 /// What a request for a list of names lists.
@@ -244,6 +247,7 @@ enum Step {
     Batch,
     Mcp,
     Sign(MediaId),
+    Manage(Management),
 }
 
 impl Step {
@@ -302,6 +306,7 @@ impl Pending {
             Step::Sql(format) => return SqlCall::from_body(format, body).map(Operation::Sql),
             Step::Batch => return Batch::from_body(body).map(Operation::Batch),
             Step::Mcp => return Ok(Operation::Mcp),
+            Step::Manage(call) => return Ok(Operation::Manage(call)),
             Step::Sign(id) => return Ok(Operation::Media(MediaCall::Sign(id, SignedFor::from_body(body)?))),
             Step::Query(table, format) => RecordOperation::Read(Read::from_body(table, format, body)?),
             Step::Insert(table, head) => RecordOperation::Insert(Insert::from_body(table, *head, body)?),
@@ -387,6 +392,10 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         (Resource::Upload(id), _) => {
             options::none(&pairs)?;
             resumable(TusCall::of_upload(head, id)?)
+        }
+        (Resource::Managed(call), _) => {
+            let call = call.with_options(&pairs)?;
+            (call.action(), if call.has_body() { Step::Manage(call) } else { ready(Operation::Manage(call)) })
         }
         (resource, method) => in_library(method, resource, pairs)?,
     };

@@ -40,10 +40,19 @@ pub enum Action {
     BeginUpload,
     /// Append to, query or cancel a resumable upload.
     ResumeUpload,
+    ListKeys,
+    CreateKey,
+    RevokeKey,
+    /// List roles, or read one.
+    ListRoles,
+    SetRole,
+    RemoveRole,
+    /// Read the project's figures, or its last requests.
+    Observe,
 }
 
 impl Action {
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 29] = [
         Self::Read,
         Self::Query,
         Self::ReadOne,
@@ -66,7 +75,30 @@ impl Action {
         Self::DescribeUploads,
         Self::BeginUpload,
         Self::ResumeUpload,
+        Self::ListKeys,
+        Self::CreateKey,
+        Self::RevokeKey,
+        Self::ListRoles,
+        Self::SetRole,
+        Self::RemoveRole,
+        Self::Observe,
     ];
+
+    /// Returns whether only full keys may do the action, whatever a role says.
+    const fn is_never_of_roles(self) -> bool {
+        matches!(
+            self,
+            Self::Sql
+                | Self::Explain
+                | Self::ListKeys
+                | Self::CreateKey
+                | Self::RevokeKey
+                | Self::ListRoles
+                | Self::SetRole
+                | Self::RemoveRole
+                | Self::Observe
+        )
+    }
 
     /// Returns the least access that an API key needs for the action.
     #[must_use]
@@ -93,7 +125,14 @@ impl Action {
             | Self::SignMedia
             | Self::DeleteMedia
             | Self::BeginUpload
-            | Self::ResumeUpload => Access::Full,
+            | Self::ResumeUpload
+            | Self::ListKeys
+            | Self::CreateKey
+            | Self::RevokeKey
+            | Self::ListRoles
+            | Self::SetRole
+            | Self::RemoveRole
+            | Self::Observe => Access::Full,
         }
     }
 
@@ -117,6 +156,10 @@ impl Action {
             Self::DescribeUploads => "/api/v1/media/tus[/{id}]",
             Self::BeginUpload => tus::PATH,
             Self::ResumeUpload => "/api/v1/media/tus/{id}",
+            Self::ListKeys | Self::CreateKey => "/api/v1/keys",
+            Self::RevokeKey => "/api/v1/keys/{id}",
+            Self::ListRoles | Self::SetRole | Self::RemoveRole => "/api/v1/roles[/{name}]",
+            Self::Observe => "/api/v1/status",
         }
     }
 
@@ -139,6 +182,9 @@ impl Action {
             Self::ListMedia | Self::DescribeMedia => "read what is known of files",
             Self::SignMedia => "sign URLs",
             Self::DeleteMedia => "delete files",
+            Self::ListKeys | Self::CreateKey | Self::RevokeKey => "manage keys",
+            Self::ListRoles | Self::SetRole | Self::RemoveRole => "manage roles",
+            Self::Observe => "see the project's requests",
         }
     }
 }
@@ -158,7 +204,7 @@ pub fn method_label(method: &str) -> &'static str {
 pub fn permit(action: Action, grant: &Grant) -> Result<(), Problem> {
     match (grant, action.needs()) {
         (Grant::Full, _) | (Grant::Read, Access::Read) => Ok(()),
-        (Grant::Role(_), _) if !matches!(action, Action::Sql | Action::Explain) => Ok(()),
+        (Grant::Role(_), _) if !action.is_never_of_roles() => Ok(()),
         (Grant::Role(_), _) => Err(role_forbids(action.description())),
         (Grant::Read, Access::Full) => Err(Problem::new(
             ErrorCode::FullAccessRequired,
@@ -201,12 +247,21 @@ mod tests {
     }
 
     #[test]
-    fn a_role_never_reaches_sql_nor_explain() {
+    fn a_role_never_reaches_what_is_for_full_keys() {
         let claims = crate::key::RoleClaims::new();
         let role = crate::ident::RoleName::parse("author").unwrap();
         let grant = Grant::Role(std::sync::Arc::new(crate::key::RoleGrant { role, claims }));
         let refused: Vec<_> = Action::ALL.into_iter().filter(|action| permit(*action, &grant).is_err()).collect();
-        assert_eq!(refused, [Action::Explain, Action::Sql]);
+        let managing = [
+            Action::ListKeys,
+            Action::CreateKey,
+            Action::RevokeKey,
+            Action::ListRoles,
+            Action::SetRole,
+            Action::RemoveRole,
+            Action::Observe,
+        ];
+        assert_eq!(refused, [&[Action::Explain, Action::Sql][..], &managing].concat());
     }
 
     #[test]

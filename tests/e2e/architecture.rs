@@ -182,7 +182,7 @@ const LAYERS: [&[&str]; 20] = [
     &["serve"],
     &["http"],
     &["app"],
-    &["metrics", "rates"],
+    &["metrics", "rates", "activity"],
     &["system"],
     &["media"],
     &["database"],

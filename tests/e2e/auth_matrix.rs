@@ -6,7 +6,8 @@
 use crate::case::eventually;
 use crate::host::{Answer, Call, Host, option};
 use crate::media::shelf::{MEDIA, Shelf};
-use crate::service::shared;
+use crate::roles::set_role_in;
+use crate::service::{IssuedKey, shared};
 use crate::test_db::{TestDb, unique};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -166,6 +167,10 @@ struct World {
     shelf: Shelf,
     files: [String; 2],
     upload: String,
+    /// A key that may be revoked.
+    key: IssuedKey,
+    /// Roles of the default project: one that exists, one to set, and one to remove.
+    roles: [String; 3],
 }
 
 impl World {
@@ -186,11 +191,15 @@ impl World {
         }
         let begun = creation(&shelf, "begun.txt").call(host, Some(&shared().full_key)).send().await;
         let upload = begun.header("location").expect("a location").to_owned();
-        Self { db, shelf, files, upload }
+        let roles = ["kept", "set", "removed"].map(unique);
+        for name in [&roles[0], &roles[2]] {
+            set_role_in(shared(), "default", name, &json!({"tables": {}}));
+        }
+        Self { db, shelf, files, upload, key: shared().create_key("default", "read", &[]), roles }
     }
 
     /// Returns everything that a refused request could have changed.
-    async fn state(&self) -> (Value, Vec<String>, Option<String>) {
+    async fn state(&self) -> (Value, Vec<String>, Option<String>, Vec<u16>) {
         let head = Call::new(self.db.host.url(), Method::HEAD, &self.upload)
             .key(&shared().full_key)
             .header("tus-resumable", "1.0.0");
@@ -198,7 +207,18 @@ impl World {
             self.db.exec("SELECT id, name FROM t ORDER BY id").await,
             self.shelf.names().await,
             head.send().await.header("upload-offset").map(str::to_owned),
+            self.managed().await,
         )
+    }
+
+    /// Returns whether the key and the roles are there, as statuses.
+    async fn managed(&self) -> Vec<u16> {
+        let host = self.db.host;
+        let mut statuses = vec![host.get("/api/v1/crud").key(&self.key.token).send().await.status.as_u16()];
+        for name in &self.roles {
+            statuses.push(host.get(&format!("/api/v1/roles/{name}")).send().await.status.as_u16());
+        }
+        statuses
     }
 }
 
@@ -235,6 +255,10 @@ fn row(action: Action, world: &World) -> (Access, Vec<Request>) {
     };
     let resumed =
         |method: Method, done| Request::new(method, &world.upload, done, NO_FILE).header("tus-resumable", "1.0.0");
+    let own = |method: Method, path: &str| Request::new(method, path, 200, Done(200));
+    let role =
+        |method: Method, name: &str, foreign| Request::new(method, format!("/api/v1/roles/{name}"), 200, foreign);
+    let no_record = Refused(ErrorCode::RecordNotFound);
     let by_id = |id: u32| json!([{"key": "id", "value": id}]);
     let many = json!({"updateKeyValues": by_id(1), "data": {"name": "z"}});
     let name = json!({"name": "z"});
@@ -336,6 +360,27 @@ fn row(action: Action, world: &World) -> (Access, Vec<Request>) {
                 .header("content-type", "application/offset+octet-stream");
             part.body = Some(b"x".to_vec());
             (Access::Full, vec![resumed(Method::HEAD, 200), part, resumed(Method::DELETE, 204)])
+        }
+        // A key of another project manages that project.
+        Action::ListKeys => (Access::Full, vec![own(Method::GET, "/api/v1/keys"), own(Method::HEAD, "/api/v1/keys")]),
+        Action::CreateKey => {
+            let key = json!({"access": "read", "expires": "1h"});
+            (Access::Full, vec![own(Method::POST, "/api/v1/keys").json(&key)])
+        }
+        Action::RevokeKey => {
+            let path = format!("/api/v1/keys/{}", world.key.id);
+            (Access::Full, vec![Request::new(Method::DELETE, path, 200, no_record)])
+        }
+        Action::ListRoles => {
+            let [kept, ..] = &world.roles;
+            (Access::Full, vec![own(Method::GET, "/api/v1/roles"), role(Method::GET, kept, no_record)])
+        }
+        Action::SetRole => {
+            (Access::Full, vec![role(Method::PUT, &world.roles[1], Done(200)).json(&json!({"tables": {}}))])
+        }
+        Action::RemoveRole => (Access::Full, vec![role(Method::DELETE, &world.roles[2], no_record)]),
+        Action::Observe => {
+            (Access::Full, vec![own(Method::GET, "/api/v1/status"), own(Method::GET, "/api/v1/requests")])
         }
     }
 }

@@ -48,9 +48,9 @@ async fn the_console_can_be_switched_off(_: Host) {
 }
 
 async fn the_command_prints_the_address(_: Host) {
-    let own = shared().cli_ok(&["console", "--listen", "0.0.0.0:9100"]);
+    let own = shared().cli_ok(&["console", "--no-link", "--listen", "0.0.0.0:9100"]);
     assert_eq!(own.trim(), "http://127.0.0.1:9100/console");
-    let public = shared().cli_ok(&["console", "--public-url", "https://api.example.com"]);
+    let public = shared().cli_ok(&["console", "--no-link", "--public-url", "https://api.example.com"]);
     assert_eq!(public.trim(), "https://api.example.com/console");
 }
 
@@ -77,6 +77,7 @@ async fn users_do_their_tasks_in_the_console(host: Host) {
         json!({"read": {"rows": own, "fields": {"omit": ["big"]}}, "update": {"fields": ["note"], "rows": own}});
     set_role_in(shared(), &project, "author", &json!({"tables": {format!("{database}.books"): books}}));
     let author = shared().create_role_key(&project, "author", &[]).token;
+    let link = crate::management::link(&project).await;
     let mut command = Command::new("node");
     clear_settings(&mut command);
     command.arg(workspace().join("console/test/console.mjs")).envs([
@@ -86,6 +87,7 @@ async fn users_do_their_tasks_in_the_console(host: Host) {
         ("SELKIE_ROLE_KEY", &author),
         ("SELKIE_DATABASE", &database),
         ("SELKIE_FOLDER", &project),
+        ("SELKIE_LINK", &link),
     ]);
     let output = tokio::task::spawn_blocking(move || command.output()).await.expect("a task").expect("node");
     let (printed, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -50,6 +50,7 @@ mod isolation;
 mod keys;
 mod limits;
 mod malformed_input;
+mod management;
 mod mcp;
 mod media;
 mod openapi;
@@ -108,6 +109,7 @@ fn main() -> ExitCode {
         console::cases(),
         differential::cases(),
         docs::cases(),
+        management::cases(),
         edge::cases(),
         edge::entrance::cases(),
         shares::cases(),

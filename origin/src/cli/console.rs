@@ -1,20 +1,28 @@
-//! `selkie console`: the address of the console.
+//! `selkie console`: the address of the console, with a link that signs in.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
 
 use clap::Args;
 use serde::Serialize;
+use shared::ident::ProjectName;
 
-use super::system::note;
+use super::system::{Opened, note, project};
 use super::{CliError, Context};
 use crate::config::{Config, ConsoleConfig};
+use crate::system::keys::LINK_LIFETIME;
 
 #[derive(Debug, Args)]
 pub struct ConsoleArgs {
     /// Open the console in this machine's browser too
     #[arg(long)]
     open: bool,
+    /// The project whose full key the link gives
+    #[arg(long, value_name = "PROJECT", default_value = "default", value_parser = project)]
+    project: ProjectName,
+    /// Print the address alone, without a link: it needs no database
+    #[arg(long)]
+    no_link: bool,
 }
 
 #[derive(Serialize)]
@@ -23,15 +31,29 @@ struct Answer {
 }
 
 impl ConsoleArgs {
-    /// Prints the console's address, without contacting the service.
+    /// Prints the console's address, without contacting the service. Its link is signed with the signing key that
+    /// MariaDB names.
     ///
     /// # Errors
-    /// The answer can't be written.
-    pub fn run(&self, context: &Context) -> Result<(), CliError> {
-        let url = address(&context.config);
+    /// The project doesn't exist; MariaDB failed; the answer can't be written.
+    pub async fn run(&self, context: &Context) -> Result<(), CliError> {
+        let mut url = address(&context.config);
         match context.config.console {
-            ConsoleConfig::Served => note("sign in with a key, such as one of: selkie key create --access full"),
             ConsoleConfig::Off => note("the setting console is off: nothing is served at this address"),
+            ConsoleConfig::Served if self.no_link => {
+                note("sign in with a key, such as one of: selkie key create --access full");
+            }
+            ConsoleConfig::Served => {
+                let opened = Opened::migrated(context).await?;
+                let link = opened.system.keys.link(&self.project).await.map_err(CliError::from);
+                // In the fragment, which browsers send to nobody.
+                url = format!("{url}#link={}", opened.close(link).await?);
+                let seconds = LINK_LIFETIME.as_secs();
+                note(&format!(
+                    "the link signs in once, within {seconds} seconds, with a full key of project {}",
+                    self.project
+                ));
+            }
         }
         if self.open && !is_opened(&url) {
             note("no browser could be started: open the address yourself");

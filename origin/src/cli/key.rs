@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use shared::ident::{ProjectName, RoleName, shown};
-use shared::key::{Access, Grant, RoleGrant};
+use shared::key::{Access, Grant, KeySet, RoleGrant};
 use uuid::Uuid;
 
 use super::role::role;
@@ -15,7 +15,7 @@ use super::system::{Consent, Opened, confirm, note, project, time, time_or_dash}
 use super::{CliError, Context, Table};
 use crate::clock::now;
 use crate::database::admin::{KeyRow, KeyStatus};
-use crate::system::keys::{Keys, Rotation};
+use crate::system::keys::{Keys, Rotation, state};
 
 #[derive(Debug, Args)]
 pub struct KeyArgs {
@@ -164,29 +164,22 @@ impl ListArgs {
     async fn run(self, context: &Context, keys: &Keys) -> Result<(), CliError> {
         let now = now();
         let rows = keys.list(self.project.as_ref()).await?;
-        let live: Vec<String> =
-            keys.public_keys().await.map(|set| set.kids().map(str::to_owned).collect()).unwrap_or_default();
-        let lines: Vec<KeyLine> = rows.iter().map(|row| line(row, &live, now)).collect();
+        let signing = match rows.is_empty() {
+            true => return context.output.answer(&Vec::<KeyLine>::new(), |lines| table(lines)),
+            false => keys.public_keys().await?,
+        };
+        let lines: Vec<KeyLine> = rows.iter().map(|row| line(row, &signing, now)).collect();
         context.output.answer(&lines, |lines| table(lines))
     }
 }
 
-fn line(row: &KeyRow, live: &[String], now: u64) -> KeyLine {
-    let state = if row.revoked_at.is_some() {
-        "revoked"
-    } else if row.expires_at.is_some_and(|end| end <= now) {
-        "expired"
-    } else if !live.contains(&row.kid) {
-        "retired"
-    } else {
-        "live"
-    };
+fn line(row: &KeyRow, signing: &KeySet, now: u64) -> KeyLine {
     KeyLine {
         id: row.id,
         name: row.name.clone(),
         project: row.project.to_string(),
         access: row.grant.as_str().to_owned(),
-        state,
+        state: state(row, signing, now),
         created_at: time(row.created_at),
         last_used_at: row.last_used_at.map(time),
         expires_at: row.expires_at.map(time),

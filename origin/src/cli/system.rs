@@ -2,11 +2,11 @@
 //! standard error, and confirmations.
 
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::time::{Duration, UNIX_EPOCH};
 
 use shared::ident::{DatabaseName, ProjectName};
 
 use super::{CliError, Context};
+pub(super) use crate::clock::utc as time;
 use crate::database::admin::AdminError;
 use crate::system::installation::Installation;
 use crate::system::keys::KeyError;
@@ -89,14 +89,6 @@ pub(super) fn project(text: &str) -> Result<ProjectName, String> {
 
 pub(super) fn database(text: &str) -> Result<DatabaseName, String> {
     DatabaseName::parse(text).map_err(|problem| problem.message().to_owned())
-}
-
-/// Formats `seconds` since 1970 as UTC, such as `2026-11-20T12:00:00Z`.
-pub(super) fn time(seconds: u64) -> String {
-    match UNIX_EPOCH.checked_add(Duration::from_secs(seconds)) {
-        Some(time) => humantime::format_rfc3339_seconds(time).to_string(),
-        None => seconds.to_string(),
-    }
 }
 
 /// Formats `seconds` since 1970 as [`time`] does; `-` for `None`.

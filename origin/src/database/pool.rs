@@ -318,11 +318,25 @@ impl Pools {
 
     #[must_use]
     pub fn gauge(&self) -> PoolGauge {
-        let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
         let of_replicas = self.replicas.as_ref().map(|replicas| replicas.gauge()).unwrap_or_default();
-        accounts.all().fold(of_replicas, |sum, account| {
+        of_replicas.plus(self.accounts.read().unwrap_or_else(PoisonError::into_inner).all())
+    }
+
+    /// Returns the state of the pools of a project's accounts together, those at replicas included.
+    #[must_use]
+    pub fn gauge_of(&self, project: &ProjectName) -> PoolGauge {
+        let of_replicas = self.replicas.as_ref().map(|replicas| replicas.gauge_of(project)).unwrap_or_default();
+        let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
+        of_replicas.plus([Access::Full, Access::Read].into_iter().filter_map(|access| accounts.of(access).get(project)))
+    }
+}
+
+impl PoolGauge {
+    /// Returns the sum of this state and those of the accounts' pools.
+    fn plus<'a>(self, accounts: impl Iterator<Item = &'a Arc<Account>>) -> Self {
+        accounts.fold(self, |sum, account| {
             let status = account.pool.status();
-            PoolGauge {
+            Self {
                 open: sum.open + status.size,
                 in_use: sum.in_use + status.size.saturating_sub(status.available),
                 waiting: sum.waiting + status.waiting,

@@ -6,7 +6,7 @@ use super::body::{self, CountedBody};
 use super::records::Extent;
 use super::request_log::RequestRecord;
 use super::respond::{self, Failed};
-use super::{batch, compression, description, listing, mcp, media, records, sql, tus};
+use super::{batch, compression, description, listing, management, mcp, media, records, sql, tus};
 use crate::app::App;
 use axum::Extension;
 use axum::body::Body;
@@ -17,6 +17,7 @@ use axum::response::Response;
 use shared::admission;
 use shared::error::Problem;
 use shared::operation::{BodyUse, Operation};
+use shared::policy::Action;
 use shared::request::RequestHead;
 use std::sync::Arc;
 
@@ -43,7 +44,10 @@ async fn run(
     let head = head(parts);
     let admitted = admission::admit(&head, async |action| {
         record.log().action(action);
-        let caller = app.keys.authenticate(head.authorization).await?;
+        let caller = match action {
+            Some(Action::CreateKey) => Box::pin(app.keys.authenticate_creator(head.authorization)).await?,
+            _ => app.keys.authenticate(head.authorization).await?,
+        };
         record.set_caller(&caller)?;
         Ok(caller)
     });
@@ -68,6 +72,7 @@ async fn run(
         Operation::DescribeApi(form, database) => {
             Box::pin(description::run(app, &caller, form, database, record)).await
         }
+        Operation::Manage(call) => Box::pin(management::run(app, &caller, call, body.bytes(), record)).await,
         Operation::List(listing) => Box::pin(listing::run(app, &caller, listing, extent, record)).await,
         Operation::Describe(table) => Box::pin(records::describe(app, &caller, &table)).await,
         Operation::Records(operation) => records::run(app, &caller, &operation, extent, record).await,

@@ -2,6 +2,7 @@
 //! name that a caller chose, or a key's secret.
 
 use super::stream::StreamLimits;
+use crate::activity::LastRequest;
 use crate::app::App;
 use crate::database::Position;
 use crate::database::run::Progress;
@@ -15,6 +16,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::Frame;
 use shared::error::Problem;
+use shared::policy::Action;
 use shared::rate::Allowance;
 use shared::request::AFTER_HEADER;
 use shared::request_id::{self, RequestId};
@@ -199,6 +201,7 @@ impl RequestRecord {
         let (method, route) = (self.log.method(), self.log.route_name());
         let labels = RequestLabels { method, route, status };
         self.app.metrics.request(labels, total, rows);
+        self.keep(status, bytes, ending, total);
         let mut text = Uuid::encode_buffer();
         let key = self.log.key().map(|key| &*key.hyphenated().encode_lower(&mut text));
         tracing::info!(
@@ -215,6 +218,30 @@ impl RequestRecord {
             total_us = micros(total),
             "request"
         );
+    }
+
+    /// Keeps the request for [`Action::Observe`], unless it is such a request itself: a page repeats these all the time.
+    fn keep(&self, status: u16, bytes: u64, ending: Ending, total: Duration) {
+        let route = self.log.route_name();
+        let Some(project) = self.log.project().filter(|_| route != Action::Observe.route()) else {
+            return;
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let request = LastRequest {
+            id: String::new(),
+            at: u64::try_from(now.as_millis()).unwrap_or_default(),
+            method: self.log.method(),
+            route,
+            status,
+            code: self.log.code(),
+            key: self.log.key(),
+            rows: self.progress.rows(),
+            bytes,
+            cut: ending == Ending::Cut,
+            db_micros: self.progress.db_micros(),
+            total_micros: micros(total),
+        };
+        self.app.activity.record(project, self.id.as_str(), request);
     }
 }
 

@@ -32,6 +32,16 @@ const NAME_MAX_CHARS: usize = 100;
 /// The maximum lifetime of a key. A longer one is probably a mistake in the unit.
 const LIFETIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
+/// The time within which a link to the console must be used.
+pub const LINK_LIFETIME: Duration = Duration::from_secs(60);
+
+/// The lifetime of the key for which a link is exchanged: a working day. A browser keeps the key for a tab only.
+const SESSION_LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
+const SESSION_NAME: &str = "console";
+
+/// MariaDB's error number `ER_DUP_ENTRY`.
+const DUPLICATE_KEY: u16 = 1062;
+
 /// A newly issued key with its token. The token is stored nowhere.
 #[derive(Clone)]
 pub struct IssuedKey {
@@ -88,8 +98,65 @@ impl Keys {
         name: &str,
         lifetime: Option<Duration>,
     ) -> Result<IssuedKey, KeyError> {
+        self.issue_as(Uuid::now_v7(), project, grant.into(), name, lifetime).await
+    }
+
+    /// Issues a key for another key, whose expiry is `creator_ends`: the new key must not outlive it, so that access for
+    /// a limited time stays limited.
+    ///
+    /// # Errors
+    /// The key would outlive its creator, and the errors of [`Keys::issue`].
+    pub async fn issue_for(
+        &self,
+        creator_ends: Option<u64>,
+        project: &ProjectName,
+        grant: Grant,
+        name: &str,
+        lifetime: Option<Duration>,
+    ) -> Result<IssuedKey, KeyError> {
+        let ends = lifetime.map(|lifetime| expiry(now(), lifetime)).transpose()?;
+        match creator_ends {
+            Some(limit) if ends.is_none_or(|end| end > limit) => Err(KeyError::Outlives(limit)),
+            _ => self.issue(project, grant, name, lifetime).await,
+        }
+    }
+
+    /// Returns the token of a link to the console of a project, which can be exchanged for a full key once and within
+    /// [`LINK_LIFETIME`].
+    ///
+    /// # Errors
+    /// The project doesn't exist; MariaDB failed.
+    pub async fn link(&self, project: &ProjectName) -> Result<String, KeyError> {
+        self.projects.require(project).await?;
+        self.prepare().await?;
+        let newest = self.live_signing_keys().await?.into_iter().next().ok_or(KeyError::NoSigningKey)?;
+        let issued_at = now();
+        let ends = expiry(issued_at, LINK_LIFETIME)?;
+        let claims = Claims::new(Uuid::now_v7(), project, Grant::Full, issued_at, Some(ends)).of_link();
+        Ok(self.signing_key(&newest.kid).sign(&claims)?)
+    }
+
+    /// Issues the key of a verified link, which has the link's id: the unique index of ids refuses a second key of the
+    /// same link, on any origin.
+    ///
+    /// # Errors
+    /// The link was used before; the project doesn't exist; MariaDB failed.
+    pub async fn open_session(&self, link: Uuid, project: &ProjectName) -> Result<IssuedKey, KeyError> {
+        match self.issue_as(link, project, Grant::Full, SESSION_NAME, Some(SESSION_LIFETIME)).await {
+            Err(KeyError::Admin(error)) if error.errno() == Some(DUPLICATE_KEY) => Err(KeyError::UsedLink),
+            outcome => outcome,
+        }
+    }
+
+    async fn issue_as(
+        &self,
+        id: Uuid,
+        project: &ProjectName,
+        grant: Grant,
+        name: &str,
+        lifetime: Option<Duration>,
+    ) -> Result<IssuedKey, KeyError> {
         check_name(name)?;
-        let grant = grant.into();
         if let Grant::Role(grant) = &grant {
             self.check_role(project, grant).await?;
         }
@@ -98,7 +165,6 @@ impl Keys {
         self.projects.require(project).await?;
         self.prepare().await?;
         let newest = self.live_signing_keys().await?.into_iter().next().ok_or(KeyError::NoSigningKey)?;
-        let id = Uuid::now_v7();
         // The key is recorded before it is signed, because a key without a row could not be revoked.
         let row = NewKey { id, project, name, grant: &grant, kid: &newest.kid, created_at: issued_at, expires_at };
         self.admin.insert_key(&row).await?;
@@ -129,6 +195,17 @@ impl Keys {
             self.projects.require(project).await?;
         }
         Ok(self.admin.keys(of).await?)
+    }
+
+    /// Revokes a key of a project, as [`Keys::revoke`] does.
+    ///
+    /// # Errors
+    /// The project doesn't have the key; MariaDB failed.
+    pub async fn revoke_of(&self, project: &ProjectName, id: Uuid) -> Result<KeyStatus, KeyError> {
+        match self.admin.keys(Some(project)).await?.iter().any(|key| key.id == id) {
+            true => self.revoke(id).await,
+            false => Err(KeyError::Unknown(id)),
+        }
     }
 
     /// Revokes a key and returns its previous status. Succeeds if the key was revoked before. Origins refuse the key
@@ -191,6 +268,18 @@ impl Keys {
 
     fn signing_key(&self, kid: &str) -> SigningKey {
         SigningKey::from_seed(kid, &self.secret.derive(&format!("signing-key:{kid}")))
+    }
+}
+
+/// Returns what has become of a key at `now`, in seconds since 1970: `live`, `revoked`, `expired`, or `retired` if its
+/// signing key is none of `signing`.
+#[must_use]
+pub fn state(key: &KeyRow, signing: &KeySet, now: u64) -> &'static str {
+    match key {
+        _ if key.revoked_at.is_some() => "revoked",
+        _ if !is_live(key, now) => "expired",
+        _ if signing.kids().any(|kid| kid == key.kid) => "live",
+        _ => "retired",
     }
 }
 

@@ -391,3 +391,18 @@ proptest! {
         prop_assert!(verify(Some(&header), &keys(), NOW).is_err());
     }
 }
+
+#[test]
+fn a_link_is_no_key_and_lives_as_long_as_it_says() {
+    let link = issue("a", 1, &Claims::new(key_id(), &project(), Access::Full, NOW, Some(NOW + 60)).of_link());
+    let token = Token::from_header(Some(&link)).unwrap();
+    assert!(token.of_user().is_some_and(|token| token.is_of_link()));
+    assert_eq!(code_of(&link), ErrorCode::InvalidKey);
+    let code = |token: Token<'_>, now| token.verify_link(&keys(), now).map_err(|problem| problem.code());
+    assert_eq!(code(token, NOW + 59).unwrap().key_id(), key_id());
+    assert_eq!(code(token, NOW + 60), Err(ErrorCode::ExpiredKey));
+    let key = issue("a", 1, &claims(None));
+    assert_eq!(code(Token::from_header(Some(&key)).unwrap(), NOW), Err(ErrorCode::InvalidKey));
+    let foreign = issue("a", 3, &claims(None).of_link());
+    assert_eq!(code(Token::from_header(Some(&foreign)).unwrap(), NOW), Err(ErrorCode::InvalidKey));
+}

@@ -1,7 +1,7 @@
 //! Tokens of other issuers, by which a project's own users are authenticated: their parts, and all checks except the
 //! signature, which origin and edge verify. Does not know which issuers are trusted.
 
-use super::{ISSUER, RoleClaims, Token, UserTokenAlgorithm, invalid};
+use super::{ISSUER, LINK_ISSUER, RoleClaims, Token, UserTokenAlgorithm, invalid};
 use crate::error::{ErrorCode, Problem};
 use crate::limits::USER_TOKEN_LEEWAY_SECONDS;
 use base64::Engine as _;
@@ -84,6 +84,12 @@ impl UserToken<'_> {
     #[must_use]
     pub fn header(&self) -> &UserTokenHeader {
         &self.header
+    }
+
+    /// Returns whether the token is of a link to the console, which this installation issues itself.
+    #[must_use]
+    pub fn is_of_link(&self) -> bool {
+        self.issuer == LINK_ISSUER
     }
 
     /// Returns the claim `iss`, which is not [`ISSUER`].

@@ -1,5 +1,6 @@
 //! Resolves the path and method of a request to a resource.
 
+use super::management::Management;
 use super::media::MediaId;
 use super::tus::{self, TusId};
 use super::{ApiForm, RecordId, TablePath};
@@ -43,6 +44,8 @@ pub(super) enum Resource {
     Uploads,
     /// `/api/v1/media/tus/{id}`
     Upload(TusId),
+    /// `/api/v1/keys[/{id}]`, `/api/v1/roles[/{name}]`, `/api/v1/status`, `/api/v1/requests`
+    Managed(Management),
 }
 
 /// The path of the Model Context Protocol.
@@ -106,6 +109,10 @@ pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
         (Some("crud"), Some(database), Some(table), last, None) if !database.is_empty() && !table.is_empty() => {
             below_table(head, table_path(database, table)?, last)
         }
+        (Some(kind), name, None, ..) => match Management::resolve(head.method, kind, name)? {
+            Some((call, methods)) => allow(head.method, methods).map(|()| Resource::Managed(call)),
+            None => Err(not_found(head)),
+        },
         _ => Err(not_found(head)),
     }
 }

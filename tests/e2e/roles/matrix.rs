@@ -167,6 +167,32 @@ fn requests(action: Action, db: &TestDb, table: &str, field: &str) -> Row {
             let body = json!({"query": query});
             Row::Never(vec![Request { method: Method::POST, path: "/api/v1/sql".to_owned(), body, names_field: true }])
         }
+        Action::ListKeys
+        | Action::CreateKey
+        | Action::RevokeKey
+        | Action::ListRoles
+        | Action::SetRole
+        | Action::RemoveRole
+        | Action::Observe => {
+            let managed = [
+                (Method::GET, "keys"),
+                (Method::POST, "keys"),
+                (Method::DELETE, "keys/01936f2a-7b3c-7def-8abc-0123456789ab"),
+                (Method::GET, "roles"),
+                (Method::GET, "roles/author"),
+                (Method::PUT, "roles/author"),
+                (Method::DELETE, "roles/author"),
+                (Method::GET, "status"),
+                (Method::GET, "requests"),
+            ];
+            let request = |(method, path)| Request {
+                method,
+                path: format!("/api/v1/{path}"),
+                body: json!({}),
+                names_field: false,
+            };
+            Row::Never(managed.into_iter().map(request).collect())
+        }
         // Each request is also sent in a batch.
         Action::Batch => Row::NoTable,
         // Each of its API requests is admitted by itself: `mcp`.
@@ -251,8 +277,11 @@ async fn every_operation_is_answered_as_the_role_says(host: Host) {
         for denied in Denied::ALL {
             for (request, expected) in row(action, denied, &db) {
                 let mut forms = vec![request.clone()];
-                // Descriptions are no operation of a batch.
-                if !matches!(action, Action::Describe | Action::Sql | Action::Explain) {
+                // Only operations on records go into a batch.
+                if matches!(
+                    action,
+                    Action::Read | Action::Query | Action::ReadOne | Action::Insert | Action::Update | Action::Delete
+                ) {
                     forms.push(request.in_batch());
                 }
                 for form in forms {

@@ -89,7 +89,7 @@ pub(super) struct Signed {
     pub(super) expires_at: String,
 }
 
-pub(super) fn text(payload: &impl Serialize) -> Result<Vec<u8>, Problem> {
+pub(in crate::http) fn text(payload: &impl Serialize) -> Result<Vec<u8>, Problem> {
     serde_json::to_vec(payload)
         .map_err(|error| Problem::internal("The answer could not be written.", error.to_string()))
 }

@@ -58,6 +58,7 @@ fn tags(interface: &Interface) -> Vec<Value> {
         ("Descriptions", "What there is", true),
         ("SQL", "Statements of any kind", interface.may(Action::Sql)),
         ("Batch", "Several operations in one transaction", interface.may(Action::Batch)),
+        ("Management", "Keys, roles and figures of the project", interface.may(Action::ListKeys)),
         ("Media", "Files", interface.media.read || interface.media.upload || interface.media.delete),
     ];
     let services = services.into_iter().filter(|(.., is_there)| *is_there);
@@ -178,6 +179,7 @@ impl Interface {
         let writes = self.tables().any(|table| table.actions.iter().any(|action| *action != Action::Read));
         match action {
             "sql" => self.may(Action::Sql),
+            "manage" => self.may(Action::ListKeys),
             "batch" => self.may(Action::Batch) && (writes || self.may(Action::Sql)),
             "media_read" => self.media.read,
             "media_sign" => self.media.read && self.may(Action::SignMedia),

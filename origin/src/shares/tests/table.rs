@@ -1,6 +1,7 @@
 //! Checks that the table of shared resources in docs/limits.md is complete and agrees with the code.
 
-use crate::app::{StreamSlots, body_memory, descriptions};
+use crate::activity::{PROJECTS_KEPT_COUNT, REQUESTS_KEPT_COUNT};
+use crate::app::{StreamSlots, body_memory, descriptions, managers};
 use crate::config::find_setting;
 use crate::database::media::{CONNECTIONS_MAX_COUNT, CONNECTIONS_PER_PROJECT_MAX_COUNT};
 use crate::database::pool::QUEUES_OF_ALL;
@@ -71,6 +72,12 @@ fn of_records() -> Vec<Expected> {
             written(schema_cache::CONNECTIONS_PER_PROJECT),
         ),
         counted("descriptions of the API that are written or sent", &descriptions()),
+        counted("requests that read or change keys and roles", &managers()),
+        row(
+            "last requests, and figures of five minutes, for `/status` and `/requests`",
+            format!("{} projects", written(PROJECTS_KEPT_COUNT)),
+            format!("{} requests", written(REQUESTS_KEPT_COUNT)),
+        ),
         row("connections that kill a statement", written(KILLS_MAX_COUNT), written(KILLS_PER_ACCOUNT_MAX_COUNT)),
         counted("streamed answers of records", streams.shares()),
         counted("second connections of reads with `include` and no `limit` below 256", streams.spares()),

@@ -26,18 +26,37 @@ pub struct Caller(Arc<Parts>);
 struct Parts {
     principal: Arc<Principal>,
     rights: Rights,
-    /// The issuer of a user's token; `None` for a key.
-    issuer: Option<Arc<Issuer>>,
+    credential: Credential,
+}
+
+/// What a caller was authenticated by.
+#[derive(Debug)]
+pub(super) enum Credential {
+    Key,
+    /// The token of a user, and its issuer.
+    UserToken(Arc<Issuer>),
+    /// A link to the console, which may only be exchanged for a key.
+    Link,
 }
 
 impl Caller {
-    /// Creates the caller of a request with a key, or with the token of an issuer.
-    pub(super) fn new(principal: Principal, rights: Rights, issuer: Option<Arc<Issuer>>) -> Self {
-        Self(Arc::new(Parts { principal: Arc::new(principal), rights, issuer }))
+    /// Creates the caller of a request.
+    pub(super) fn new(principal: Principal, rights: Rights, credential: Credential) -> Self {
+        Self(Arc::new(Parts { principal: Arc::new(principal), rights, credential }))
     }
 
+    /// Returns the issuer of a user's token; `None` for a key.
     pub(super) fn issuer(&self) -> Option<&Arc<Issuer>> {
-        self.0.issuer.as_ref()
+        match &self.0.credential {
+            Credential::UserToken(issuer) => Some(issuer),
+            Credential::Key | Credential::Link => None,
+        }
+    }
+
+    /// Returns whether the caller has a link to the console instead of a key.
+    #[must_use]
+    pub fn has_link(&self) -> bool {
+        matches!(self.0.credential, Credential::Link)
     }
 
     #[must_use]

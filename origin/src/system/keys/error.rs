@@ -4,6 +4,7 @@ use shared::ident::{ProjectName, RoleName};
 use shared::key::SigningError;
 use uuid::Uuid;
 
+use crate::clock::utc;
 use crate::database::admin::AdminError;
 use crate::system::projects::ProjectError;
 
@@ -23,6 +24,10 @@ pub enum KeyError {
     Claims,
     #[error("the project {0} has no role {1}")]
     NoRole(ProjectName, RoleName),
+    #[error("the link was used before")]
+    UsedLink,
+    #[error("the key would outlive the key that creates it, which ends at {}", utc(*.0))]
+    Outlives(u64),
     #[error("the key could not be signed")]
     Signing(#[from] SigningError),
     #[error("there is no signing key")]
@@ -40,6 +45,8 @@ impl KeyError {
             Self::Name | Self::Claims | Self::Signing(_) => None,
             Self::NoRole(project, _) => Some(format!("`selkie role list --project {project}` shows the roles")),
             Self::Lifetime => Some("write it as 90d, 12h or 1y".to_owned()),
+            Self::UsedLink => Some("`selkie console` makes a new one".to_owned()),
+            Self::Outlives(_) => Some("give expires, or create it with a key that lives longer".to_owned()),
             Self::NoSigningKey => Some("start the origin once, or run `selkie init`: either makes one".to_owned()),
         }
     }

@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use self::entry::{Entry, EntryBytes, KeyUse};
 use self::roles::Roles;
+use super::caller::Credential;
 use super::tokens::Issuers;
 use super::{Caller, KeyError, Keys};
 use crate::clock::now;
@@ -121,6 +122,32 @@ impl KeyRegistry {
         self.authenticate_at(authorization, now()).await
     }
 
+    /// Authenticates a request that creates a key, which may also have a link to the console. Doesn't check whether the
+    /// link was used: [`Keys::open_session`] does.
+    ///
+    /// # Errors
+    /// The errors of [`KeyRegistry::authenticate`].
+    pub async fn authenticate_creator(&self, authorization: Option<&str>) -> Result<Caller, Problem> {
+        let token = Token::from_header(authorization)?;
+        if !token.of_user().is_some_and(|token| token.is_of_link()) {
+            return self.authenticate(authorization).await;
+        }
+        match token.verify_link(&self.present.load().keys, now()) {
+            Ok(principal) => Ok(Caller::new(principal, Rights::Full, Credential::Link)),
+            Err(problem) if problem.code() == ErrorCode::ExpiredKey => {
+                Err(Problem::new(ErrorCode::ExpiredKey, "The link to the console is older than a minute.")
+                    .with_hint("selkie console makes a new one."))
+            }
+            Err(problem) => Err(problem),
+        }
+    }
+
+    /// Returns the keys of this installation, to issue and revoke some.
+    #[must_use]
+    pub fn issued(&self) -> &Keys {
+        &self.keys
+    }
+
     async fn authenticate_at(&self, authorization: Option<&str>, now: u64) -> Result<Caller, Problem> {
         let token = Token::from_header(authorization)?;
         let digest = token.digest();
@@ -150,7 +177,7 @@ impl KeyRegistry {
         let id = principal.key_id();
         let status = self.status(id).await?;
         let caller = match self.rights(&principal, present.generation).await? {
-            Some(rights) => Ok(Caller::new(principal, rights, None)),
+            Some(rights) => Ok(Caller::new(principal, rights, Credential::Key)),
             None => Err(Problem::new(ErrorCode::RoleForbids, "The key's role does not exist any more.")
                 .with_hint("Ask for a new key: selkie key create.")),
         };
@@ -174,7 +201,7 @@ impl KeyRegistry {
         let project = issuer.row().project.clone();
         let principal = Principal::of_user(project, identity.subject, grant, identity.expires_at);
         Ok(match self.rights(&principal, present.generation).await? {
-            Some(rights) => Ok(Caller::new(principal, rights, Some(issuer))),
+            Some(rights) => Ok(Caller::new(principal, rights, Credential::UserToken(issuer))),
             None => Err(Problem::new(ErrorCode::RoleForbids, "The token's role does not exist.")
                 .with_hint("selkie issuer list shows how roles are named, selkie role list which exist.")),
         })

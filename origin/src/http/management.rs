@@ -1,0 +1,310 @@
+//! `/api/v1/keys`, `/api/v1/roles`, `/api/v1/status` and `/api/v1/requests`: a full key manages its own project. Each
+//! change is logged with the key that made it.
+
+use super::media::payload::text;
+use super::request_log::RequestRecord;
+use super::respond;
+use crate::activity::{Figure, PERIOD_SECONDS};
+use crate::app::App;
+use crate::clock::{now, utc};
+use crate::database::admin::{KeyGrant, KeyRow, RoleRow};
+use crate::database::pool::PoolGauge;
+use crate::system::keys::{Caller, IssuedKey, KeyError, state};
+use crate::system::roles::RoleError;
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+use shared::error::{ErrorCode, Problem};
+use shared::ident::{ProjectName, RoleName, shown};
+use shared::key::{Access, Grant, KeySet, RoleClaims, RoleGrant};
+use shared::operation::management::{Management, Revocable, no_key};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use uuid::Uuid;
+
+pub(super) async fn run(
+    app: &Arc<App>,
+    caller: &Caller,
+    call: Management,
+    body: &[u8],
+    record: &RequestRecord,
+) -> Result<Response, Problem> {
+    let project = caller.project();
+    let payload = match call {
+        Management::Status => return status(app, project),
+        Management::ListRequests => return Ok(respond::payload(&text(&app.activity.requests(project.as_str()))?)),
+        call => {
+            // All callers share a few connections to the system schema, which also look up keys.
+            let slot = tokio::time::timeout(app.pools.wait_timeout(), app.managers.take(project, 1));
+            let Ok(_slot) = slot.await else {
+                return Err(Problem::new(ErrorCode::Overloaded, "Too many requests manage keys and roles already."));
+            };
+            Manager { app, caller, record }.run(call, body).await?
+        }
+    };
+    Ok(respond::payload(&payload))
+}
+
+struct Manager<'a> {
+    app: &'a Arc<App>,
+    caller: &'a Caller,
+    record: &'a RequestRecord,
+}
+
+/// The body that creates a key: what the key may do is its access or its role.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WantedKey {
+    access: Option<Access>,
+    role: Option<String>,
+    claims: Option<RoleClaims>,
+    #[serde(default)]
+    name: String,
+    /// The key's lifetime, such as `90d`; `None` if it never expires.
+    expires: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CreatedKey<'a> {
+    id: Uuid,
+    /// The only time that the key is shown.
+    key: &'a str,
+    access: Option<Access>,
+    role: Option<&'a str>,
+    name: &'a str,
+    expires_at: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListedKey<'a> {
+    id: Uuid,
+    name: &'a str,
+    access: Option<Access>,
+    role: Option<&'a str>,
+    state: &'static str,
+    /// Whether it is the key of the request.
+    own: bool,
+    created_at: String,
+    last_used_at: Option<String>,
+    expires_at: Option<String>,
+    revoked_at: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListedRole<'a> {
+    name: &'a str,
+    created_at: String,
+    updated_at: String,
+}
+
+#[derive(Serialize)]
+struct Named<'a> {
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+struct RevokedKey {
+    id: Uuid,
+}
+
+impl Manager<'_> {
+    /// Returns the payload of the answer.
+    async fn run(self, call: Management, body: &[u8]) -> Result<Vec<u8>, Problem> {
+        let (keys, roles, project) = (self.app.keys.issued(), self.app.roles(), self.caller.project());
+        match call {
+            Management::ListKeys => {
+                let rows = keys.list(Some(project)).await.map_err(of_key)?;
+                let signing = keys.public_keys().await.map_err(of_key)?;
+                let list: Vec<_> = rows.iter().map(|row| self.listed(row, &signing)).collect();
+                text(&list)
+            }
+            Management::CreateKey if self.caller.has_link() => self.open_session().await,
+            Management::CreateKey => self.create(body).await,
+            Management::RevokeKey(id, Revocable::Others) if id == self.caller.key_id() => {
+                Err(Problem::new(ErrorCode::PermissionDenied, "This request's own key is not revoked by the way.")
+                    .with_hint("Revoke it with another key, or add ?own=true if you mean it."))
+            }
+            Management::RevokeKey(id, _) => {
+                keys.revoke_of(project, id).await.map_err(of_key)?;
+                self.changed("a key was revoked", &id.to_string()).await;
+                text(&RevokedKey { id })
+            }
+            Management::ListRoles => {
+                let rows = roles.list(Some(project)).await.map_err(of_role)?;
+                text(&rows.iter().map(listed).collect::<Vec<_>>())
+            }
+            Management::ShowRole(name) => Ok(roles.get(project, &name).await.map_err(of_role)?.definition.into_bytes()),
+            Management::SetRole(name) => {
+                let definition = std::str::from_utf8(body)
+                    .map_err(|_| Problem::new(ErrorCode::InvalidJson, "The role is not UTF-8."))?;
+                roles.set(project, &name, definition, &self.app.schema_cache).await.map_err(of_role)?;
+                self.changed("a role was set", name.as_str()).await;
+                text(&Named { name: name.as_str() })
+            }
+            Management::RemoveRole(name) => {
+                roles.remove(project, &name).await.map_err(of_role)?;
+                self.changed("a role was removed", name.as_str()).await;
+                text(&Named { name: name.as_str() })
+            }
+            Management::Status | Management::ListRequests => {
+                Err(Problem::internal("The request can't be answered.", "status needs no manager"))
+            }
+        }
+    }
+
+    fn listed<'a>(&self, row: &'a KeyRow, signing: &KeySet) -> ListedKey<'a> {
+        let (access, role) = match &row.grant {
+            KeyGrant::Access(access) => (Some(*access), None),
+            KeyGrant::Role(role) => (None, Some(role.as_str())),
+        };
+        ListedKey {
+            id: row.id,
+            name: &row.name,
+            access,
+            role,
+            state: state(row, signing, now()),
+            own: row.id == self.caller.key_id(),
+            created_at: utc(row.created_at),
+            last_used_at: row.last_used_at.map(utc),
+            expires_at: row.expires_at.map(utc),
+            revoked_at: row.revoked_at.map(utc),
+        }
+    }
+
+    async fn create(&self, body: &[u8]) -> Result<Vec<u8>, Problem> {
+        let wanted: WantedKey = serde_json::from_slice(body).map_err(|error| match error.classify() {
+            serde_json::error::Category::Data => invalid(format!("The body describes no key: {error}."))
+                .with_hint("Use {\"access\": \"read\", \"name\"?, \"expires\"?: \"90d\"}, or \"role\" and \"claims\"."),
+            _ => Problem::new(ErrorCode::InvalidJson, format!("The body is no JSON: {error}.")),
+        })?;
+        let grant = wanted.grant()?;
+        let lifetime = wanted.expires.as_deref().map(lifetime).transpose()?;
+        let (keys, project) = (self.app.keys.issued(), self.caller.project());
+        let issued = keys.issue_for(self.caller.expires_at(), project, grant, &wanted.name, lifetime);
+        self.created(&issued.await.map_err(of_key)?, wanted.access, wanted.role.as_deref(), &wanted.name).await
+    }
+
+    /// Exchanges a link to the console for the key of its session. A link is used once.
+    async fn open_session(&self) -> Result<Vec<u8>, Problem> {
+        let issued = self.app.keys.issued().open_session(self.caller.key_id(), self.caller.project()).await;
+        self.created(&issued.map_err(of_key)?, Some(Access::Full), None, "console").await
+    }
+
+    async fn created(
+        &self,
+        issued: &IssuedKey,
+        access: Option<Access>,
+        role: Option<&str>,
+        name: &str,
+    ) -> Result<Vec<u8>, Problem> {
+        self.changed("a key was created", &issued.id.to_string()).await;
+        let expires_at = issued.expires_at.map(utc);
+        text(&CreatedKey { id: issued.id, key: &issued.token, access, role, name, expires_at })
+    }
+
+    /// Logs a change, and makes this origin notice it at once. An error is ignored: the origin polls for changes.
+    async fn changed(&self, what: &'static str, which: &str) {
+        let (by, project) = (self.caller.key_id(), self.caller.project().as_str());
+        tracing::info!(id = self.record.id(), key = %by, project, which, "{what}");
+        let _ = self.app.keys.refresh().await;
+    }
+}
+
+impl WantedKey {
+    fn grant(&self) -> Result<Grant, Problem> {
+        match (self.access, &self.role) {
+            (Some(access), None) if self.claims.is_none() => Ok(access.into()),
+            (None, Some(role)) => {
+                let claims = self.claims.clone().unwrap_or_default();
+                Ok(Grant::Role(Arc::new(RoleGrant { role: RoleName::parse(role)?, claims })))
+            }
+            (Some(_), None) => Err(invalid("claims are for the rules of a role.")),
+            _ => Err(invalid("A key has an access or a role: give one of them.")),
+        }
+    }
+}
+
+fn lifetime(text: &str) -> Result<Duration, Problem> {
+    let parsed = humantime::parse_duration(text);
+    parsed.map_err(|error| {
+        invalid(format!("expires {} is no time: {error}.", shown(text))).with_hint("Write 90d or 12h.")
+    })
+}
+
+fn listed(row: &RoleRow) -> ListedRole<'_> {
+    ListedRole { name: row.name.as_str(), created_at: utc(row.created_at), updated_at: utc(row.updated_at) }
+}
+
+fn invalid(message: impl Into<Cow<'static, str>>) -> Problem {
+    Problem::new(ErrorCode::InvalidBody, message)
+}
+
+/// Writes an error of the command line as a sentence.
+fn sentence(error: &impl std::fmt::Display) -> String {
+    let text = error.to_string();
+    let mut chars = text.chars();
+    let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
+    format!("{first}{}.", chars.as_str())
+}
+
+fn of_key(error: KeyError) -> Problem {
+    let code = match &error {
+        KeyError::Admin(_) => return no_system(&error),
+        KeyError::Project(_) | KeyError::NoSigningKey | KeyError::Signing(_) => return no_system(&error),
+        KeyError::Unknown(id) => return no_key(&id.to_string()),
+        KeyError::Name | KeyError::Lifetime | KeyError::Claims | KeyError::NoRole(..) => ErrorCode::InvalidBody,
+        KeyError::UsedLink => ErrorCode::RevokedKey,
+        KeyError::Outlives(_) => ErrorCode::PermissionDenied,
+    };
+    Problem::new(code, sentence(&error)).with_hint_if(error.hint().map(|hint| sentence(&hint)))
+}
+
+fn of_role(error: RoleError) -> Problem {
+    match error {
+        RoleError::Admin(_) | RoleError::Project(_) => no_system(&error),
+        RoleError::Unknown(..) => Problem::new(ErrorCode::RecordNotFound, sentence(&error)),
+        RoleError::Fault(_) => {
+            invalid(sentence(&error)).with_hint("Nothing was changed; docs/roles.md describes the file.")
+        }
+        RoleError::Schema(problem) => problem,
+    }
+}
+
+fn no_system(error: &impl std::fmt::Display) -> Problem {
+    tracing::warn!(%error, "the project could not be managed");
+    Problem::new(ErrorCode::DatabaseUnavailable, "Keys and roles can't be read or changed at the moment.")
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    version: &'static str,
+    /// The time that each figure is of.
+    period_seconds: u64,
+    figures: Vec<Figure>,
+    /// Connections of the project's accounts.
+    connections: Connections,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Connections {
+    open: usize,
+    in_use: usize,
+    waiting: usize,
+}
+
+fn status(app: &App, project: &ProjectName) -> Result<Response, Problem> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let PoolGauge { open, in_use, waiting } = app.pools.gauge_of(project);
+    let status = Status {
+        version: env!("CARGO_PKG_VERSION"),
+        period_seconds: PERIOD_SECONDS,
+        figures: app.activity.figures(project.as_str(), now),
+        connections: Connections { open, in_use, waiting },
+    };
+    Ok(respond::payload(&text(&status)?))
+}

@@ -1,0 +1,143 @@
+//! Parses the paths by which full keys manage their project: its keys, its roles, and what is known of its requests.
+//! The origin parses the bodies.
+
+use super::options::{self, Options};
+use super::route::decode_segment;
+use crate::error::{ErrorCode, Problem};
+use crate::ident::{RoleName, shown};
+use crate::policy::Action;
+use uuid::Uuid;
+
+/// The keys that a request may revoke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Revocable {
+    /// All keys but the key of the request, which would end all further requests with it.
+    Others,
+    /// The option `own` allows the key of the request too.
+    Own,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Management {
+    ListKeys,
+    CreateKey,
+    RevokeKey(Uuid, Revocable),
+    ListRoles,
+    ShowRole(RoleName),
+    SetRole(RoleName),
+    RemoveRole(RoleName),
+    /// Show figures of the project's last minutes, and its connections.
+    Status,
+    /// List the last requests.
+    ListRequests,
+}
+
+impl Management {
+    /// Returns the call for a method at `/api/v1/{kind}[/{name}]`, with the methods that the path allows, which the
+    /// caller must check; `None` if there is no such path.
+    ///
+    /// # Errors
+    /// `record_not_found` for an id that no key has; `invalid_identifier` for a name that no role has.
+    pub(super) fn resolve(
+        method: &str,
+        kind: &str,
+        name: Option<&str>,
+    ) -> Result<Option<(Self, &'static str)>, Problem> {
+        Ok(Some(match (kind, name, method) {
+            ("keys", None, "POST") => (Self::CreateKey, "GET, HEAD, POST"),
+            ("keys", None, _) => (Self::ListKeys, "GET, HEAD, POST"),
+            ("keys", Some(id), _) => {
+                let id = Uuid::try_parse(id).map_err(|_| no_key(id))?;
+                (Self::RevokeKey(id, Revocable::Others), "DELETE")
+            }
+            ("roles", None, _) => (Self::ListRoles, "GET, HEAD"),
+            ("roles", Some(name), _) => {
+                let name = RoleName::parse(&decode_segment(name)?)?;
+                let call = match method {
+                    "PUT" => Self::SetRole(name),
+                    "DELETE" => Self::RemoveRole(name),
+                    _ => Self::ShowRole(name),
+                };
+                (call, "GET, HEAD, PUT, DELETE")
+            }
+            ("status", None, _) => (Self::Status, "GET, HEAD"),
+            ("requests", None, _) => (Self::ListRequests, "GET, HEAD"),
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Parses the options: `own` of a revocation; other calls take none.
+    ///
+    /// # Errors
+    /// `invalid_query_option` for another option.
+    pub(super) fn with_options(self, pairs: &Options) -> Result<Self, Problem> {
+        match (self, pairs.as_slice()) {
+            (Self::RevokeKey(id, _), [(name, value)]) if name == "own" => {
+                let whose = if options::flag(name, value)? { Revocable::Own } else { Revocable::Others };
+                Ok(Self::RevokeKey(id, whose))
+            }
+            (call, _) => options::none(pairs).map(|()| call),
+        }
+    }
+
+    #[must_use]
+    pub(super) fn action(&self) -> Action {
+        match self {
+            Self::ListKeys => Action::ListKeys,
+            Self::CreateKey => Action::CreateKey,
+            Self::RevokeKey(..) => Action::RevokeKey,
+            Self::ListRoles | Self::ShowRole(_) => Action::ListRoles,
+            Self::SetRole(_) => Action::SetRole,
+            Self::RemoveRole(_) => Action::RemoveRole,
+            Self::Status | Self::ListRequests => Action::Observe,
+        }
+    }
+
+    #[must_use]
+    pub(super) fn has_body(&self) -> bool {
+        matches!(self, Self::CreateKey | Self::SetRole(_))
+    }
+}
+
+/// Returns the problem of a key that the project does not have.
+#[must_use]
+pub fn no_key(id: &str) -> Problem {
+    Problem::new(ErrorCode::RecordNotFound, format!("The project has no key {}.", shown(id)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(method: &str, kind: &str, name: Option<&str>) -> Result<Option<Management>, ErrorCode> {
+        let found = Management::resolve(method, kind, name).map_err(|problem| problem.code())?;
+        Ok(found.map(|(call, _)| call))
+    }
+
+    #[test]
+    fn keys_are_addressed_by_id_and_roles_by_name() {
+        let id = Uuid::from_u128(7);
+        let role = || RoleName::parse("author").unwrap();
+        for (method, kind, name, expected) in [
+            ("GET", "keys", None, Some(Management::ListKeys)),
+            ("POST", "keys", None, Some(Management::CreateKey)),
+            ("DELETE", "keys", Some(id.to_string()), Some(Management::RevokeKey(id, Revocable::Others))),
+            ("HEAD", "roles", None, Some(Management::ListRoles)),
+            ("GET", "roles", Some("author".to_owned()), Some(Management::ShowRole(role()))),
+            ("PUT", "roles", Some("auth%6Fr".to_owned()), Some(Management::SetRole(role()))),
+            ("DELETE", "roles", Some("author".to_owned()), Some(Management::RemoveRole(role()))),
+            ("GET", "status", None, Some(Management::Status)),
+            ("GET", "requests", None, Some(Management::ListRequests)),
+            ("GET", "requests", Some("x".to_owned()), None),
+            ("GET", "projects", None, None),
+        ] {
+            assert_eq!(resolve(method, kind, name.as_deref()), Ok(expected), "{method} {kind} {name:?}");
+        }
+        for id in ["x", "7", "0199", ""] {
+            assert_eq!(resolve("DELETE", "keys", Some(id)), Err(ErrorCode::RecordNotFound), "{id}");
+        }
+        for name in ["A", "full", "", "a b", "%"] {
+            assert_eq!(resolve("PUT", "roles", Some(name)), Err(ErrorCode::InvalidIdentifier), "{name}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Keys, roles, figures and last requests of a project, by its full keys; links to the console.
+
+use crate::case::eventually;
+use crate::host::{Answer, Call, Host};
+use crate::second_origin::SecondOrigin;
+use crate::service::{IssuedKey, shared};
+use crate::test_db::unique;
+use reqwest::Method;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+use std::time::Duration;
+
+cases! {
+    Both: [
+        a_full_key_creates_lists_and_revokes_keys,
+        a_key_creates_nothing_above_itself_and_ends_only_if_asked,
+        faults_of_a_key_to_create_are_named,
+        a_role_is_set_used_and_removed,
+        faults_of_a_role_are_named_with_their_place,
+        a_link_to_the_console_gives_one_key,
+        figures_and_last_requests_are_of_the_own_project,
+    ],
+    Own: [a_link_is_used_once_on_all_origins],
+}
+
+/// Maximum time until a revocation or a change of a role acts, on a loaded machine.
+const CHANGE_MAX: Duration = Duration::from_secs(20);
+
+/// A project with a full key.
+struct Project {
+    host: Host,
+    name: String,
+    full: IssuedKey,
+}
+
+impl Project {
+    fn new(host: Host) -> Self {
+        let name = unique("managed");
+        shared().create_project(&name);
+        let full = shared().create_key(&name, "full", &[]);
+        Self { host, name, full }
+    }
+
+    fn call(&self, method: Method, path: &str) -> Call {
+        self.host.call(method, &format!("/api/v1/{path}")).key(&self.full.token)
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        self.call(Method::GET, path).send().await.payload()
+    }
+
+    async fn create(&self, body: &Value) -> Answer {
+        self.call(Method::POST, "keys").json(body).send().await
+    }
+
+    /// Returns the status with which a key lists databases.
+    async fn status_of(&self, key: &str) -> u16 {
+        self.host.get("/api/v1/crud").key(key).send().await.status.as_u16()
+    }
+}
+
+async fn a_full_key_creates_lists_and_revokes_keys(host: Host) {
+    let project = Project::new(host);
+    let created = project.create(&json!({"access": "read", "name": "reports", "expires": "90d"})).await.payload();
+    let (id, key) = (created["id"].as_str().unwrap(), created["key"].as_str().unwrap());
+    assert_eq!(created["access"], "read");
+    assert_eq!(project.status_of(key).await, 200);
+    host.get("/api/v1/keys").key(key).send().await.refused(ErrorCode::FullAccessRequired);
+    let list = project.get("keys").await;
+    let entry = |id: &str| list.as_array().unwrap().iter().find(|entry| entry["id"] == id).cloned().unwrap();
+    let listed = entry(id);
+    assert_eq!(
+        (&listed["name"], &listed["access"], &listed["role"], &listed["state"], &listed["own"]),
+        (&json!("reports"), &json!("read"), &Value::Null, &json!("live"), &json!(false))
+    );
+    assert_eq!(listed["expiresAt"], created["expiresAt"]);
+    assert_eq!(entry(&project.full.id)["own"], true);
+    assert!(!list.to_string().contains(key.rsplit('.').next().unwrap()), "no key is listed");
+    let path = format!("keys/{id}");
+    assert_eq!(project.call(Method::DELETE, &path).send().await.payload(), json!({"id": id}));
+    eventually("the key ends", CHANGE_MAX, || async { (project.status_of(key).await == 401).then_some(()) }).await;
+    project.call(Method::DELETE, &path).send().await.payload();
+    let list = project.get("keys").await;
+    assert!(list.as_array().unwrap().iter().any(|entry| entry["id"] == id && entry["state"] == "revoked"), "{list}");
+    let log = shared().log();
+    let is_logged = |what: &str| {
+        log.lines().any(|line| line.contains(what) && line.contains(id) && line.contains(&project.full.id))
+    };
+    assert!(is_logged("a key was created") && is_logged("a key was revoked"));
+    assert!(!log.contains(key), "no key is logged");
+}
+
+async fn a_key_creates_nothing_above_itself_and_ends_only_if_asked(host: Host) {
+    let project = Project::new(host);
+    let brief = project.create(&json!({"access": "full", "expires": "1h"})).await.payload();
+    let (id, key) = (brief["id"].as_str().unwrap(), brief["key"].as_str().unwrap());
+    let create = async |body: Value| host.post("/api/v1/keys", &body).key(key).send().await;
+    create(json!({"access": "read"})).await.refused(ErrorCode::PermissionDenied);
+    create(json!({"access": "full", "expires": "2h"})).await.refused(ErrorCode::PermissionDenied);
+    create(json!({"access": "full", "expires": "5m"})).await.payload();
+    // A key of another project is answered like one that does not exist.
+    let foreign = format!("keys/{}", shared().create_key("default", "read", &[]).id);
+    project.call(Method::DELETE, &foreign).send().await.refused(ErrorCode::RecordNotFound);
+    let nobody = "keys/01936f2a-7b3c-7def-8abc-0123456789ab";
+    project.call(Method::DELETE, nobody).send().await.refused(ErrorCode::RecordNotFound);
+    let own = |rest: &str| host.call(Method::DELETE, &format!("/api/v1/keys/{id}{rest}")).key(key).send();
+    own("").await.refused(ErrorCode::PermissionDenied);
+    own("?own=false").await.refused(ErrorCode::PermissionDenied);
+    own("?force=true").await.refused(ErrorCode::InvalidQueryOption);
+    assert_eq!(project.status_of(key).await, 200);
+    own("?own=true").await.payload();
+    eventually("the key ends", CHANGE_MAX, || async { (project.status_of(key).await == 401).then_some(()) }).await;
+}
+
+async fn faults_of_a_key_to_create_are_named(host: Host) {
+    let project = Project::new(host);
+    for (body, named) in [
+        (json!({}), "an access or a role"),
+        (json!({"access": "read", "role": "author"}), "an access or a role"),
+        (json!({"access": "admin"}), "admin"),
+        (json!({"access": "read", "claims": {"sub": 7}}), "claims"),
+        (json!({"access": "read", "project": "default"}), "project"),
+        (json!({"access": "read", "expires": "soon"}), "expires"),
+        (json!({"access": "read", "expires": "0s"}), "a second"),
+        (json!({"access": "read", "expires": "200y"}), "100 years"),
+        (json!({"access": "read", "name": "x".repeat(101)}), "100 characters"),
+        (json!({"role": "nobody"}), "nobody"),
+        (json!([]), "no key"),
+    ] {
+        let answer = project.create(&body).await;
+        let error = answer.refused(ErrorCode::InvalidBody);
+        assert!(error["message"].as_str().unwrap().contains(named), "{body}: {answer}");
+    }
+    project.create(&json!({"role": "No Name"})).await.refused(ErrorCode::InvalidIdentifier);
+    let broken = project.call(Method::POST, "keys").bytes("{\"access\"").header("content-type", "application/json");
+    broken.send().await.refused(ErrorCode::InvalidJson);
+    assert_eq!(project.get("keys").await.as_array().unwrap().len(), 1);
+}
+
+async fn a_role_is_set_used_and_removed(host: Host) {
+    let project = Project::new(host);
+    let database = format!("{}_shop", project.name);
+    for query in [
+        format!("CREATE DATABASE {database}"),
+        format!("CREATE TABLE {database}.orders (id INT PRIMARY KEY, note TEXT)"),
+    ] {
+        host.sql(&json!({"query": query})).key(&project.full.token).send().await.payload();
+    }
+    let table = format!("{database}.orders");
+    // The text is stored as it was sent: its numbers too.
+    let file = format!("{{\n \"tables\": {{{table:?}: {{\"read\": {{\"rows\": {{\"id\": 9007199254740993}}}}}}}}\n}}");
+    let set = |file: &str| project.call(Method::PUT, "roles/author").bytes(file.to_owned());
+    let set = |file: &str| set(file).header("content-type", "application/json").send();
+    assert_eq!(set(&file).await.payload(), json!({"name": "author"}));
+    let shown = project.call(Method::GET, "roles/author").send().await;
+    assert!(shown.text().contains(&file), "{shown}");
+    assert_eq!(project.get("roles").await[0]["name"], "author");
+    let body = json!({"role": "author", "claims": {"sub": 7}, "expires": "15m"});
+    let created = project.create(&body).await.payload();
+    assert_eq!((&created["access"], &created["role"]), (&Value::Null, &json!("author")));
+    let key = created["key"].as_str().unwrap();
+    let path = format!("/api/v1/crud/{database}/orders");
+    let status = async || host.get(&path).key(key).send().await.status.as_u16();
+    assert_eq!(status().await, 200);
+    set("{\"tables\": {}}").await.payload();
+    eventually("the role changes", CHANGE_MAX, || async { (status().await == 404).then_some(()) }).await;
+    project.call(Method::DELETE, "roles/author").send().await.payload();
+    eventually("the role ends", CHANGE_MAX, || async { (status().await == 403).then_some(()) }).await;
+    for method in [Method::GET, Method::DELETE] {
+        project.call(method, "roles/author").send().await.refused(ErrorCode::RecordNotFound);
+    }
+}
+
+async fn faults_of_a_role_are_named_with_their_place(host: Host) {
+    let project = Project::new(host);
+    let set = async |body: Value| project.call(Method::PUT, "roles/author").json(&body).send().await;
+    for (body, named) in [
+        (json!({"table": {}}), "tables"),
+        (json!({"tables": {"orders": {}}}), "tables.\"orders\""),
+        (json!({"tables": {"none.orders": {"read": {}}}}), "tables.\"none.orders\""),
+        (json!({"tables": {"a.*": {"drop": true}}}), "drop"),
+        (json!({"maxRows": "many"}), "maxRows"),
+        (json!([]), "the role"),
+    ] {
+        let answer = set(body).await;
+        let error = answer.refused(ErrorCode::InvalidBody);
+        assert!(error["message"].as_str().unwrap().contains(named), "{named}: {answer}");
+    }
+    for name in ["full", "read", "A%20b"] {
+        let call = project.call(Method::PUT, &format!("roles/{name}")).json(&json!({"tables": {}}));
+        call.send().await.refused(ErrorCode::InvalidIdentifier);
+    }
+    assert_eq!(project.get("roles").await, json!([]));
+}
+
+/// Returns the token of a new link to the console of a project.
+pub(crate) async fn link(project: &str) -> String {
+    let project = project.to_owned();
+    let print = move || shared().cli_ok(&["console", "--project", &project]);
+    let url = tokio::task::spawn_blocking(print).await.expect("a task");
+    url.trim().split_once("/console#link=").expect("a link").1.to_owned()
+}
+
+async fn a_link_to_the_console_gives_one_key(host: Host) {
+    let project = Project::new(host);
+    let link = link(&project.name).await;
+    let exchange = async |link: &str| host.post("/api/v1/keys", &json!({})).key(link).send().await;
+    // A link is no key.
+    for call in [host.get("/api/v1/crud"), host.get("/api/v1/keys"), host.sql(&json!({"query": "SELECT 1"}))] {
+        call.key(&link).send().await.refused(ErrorCode::InvalidKey);
+    }
+    let (signed, _) = link.rsplit_once('.').unwrap();
+    exchange(&format!("{signed}.AAAA")).await.refused(ErrorCode::InvalidKey);
+    let created = exchange(&link).await.payload();
+    let key = created["key"].as_str().unwrap();
+    assert_eq!((&created["access"], &created["name"]), (&json!("full"), &json!("console")));
+    assert!(created["expiresAt"].is_string());
+    assert_eq!(project.status_of(key).await, 200);
+    exchange(&link).await.refused(ErrorCode::RevokedKey);
+    let listed = host.get("/api/v1/keys").key(key).send().await.payload();
+    let own: Vec<_> = listed.as_array().unwrap().iter().filter(|entry| entry["own"] == true).collect();
+    assert_eq!((own.len(), &own[0]["id"]), (1, &created["id"]));
+}
+
+async fn a_link_is_used_once_on_all_origins(host: Host) {
+    let _ = host;
+    let start = || {
+        let mut second = SecondOrigin::launch(shared(), &[])?;
+        second.wait_until_ready()?;
+        Ok::<_, String>(second)
+    };
+    let second = tokio::task::spawn_blocking(start).await.expect("a task").expect("a second origin");
+    let link = link("default").await;
+    let exchange = |url: &str| Call::new(url, Method::POST, "/api/v1/keys").key(&link).json(&json!({})).send();
+    let (one, other) = tokio::join!(exchange(&second.origin), exchange(Host::Origin.url()));
+    let codes = [one.code(), other.code()];
+    assert!(codes.contains(&"ok".to_owned()) && codes.contains(&"revoked_key".to_owned()), "{one}\n{other}");
+}
+
+async fn figures_and_last_requests_are_of_the_own_project(host: Host) {
+    let (project, other) = (Project::new(host), Project::new(host));
+    let id = unique("request");
+    project.call(Method::GET, "crud").header("x-request-id", &id).send().await.payload();
+    let refused = project.call(Method::GET, "crud/none/none?limit=7").header("x-request-id", &format!("{id}-b"));
+    refused.send().await.refused(ErrorCode::DatabaseNotFound);
+    let find = async |list: Value, id: &str| list.as_array().unwrap().iter().find(|entry| entry["id"] == id).cloned();
+    // An entry is written after the answer.
+    let last = format!("{id}-b");
+    let refused =
+        eventually("the request is listed", CHANGE_MAX, || async { find(project.get("requests").await, &last).await })
+            .await;
+    assert_eq!(
+        (&refused["method"], &refused["route"], &refused["status"], &refused["code"], &refused["key"]),
+        (
+            &json!("GET"),
+            &json!("/api/v1/crud/{db}/{table}"),
+            &json!(404),
+            &json!("database_not_found"),
+            &json!(project.full.id)
+        )
+    );
+    let list = project.get("requests").await;
+    let text = list.to_string();
+    assert!(!text.contains("none") && !text.contains("limit"), "no name that the caller chose: {text}");
+    assert!(find(list, &id).await.is_some_and(|entry| entry["code"].is_null()));
+    assert!(find(other.get("requests").await, &id).await.is_none());
+    let status = project.get("status").await;
+    let sum = |name: &str| -> u64 {
+        status["figures"].as_array().unwrap().iter().map(|figure| figure[name].as_u64().unwrap()).sum()
+    };
+    assert_eq!((sum("requests"), sum("refused"), sum("failed")), (2, 1, 0), "polls do not count: {status}");
+    assert!(status["connections"]["open"].is_u64() && status["periodSeconds"] == 5, "{status}");
+}
