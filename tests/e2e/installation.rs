@@ -34,6 +34,9 @@ const COMMANDS: &[&[&str]] = &[
     &["media", "ls"],
     &["media", "sweep"],
     &["doctor"],
+    &["role", "list"],
+    &["issuer", "list"],
+    &["types", "--lang", "ts"],
     &["export", "demo.posts"],
     &["import", "demo.posts", "posts.csv"],
 ];

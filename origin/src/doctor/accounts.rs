@@ -182,3 +182,29 @@ pub(super) async fn unexpected_grants(system: &System) -> Vec<Finding> {
             .collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(host: &str) -> LoginCheck {
+        LoginCheck::Refused(format!("Access denied for user 'selkie-default-rw'@'{host}' (using password: YES)"))
+    }
+
+    #[test]
+    fn a_refused_login_is_explained_by_the_anonymous_account_of_its_host() {
+        let nameless = ["localhost".to_owned(), "db.example".to_owned()];
+        for (check, expected) in [
+            (refused("localhost"), Some("localhost")),
+            (refused("DB.example"), Some("db.example")),
+            (refused("10.0.0.1"), None),
+            (LoginCheck::Refused("Too many connections".to_owned()), None),
+            (LoginCheck::Welcome(AccountState::default()), None),
+        ] {
+            assert_eq!(shadowing(&check, &nameless), expected, "{check:?}");
+        }
+        let finding = shadow("localhost", &["selkie-default-rw".to_owned()]);
+        assert!(finding.message.contains("shadows selkie-default-rw"), "{}", finding.message);
+        assert_eq!(finding.hint.as_deref(), Some("drop it: DROP USER ''@'localhost'"));
+    }
+}
