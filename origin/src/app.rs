@@ -7,7 +7,7 @@ use crate::activity::Activity;
 use crate::config::{BaseUrl, Config, ConsoleConfig};
 use crate::database::admin::Admin;
 use crate::database::coalesce::Coalescer;
-use crate::database::hosts::{Hosts, Purpose};
+use crate::database::hosts::{Hosts, HostsGauge, Purpose};
 use crate::database::idempotency;
 use crate::database::schema_cache::SchemaCache;
 use crate::database::{PoolSettings, Pools};
@@ -77,6 +77,7 @@ pub struct App {
     /// Limits the uploads that are received or examined at once.
     pub uploads: Shares,
     admin: Admin,
+    hosts: Hosts,
     projects: Projects,
     database: Option<watch::Receiver<Health>>,
 }
@@ -163,6 +164,7 @@ impl App {
             activity: Activity::default(),
             uploads: Shares::new(UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT),
             admin: system.admin.clone(),
+            hosts: system.hosts.clone(),
             projects: system.projects.clone(),
             database,
         })
@@ -207,9 +209,17 @@ impl App {
         let prepared_xa = self.admin.prepared_xa().await;
         Readings {
             pools: self.pools.gauge(),
+            hosts: self.hosts.gauge(),
+            replicas: self.pools.replicas_gauge(),
             schema_loads: self.schema_cache.loads(),
             prepared_xa: prepared_xa.inspect_err(|error| tracing::debug!(%error, "XA RECOVER failed")).ok(),
         }
+    }
+
+    /// Returns the state of the hosts of `database_url`.
+    #[must_use]
+    pub fn hosts(&self) -> HostsGauge {
+        self.hosts.gauge()
     }
 
     /// Returns whether MariaDB answers a query and, if it is private, is not being restarted.

@@ -2,6 +2,7 @@
 //! MariaDB does not answer, a finding says why, and the checks that need MariaDB are left out.
 
 mod accounts;
+mod hosts;
 mod issuers;
 mod machine;
 mod media;
@@ -70,6 +71,7 @@ pub async fn examine(system: &System, config: &Config) -> Vec<Finding> {
         Ok(facts) => {
             findings.extend(server(&facts, config));
             findings.push(prepared_xa(system).await);
+            findings.extend(hosts::check(system, config).await);
             findings.extend(inside(system, config).await);
         }
         Err(error) => findings.push(Finding::fault("database", &error)),

@@ -1,5 +1,6 @@
 //! Counters and gauges, and their text in Prometheus' format.
 
+use crate::database::hosts::HostsGauge;
 use crate::database::pool::PoolGauge;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -43,12 +44,19 @@ pub struct Metrics {
     pool_waiting: Gauge,
     schema_loads: Counter,
     prepared_xa: Gauge,
+    hosts_ready: Gauge,
+    replicas_ready: Gauge,
+    failovers: Counter,
 }
 
 /// Values that other modules count. They are read at each scrape of the metrics.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Readings {
     pub pools: PoolGauge,
+    /// The hosts of `database_url`.
+    pub hosts: HostsGauge,
+    /// The hosts of `replica_url`; `None` without replicas.
+    pub replicas: Option<HostsGauge>,
     /// Number of times that a table's schema was read from MariaDB since the start.
     pub schema_loads: u64,
     /// Number of prepared XA transactions in MariaDB; `None` if MariaDB did not answer.
@@ -76,6 +84,9 @@ impl Metrics {
             pool_waiting: Gauge::default(),
             schema_loads: Counter::default(),
             prepared_xa: Gauge::default(),
+            hosts_ready: Gauge::default(),
+            replicas_ready: Gauge::default(),
+            failovers: Counter::default(),
             registry: Registry::default(),
         };
         registry.register("http_requests", "Requests answered", metrics.requests.clone());
@@ -100,6 +111,13 @@ impl Metrics {
             "XA transactions that MariaDB holds prepared: they keep their locks until somebody ends them",
             metrics.prepared_xa.clone(),
         );
+        registry.register("database_hosts_ready", "Hosts of database_url that may serve", metrics.hosts_ready.clone());
+        registry.register(
+            "database_replicas_ready",
+            "Hosts of replica_url that answer reads",
+            metrics.replicas_ready.clone(),
+        );
+        registry.register("database_failovers", "How often another database host took over", metrics.failovers.clone());
         Self { registry, ..metrics }
     }
 
@@ -131,6 +149,9 @@ impl Metrics {
         gauge(&self.pool_open, pools.open);
         gauge(&self.pool_in_use, pools.in_use);
         gauge(&self.pool_waiting, pools.waiting);
+        gauge(&self.hosts_ready, readings.hosts.well);
+        gauge(&self.replicas_ready, readings.replicas.map_or(0, |replicas| replicas.well));
+        self.failovers.inner().store(readings.hosts.failovers, Ordering::Relaxed);
         if let Some(count) = readings.prepared_xa {
             gauge(&self.prepared_xa, count);
         }

@@ -34,6 +34,7 @@ mod adopted;
 mod architecture;
 mod auth_matrix;
 mod batch;
+mod cluster;
 mod codes;
 mod console;
 mod differential;
@@ -105,6 +106,7 @@ fn main() -> ExitCode {
         auth_matrix::cases(),
         health_cors::cases(),
         batch::cases(),
+        cluster::cases(),
         codes::cases(),
         console::cases(),
         differential::cases(),

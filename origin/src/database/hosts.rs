@@ -8,6 +8,7 @@ mod pool;
 mod probe;
 
 pub(in crate::database) use pool::HostPools;
+pub use probe::HostFacts;
 
 use super::connect::options;
 use super::error::{HostLost, means_lost};
@@ -80,7 +81,7 @@ pub(in crate::database) struct Host {
 }
 
 /// The state of all hosts, for metrics and `/readyz`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct HostsGauge {
     /// The address of the host that serves; `None` before the first decision, and for [`Purpose::Reading`].
     pub serving: Option<String>,
@@ -272,6 +273,15 @@ impl Hosts {
             well: if self.is_single() { 1 } else { well },
             failovers: state.failovers,
         }
+    }
+
+    /// Reads facts about each host, for `selkie doctor`: its address, and its facts or why it does not answer.
+    pub async fn facts(&self) -> Vec<(String, Result<HostFacts, String>)> {
+        let address = &self.0.address;
+        let options = self.options(&address.admin_user, &address.admin_password, |options| options);
+        let names = self.0.endpoints.iter().map(ToString::to_string);
+        let asked = options.into_iter().map(|options| probe::facts(options, self.0.purpose));
+        names.zip(futures_util::future::join_all(asked).await).collect()
     }
 
     /// Starts the probes, once. They end when the last clone is dropped.

@@ -14,7 +14,7 @@ pub use lease::Lease;
 use super::account_source::{AccountSource, Repaired};
 use super::connection::Connector;
 use super::error::DbError;
-use super::hosts::Hosts;
+use super::hosts::{Hosts, HostsGauge};
 use super::position::{Position, REPLICA_WAIT, WAIT_TIMEOUT};
 use deadpool::managed::{self, Metrics, Timeouts};
 use shared::ident::ProjectName;
@@ -148,6 +148,12 @@ impl Pools {
     fn replicas(&self, access: Access, from: ReadFrom) -> Option<&Self> {
         let replicas = self.replicas.as_deref().filter(|_| access == Access::Read && from == ReadFrom::Replica);
         replicas.filter(|replicas| replicas.hosts.any_well())
+    }
+
+    /// Returns the state of the replicas; `None` without replicas.
+    #[must_use]
+    pub fn replicas_gauge(&self) -> Option<HostsGauge> {
+        self.replicas.as_ref().map(|replicas| replicas.hosts.gauge())
     }
 
     /// Returns whether a read may have run on a replica, so that the primary may answer it otherwise.

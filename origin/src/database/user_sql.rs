@@ -132,7 +132,9 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progr
 /// Returns whether a statement may write. `false` only for one whose first word shows that it reads.
 fn may_write(text: &str) -> bool {
     const READS: [&str; 6] = ["select", "show", "explain", "describe", "desc", "table"];
-    let word = text.trim_start().split(|char: char| !char.is_ascii_alphabetic()).next().unwrap_or_default();
+    // The text begins with a comment of this program.
+    let own = text.strip_prefix("/*").and_then(|rest| rest.split_once("*/")).map_or(text, |(_, own)| own);
+    let word = own.trim_start().split(|char: char| !char.is_ascii_alphabetic()).next().unwrap_or_default();
     !READS.iter().any(|read| word.eq_ignore_ascii_case(read))
 }
 

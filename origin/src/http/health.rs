@@ -7,6 +7,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
+use serde::Serialize;
 use shared::error::{ErrorCode, Problem};
 use std::sync::Arc;
 
@@ -19,6 +20,17 @@ pub(super) const METRICS: &str = "/metrics";
 pub(super) async fn alive(Extension(record): Extension<Arc<RequestRecord>>) -> Response {
     record.log().route(HEALTHZ);
     respond::payload(br#"{"status":"ok"}"#)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Ready {
+    status: &'static str,
+    database: &'static str,
+    storage: &'static str,
+    /// The address of the database host that serves; `None` if there is only one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database_host: Option<String>,
 }
 
 /// Answers `GET /readyz` with 200 if MariaDB and the media store answer.
@@ -36,7 +48,16 @@ pub(super) async fn ready(
         let message = "The storage of files does not answer.";
         return Err(Problem::new(ErrorCode::StorageUnavailable, message).into());
     }
-    Ok(respond::payload(br#"{"status":"ready","database":"ok","storage":"ok"}"#))
+    let gauge = app.hosts();
+    let ready = Ready {
+        status: "ready",
+        database: "ok",
+        storage: "ok",
+        database_host: gauge.serving.filter(|_| gauge.count > 1),
+    };
+    let json = serde_json::to_vec(&ready);
+    let json = json.map_err(|error| Problem::internal("The readiness can't be shown.", error.to_string()))?;
+    Ok(respond::payload(&json))
 }
 
 pub(super) async fn metrics(State(app): State<Arc<App>>, Extension(record): Extension<Arc<RequestRecord>>) -> Response {

@@ -49,6 +49,43 @@ impl Health {
     }
 }
 
+/// Facts about a host that answers.
+#[derive(Clone, Debug)]
+pub struct HostFacts {
+    pub is_galera: bool,
+    /// `wsrep_cluster_status`; empty without Galera.
+    pub cluster_status: String,
+    pub binlog_format: String,
+    pub is_well: bool,
+    /// The host's state in words.
+    pub state: &'static str,
+}
+
+/// Reads facts about a host. An error says why it does not answer.
+pub(super) async fn facts(options: Opts, purpose: Purpose) -> Result<HostFacts, String> {
+    let asking = async {
+        let mut conn = Conn::new(options).await?;
+        let health = ask_health(&mut conn, purpose).await?;
+        let query = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'binlog_format')";
+        let variables: Vec<(String, String)> = ask::all(conn.query_iter(query)).await?;
+        let query = "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_status'";
+        let status: Option<(String, String)> = ask::first(conn.query_iter(query)).await?;
+        conn.disconnect().await?;
+        let value = |name: &str| variables.iter().find(|(found, _)| found == name).map(|(_, value)| value.clone());
+        Ok::<_, mysql_async::Error>(HostFacts {
+            is_galera: value("wsrep_on").is_some_and(|value| value == "ON"),
+            cluster_status: status.map(|(_, value)| value).unwrap_or_default(),
+            binlog_format: value("binlog_format").unwrap_or_default(),
+            is_well: health == Health::Well,
+            state: health.words(),
+        })
+    };
+    match tokio::time::timeout(TIMEOUT, asking).await {
+        Ok(outcome) => outcome.map_err(|error| error.to_string()),
+        Err(_) => Err("it is silent".to_owned()),
+    }
+}
+
 /// Probes a host until its [`super::Hosts`] are dropped.
 pub(super) async fn always(hosts: Weak<Inner>, index: usize, options: Opts) {
     let mut conn = None;

@@ -1,0 +1,273 @@
+//! Several database hosts: the nodes of a Galera cluster, a primary with replicas. Nodes are killed, halted and let
+//! fall behind; nothing acknowledged may be lost, and callers may only see errors that a retry mends.
+
+use crate::case::eventually;
+use crate::host::Host;
+use crate::service::{binary, clear_settings, free_port};
+use machines::galera::Galera;
+use machines::process::Started;
+use machines::replicas::Replicated;
+use machines::server::{ACCOUNT, Server};
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+cases! {
+    Own: [
+        origins_on_a_fresh_cluster_agree_and_survive_their_nodes,
+        reads_use_replicas_and_never_fail_for_them,
+        a_primary_that_is_read_only_is_left_for_the_one_that_is_promoted,
+    ],
+}
+
+/// A secret of test installations: 32 bytes as hex.
+const SECRET: &str = "5e1c1e5e1c1e5e1c1e5e1c1e5e1c1e5e1c1e5e1c1e5e1c1e5e1c1e5e1c1e5e1c";
+const WAIT_MAX: Duration = Duration::from_secs(60);
+/// The time within which another host must have taken over.
+const TAKEOVER_MAX: Duration = Duration::from_secs(20);
+
+/// An origin with its settings, killed on drop.
+struct Origin {
+    _process: Started,
+    directory: TempDir,
+    url: String,
+    settings: Vec<(&'static str, String)>,
+}
+
+/// An answer: its status, its position, its JSON.
+struct Answer {
+    status: u16,
+    position: Option<String>,
+    json: Value,
+}
+
+impl Answer {
+    #[track_caller]
+    fn payload(&self) -> &Value {
+        assert_eq!(self.status, 200, "{}", self.json);
+        &self.json["payload"]
+    }
+}
+
+/// Returns the URL of hosts, in their order.
+fn hosts<'a>(servers: impl IntoIterator<Item = &'a Server>) -> String {
+    let addresses: Vec<String> = servers.into_iter().map(Server::address).collect();
+    format!("mysql://{ACCOUNT}:{ACCOUNT}@{}/", addresses.join(","))
+}
+
+impl Origin {
+    /// Starts an origin without waiting until it answers.
+    fn launch(settings: &[(&'static str, String)]) -> Self {
+        let directory = tempfile::Builder::new().prefix("selkie-cluster-").tempdir().expect("a directory");
+        let address = format!("127.0.0.1:{}", free_port());
+        let settings = settings.to_vec();
+        let process = Started::new(&binary().expect("the binary"), |command| {
+            clear_settings(command.as_std_mut());
+            command
+                .arg("serve")
+                .args(["--listen", &address, "--data-dir"])
+                .arg(directory.path())
+                .env("SELKIE_SECRET", SECRET)
+                .envs(settings.iter().map(|(name, value)| (*name, value)))
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+        });
+        let process = process.expect("it starts");
+        Self { _process: process, directory, url: format!("http://{address}"), settings }
+    }
+
+    async fn wait_until_ready(&self) {
+        let is_ready = || async {
+            let answer = Client::new().get(format!("{}/readyz", self.url)).send().await.ok()?;
+            answer.status().is_success().then_some(())
+        };
+        eventually("the origin is ready", WAIT_MAX, is_ready).await;
+    }
+
+    /// Runs a command on the installation; returns its standard output.
+    fn cli(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new(binary().expect("the binary"));
+        clear_settings(&mut command);
+        let settings = self.settings.iter().map(|(name, value)| (*name, value));
+        command.args(arguments).arg("--data-dir").arg(self.directory.path());
+        let output = command.env("SELKIE_SECRET", SECRET).envs(settings).output().expect("it runs");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {told}");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        key: &str,
+        headers: &[(&str, &str)],
+        body: Option<Value>,
+    ) -> Answer {
+        let mut request = Client::new().request(method, format!("{}/api/v1{path}", self.url)).bearer_auth(key);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        let answer = request.send().await.expect("an answer");
+        let position = answer.headers().get("x-selkie-position").map(|value| value.to_str().unwrap().to_owned());
+        Answer { status: answer.status().as_u16(), position, json: answer.json().await.expect("JSON") }
+    }
+
+    async fn sql(&self, key: &str, query: &str) -> Answer {
+        self.send(Method::POST, "/sql", key, &[], Some(json!({"query": query}))).await
+    }
+
+    /// Inserts a record as a careful caller does: repeats the request while the answer is retryable.
+    async fn insert(&self, key: &str, name: &str) -> Answer {
+        let started = Instant::now();
+        loop {
+            let once = [("idempotency-key", name)];
+            let body = Some(json!({"name": name}));
+            let answer = self.send(Method::POST, "/crud/default_app/notes", key, &once, body).await;
+            if answer.status == 200 {
+                return answer;
+            }
+            assert_eq!(answer.json["error"]["retryable"], true, "{}", answer.json);
+            assert!(started.elapsed() < TAKEOVER_MAX, "{}", answer.json);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+const NOTES: &str = "CREATE TABLE default_app.notes (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(40) UNIQUE)";
+
+async fn origins_on_a_fresh_cluster_agree_and_survive_their_nodes(_: Host) {
+    let mut cluster = Galera::start(3).await.expect("a cluster");
+    let nodes = cluster.nodes();
+    let urls = [[0, 1, 2], [1, 2, 0], [2, 0, 1]].map(|order| hosts(order.map(|at| &nodes[at])));
+    let origins = urls.map(|url| Origin::launch(&[("SELKIE_DATABASE_URL", url)]));
+    for origin in &origins {
+        origin.wait_until_ready().await;
+    }
+    let [first, second, third] = &origins;
+    let key = first.cli(&["key", "create", "--access", "full"]);
+    second.cli(&["database", "create", "default_app"]);
+    let is_known = || async { (third.sql(&key, "SELECT 1").await.status == 200).then_some(()) };
+    eventually("the key is known", WAIT_MAX, is_known).await;
+    first.sql(&key, NOTES).await.payload();
+
+    // Numbers are not consecutive on a cluster: the ids must be those of the rows.
+    let body = json!({"batchData": [{"name": "a"}, {"name": "b"}, {"name": "c"}]});
+    let many = second.send(Method::POST, "/crud/default_app/notes", &key, &[], Some(body)).await;
+    for (id, name) in many.payload().as_array().expect("ids").iter().zip(["a", "b", "c"]) {
+        let path = format!("/crud/default_app/notes/{id}");
+        let after = [("x-selkie-after", many.position.as_deref().expect("a position"))];
+        assert_eq!(third.send(Method::GET, &path, &key, &after, None).await.payload()["name"], name);
+    }
+
+    // A read after a position sees the write on every node.
+    for round in 0..30 {
+        let written = origins[round % 3].insert(&key, &format!("round-{round}")).await;
+        let path = format!("/crud/default_app/notes/{}", written.payload());
+        let after = [("x-selkie-after", written.position.as_deref().expect("a position"))];
+        let read = origins[(round + 1) % 3].send(Method::GET, &path, &key, &after, None).await;
+        assert_eq!(read.payload()["name"], format!("round-{round}"));
+    }
+    let future = [("x-selkie-after", "galera:1000000000")];
+    let never = first.send(Method::GET, "/crud/default_app/notes/1", &key, &future, None).await;
+    assert_eq!((never.status, &never.json["error"]["code"]), (503, &json!("lock_timeout")));
+    for wrong in ["here", "gtid:0-1-1"] {
+        let refused =
+            first.send(Method::GET, "/crud/default_app/notes/1", &key, &[("x-selkie-after", wrong)], None).await;
+        assert_eq!((refused.status, &refused.json["error"]["code"]), (400, &json!("invalid_query_option")), "{wrong}");
+    }
+
+    // A node that is killed, and one that is silent, are left. What was acknowledged is there, once.
+    let mut told = Vec::new();
+    for (round, origin) in origins.iter().enumerate().take(2) {
+        match round {
+            0 => cluster.node(0).kill(),
+            _ => cluster.node(1).halt(),
+        }
+        for at in 0..5 {
+            let name = format!("loss-{round}-{at}");
+            told.push((origin.insert(&key, &name).await.payload().clone(), name));
+        }
+        match round {
+            0 => {
+                cluster.restart(0).await.expect("a start");
+                cluster.wait_until_ready(0).await.expect("a node");
+            }
+            _ => cluster.node(1).go_on(),
+        }
+    }
+    let found = third.sql(&key, "SELECT id, name FROM default_app.notes WHERE name LIKE 'loss%' ORDER BY id").await;
+    let mut expected: Vec<Value> = told.into_iter().map(|(id, name)| json!({"id": id, "name": name})).collect();
+    expected.sort_by_key(|row| row["id"].as_i64());
+    assert_eq!(found.payload(), &json!(expected));
+}
+
+async fn reads_use_replicas_and_never_fail_for_them(_: Host) {
+    let mut all = Replicated::start(1).await.expect("servers");
+    let settings =
+        [("SELKIE_DATABASE_URL", hosts([&all.servers()[0]])), ("SELKIE_REPLICA_URL", hosts([&all.servers()[1]]))];
+    let origin = Origin::launch(&settings);
+    origin.wait_until_ready().await;
+    let (key, reader) =
+        (origin.cli(&["key", "create", "--access", "full"]), origin.cli(&["key", "create", "--access", "read"]));
+    origin.cli(&["database", "create", "default_app"]);
+    let is_known = || async { (origin.sql(&key, NOTES).await.status == 200).then_some(()) };
+    eventually("the table is there", WAIT_MAX, is_known).await;
+    let written = origin.insert(&key, "one").await;
+    let position = written.position.clone().expect("a position");
+    let path = format!("/crud/default_app/notes/{}", written.payload());
+    let after = [("x-selkie-after", position.as_str())];
+
+    // The replica answers: it has a row that the primary lacks.
+    let only_here = "SET sql_log_bin = 0; INSERT INTO default_app.notes VALUES (1000, 'replica')";
+    let has_it = || async {
+        let _ = all.servers()[1].execute(only_here).await;
+        let read = origin.send(Method::GET, "/crud/default_app/notes/1000", &reader, &[], None).await;
+        (read.status == 200).then_some(())
+    };
+    eventually("the replica answers", WAIT_MAX, has_it).await;
+    assert_eq!(origin.send(Method::GET, &path, &reader, &after, None).await.payload()["name"], "one");
+
+    // A replica that does not apply, then one that is dead: every read is answered, and sees the write.
+    all.fall_behind(1).await.expect("a lag");
+    let behind = origin.insert(&key, "two").await;
+    let position = behind.position.clone().expect("a position");
+    let path = format!("/crud/default_app/notes/{}", behind.payload());
+    let after = [("x-selkie-after", position.as_str())];
+    for _ in 0..5 {
+        assert_eq!(origin.send(Method::GET, &path, &reader, &after, None).await.payload()["name"], "two");
+    }
+    all.catch_up(1).await.expect("no lag");
+    all.server(1).kill();
+    for _ in 0..5 {
+        assert_eq!(origin.send(Method::GET, &path, &reader, &after, None).await.payload()["name"], "two");
+        assert_eq!(
+            origin.send(Method::GET, "/crud/default_app/notes", &reader, &[], None).await.payload()[1]["name"],
+            "two"
+        );
+    }
+}
+
+async fn a_primary_that_is_read_only_is_left_for_the_one_that_is_promoted(_: Host) {
+    let mut all = Replicated::start(1).await.expect("servers");
+    let origin = Origin::launch(&[("SELKIE_DATABASE_URL", hosts(all.servers()))]);
+    origin.wait_until_ready().await;
+    let key = origin.cli(&["key", "create", "--access", "full"]);
+    origin.cli(&["database", "create", "default_app"]);
+    let is_known = || async { (origin.sql(&key, NOTES).await.status == 200).then_some(()) };
+    eventually("the table is there", WAIT_MAX, is_known).await;
+    let before = origin.insert(&key, "before").await;
+    all.server(0).execute("SET GLOBAL read_only = ON").await.expect("a setting");
+    let last = all.servers()[0].ask("SELECT @@GLOBAL.gtid_binlog_pos").await.expect("a position");
+    all.server(1).execute(&format!("DO MASTER_GTID_WAIT('{last}', 30)")).await.expect("a wait");
+    all.promote(1).await.expect("a promotion");
+    let after = origin.insert(&key, "after").await;
+    assert_eq!(all.servers()[1].ask("SELECT COUNT(*) FROM default_app.notes").await.unwrap(), "2");
+    assert_ne!(before.payload(), after.payload());
+}
