@@ -13,7 +13,7 @@ export RUSTDOCFLAGS
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run edge client pages test check fuzz bench bench-thumbnails bench-micro bench-check audit clean
+.PHONY: help setup build run edge client pages test check fuzz bench bench-thumbnails bench-micro bench-check cluster audit clean
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -57,6 +57,10 @@ check: ## Format, lints (native and wasm32), docs, a dry deployment
 	cargo doc --locked --workspace --no-deps --document-private-items --quiet
 	@$(MAKE) --no-print-directory edge
 	WRANGLER_SEND_METRICS=false WRANGLER_LOG_PATH=.wrangler/logs node_modules/.bin/wrangler deploy --dry-run --outdir target/deploy
+
+cluster: setup build ## Kill, halt and cut off parts of a cluster under load: nothing acknowledged may be lost (ARGS=--help for options)
+	@tools/setup.sh test
+	cargo run --locked --release -p tests --bin endurance -- cluster $(ARGS)
 
 audit: ## Check the dependencies: licenses, sources, known vulnerabilities (needs the network: run it on a schedule)
 	@tools/setup.sh audit

@@ -135,8 +135,8 @@ async fn template(parent: &Path) -> Result<PathBuf> {
 fn arguments(home: &Path, site: Site, all: &[Site]) -> Result<Vec<String>> {
     let provider = PROVIDERS.iter().find(|path| Path::new(path).exists());
     let provider = provider.context("Galera is not installed (Debian: apt install galera-4)")?;
-    let address = site.address;
-    let peers: Vec<String> = all.iter().map(|site| format!("{}:{GROUP_PORT}", site.address)).collect();
+    let address = site.group;
+    let peers: Vec<String> = all.iter().map(|site| format!("{}:{GROUP_PORT}", site.group)).collect();
     let name = home.file_name().unwrap_or_default().to_string_lossy();
     Ok(vec![
         "--wsrep-on=ON".to_owned(),

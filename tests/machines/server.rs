@@ -48,10 +48,14 @@ const OPTIONS: [&str; 12] = [
     "--binlog-format=ROW",
 ];
 
-/// Where a server runs: its address, and the process whose network namespace it joins, if not this process's.
+/// Where a server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Site {
+    /// The address for clients.
     pub address: Ipv4Addr,
+    /// The address for the other nodes of a cluster.
+    pub group: Ipv4Addr,
+    /// The process whose network namespace the server joins, if not this process's.
     pub namespace: Option<u32>,
 }
 
@@ -63,7 +67,7 @@ impl Site {
         let [.., high, low] = std::process::id().to_be_bytes();
         // 127.0.x.x is left to others.
         let address = Ipv4Addr::new(127, 64 | (high & 63), low, NEXT.fetch_add(1, Ordering::Relaxed));
-        Self { address, namespace: None }
+        Self { address, group: address, namespace: None }
     }
 }
 
@@ -201,6 +205,11 @@ impl Server {
         };
         timeout(STOP_MAX, work).await.context("the database does not answer")??;
         Ok(())
+    }
+
+    /// Returns a connection as root over the server's socket.
+    pub async fn connect(&self) -> Result<Conn> {
+        Ok(timeout(ANSWER_MAX, Conn::new(self.options())).await.context("the database does not answer")??)
     }
 
     /// Returns the last column of a statement's first row as text, empty for NULL and for no row.

@@ -1,0 +1,197 @@
+//! A caller as the interface wants it: it repeats what the error says may be repeated, goes to the next edge when one is
+//! gone, and sends the position of its last write with its reads.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use reqwest::{Client, Method, header::HeaderMap};
+use serde_json::Value;
+use tokio::time::sleep;
+
+use crate::tally::{Purpose, Tally};
+
+/// Longest wait for an answer, after which a caller asks the next edge.
+const ANSWER_MAX: Duration = Duration::from_secs(8);
+const CONNECT_MAX: Duration = Duration::from_secs(1);
+/// Wait after a broken connection, which has no `Retry-After`.
+const PAUSE: Duration = Duration::from_millis(100);
+/// A request that has no success for this long is given up, and counts as refused.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) struct Caller {
+    pub(crate) number: u32,
+    edges: Arc<Vec<String>>,
+    edge: usize,
+    key: String,
+    client: Client,
+    pub(crate) tally: Arc<Tally>,
+    /// Position of the last write, from `X-Selkie-Position`.
+    position: Option<String>,
+}
+
+/// A request of a caller.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: Option<Value>,
+}
+
+impl Request {
+    pub(crate) fn new(method: Method, path: String) -> Self {
+        Self { method, path, headers: Vec::new(), body: None }
+    }
+
+    pub(crate) fn json(mut self, body: Value) -> Self {
+        self.body = Some(body);
+        self
+    }
+
+    pub(crate) fn header(mut self, name: &'static str, value: String) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+}
+
+/// The answer to a request that succeeded.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+    /// How often an attempt before had no answer, or one after which it may have been done.
+    pub(crate) repeats: u64,
+}
+
+impl Answer {
+    pub(crate) fn payload(&self) -> Value {
+        let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        body.get("payload").cloned().unwrap_or_default()
+    }
+}
+
+/// An error that may not be repeated.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) code: String,
+    pub(crate) text: String,
+    pub(crate) repeats: u64,
+}
+
+/// How one attempt ended.
+enum Attempt {
+    Done(HeaderMap, Vec<u8>),
+    /// The same request may succeed after this time.
+    Again(String, Duration),
+    Refused(String, String),
+}
+
+impl Caller {
+    pub(crate) fn new(number: u32, edges: Arc<Vec<String>>, key: String, tally: Arc<Tally>) -> anyhow::Result<Self> {
+        // Shorter than the times after which workerd and the origin close an idle connection.
+        let client = Client::builder().no_proxy().pool_idle_timeout(Duration::from_secs(2));
+        let client = client.connect_timeout(CONNECT_MAX).timeout(ANSWER_MAX).build()?;
+        let edge = number as usize % edges.len();
+        Ok(Self { number, edges, edge, key, client, tally, position: None })
+    }
+
+    pub(crate) fn has_position(&self) -> bool {
+        self.position.is_some()
+    }
+
+    /// Sends a write until it succeeds or is refused.
+    pub(crate) async fn write(&mut self, request: &Request) -> Result<Answer, Refusal> {
+        let answer = self.send(request).await?;
+        self.tally.success(Purpose::Write);
+        if let Some(position) = answer.headers.get("x-selkie-position").and_then(|value| value.to_str().ok()) {
+            self.position = Some(position.to_owned());
+        }
+        Ok(answer)
+    }
+
+    /// Sends a read, with the position of the last write, until it succeeds or is refused.
+    pub(crate) async fn read(&mut self, path: String) -> Result<Answer, Refusal> {
+        let mut request = Request::new(Method::GET, path);
+        if let Some(position) = &self.position {
+            request = request.header("X-Selkie-After", position.clone());
+        }
+        let answer = self.send(&request).await?;
+        self.tally.success(Purpose::Read);
+        self.tally.tell(|told| {
+            told.reads += 1;
+            told.positioned += u64::from(self.position.is_some());
+        });
+        Ok(answer)
+    }
+
+    /// Sends a read without a position.
+    pub(crate) async fn look(&mut self, path: String) -> Result<Answer, Refusal> {
+        let answer = self.send(&Request::new(Method::GET, path)).await?;
+        self.tally.success(Purpose::Read);
+        self.tally.tell(|told| told.reads += 1);
+        Ok(answer)
+    }
+
+    async fn send(&mut self, request: &Request) -> Result<Answer, Refusal> {
+        let began = Instant::now();
+        let mut repeats = 0;
+        loop {
+            match self.attempt(request).await {
+                Attempt::Done(headers, body) => return Ok(Answer { headers, body, repeats }),
+                Attempt::Again(reason, pause) => {
+                    let text = format!("no success within {PATIENCE:?}, at last: {reason}");
+                    self.tally.tell(|told| {
+                        told.retries += 1;
+                        *told.reasons.entry(reason).or_default() += 1;
+                    });
+                    if began.elapsed() > PATIENCE {
+                        return Err(Refusal { code: "none".to_owned(), text, repeats });
+                    }
+                    sleep(pause).await;
+                }
+                Attempt::Refused(code, text) => return Err(Refusal { code, text, repeats }),
+            }
+            repeats += 1;
+        }
+    }
+
+    async fn attempt(&mut self, request: &Request) -> Attempt {
+        let url = format!("{}{}", self.edges[self.edge], request.path);
+        let mut builder = self.client.request(request.method.clone(), url).bearer_auth(&self.key);
+        for (name, value) in &request.headers {
+            builder = builder.header(*name, value);
+        }
+        if let Some(body) = &request.body {
+            builder = builder.json(body);
+        }
+        let received = async {
+            let answer = builder.send().await?;
+            let (status, headers) = (answer.status(), answer.headers().clone());
+            Ok::<_, reqwest::Error>((status, headers, answer.bytes().await?.to_vec()))
+        };
+        let (status, headers, body) = match received.await {
+            Ok(received) => received,
+            Err(error) => {
+                self.edge = (self.edge + 1) % self.edges.len();
+                let kind = if error.is_timeout() { "no answer in time" } else { "connection broke" };
+                return Attempt::Again(kind.to_owned(), PAUSE);
+            }
+        };
+        if status.is_success() {
+            return Attempt::Done(headers, body);
+        }
+        let text = || format!("{} {} → {status} {}", request.method, request.path, String::from_utf8_lossy(&body));
+        let Ok(envelope) = serde_json::from_slice::<Value>(&body) else {
+            return Attempt::Refused("no JSON".to_owned(), text());
+        };
+        let error = &envelope["error"];
+        let code = error["code"].as_str().unwrap_or("no code").to_owned();
+        if error["retryable"] != true {
+            return Attempt::Refused(code, text());
+        }
+        let seconds = headers.get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
+        Attempt::Again(code, seconds.map_or(PAUSE, Duration::from_secs))
+    }
+}

@@ -1,0 +1,264 @@
+//! A run of `cluster`: starts everything, runs the load, lets parts fail one after the other, and judges.
+
+use std::{
+    net::Ipv4Addr,
+    path::Path,
+    process::ExitCode,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+use machines::{
+    galera::Galera,
+    network::{self, Network},
+    replicas::Replicated,
+    scratch,
+    server::{ACCOUNT, PORT, Site},
+};
+use reqwest::Method;
+use serde_json::json;
+use tokio::{task::JoinSet, time::sleep};
+
+use crate::{
+    arguments::{Cluster as Asked, Databases, Hosts},
+    caller::{Caller, Request},
+    faults::{Cluster, Kind, Stage},
+    installation::{Common, edge_url, origin_url},
+    say,
+    tally::Tally,
+    verdict,
+    work::{DATABASE, Random, TABLES, Worker, counters, sql},
+};
+
+/// Numbers of databases and of origins, and of edges.
+const MACHINES: usize = 3;
+const EDGES: usize = 2;
+/// How long a fault lasts, and how long nothing fails between two faults, in milliseconds.
+const FAULT_MS: (u64, u64) = (2_500, 4_500);
+const REST_MS: (u64, u64) = (500, 1_500);
+/// Maximum time in which callers finish their last request when all is well again.
+const FINISH_MAX: Duration = Duration::from_secs(180);
+
+/// Runs and returns success if nothing was wrong.
+pub(crate) async fn run(asked: &Asked) -> Result<ExitCode> {
+    let directory = scratch::directory()?;
+    // Databases and origins have directories in it.
+    let result = run_in(asked, directory.path()).await;
+    if let Some(logs) = &asked.logs {
+        keep_logs(directory.path(), logs)?;
+    }
+    result
+}
+
+async fn run_in(asked: &Asked, directory: &Path) -> Result<ExitCode> {
+    let began = Instant::now();
+    let sites = Sites::choose().await?;
+    let common = Common::new(asked.selkie.as_deref(), directory, sites.home)?;
+    let (mut stage, open) = start(asked, &common, sites).await?;
+    say(&format!("everything is up after {:.1} s", began.elapsed().as_secs_f64()))?;
+    let tally = Arc::new(Tally::new());
+    prepare(asked, &open, &tally).await?;
+    let end = Instant::now() + Duration::from_secs(asked.seconds.into());
+    let mut callers = JoinSet::new();
+    let run = uuid::Uuid::new_v4().simple().to_string();
+    for number in 0..asked.callers {
+        let worker = Worker::new(open.caller(number, &tally)?, asked.seed, run.clone());
+        callers.spawn(worker.work(end));
+    }
+    say(&format!("{} callers work for {} s", asked.callers, asked.seconds))?;
+    tally.begin("nothing fails");
+    if let Err(error) = fail(asked, &mut stage, &tally, end).await {
+        for name in ["origin1", "origin2", "origin3", "edge1", "edge2", "s3"] {
+            say(&format!("--- {name}:\n{}", common.log_tail(name)))?;
+        }
+        return Err(error);
+    }
+    let finished = tokio::time::timeout(FINISH_MAX, async { while callers.join_next().await.is_some() {} }).await;
+    if finished.is_err() {
+        bail!("{} callers still wait {FINISH_MAX:?} after the end", callers.len());
+    }
+    say("the load has ended: comparing what was acknowledged with what is there")?;
+    let verdict = verdict::judge(&stage, open.caller(0, &tally)?, &tally).await?;
+    verdict.print()?;
+    Ok(if verdict.is_well(asked.briefly) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Where the parts run.
+struct Sites {
+    network: Option<Network>,
+    /// Where the edges, the S3 service and the callers are.
+    home: Ipv4Addr,
+    databases: Vec<Site>,
+    origins: Vec<Site>,
+}
+
+impl Sites {
+    /// Returns machines of the network of its own if this process is in one; else addresses of loopback.
+    async fn choose() -> Result<Self> {
+        if !network::is_own() {
+            let sites = || (0..MACHINES).map(|_| Site::on_loopback()).collect();
+            let home = Site::on_loopback().address;
+            return Ok(Self { network: None, home, databases: sites(), origins: sites() });
+        }
+        let mut network = Network::create()?;
+        let (mut databases, mut origins) = (Vec::new(), Vec::new());
+        for machines in [&mut databases, &mut origins] {
+            for _ in 0..MACHINES {
+                machines.push(network.add().await?);
+            }
+        }
+        Ok(Self { network: Some(network), home: network::HOME, databases, origins })
+    }
+}
+
+/// What callers need to know.
+struct Open {
+    key: String,
+    edges: Arc<Vec<String>>,
+}
+
+impl Open {
+    fn caller(&self, number: u32, tally: &Arc<Tally>) -> Result<Caller> {
+        Caller::new(number, Arc::clone(&self.edges), self.key.clone(), Arc::clone(tally))
+    }
+}
+
+/// Starts everything and waits until it is ready.
+async fn start(asked: &Asked, common: &Common, sites: Sites) -> Result<(Stage, Open)> {
+    let mut s3 = common.s3(sites.home)?;
+    s3.launch()?;
+    let cluster = match asked.databases {
+        Databases::Galera => {
+            say("starting three Galera nodes, the S3 service, three origins and two edges")?;
+            Cluster::Galera(Galera::start_on(&sites.databases).await?)
+        }
+        Databases::Replicas => {
+            say("starting a primary and two replicas, the S3 service, three origins and two edges")?;
+            Cluster::Replicated(Replicated::start_on(&sites.databases).await?)
+        }
+    };
+    let mut origins = Vec::new();
+    for (index, site) in sites.origins.iter().enumerate() {
+        let (database, more) = databases_of(asked, &sites, index);
+        let mut origin = common.origin(&format!("origin{}", index + 1), *site, &database, &more);
+        // All at once: they create the installation's tables together.
+        origin.launch()?;
+        origins.push(origin);
+    }
+    for origin in &mut origins {
+        let ready = origin.wait_until_ready().await;
+        ready.with_context(|| common.log_tail(&origin.name))?;
+    }
+    let (database, _) = databases_of(asked, &sites, 0);
+    let key = common.full_key(&database).await?;
+    let jwks = common.printed(&database, &["key", "jwks"]).await?;
+    let (mut edges, mut addresses) = (Vec::new(), Vec::new());
+    for index in 0..EDGES {
+        // Each edge has another origin as its first.
+        let urls: Vec<String> =
+            (0..MACHINES).map(|step| origin_url(sites.origins[(index + step) % MACHINES])).collect();
+        let address = Ipv4Addr::new(127, 0, 0, u8::try_from(index + 1)?);
+        // On the machine's own loopback other programs have these ports.
+        let address = if sites.network.is_some() { address } else { Site::on_loopback().address };
+        let mut edge = common.edge(&format!("edge{}", index + 1), address, &urls.join(","), &jwks)?;
+        edge.launch()?;
+        edges.push(edge);
+        addresses.push(edge_url(address));
+    }
+    let mut stage = Stage { cluster, origins, edges, s3, network: sites.network };
+    stage.wait_until_ready().await?;
+    Ok((stage, Open { key, edges: Arc::new(addresses) }))
+}
+
+/// Returns an origin's database URL and settings of further databases.
+fn databases_of(asked: &Asked, sites: &Sites, origin: usize) -> (String, Vec<(&'static str, String)>) {
+    let url = |order: &[usize]| {
+        let address = |index: &usize| format!("{}:{PORT}", sites.databases[*index].address);
+        let hosts: Vec<String> = order.iter().map(address).collect();
+        format!("mysql://{ACCOUNT}:{ACCOUNT}@{}/", hosts.join(","))
+    };
+    let own_first: Vec<usize> = (0..MACHINES).map(|step| (origin + step) % MACHINES).collect();
+    match (asked.databases, asked.hosts) {
+        (Databases::Galera, Hosts::All) => (url(&own_first), Vec::new()),
+        (Databases::Galera, Hosts::Own) => (url(&own_first[..1]), Vec::new()),
+        (Databases::Replicas, Hosts::All) => (url(&[0]), vec![("SELKIE_REPLICA_URL", url(&[1, 2]))]),
+        (Databases::Replicas, Hosts::Own) => (url(&[0]), Vec::new()),
+    }
+}
+
+/// Creates the database and its tables through an edge.
+async fn prepare(asked: &Asked, open: &Open, tally: &Arc<Tally>) -> Result<()> {
+    let mut caller = open.caller(0, tally)?;
+    let create = json!({"query": format!("CREATE DATABASE {DATABASE}")});
+    let mut bodies = vec![create];
+    bodies.extend(TABLES.map(sql));
+    bodies.push(sql(&counters(asked.callers)));
+    for body in bodies {
+        let request = Request::new(Method::POST, "/api/v1/sql".to_owned()).json(body);
+        if let Err(refusal) = caller.write(&request).await {
+            bail!("creating the tables: {}", refusal.text);
+        }
+    }
+    Ok(())
+}
+
+/// Lets parts fail one after the other until `end`, each kind of fault once before the next round.
+async fn fail(asked: &Asked, stage: &mut Stage, tally: &Tally, end: Instant) -> Result<()> {
+    let mut random = Random::new(asked.seed);
+    let possible = |kind: &Kind| stage.network.is_some() || !kind.needs_network();
+    let (kinds, skipped): (Vec<Kind>, Vec<Kind>) = asked.kinds().into_iter().partition(possible);
+    for kind in skipped {
+        say(&format!("skipped, since this machine allows no network namespaces: {}", kind.title()))?;
+    }
+    let mut round: Vec<Kind> = Vec::new();
+    let began = Instant::now();
+    while !kinds.is_empty() {
+        if round.is_empty() {
+            round = kinds.clone();
+        }
+        let index = usize::try_from(random.below(round.len() as u64))?;
+        let kind = round.swap_remove(index);
+        let target = usize::try_from(random.below(stage.targets(kind) as u64))?;
+        rest(&mut random, REST_MS).await;
+        if Instant::now() > end {
+            return Ok(());
+        }
+        say(&format!("{:6.1} s: {} ({})", began.elapsed().as_secs_f64(), kind.title(), target + 1))?;
+        tally.begin(kind.title());
+        stage.break_it(kind, target).await.with_context(|| kind.title())?;
+        rest(&mut random, FAULT_MS).await;
+        let mended = Instant::now();
+        stage.mend(kind, target).await.with_context(|| format!("after {}", kind.title()))?;
+        say(&format!(
+            "{:6.1} s: mended, all is ready again after {:.1} s",
+            began.elapsed().as_secs_f64(),
+            mended.elapsed().as_secs_f64()
+        ))?;
+    }
+    sleep(end.saturating_duration_since(Instant::now())).await;
+    Ok(())
+}
+
+async fn rest(random: &mut Random, (least, most): (u64, u64)) {
+    sleep(Duration::from_millis(least + random.below(most - least))).await;
+}
+
+fn keep_logs(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)?.flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == "log") {
+            std::fs::copy(&path, to.join(entry.file_name()))?;
+        }
+        // A database's log is in a directory of its cluster's.
+        for server in std::fs::read_dir(&path).into_iter().flatten().flatten() {
+            let log = server.path().join("log");
+            if log.is_file() {
+                let name = format!("{}.log", server.file_name().to_string_lossy());
+                std::fs::copy(log, to.join(name))?;
+            }
+        }
+    }
+    Ok(())
+}

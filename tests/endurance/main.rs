@@ -1,0 +1,64 @@
+//! What an installation endures. `cluster`: several databases, origins and edges under load, while they are killed,
+//! halted and cut off from each other; nothing that was acknowledged may be lost or done twice. `soak`: one origin under
+//! mixed load with faults for an hour; memory and file descriptors may not grow.
+//!
+//! Everything is private to this process: loopback or a network namespace of its own, and temporary directories.
+
+#![allow(clippy::disallowed_methods, reason = "an answer of another type ends a run, by a panic as well")]
+
+mod arguments;
+mod caller;
+mod cluster;
+mod faults;
+mod installation;
+mod program;
+mod s3;
+mod tally;
+mod verdict;
+mod work;
+
+use std::{
+    io::Write as _,
+    process::{ExitCode, ExitStatus},
+};
+
+use arguments::{Arguments, Command};
+use clap::Parser as _;
+use machines::{network, process};
+
+fn main() -> anyhow::Result<ExitCode> {
+    let arguments = Arguments::parse();
+    if let Command::Cluster(cluster) = &arguments.command
+        && cluster.wants_network()
+        && !network::is_own()
+        && let Some(status) = network::enter()?
+    {
+        return Ok(code_of(status));
+    }
+    // An error means that a provider is already installed.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        tokio::select! {
+            result = run(arguments.command) => result,
+            () = process::interrupted() => Err(anyhow::anyhow!("interrupted")),
+        }
+    })
+}
+
+async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Cluster(asked) => cluster::run(&asked).await,
+        Command::ServeS3(asked) => s3::serve(&asked).await.map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn code_of(status: ExitStatus) -> ExitCode {
+    status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+/// Prints a line of progress or of the result.
+fn say(line: &str) -> anyhow::Result<()> {
+    writeln!(std::io::stdout().lock(), "{line}")?;
+    Ok(())
+}

@@ -1,0 +1,306 @@
+//! What each caller does until its time is over. Each caller has its own records, so it knows what it must find. Every
+//! write can be repeated: inserts by `Idempotency-Key`, updates and batches by `If-Match`, uploads by `update`.
+
+use std::{fmt::Write as _, time::Instant};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use reqwest::Method;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::caller::{Caller, Refusal, Request};
+
+/// A database that the project `default` may create by SQL.
+pub(crate) const DATABASE: &str = "default_endurance";
+/// One of this many callers uploads; the others work on records. A stuck upload doesn't keep them.
+const UPLOADER_EACH: u32 = 6;
+
+/// Statements that create the tables; a counter for each caller is added.
+pub(crate) const TABLES: [&str; 2] = [
+    "CREATE TABLE events (id BIGINT PRIMARY KEY AUTO_INCREMENT, caller INT NOT NULL, number INT NOT NULL, \
+     note VARCHAR(200) NOT NULL, KEY (caller, number))",
+    "CREATE TABLE counters (id INT PRIMARY KEY, version BIGINT NOT NULL DEFAULT 0, total BIGINT NOT NULL DEFAULT 0)",
+];
+
+/// Draws numbers; the same seed gives the same numbers (SplitMix64).
+#[derive(Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Returns a number below `bound`.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % bound
+    }
+}
+
+/// A caller with its records.
+pub(crate) struct Worker {
+    caller: Caller,
+    random: Random,
+    run: String,
+    /// Number of its last event.
+    number: u32,
+    /// Id and number of its last event that was acknowledged.
+    last: Option<(u64, u32)>,
+    version: u64,
+    total: u64,
+}
+
+impl Worker {
+    /// `run` tells this run's idempotency keys from those of others.
+    pub(crate) fn new(caller: Caller, seed: u64, run: String) -> Self {
+        let random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(u64::from(caller.number)));
+        Self { caller, random, run, number: 0, last: None, version: 0, total: 0 }
+    }
+
+    /// Works until `end`. Every refusal is told.
+    pub(crate) async fn work(mut self, end: Instant) {
+        let uploads = self.caller.number % UPLOADER_EACH == UPLOADER_EACH - 1;
+        while Instant::now() < end {
+            let result = if uploads { self.upload().await } else { self.step().await };
+            if let Err(refusal) = result {
+                let text = format!("caller {}, {}: {}", self.caller.number, refusal.code, refusal.text);
+                self.caller.tally.tell(|told| told.refused.add(text));
+            }
+        }
+    }
+
+    async fn step(&mut self) -> Result<(), Refusal> {
+        match self.random.below(10) {
+            0..=3 => self.insert().await,
+            4 => self.set_version().await,
+            5 => self.add().await,
+            6 => self.batch().await,
+            7 => self.check_event().await,
+            8 => self.check_counter().await,
+            _ => self.look().await,
+        }
+    }
+
+    async fn insert(&mut self) -> Result<(), Refusal> {
+        self.number += 1;
+        let (caller, number) = (self.caller.number, self.number);
+        let request = Request::new(Method::POST, format!("/api/v1/crud/{DATABASE}/events"))
+            .header("Idempotency-Key", format!("{}-{caller}-{number}", self.run))
+            .json(json!({"caller": caller, "number": number, "note": "insert"}));
+        let answer = self.caller.write(&request).await?;
+        let payload = answer.payload();
+        let Some(id) = payload.as_u64() else {
+            self.caller.tally.tell(|told| told.wrong.add(format!("an insert answers {payload}, not an id")));
+            return Ok(());
+        };
+        self.caller.tally.tell(|told| told.inserts.push((caller, number, id)));
+        self.last = Some((id, number));
+        if self.random.below(2) == 0 { self.check_event().await } else { Ok(()) }
+    }
+
+    /// Reads the last event by its id, after its insert.
+    async fn check_event(&mut self) -> Result<(), Refusal> {
+        let Some((id, number)) = self.last else { return Ok(()) };
+        let positioned = self.caller.has_position();
+        let caller = self.caller.number;
+        match self.caller.read(format!("/api/v1/crud/{DATABASE}/events/{id}")).await {
+            Ok(answer) => {
+                let event = answer.payload();
+                if event["caller"] != caller || event["number"] != number {
+                    let text = format!("event {id} is {event}, not number {number} of caller {caller}");
+                    self.caller.tally.tell(|told| told.wrong.add(text));
+                }
+                Ok(())
+            }
+            Err(refusal) if refusal.code == "record_not_found" => {
+                if positioned {
+                    let text = format!("caller {caller} does not find its event {number} ({id})");
+                    self.caller.tally.tell(|told| told.stale.add(text));
+                }
+                Ok(())
+            }
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// Reads the caller's counter. Returns its version, its total and its ETag, unless the read was too old.
+    async fn counter(&mut self) -> Result<Option<(u64, u64, String)>, Refusal> {
+        let caller = self.caller.number;
+        let positioned = self.caller.has_position();
+        let answer = self.caller.read(format!("/api/v1/crud/{DATABASE}/counters/{caller}")).await?;
+        let etag = answer.headers.get("etag").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+        let counter = answer.payload();
+        let (version, total) = (counter["version"].as_u64(), counter["total"].as_u64());
+        let (version, total) = (version.unwrap_or_default(), total.unwrap_or_default());
+        if version >= self.version && total >= self.total {
+            return Ok(Some((version, total, etag)));
+        }
+        if positioned {
+            let text = format!(
+                "caller {caller} reads version {version} and total {total}, after {} and {}",
+                self.version, self.total
+            );
+            self.caller.tally.tell(|told| told.stale.add(text));
+        }
+        Ok(None)
+    }
+
+    async fn check_counter(&mut self) -> Result<(), Refusal> {
+        self.counter().await.map(|_| ())
+    }
+
+    /// Raises the version by one, by a PUT with `If-Match`.
+    async fn set_version(&mut self) -> Result<(), Refusal> {
+        let caller = self.caller.number;
+        self.raise(|next, etag| {
+            Request::new(Method::PUT, format!("/api/v1/crud/{DATABASE}/counters/{caller}"))
+                .header("If-Match", etag)
+                .json(json!({"version": next}))
+        })
+        .await
+        .map(|_| ())
+    }
+
+    /// Raises the version and inserts an event, in one transaction.
+    async fn batch(&mut self) -> Result<(), Refusal> {
+        self.number += 1;
+        let (caller, number) = (self.caller.number, self.number);
+        let done = self
+            .raise(|next, etag| {
+                Request::new(Method::POST, "/api/v1/batch".to_owned()).json(json!({"operations": [
+                    {"method": "PUT", "path": format!("{DATABASE}/counters/{caller}"), "ifMatch": etag,
+                        "body": {"version": next}},
+                    {"method": "POST", "path": format!("{DATABASE}/events"),
+                        "body": {"caller": caller, "number": number, "note": "batch"}},
+                ]}))
+            })
+            .await?;
+        if done {
+            self.caller.tally.tell(|told| told.batches.push((caller, number)));
+        }
+        Ok(())
+    }
+
+    /// Sends a write that raises the version from what a read says. A 412 after an attempt without an answer may mean
+    /// that this attempt succeeded: the next read shows it. Returns whether the version was raised.
+    async fn raise(&mut self, request: impl Fn(u64, String) -> Request) -> Result<bool, Refusal> {
+        let Some((version, _, etag)) = self.counter().await? else { return Ok(false) };
+        let next = version + 1;
+        match self.caller.write(&request(next, etag)).await {
+            Ok(_) => {}
+            Err(refusal) if refusal.code == "precondition_failed" && refusal.repeats > 0 => {
+                // The write may have been done, after which this caller has no position: reads go on until it is seen,
+                // or until another attempt shows that it was not done.
+                loop {
+                    let Some((now, _, etag)) = self.counter().await? else { continue };
+                    if now == next {
+                        break;
+                    }
+                    match self.caller.write(&request(next, etag)).await {
+                        Ok(_) => break,
+                        Err(refusal) if refusal.code == "precondition_failed" => {}
+                        Err(refusal) => return Err(refusal),
+                    }
+                }
+            }
+            // Without positions the read may have been of another node that was behind.
+            Err(refusal) if refusal.code == "precondition_failed" && !self.caller.has_position() => return Ok(false),
+            Err(refusal) => return Err(refusal),
+        }
+        self.version = next;
+        let caller = self.caller.number;
+        self.caller.tally.tell(|told| told.versions.insert(caller, next));
+        Ok(true)
+    }
+
+    /// Adds one in the database. A repeated attempt may add twice, which is counted.
+    async fn add(&mut self) -> Result<(), Refusal> {
+        let caller = self.caller.number;
+        let path = format!("/api/v1/crud/{DATABASE}/counters/{caller}");
+        let request = Request::new(Method::PUT, path).json(json!({"total": {"$add": 1}}));
+        let answer = self.caller.write(&request).await;
+        let repeats = match &answer {
+            Ok(answer) => answer.repeats,
+            Err(refusal) => refusal.repeats + 1,
+        };
+        let done = u64::from(answer.is_ok());
+        self.caller.tally.tell(|told| {
+            let additions = told.additions.entry(caller).or_default();
+            *additions = (additions.0 + done, additions.1 + repeats);
+        });
+        self.total += done;
+        answer.map(|_| ())
+    }
+
+    /// Reads the caller's latest events without a position: they may be old, but not others'.
+    async fn look(&mut self) -> Result<(), Refusal> {
+        let caller = self.caller.number;
+        let path = format!("/api/v1/crud/{DATABASE}/events?query=%7B%22caller%22%3A{caller}%7D&order=-number&limit=20");
+        let payload = self.caller.look(path).await?.payload();
+        let events = payload.as_array().map(Vec::as_slice).unwrap_or_default();
+        let strange = events.iter().find(|event| event["caller"] != caller);
+        if let Some(event) = strange {
+            let text = format!("a list of caller {caller} has {event}");
+            self.caller.tally.tell(|told| told.wrong.add(text));
+        }
+        let newest = events.first().and_then(|event| event["number"].as_u64()).unwrap_or_default();
+        if self.last.is_some_and(|(_, number)| newest < u64::from(number)) {
+            self.caller.tally.tell(|told| told.reordered += 1);
+        }
+        Ok(())
+    }
+
+    /// Uploads a file, or replaces one of its last, and sometimes fetches it.
+    async fn upload(&mut self) -> Result<(), Refusal> {
+        let caller = self.caller.number;
+        let length = usize::try_from(self.random.below(20_000)).unwrap_or_default() + 1;
+        let bytes: Vec<u8> = (0..length).map(|_| u8::try_from(self.random.below(256)).unwrap_or_default()).collect();
+        let name = format!("{}.bin", self.random.below(50));
+        let folder = format!("callers/{caller}");
+        let body = json!({"type": "file", "folder": folder, "update": true, "media": [{
+            "name": name, "base64": format!("data:application/octet-stream;base64,{}", STANDARD.encode(&bytes)),
+        }]});
+        let path = format!("/media/default/{folder}/{name}");
+        let answer = self.caller.write(&Request::new(Method::POST, "/api/v1/media".to_owned()).json(body)).await;
+        let known = answer.as_ref().ok().map(|_| <[u8; 32]>::from(Sha256::digest(&bytes)));
+        self.caller.tally.tell(|told| {
+            // A refused replacement leaves either version.
+            told.uploads.retain(|(other, _)| *other != path);
+            told.uploads.extend(known.map(|checksum| (path.clone(), checksum)));
+        });
+        let url = answer?.payload()[0]["url"].as_str().unwrap_or_default().to_owned();
+        if self.random.below(3) == 0 {
+            self.fetch(&url, &bytes).await?;
+        }
+        Ok(())
+    }
+
+    async fn fetch(&mut self, url: &str, expected: &[u8]) -> Result<(), Refusal> {
+        let path = url.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
+        let answer = self.caller.look(format!("/{path}")).await?;
+        if answer.body != expected {
+            let text = format!("{path} has {} bytes, not the {} sent", answer.body.len(), expected.len());
+            self.caller.tally.tell(|told| told.wrong.add(text));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the statement that creates a counter for each caller.
+pub(crate) fn counters(callers: u32) -> String {
+    let mut statement = "INSERT INTO counters (id) VALUES ".to_owned();
+    for caller in 0..callers {
+        // Writing to a string can't fail.
+        let _ = write!(statement, "{}({caller})", if caller == 0 { "" } else { ", " });
+    }
+    statement
+}
+
+/// Returns the body of an SQL call.
+pub(crate) fn sql(query: &str) -> Value {
+    json!({"query": query, "database": DATABASE})
+}
