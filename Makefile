@@ -13,7 +13,7 @@ export RUSTDOCFLAGS
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run edge client pages test check fuzz bench bench-thumbnails bench-micro bench-check cluster audit clean
+.PHONY: help setup build run edge client pages test check fuzz bench bench-thumbnails bench-micro bench-check cluster bench-console audit clean
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -76,6 +76,9 @@ bench: setup build ## Compare speed with the bare driver and a hand-written serv
 bench-thumbnails: ## Compare thumbnails with npm's sharp (ARGS=… for its options)
 	@tools/setup.sh build
 	cargo run --locked --release -p tests --features thumbnails --bin bench-thumbnails -- $(ARGS)
+
+bench-console: ## Time the console of a running service in Chromium (SELKIE_URL, SELKIE_KEY; ARGS="demo posts", or a table of yours)
+	node console/test/measure.mjs $(or $(ARGS),demo posts)
 
 bench-micro: ## Time the stages of a request without database or network (ARGS=… for divan's options)
 	@tools/setup.sh compile

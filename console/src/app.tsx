@@ -2,10 +2,12 @@
 import { effect } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import type { ComponentType } from "preact";
-import { client, holder, key, route, signOut } from "./session";
+import { client, endTest, holder, isTesting, key, route, signOut } from "./session";
 import { databases, forget, loadDatabases, tables } from "./schema";
 import { SideBar } from "./sidebar";
 import { SignIn } from "./signin";
+import { Keys } from "./manage/keys";
+import { Roles } from "./manage/roles";
 import { Media } from "./media";
 import { TableView } from "./table/view";
 import { texts } from "./texts";
@@ -49,7 +51,9 @@ function Frame() {
           <Icon name="key" />
           {[project, access === "role" ? `${texts.who.role} ${name ?? ""}`.trim() : texts.who[access]].filter(Boolean).join(" · ")}
         </span>
-        <Button icon="out" label={texts.signOut} look="quiet" onClick={signOut} />
+        {isTesting()
+          ? <Button icon="undo" label={texts.roles.endTest} look="main" onClick={endTest} />
+          : <Button icon="out" label={texts.signOut} look="quiet" onClick={signOut} />}
       </header>
       <SideBar reload={load} />
       <main id="content" tabIndex={-1}>
@@ -66,6 +70,9 @@ function View() {
   if (view === "sql") return <Lazy key="sql" load={() => import("./sql/view")} />;
   if (view === "diagram") return <Lazy key={`diagram ${database}`} load={() => import("./diagram")} />;
   if (view === "media") return <Media />;
+  if (view === "keys") return <Keys />;
+  if (view === "roles") return <Roles key={`roles ${database}`} name={database} />;
+  if (view === "activity") return <Lazy key="activity" load={() => import("./manage/activity")} />;
   return <Home />;
 }
 

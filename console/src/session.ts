@@ -1,22 +1,32 @@
 // The key of this tab, the client that acts with it, and the address of what is shown. It must not know any view.
 import { createClient, type Selkie } from "@selkie/client";
 import { computed, signal } from "@preact/signals";
+import { exactFetch } from "./exact";
 
 const KEY = "selkie.key";
 const KEPT = "selkie.";
+/** The user's own key while a role is tested. */
+const OWN = "selkie.own";
+/** What is kept while a role is tested begins with it, so that it does not mix with the user's own edits. */
+const KEPT_IN_TEST = "selkie.test.";
+const LINK = "#link=";
 
 /** What a key says about itself. The service decides; this only hides what it would refuse. */
 export interface Holder {
   access: "full" | "read" | "role";
   project: string | undefined;
   name: string | undefined;
+  /** The id of the key. */
+  id: string | undefined;
+  /** Seconds since 1970. */
+  endsAt: number | undefined;
 }
 
 export const key = signal<string | null>(sessionStorage.getItem(KEY));
 export const client = computed<Selkie | null>(() => (key.value ? clientOf(key.value) : null));
 export const holder = computed<Holder>(() => holderOf(key.value ?? ""));
 
-export const clientOf = (own: string): Selkie => createClient({ url: location.origin, key: own });
+export const clientOf = (own: string): Selkie => createClient({ url: location.origin, key: own, fetch: exactFetch });
 
 /** Returns the client. Views are shown only to who is signed in. */
 export function api(): Selkie {
@@ -33,9 +43,9 @@ function holderOf(token: string): Holder {
     const bytes = Uint8Array.from(atob(part), (byte) => byte.charCodeAt(0));
     const claims = JSON.parse(new TextDecoder().decode(bytes));
     const access = claims.acc === "full" || claims.acc === "read" ? claims.acc : "role";
-    return { access, project: claims.prj, name: claims.rol ?? claims.role ?? undefined };
+    return { access, project: claims.prj, name: claims.rol ?? claims.role ?? undefined, id: claims.sub, endsAt: claims.exp };
   } catch {
-    return { access: "role", project: undefined, name: undefined };
+    return { access: "role", project: undefined, name: undefined, id: undefined, endsAt: undefined };
   }
 }
 
@@ -44,17 +54,56 @@ export function signIn(own: string): void {
   key.value = own;
 }
 
-/** Forgets the key and everything else that this tab keeps, such as edits and statements. */
+/** Returns the token of the link by which the console was opened, and takes it out of the address. */
+export function takeLink(): string | null {
+  if (!location.hash.startsWith(LINK)) return null;
+  const link = location.hash.slice(LINK.length);
+  history.replaceState(null, "", location.pathname);
+  return link;
+}
+
+/** Signs in with the key that a link gives, which ends when the user signs out. */
+export async function signInByLink(link: string): Promise<void> {
+  const created = await clientOf(link).request<{ key: string }>("POST", "keys", { body: {}, retries: 0 });
+  keep("linked", true);
+  signIn(created.key);
+}
+
+export const isTesting = (): boolean => sessionStorage.getItem(OWN) !== null;
+
+/** Shows what a key with a role sees, until `endTest`. The page is loaded anew, so that nothing of before is shown. */
+export function beginTest(roleKey: string): void {
+  sessionStorage.setItem(OWN, key.value ?? "");
+  sessionStorage.setItem(KEY, roleKey);
+  location.hash = "";
+  location.reload();
+}
+
+export function endTest(): void {
+  for (const name of Object.keys(sessionStorage)) if (name.startsWith(KEPT_IN_TEST)) sessionStorage.removeItem(name);
+  sessionStorage.setItem(KEY, sessionStorage.getItem(OWN) ?? "");
+  sessionStorage.removeItem(OWN);
+  location.hash = "#/roles";
+  location.reload();
+}
+
+/** Forgets the key and everything else that this tab keeps, such as edits and statements. Revokes the key of a link. */
 export function signOut(): void {
+  if (kept("linked", false) && !isTesting() && holder.value.id) {
+    // Not awaited: if it fails, the key ends by itself within a day.
+    void api().request("DELETE", `keys/${holder.value.id}`, { query: { own: true } }).catch(() => undefined);
+  }
   for (const name of Object.keys(sessionStorage)) if (name.startsWith(KEPT)) sessionStorage.removeItem(name);
   key.value = null;
   location.hash = "";
 }
 
+const keptAs = (name: string): string => (isTesting() ? KEPT_IN_TEST : KEPT) + name;
+
 /** Reads what this tab keeps under the name, or `otherwise`. */
 export function kept<T>(name: string, otherwise: T): T {
   try {
-    const text = sessionStorage.getItem(KEPT + name);
+    const text = sessionStorage.getItem(keptAs(name));
     return text === null ? otherwise : (JSON.parse(text) as T);
   } catch {
     return otherwise;
@@ -64,8 +113,8 @@ export function kept<T>(name: string, otherwise: T): T {
 /** Keeps a value for this tab. A full storage keeps nothing, and breaks nothing. */
 export function keep(name: string, value: unknown): void {
   try {
-    if (value === undefined) sessionStorage.removeItem(KEPT + name);
-    else sessionStorage.setItem(KEPT + name, JSON.stringify(value));
+    if (value === undefined) sessionStorage.removeItem(keptAs(name));
+    else sessionStorage.setItem(keptAs(name), JSON.stringify(value));
   } catch {
     // The quota is used up.
   }

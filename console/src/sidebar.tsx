@@ -24,6 +24,13 @@ export function SideBar({ reload }: { reload: () => void }) {
       <div class="side-views">
         {holder.value.access === "full" && link("sql", "sql", texts.side.sql)}
         {link("media", "media", texts.side.media)}
+        {holder.value.access === "full" && (
+          <>
+            {link("keys", "key", texts.side.keys)}
+            {link("roles", "lock", texts.side.roles)}
+            {link("activity", "chart", texts.side.activity)}
+          </>
+        )}
       </div>
       <div class="side-filter">
         <input type="search" placeholder={texts.side.filter} aria-label={texts.side.filter} value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />

@@ -1,6 +1,6 @@
 // Signing in: the key is checked by a call before the tab keeps it.
 import { useEffect, useState } from "preact/hooks";
-import { clientOf, signIn } from "./session";
+import { clientOf, signIn, signInByLink, takeLink } from "./session";
 import { texts } from "./texts";
 import { Button, Problem } from "./ui";
 
@@ -9,7 +9,13 @@ export function SignIn() {
   const [error, setError] = useState<unknown>(null);
   const [missing, setMissing] = useState(false);
   const [isBusy, setBusy] = useState(false);
-  useEffect(() => void (document.title = `${texts.signIn.heading} · ${texts.title}`), []);
+  useEffect(() => {
+    document.title = `${texts.signIn.heading} · ${texts.title}`;
+    const link = takeLink();
+    if (!link) return;
+    setBusy(true);
+    signInByLink(link).catch((refused) => (setError(refused), setBusy(false)));
+  }, []);
   const submit = async (event: Event) => {
     event.preventDefault();
     const key = own.trim().replace(/^Bearer\s+/i, "");

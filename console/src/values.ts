@@ -1,4 +1,5 @@
 // How values are shown, edited and compared, exactly as the service writes them. It must not know where they are shown.
+import { marked, unmarked } from "./exact";
 import { type Field, kindOf, type Kind } from "./schema";
 
 export type Row = Record<string, unknown>;
@@ -17,9 +18,9 @@ export function show(value: unknown, kind: Kind): Shown {
   if (value === "") return { text: "empty", look: "empty" };
   if (kind === "binary") return { text: bytesOf(String(value)), look: "bytes" };
   if (kind === "boolean") return { text: String(Number(value)), look: "boolean" };
-  if (typeof value === "object") return { text: cut(JSON.stringify(value)), look: "json" };
+  if (typeof value === "object") return { text: cut(jsonText(value)), look: "json" };
   const look = kind === "integer" || kind === "decimal" || kind === "float" ? "number" : kind === "json" ? "json" : "text";
-  return { text: cut(kind === "json" ? JSON.stringify(value) : String(value)), look };
+  return { text: cut(kind === "json" ? jsonText(value) : String(value)), look };
 }
 
 const cut = (text: string) => (text.length > CELL_MAX_CHARS ? `${text.slice(0, CELL_MAX_CHARS)}…` : text).replace(/\s*\n\s*/g, " ⏎ ");
@@ -44,23 +45,19 @@ export function sizeOf(bytes: number): string {
   return `${size < 10 ? size.toFixed(1) : Math.round(size)} ${units[unit]}`;
 }
 
-/** Returns whether a JSON value holds a number that JavaScript can't hold: to write it back would change it. */
-export function isRounded(value: unknown): boolean {
-  if (typeof value === "number") return Number.isInteger(value) && !Number.isSafeInteger(value);
-  if (typeof value === "object" && value !== null) return Object.values(value).some(isRounded);
-  return false;
-}
+/** Returns a value as JSON, with all digits of its numbers. */
+export const jsonText = (value: unknown, indent = 0): string => unmarked(JSON.stringify(value, null, indent));
 
 /** Returns the text that an editor begins with. */
 export function editable(value: unknown, kind: Kind): string {
   if (value === null || value === undefined) return "";
-  if (kind === "json" || kind === "geometry") return JSON.stringify(value, null, 2);
+  if (kind === "json" || kind === "geometry") return jsonText(value, 2);
   return String(value);
 }
 
 /** Returns the value that an editor's text means. Throws a `SyntaxError` for what is no JSON. */
 export function parsed(text: string, kind: Kind): unknown {
-  if (kind === "json" || kind === "geometry") return JSON.parse(text);
+  if (kind === "json" || kind === "geometry") return JSON.parse(marked(text));
   if (kind === "boolean") return Number(text);
   if (kind === "datetime") return text.replace("T", " ");
   return text;
@@ -75,7 +72,7 @@ export function same(one: unknown, other: unknown): boolean {
 }
 
 /** Returns a value as a short plain text, for labels. */
-export const label = (value: unknown): string => (typeof value === "object" && value !== null ? JSON.stringify(value) : String(value));
+export const label = (value: unknown): string => (typeof value === "object" && value !== null ? jsonText(value) : String(value));
 
 /** Returns the width of a field's column in pixels. */
 export function widthOf(field: Field): number {
@@ -91,7 +88,7 @@ export function widthOf(field: Field): number {
 export function csv(fields: readonly string[], rows: readonly Row[]): string {
   const cell = (value: unknown) => {
     if (value === null || value === undefined) return "";
-    const text = typeof value === "object" ? JSON.stringify(value) : String(value);
+    const text = typeof value === "object" ? jsonText(value) : String(value);
     return text === "" || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return [fields.map(cell), ...rows.map((row) => fields.map((field) => cell(row[field])))].map((line) => line.join(",")).join("\r\n") + "\r\n";

@@ -56,7 +56,7 @@ export class Tab {
 
   /** Types into the field with this name, instead of what is there. */
   async fill(name, text, within = "") {
-    const field = await this.page.waitForSelector(`${within} [aria-label="${name}"]`);
+    const field = await this.page.waitForSelector(`${within} ::-p-aria([name="${name}"])`.trim());
     await field.focus();
     await field.evaluate((input) => input.select?.());
     await field.type(text);

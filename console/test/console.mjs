@@ -1,17 +1,20 @@
 // Does with the console what its users do. The end-to-end suite starts it, with the service and its keys in the environment.
 import assert from "node:assert/strict";
 import { inChromium, Tab } from "./browser.mjs";
+import { manage } from "./manage.mjs";
 
-const { SELKIE_URL: url, SELKIE_KEY: key, SELKIE_READ_KEY: readKey, SELKIE_ROLE_KEY: roleKey, SELKIE_DATABASE: database, SELKIE_FOLDER: folder } = process.env;
+const { SELKIE_URL: url, SELKIE_KEY: key, SELKIE_READ_KEY: readKey, SELKIE_ROLE_KEY: roleKey, SELKIE_DATABASE: database, SELKIE_FOLDER: folder, SELKIE_LINK: link } = process.env;
 
-async function call(method, path, body) {
-  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+async function call(method, path, body, more) {
+  const headers = { ...more, authorization: `Bearer ${key}`, "content-type": "application/json" };
   const response = await fetch(`${url}/api/v1/${path}`, { method, headers, body: body && JSON.stringify(body) });
   const answer = await response.json();
   assert.ok(answer.success, JSON.stringify(answer.error));
   return answer.payload;
 }
 const book = (id) => call("GET", `crud/${database}/books/${id}`);
+/** Returns a JSON document as the database has it. */
+const raw = async (id) => (await call("POST", "sql", { query: "SELECT meta FROM books WHERE id = ?", params: [id], database }))[0].meta;
 const change = (id, data) => call("PATCH", `crud/${database}/books/${id}`, data);
 
 const tasks = {
@@ -171,6 +174,66 @@ const tasks = {
     assert.equal((await book(10)).title, "Mine");
   },
 
+  async "keep all digits of JSON documents"(tab) {
+    const at = `#/data/${database}/books?filter=${encodeURIComponent(JSON.stringify([{ field: "id", operator: "eq", value: "4" }]))}`;
+    await tab.go(at);
+    await tab.sees('{"n":9007199254740993,"pages":9}', ".grid");
+    await tab.page.focus(".grid");
+    await tab.keys(" ");
+    await tab.sees("books 4", ".record");
+    await tab.fill("note", "Another note", ".record");
+    await tab.press("Save");
+    await tab.gone(".edits");
+    assert.equal(await raw(4), '{"n": 9007199254740993, "pages": 9}', "an edit of another field");
+    await tab.page.focus(".grid");
+    await tab.keys(" ");
+    const meta = await tab.page.waitForSelector('[data-field="meta"] textarea');
+    assert.match(await meta.evaluate((area) => area.value), /9007199254740993/);
+    await meta.evaluate((area) => {
+      area.value = '{"n": 9007199254740993, "more": [0.1234567890123456789, -18446744073709551615], "pages": 10}';
+      area.dispatchEvent(new Event("input", { bubbles: true }));
+    });
+    await tab.press("Save");
+    await tab.gone(".edits");
+    assert.equal((await raw(4)).replaceAll(" ", ""), '{"n":9007199254740993,"more":[0.1234567890123456789,-18446744073709551615],"pages":10}');
+  },
+
+  async "say what is saved of a table without transactions"(tab) {
+    await tab.go(`#/data/${database}/logs`);
+    await tab.sees("3 records", ".status");
+    await tab.page.focus(".grid");
+    await tab.keys("ArrowRight", "Enter");
+    await tab.page.waitForSelector(".cell-editor input:focus");
+    await tab.page.keyboard.type("half");
+    await tab.page.reload();
+    await tab.sees("half", ".grid");
+    await tab.press("Discard");
+    await tab.gone(".edits");
+    await tab.page.focus(".grid");
+    await tab.keys("Home");
+    for (const word of ["one", "too long", "three"]) {
+      await tab.keys("Home", "ArrowRight", "Enter");
+      await tab.page.waitForSelector(".cell-editor input:focus");
+      await tab.holding("Control", "a");
+      await tab.page.keyboard.type(word);
+      await tab.keys("Enter");
+      await tab.page.waitForFunction(() => !document.querySelector(".cell-editor"));
+      await tab.page.focus(".grid");
+      await tab.keys("ArrowDown");
+    }
+    await tab.sees("3 unsaved changes", ".edits");
+    await tab.press("Save all");
+    await tab.sees("1 change was saved before this was refused", ".edits");
+    await tab.sees("2 unsaved changes", ".edits");
+    await tab.sees("word", "[role=alert]");
+    const words = async () => (await call("GET", `crud/${database}/logs?order=id`)).map(({ word }) => word);
+    assert.deepEqual(await words(), ["one", "b", "c"]);
+    await tab.fill("word", "two", ".record");
+    await tab.press("Save all");
+    await tab.gone(".edits");
+    assert.deepEqual(await words(), ["one", "two", "three"]);
+  },
+
   async "see structure and relations"(tab) {
     await tab.go(`#/structure/${database}/books`);
     await tab.sees("decimal(30,20)", ".structure");
@@ -238,6 +301,9 @@ const tasks = {
 };
 
 await inChromium(async (browser) => {
+  // First, since the link lives for a minute.
+  await manage(browser, { url, database, link, call, folder });
+
   const tab = await Tab.open(browser, `${url}/console`);
   for (const [name, task] of Object.entries(tasks)) {
     await task(tab).catch(async (error) => {

@@ -12,4 +12,7 @@ INSERT INTO books (author_id, title, price, big, note, kind, sold_on, meta, cove
   FROM seq_1_to_350 AS n;
 UPDATE books SET title = 'The white whale', price = 0.10000000000000000001, big = 18446744073709551615, note = NULL, cover = 0x0001ff WHERE id = 1;
 UPDATE books SET note = '', sold_on = NULL, meta = NULL WHERE id = 2;
+UPDATE books SET meta = '{"n": 9007199254740993, "pages": 9}' WHERE id = 4;
+CREATE TABLE logs (id INT PRIMARY KEY, word VARCHAR(5) NOT NULL) ENGINE = Aria;
+INSERT INTO logs VALUES (1, 'a'), (2, 'b'), (3, 'c');
 CREATE VIEW cheap AS SELECT id, title FROM books WHERE price < 3

@@ -7,7 +7,7 @@ import type { Edit, Edits } from "./edits";
 
 const VERBS = { insert: texts.edits.insert, update: texts.edits.update, delete: texts.edits.delete };
 
-export function EditsBar({ edits, onOpen, onSaved }: { edits: Edits; onOpen: (id: string) => void; onSaved: () => void }) {
+export function EditsBar({ edits, onOpen, onSaved, onPartly }: { edits: Edits; onOpen: (id: string) => void; onSaved: () => void; onPartly: () => void }) {
   const list = edits.list.value;
   const [isSaved, setSaved] = useState(false);
   const [broken, setBroken] = useState<unknown>(null);
@@ -18,6 +18,7 @@ export function EditsBar({ edits, onOpen, onSaved }: { edits: Edits; onOpen: (id
       setSaved(isDone);
       if (isDone) onSaved();
       else {
+        if (edits.savedBefore.value > 0) onPartly();
         const wrong = edits.list.value.find(({ faults, theirs }) => faults?.length || theirs !== undefined);
         if (wrong) onOpen(wrong.id);
       }
@@ -48,7 +49,7 @@ export function EditsBar({ edits, onOpen, onSaved }: { edits: Edits; onOpen: (id
       {broken !== null && <Problem error={broken} />}
       <div class="row">
         <strong>{texts.edits.count(list.length)}</strong>
-        {isRefused && <span class="fault">{texts.edits.failed}</span>}
+        {isRefused && <span class="fault">{texts.edits.failed(edits.savedBefore.value)}</span>}
         <span class="grow" />
         <Popup icon="table" label={texts.edits.review} wide>
           {(close) => (

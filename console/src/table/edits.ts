@@ -38,6 +38,10 @@ export class Edits {
   readonly fault = signal<SelkieError | null>(null);
   readonly byId: ReadonlySignal<Map<string, Edit>> = computed(() => new Map(this.list.value.map((edit) => [edit.id, edit])));
   readonly canUndo: ReadonlySignal<boolean> = computed(() => this.#history.value.length > 0);
+  /** The number of edits that the last save saved before one was refused: only a table without transactions has any. */
+  readonly savedBefore = signal(0);
+  /** The edits of the request that was sent last. */
+  #sent: readonly Edit[] = [];
   /** The reads of tags that a save waits for. */
   #reads: Promise<void>[] = [];
   #count: number;
@@ -167,8 +171,8 @@ export class Edits {
   /** Saves all changes, all or none. Returns whether that worked. */
   async save(): Promise<boolean> {
     if (this.isSaving.value) return false;
-    const list = this.list.value;
     this.fault.value = null;
+    this.savedBefore.value = 0;
     this.isSaving.value = true;
     try {
       await Promise.all(this.#reads);
@@ -182,7 +186,7 @@ export class Edits {
       this.#keep();
       return true;
     } catch (error) {
-      await this.#refused(list, error);
+      await this.#refused(this.#sent, error);
       return false;
     } finally {
       this.isSaving.value = false;
@@ -191,6 +195,7 @@ export class Edits {
 
   async #send(list: readonly Edit[]): Promise<void> {
     const [only] = list;
+    this.#sent = list;
     try {
       if (list.length === 1 && only) await this.#one(only);
       else await this.#all(list);
@@ -198,7 +203,11 @@ export class Edits {
       if (!needsTransactions(error)) throw error;
       // Neither batches nor If-Match: what is saved leaves the list, so that a refusal ends the rest only.
       for (const edit of list) {
+        this.#sent = [edit];
         await this.#one({ ...edit, tag: undefined });
+        this.savedBefore.value += 1;
+        // An undo would bring back what is saved.
+        this.#history.value = [];
         this.list.value = this.list.value.filter(({ id }) => id !== edit.id);
         this.#keep();
       }

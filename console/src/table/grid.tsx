@@ -239,6 +239,14 @@ function CellEditor({ field, value, commit, done }: Pick<InputProps, "field" | "
     if (isKept && own !== value) commit(own);
     done();
   };
+  const latest = useRef(finish);
+  latest.current = finish;
+  useEffect(() => {
+    // A reload keeps what was typed, like an Enter.
+    const keep = () => latest.current(true);
+    addEventListener("pagehide", keep);
+    return () => removeEventListener("pagehide", keep);
+  }, []);
   const onKeyDown = (event: KeyboardEvent) => {
     event.stopPropagation();
     if (event.key === "Enter" || event.key === "Tab") {

@@ -3,7 +3,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { type Field, isNumeric, kindOf } from "../schema";
 import { texts } from "../texts";
 import { Button } from "../ui";
-import { editable, isRounded, parsed } from "../values";
+import { editable, parsed } from "../values";
 
 export interface InputProps {
   field: Field;
@@ -109,9 +109,6 @@ function Json({ field, value, onChange, label, focused, describedBy, invalid, ch
     })();
     if (isOther || value === null || value === undefined) setText(editable(value, kind));
   }, [value]);
-  if (isRounded(value)) {
-    return <p class="dim">{label}: {texts.record.rounded}</p>;
-  }
   const change = (next: string) => {
     setText(next);
     try {

@@ -4,7 +4,7 @@ import { type Field, kindOf, type Relation, type Schema } from "../schema";
 import { to } from "../session";
 import { texts } from "../texts";
 import { Button, Icon } from "../ui";
-import { isRounded, label, type Row, show } from "../values";
+import { jsonText, label, type Row, show } from "../values";
 import type { Edits } from "./edits";
 import { Conflict } from "./edits-bar";
 import { FieldInput } from "./input";
@@ -30,15 +30,15 @@ export function RecordPanel({ database, table, schema, edits, may, id, row, focu
   const edit = edits.byId.value.get(id);
   const isNew = id.startsWith("new:");
   // A record that was opened from the list of changes, or after a reload, is known by its edit.
-  const base: Row = row ?? edit?.before ?? {};
+  const base: Row = row ?? (edit ? { ...Object.fromEntries(edits.keys.map((name, at) => [name, edit.key[at]])), ...edit.before } : {});
   const record: Row = isNew ? (edit?.data ?? {}) : { ...base, ...(edit?.kind === "update" ? edit.data : {}) };
   useEffect(() => {
     if (!focus) own.current?.querySelector<HTMLElement>("h2")?.focus();
     else own.current?.querySelector<HTMLElement>(`[data-field="${CSS.escape(focus)}"] :is(input, select, textarea)`)?.focus();
   }, [id, focus]);
   useEffect(() => {
-    if (isNew && !edit) onClose();
-  }, [isNew, !edit]);
+    if ((isNew || !row) && !edit) onClose();
+  }, [isNew, !row, !edit]);
   const change = (field: Field, value: unknown) => {
     if (isNew) edits.changeNew(id, field.name, value);
     else if (value !== undefined) edits.change(base, field.name, value);
@@ -70,7 +70,7 @@ export function RecordPanel({ database, table, schema, edits, may, id, row, focu
         {fields.map((field) => {
           const faults = edit?.faults?.filter((fault) => fault.field === field.name) ?? [];
           const isChanged = edit !== undefined && edit.kind === "update" && field.name in edit.data;
-          const canEdit = isAllowed && field.writable && !isRounded(record[field.name]);
+          const canEdit = isAllowed && field.writable;
           return (
             <div class={`field ${isChanged ? "changed" : ""}`} key={field.name} data-field={field.name}>
               <div class="field-head">
@@ -94,7 +94,6 @@ export function RecordPanel({ database, table, schema, edits, may, id, row, focu
               ) : (
                 <p class={`plain look-${show(record[field.name], kindOf(field)).look}`}>
                   {whole(record[field.name], field)}
-                  {!isRounded(record[field.name]) ? null : <span class="dim block">{texts.record.rounded}</span>}
                 </p>
               )}
               {faults.length > 0 && (
@@ -113,7 +112,7 @@ export function RecordPanel({ database, table, schema, edits, may, id, row, focu
 }
 
 function whole(value: unknown, field: Field): string {
-  if (typeof value === "object" && value !== null) return JSON.stringify(value, null, 2);
+  if (value !== null && (typeof value === "object" || kindOf(field) === "json")) return jsonText(value, 2);
   return typeof value === "string" && value !== "" && kindOf(field) !== "binary" ? value : show(value, kindOf(field)).text;
 }
 

@@ -60,7 +60,7 @@ function Records({ database, table, schema }: { database: string; table: string;
   const keys = edits.keys;
   const asked = JSON.stringify(listOptions(query, keys));
   const rows = useMemo(() => (may.read ? new Rows(name, JSON.parse(asked)) : null), [name, asked, may]);
-  const [count, setCount] = useState<number | undefined>(undefined);
+  const [count, setCount] = useState<Count | undefined>(undefined);
   const [round, setRound] = useState(0);
   /** The record in the panel: the id of an edit, or a record of the grid. */
   const [open, setOpen] = useState<{ id: string; row?: Row; field?: string } | null>(null);
@@ -74,7 +74,7 @@ function Records({ database, table, schema }: { database: string; table: string;
       if (rows.isLoading.value || rows.error.value) return;
       queueMicrotask(() => stop());
       const { select: _, order: __, ...conditions } = JSON.parse(asked);
-      tableOf(name).list({ ...conditions, limit: 0, count: true, signal: control.signal }).then((list) => setCount(list.count), () => {});
+      void countOf(tableOf(name), conditions, keys, control.signal).then(setCount, () => {});
     });
     return () => (stop(), control.abort());
   }, [rows, round]);
@@ -122,12 +122,25 @@ function Records({ database, table, schema }: { database: string; table: string;
           />
         )}
       </div>
-      <EditsBar edits={edits} onOpen={(id) => setOpen({ id })} onSaved={() => (setOpen(null), reload())} />
+      <EditsBar edits={edits} onOpen={(id) => setOpen({ id })} onSaved={() => (setOpen(null), reload())} onPartly={reload} />
     </div>
   );
 }
 
-function Status({ rows, count, isFiltered, clear }: { rows: Rows; count: number | undefined; isFiltered: boolean; clear: () => void }) {
+/** More records are not counted exactly. */
+const COUNTED_MAX = 10_000;
+
+type Count = { exact: number } | { more: number };
+
+/** Counts the records, unless there are very many: MariaDB counts by reading all of them. */
+async function countOf(table: ReturnType<typeof tableOf>, conditions: object, keys: string[], signal: AbortSignal): Promise<Count> {
+  const beyond = await table.list({ ...conditions, ...(keys.length ? { select: keys } : {}), limit: 1, offset: COUNTED_MAX, signal } as any);
+  if (beyond.length > 0) return { more: COUNTED_MAX };
+  const { count } = await table.list({ ...conditions, limit: 0, count: true, signal } as any);
+  return { exact: count ?? 0 };
+}
+
+function Status({ rows, count, isFiltered, clear }: { rows: Rows; count: Count | undefined; isFiltered: boolean; clear: () => void }) {
   void rows.version.value;
   if (rows.error.value) return <Problem error={rows.error.value} again={() => rows.reload()} />;
   const isEmpty = rows.length === 0 && !rows.isLoading.value;
@@ -139,7 +152,7 @@ function Status({ rows, count, isFiltered, clear }: { rows: Rows; count: number 
           {isFiltered && <Button label={texts.table.clearAll} onClick={clear} />}
         </p>
       ) : (
-        <p role="status">{count === undefined ? (rows.isLoading.value ? texts.table.loading : texts.table.counting) : texts.table.count(count)}</p>
+        <p role="status">{count === undefined ? (rows.isLoading.value ? texts.table.loading : texts.table.counting) : "more" in count ? texts.table.countMore(count.more) : texts.table.count(count.exact)}</p>
       )}
       <p class="dim keys">{texts.table.keys}</p>
     </div>

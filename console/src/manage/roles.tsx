@@ -1,0 +1,142 @@
+// The roles of the project: their files, and a look at the console as one of their keys.
+import { useEffect, useState } from "preact/hooks";
+import { api, beginTest, holder, keep, kept, to } from "../session";
+import { texts } from "../texts";
+import { Button, Dialog, Icon, Problem, Spinner, useLoad } from "../ui";
+import { jsonText } from "../values";
+import { claimsOf, roleNames } from "./keys";
+
+const words = texts.roles;
+const TEST_LIFETIME = "15m";
+/** The name in the address for a role that is not saved yet: no role can have it. */
+const NEW = "+";
+const TEMPLATE = `{
+  "tables": {
+    "shop.products": {"read": {"fields": {"omit": ["cost"]}}},
+    "shop.orders": {"read": {"rows": {"customer_id": {"value": {"claim": "sub"}}}}}
+  }
+}
+`;
+
+export function Roles({ name }: { name: string }) {
+  const roles = useLoad(roleNames, []);
+  useEffect(() => void (document.title = `${words.heading} · ${texts.title}`), []);
+  if (holder.value.access !== "full") return <p class="pad">{texts.keys.full}</p>;
+  return (
+    <div class="manage">
+      <h1>{words.heading}</h1>
+      <p class="dim">{words.hint}</p>
+      <div class="role">
+        <nav aria-label={words.heading}>
+          {roles.error ? <Problem error={roles.error} again={roles.again} /> : !roles.value ? <Spinner label={texts.table.loading} /> : (
+            <ul>
+              {roles.value.length === 0 && <li class="dim">{words.none}</li>}
+              {roles.value.map((own) => (
+                <li key={own}>
+                  <a class="side-link" href={to("roles", [own])} aria-current={own === name ? "page" : undefined}><Icon name="lock" /> {own}</a>
+                </li>
+              ))}
+              <li>
+                <a class="side-link" href={to("roles", [NEW])} aria-current={name === NEW ? "page" : undefined}><Icon name="plus" /> {words.create}</a>
+              </li>
+            </ul>
+          )}
+        </nav>
+        {name === NEW ? <Editor name="" text={TEMPLATE} /> : name && <Stored name={name} />}
+      </div>
+    </div>
+  );
+}
+
+function Stored({ name }: { name: string }) {
+  const file = useLoad(() => api().request("GET", `roles/${encodeURIComponent(name)}`), [name]);
+  if (file.error) return <Problem error={file.error} again={file.again} />;
+  return file.value === undefined ? <Spinner label={texts.table.loading} /> : <Editor name={name} text={`${jsonText(file.value, 2)}\n`} />;
+}
+
+function Editor({ name, text }: { name: string; text: string }) {
+  const [wanted, setWanted] = useState(name);
+  const draft = `role:${name}`;
+  const [file, setFile] = useState(() => kept(draft, text));
+  const [saved, setSaved] = useState(text);
+  const [claims, setClaims] = useState("");
+  const [error, setError] = useState<unknown>(null);
+  const [isDone, setDone] = useState(false);
+  const [isWrong, setWrong] = useState(false);
+  const [isRemoving, setRemoving] = useState(false);
+  const path = `roles/${encodeURIComponent(wanted.trim())}`;
+  const attempt = async (change: () => Promise<void>) => {
+    setError(null);
+    setDone(false);
+    await change().catch(setError);
+  };
+  const change = (next: string) => {
+    setFile(next);
+    setDone(false);
+    keep(draft, next === saved ? undefined : next);
+  };
+  const save = (event: Event) => {
+    event.preventDefault();
+    void attempt(async () => {
+      // As text: to parse and write it would round its large numbers.
+      await api().request("PUT", path, { body: new Blob([file], { type: "application/json" }) });
+      setSaved(file);
+      keep(draft, undefined);
+      setDone(true);
+      if (!name) location.hash = to("roles", [wanted.trim()]);
+    });
+  };
+  const remove = () =>
+    attempt(async () => {
+      setRemoving(false);
+      await api().request("DELETE", path);
+      location.hash = to("roles");
+    });
+  const test = () => {
+    const own = claimsOf(claims);
+    setWrong(!own);
+    if (!own) return;
+    void attempt(async () => {
+      const body = { role: name, claims: own, name: `test of ${name}`, expires: TEST_LIFETIME };
+      beginTest((await api().request<{ key: string }>("POST", "keys", { body, retries: 0 })).key);
+    });
+  };
+  return (
+    <div class="stack">
+      <form onSubmit={save}>
+        {!name && <label>{words.name}<input value={wanted} required maxLength={64} onInput={(event) => setWanted(event.currentTarget.value)} /></label>}
+        <label class="wide">
+          {words.file}
+          <textarea class="mono" rows={18} spellcheck={false} value={file} onInput={(event) => change(event.currentTarget.value)} />
+        </label>
+        <Button type="submit" look="main" label={words.save} />
+        {name && <Button icon="trash" look="danger" label={words.remove} onClick={() => setRemoving(true)} />}
+        {isDone && <span class="note" role="status">{words.saved}</span>}
+      </form>
+      {error !== null && <Problem error={error} />}
+      {name && (
+        <section class="stack">
+          <h2>{words.test}</h2>
+          <p class="dim">{words.testHint}</p>
+          <div class="row">
+            <input class="mono" value={claims} placeholder='{"sub": 7}' aria-label={words.claims} aria-invalid={isWrong || undefined} onInput={(event) => setClaims(event.currentTarget.value)} />
+            <Button icon="view" label={words.test} disabled={file !== saved} onClick={test} />
+            <a href={to("keys", [], { role: name })}>{words.keys}</a>
+          </div>
+          {isWrong && <p class="fault" role="alert">{texts.keys.notClaims}</p>}
+        </section>
+      )}
+      {isRemoving && (
+        <Dialog label={words.remove} onClose={() => setRemoving(false)}>
+          <div class="stack">
+            <p>{words.confirm(name)}</p>
+            <div class="row">
+              <Button look="danger" label={words.remove} onClick={() => void remove()} />
+              <Button label={texts.cancel} onClick={() => setRemoving(false)} />
+            </div>
+          </div>
+        </Dialog>
+      )}
+    </div>
+  );
+}
