@@ -48,11 +48,31 @@ impl fmt::Display for Endpoint {
 pub enum Tls {
     Off,
     Required {
-        /// PEM file of certificate authorities that are trusted in addition to the built-in ones.
+        /// PEM file of the only certificate authorities that are trusted; `None` for the built-in ones.
         ca_file: Option<PathBuf>,
         verify: Verify,
+        /// Certificate with which Selkie identifies itself; `None` if MariaDB doesn't ask for one.
+        client: Option<ClientCertificate>,
     },
 }
+
+/// The PEM files of a client certificate and its private key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCertificate {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+/// Value of `ssl_ca` for the machine's own trust store.
+const SYSTEM: &str = "system";
+
+/// Where systems have their trust store as one PEM file: Debian and Alpine, Fedora, openSUSE, BSD and macOS.
+const SYSTEM_STORES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
 
 /// Which parts of MariaDB's TLS certificate are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,8 +88,9 @@ pub enum Verify {
 impl DatabaseAddress {
     /// Parses `mysql://user:password@host:port` (or `mariadb://`) with percent-encoded user and password. Several hosts
     /// are separated by commas, each with or without a port: `mysql://user:password@a,b:3307`. Supports the driver's
-    /// parameters `socket=/path`, `require_ssl=true`, `verify_identity=false`, `verify_ca=false` and
-    /// `ssl_ca=/path.pem`. Ignores a path (`/database`), since the administrator has no default database.
+    /// parameters `socket=/path`, `require_ssl=true`, `verify_identity=false`, `verify_ca=false`, `ssl_ca=/path.pem` (or
+    /// `system`), `ssl_cert=/path.pem` and `ssl_key=/path.pem`. Ignores a path (`/database`), since the administrator
+    /// has no default database.
     ///
     /// # Errors
     /// `text` is no such URL. The error says what form the URL must have, without repeating `text`, which contains a
@@ -136,6 +157,8 @@ struct Parameters {
     verify_ca: Option<bool>,
     verify_identity: Option<bool>,
     ssl_ca: Option<PathBuf>,
+    ssl_cert: Option<PathBuf>,
+    ssl_key: Option<PathBuf>,
 }
 
 impl Parameters {
@@ -144,13 +167,16 @@ impl Parameters {
         for (name, value) in url.query_pairs() {
             match name.as_ref() {
                 "socket" => read.socket = Some(PathBuf::from(value.as_ref())),
+                "ssl_ca" if value == SYSTEM => read.ssl_ca = Some(system_store()?),
                 "ssl_ca" => read.ssl_ca = Some(PathBuf::from(value.as_ref())),
+                "ssl_cert" => read.ssl_cert = Some(PathBuf::from(value.as_ref())),
+                "ssl_key" => read.ssl_key = Some(PathBuf::from(value.as_ref())),
                 "require_ssl" => read.require_ssl = Some(truth(&name, &value)?),
                 "verify_ca" => read.verify_ca = Some(truth(&name, &value)?),
                 "verify_identity" => read.verify_identity = Some(truth(&name, &value)?),
                 _ => {
                     return Err("a URL with no other parameters than socket, require_ssl, \
-                                verify_ca, verify_identity and ssl_ca"
+                                verify_ca, verify_identity, ssl_ca, ssl_cert and ssl_key"
                         .to_owned());
                 }
             }
@@ -179,7 +205,8 @@ impl Parameters {
     }
 
     fn tls(&self) -> Result<Tls, String> {
-        let asks = self.verify_ca.or(self.verify_identity).is_some() || self.ssl_ca.is_some();
+        let files = [&self.ssl_ca, &self.ssl_cert, &self.ssl_key];
+        let asks = self.verify_ca.or(self.verify_identity).is_some() || files.into_iter().any(Option::is_some);
         if !self.require_ssl.unwrap_or(false) {
             return if asks {
                 Err("a URL with require_ssl=true, which its other parameters ask for".to_owned())
@@ -192,8 +219,18 @@ impl Parameters {
             (_, Some(false)) => Verify::Issuer,
             _ => Verify::Identity,
         };
-        Ok(Tls::Required { ca_file: self.ssl_ca.clone(), verify })
+        let client = match (self.ssl_cert.clone(), self.ssl_key.clone()) {
+            (None, None) => None,
+            (Some(certificate), Some(key)) => Some(ClientCertificate { certificate, key }),
+            _ => return Err("a URL with both ssl_cert and ssl_key, or neither".to_owned()),
+        };
+        Ok(Tls::Required { ca_file: self.ssl_ca.clone(), verify, client })
     }
+}
+
+fn system_store() -> Result<PathBuf, String> {
+    let found = SYSTEM_STORES.iter().map(PathBuf::from).find(|path| path.is_file());
+    found.ok_or_else(|| "a URL whose ssl_ca is a file: this machine has no trust store in PEM form".to_owned())
 }
 
 fn truth(name: &str, value: &str) -> Result<bool, String> {
@@ -257,8 +294,21 @@ mod tests {
             let Endpoint::Tcp { tls, .. } = DatabaseAddress::parse(&url).unwrap().endpoint else {
                 panic!("not TCP");
             };
-            let expected = Tls::Required { ca_file: None, verify: expected };
+            let expected = Tls::Required { ca_file: None, verify: expected, client: None };
             assert_eq!(tls, expected);
+        }
+    }
+
+    #[test]
+    fn a_client_certificate_comes_with_its_key() {
+        let parse = |files: &str| DatabaseAddress::parse(&format!("mysql://u:p@h?require_ssl=true&{files}"));
+        let Endpoint::Tcp { tls, .. } = parse("ssl_ca=/ca.pem&ssl_cert=/c.pem&ssl_key=/k.pem").unwrap().endpoint else {
+            panic!("not TCP");
+        };
+        let client = Some(ClientCertificate { certificate: "/c.pem".into(), key: "/k.pem".into() });
+        assert_eq!(tls, Tls::Required { ca_file: Some("/ca.pem".into()), verify: Verify::Identity, client });
+        for half in ["ssl_cert=/c.pem", "ssl_key=/k.pem"] {
+            assert!(parse(half).unwrap_err().contains("both ssl_cert and ssl_key"), "{half}");
         }
     }
 
@@ -269,6 +319,7 @@ mod tests {
             "postgres://u:hunter2@h",
             "mysql://u:hunter2@h?pool_max=3",
             "mysql://u:hunter2@h?verify_ca=false",
+            "mysql://u:hunter2@h?ssl_cert=/c.pem&ssl_key=/k.pem",
             "mysql://u:hunter2@h?require_ssl=maybe",
             "mysql://u:hunter2@h?socket=relative",
             "mysql://:hunter2@h",

@@ -10,6 +10,7 @@ mod media;
 mod media_types;
 mod setting;
 mod store_address;
+mod tls;
 mod value;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ pub use self::layers::{Found, Layers, Origin, Sources};
 pub use self::media_types::MediaTypes;
 pub use self::setting::{SETTINGS, Setting, Visibility, find_setting, sample_file};
 pub use self::store_address::{Addressing, BucketAddress, StoreAddress, StoreName, endpoint};
+pub use self::tls::TlsFiles;
 pub use self::value::LogFormat;
 use crate::address::DatabaseAddress;
 
@@ -42,6 +44,8 @@ use crate::address::DatabaseAddress;
 pub struct Config {
     /// Address and port on which the origin listens.
     pub listen: SocketAddr,
+    /// Certificate and key with which the origin speaks TLS; `None` for plain HTTP.
+    pub tls: Option<TlsFiles>,
     /// Directory of the installation's secret, its private MariaDB and its media.
     pub data_dir: PathBuf,
     /// Address and administrator account of MariaDB; `None` if Selkie runs a private MariaDB.
@@ -128,6 +132,7 @@ impl Config {
         let data_dir = required(layers, "data_dir", |text| directory(text, &layers.directory))?;
         Ok(Self {
             listen: required(layers, "listen", value::address)?,
+            tls: tls::files(layers)?,
             database_url: optional(layers, "database_url", DatabaseAddress::parse)?,
             replica_url: optional(layers, "replica_url", DatabaseAddress::parse)?,
             secret: optional(layers, "secret", crate::secret::check_text)?,

@@ -152,7 +152,7 @@ impl Service<'_> {
         environment::write(self.config, &running, &edge_keys, &self.system.edge_secret)?;
         let ending = CancellationToken::new();
         let serving =
-            serve::run(self.config, &self.system, self.installation.database_health(), listener, ending.clone());
+            serve::run(self.config, &self.system, self.installation.database_health(), listener, None, ending.clone());
         tokio::pin!(serving);
         let outcome = tokio::select! {
             // The origin ended by itself.

@@ -13,9 +13,10 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::config::Config;
+use crate::config::{Config, TlsFiles};
 use crate::database::admin::{AdminError, SCHEMA_VERSION, ServerFacts};
 use crate::system::System;
+use crate::tls::Tls;
 
 /// Major and minor version of the oldest supported MariaDB.
 const OLDEST_MARIADB: (u32, u32) = (10, 6);
@@ -67,6 +68,7 @@ impl Finding {
 pub async fn examine(system: &System, config: &Config) -> Vec<Finding> {
     let mut findings = vec![machine::data_dir(&config.data_dir), secret_file(&config.data_dir, config)];
     findings.push(media::store(config).await);
+    findings.extend(config.tls.as_ref().map(certificate));
     match system.admin.server_facts().await {
         Ok(facts) => {
             findings.extend(server(&facts, config));
@@ -84,6 +86,17 @@ fn secret_file(data_dir: &Path, config: &Config) -> Finding {
         return Finding::ok("secret", "the installation secret comes from the configuration");
     }
     machine::secret_file(&data_dir.join("secret"))
+}
+
+fn certificate(files: &TlsFiles) -> Finding {
+    match Tls::open(files) {
+        Ok(_) => Finding::ok("tls", format!("the certificate {} has its key", files.certificate.display())),
+        Err(error) => Finding::wrong(
+            "tls",
+            error.to_string(),
+            "set tls_certificate to a PEM file of the certificate and its intermediates, and tls_key to its key",
+        ),
+    }
 }
 
 fn server(facts: &ServerFacts, config: &Config) -> Vec<Finding> {

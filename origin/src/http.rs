@@ -3,6 +3,7 @@
 mod batch;
 mod body;
 mod compression;
+mod connection;
 mod cross_origin;
 mod description;
 mod etag;
@@ -62,6 +63,8 @@ pub(crate) struct HttpService {
     cors: CrossOrigin,
 }
 
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
 impl HttpService {
     fn new(app: Arc<App>, config: &Config) -> Self {
         let secret = app.edge_secret.clone();
@@ -75,7 +78,7 @@ impl HttpService {
 
     /// Handles one request: assigns the request id, calls the router, adds the common headers, and logs the request.
     /// `peer` is the IP address of the client or proxy that opened the connection.
-    async fn answer(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr) -> Response {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr, transport: Transport) -> Response {
         // Most requests have no body; `Body::empty()` needs no allocation.
         let mut request = request.map(|body| match body.is_end_stream() {
             true => Body::empty(),
@@ -90,6 +93,7 @@ impl HttpService {
         let upload = protocol::is_at(path).then(|| path.to_owned());
         let wants_body = request.method() != Method::HEAD;
         let allowed = self.access.check(&mut request, peer);
+        transport.mark(request.headers_mut());
         let checked = allowed.and_then(|()| check(&request)).and_then(|()| self.cors.check_page(&request));
         let outcome = match checked {
             Ok(()) => match self.cors.preflight(&request) {
@@ -132,6 +136,23 @@ impl HttpService {
         security::mark(&mut response, false);
         self.cors.mark(response.headers_mut(), None);
         record.finish(response)
+    }
+}
+
+/// Whether a connection to the origin is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transport {
+    Plain,
+    Tls,
+}
+
+impl Transport {
+    /// Adds the header with which a TLS proxy says that its client used https, unless such a proxy has set it: URLs in
+    /// the response then begin with `https://`.
+    fn mark(self, headers: &mut HeaderMap) {
+        if self == Self::Tls {
+            headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static("https"));
+        }
     }
 }
 
@@ -212,7 +233,7 @@ fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn future_bytes<F: Future>(_: impl FnOnce(Arc<HttpService>, Request<Incoming>, IpAddr) -> F) -> usize {
+    fn future_bytes<F: Future>(_: impl FnOnce(Arc<HttpService>, Request<Incoming>, IpAddr, Transport) -> F) -> usize {
         size_of::<F>()
     }
 

@@ -36,6 +36,7 @@ pub mod serve;
 pub mod shares;
 pub mod signal;
 pub mod system;
+pub mod tls;
 pub mod transfer;
 
 mod files;

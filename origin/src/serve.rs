@@ -18,6 +18,7 @@ use crate::media::library::Library;
 use crate::media::store::StoreError;
 use crate::system::System;
 use crate::system::keys::KeyError;
+use crate::tls::Tls;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -33,7 +34,7 @@ pub enum ServeError {
 }
 
 /// Serves on `listener` until `stop` is cancelled, then lets running requests end within `shutdown_grace`. The system
-/// must be prepared. `database` is the health of the private MariaDB if this process runs one, otherwise `None`.
+/// must be prepared. With `tls` the origin speaks only TLS. `database` is the health of the private MariaDB if this process runs one, otherwise `None`.
 ///
 /// # Errors
 /// The media store can't be opened; MariaDB can't be read; threads can't be started; the server fails.
@@ -42,6 +43,7 @@ pub async fn run(
     system: &System,
     database: Option<watch::Receiver<Health>>,
     listener: TcpListener,
+    tls: Option<Tls>,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     let table = MediaTable::new(&system.hosts, config.connect_timeout);
@@ -52,7 +54,10 @@ pub async fn run(
     // A child token also stops the background tasks if the server fails, without cancelling the caller's token.
     let stop = stop.child_token();
     app.start_background(&tasks, &stop);
-    let served = http::server::serve(listener, app, config, &stop).await;
+    if let Some(tls) = &tls {
+        tasks.spawn(tls.clone().watch(stop.clone()));
+    }
+    let served = http::server::serve(listener, tls, app, config, &stop).await;
     stop.cancel();
     tasks.close();
     tasks.wait().await;

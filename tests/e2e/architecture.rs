@@ -190,7 +190,7 @@ const LAYERS: [&[&str]; 20] = [
     &["embedded"],
     &["demo"],
     &["signal"],
-    &["logging"],
+    &["logging", "tls"],
     &["config"],
     &["address", "secret"],
     &["shares", "process"],

@@ -65,6 +65,7 @@ mod shares;
 mod smuggling;
 mod sql;
 mod streaming;
+mod tls;
 mod transfer;
 mod typescript;
 mod validators;
@@ -150,6 +151,7 @@ fn main() -> ExitCode {
         roles::cases(),
         sql::cases(),
         streaming::cases(),
+        tls::cases(),
         transfer::all_cases(),
         streams::cases(),
         typescript::cases(),

@@ -70,7 +70,8 @@ fn address(config: &Config) -> String {
             ip if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
             ip => ip,
         };
-        format!("http://{}", SocketAddr::new(ip, config.listen.port()))
+        let scheme = if config.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", SocketAddr::new(ip, config.listen.port()))
     };
     format!("{}/console", base.unwrap_or_else(own))
 }

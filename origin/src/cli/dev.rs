@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::serve::listen;
+use super::system::note;
 use super::{CliError, Context};
 use crate::dev::{self, EdgePlan, Running};
 use crate::{logging, signal};
@@ -31,6 +32,9 @@ impl DevArgs {
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let config = &context.config;
         let _log = logging::init(config);
+        if config.tls.is_some() {
+            note("selkie: warning: `selkie dev` speaks plain HTTP; tls_certificate and tls_key are for `selkie serve`");
+        }
         let stop = signal::stop_token().map_err(CliError::Signals)?;
         if !self.outlive_parent {
             signal::stop_with_parent(&stop);

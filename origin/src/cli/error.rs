@@ -9,6 +9,7 @@ use crate::config::{ConfigError, find_setting};
 use crate::dev::{DevError, EdgeError};
 use crate::serve::ServeError;
 use crate::system::installation::InstallationError;
+use crate::tls::TlsError;
 use crate::transfer::TransferError;
 
 const FAILURE: u8 = 1;
@@ -33,6 +34,8 @@ pub enum CliError {
         setting: &'static str,
         source: io::Error,
     },
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error(transparent)]
     Serve(#[from] ServeError),
     #[error(transparent)]
@@ -99,7 +102,7 @@ impl CliError {
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Config(_) | Self::Usage { .. } => ExitCode::from(USAGE),
+            Self::Config(_) | Self::Tls(_) | Self::Usage { .. } => ExitCode::from(USAGE),
             Self::Installation(error) | Self::Dev(DevError::Installation(error)) if error.is_misconfiguration() => {
                 ExitCode::from(USAGE)
             }

@@ -11,6 +11,7 @@ use super::{CliError, Context};
 use crate::config::Config;
 use crate::system::System;
 use crate::system::installation::{Installation, Purpose};
+use crate::tls::Tls;
 use crate::{logging, serve, signal};
 
 #[derive(Debug, Args)]
@@ -20,11 +21,12 @@ impl ServeArgs {
     /// Serves requests until a stop signal.
     ///
     /// # Errors
-    /// The address is in use, the installation can't be opened or prepared, or the server fails.
+    /// The address is in use, the certificate and its key can't be used, the installation can't be opened or prepared, or the server fails.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let config = &context.config;
         let _log = logging::init(config);
         let stop = signal::stop_token().map_err(CliError::Signals)?;
+        let tls = config.tls.as_ref().map(Tls::open).transpose()?;
         let listener = listen(config.listen, "listen").await?;
         let opening = Installation::open(config, Purpose::Serve);
         let installation = tokio::select! {
@@ -33,7 +35,7 @@ impl ServeArgs {
         };
         let secret = Arc::clone(&installation.secret);
         let system = System::new(&installation.database, secret, config);
-        let outcome = run(config, &system, &installation, listener, stop).await;
+        let outcome = run(config, &system, &installation, (listener, tls), stop).await;
         system.close().await;
         installation.close().await;
         outcome
@@ -44,7 +46,7 @@ async fn run(
     config: &Config,
     system: &System,
     installation: &Installation,
-    listener: TcpListener,
+    (listener, tls): (TcpListener, Option<Tls>),
     stop: CancellationToken,
 ) -> Result<(), CliError> {
     tokio::select! {
@@ -52,7 +54,7 @@ async fn run(
         () = stop.cancelled() => return Ok(()),
     }
     let health = installation.database_health();
-    Ok(serve::run(config, system, health, listener, stop).await?)
+    Ok(serve::run(config, system, health, listener, tls, stop).await?)
 }
 
 /// Listens on `address`. An error names the address and `setting`, the name of the setting that gave it.

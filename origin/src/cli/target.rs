@@ -100,7 +100,7 @@ impl TargetArgs {
             let api = made.map_err(|error| CliError::Failed { message: error.to_string(), hint: None })??;
             let config = own_origin(&context.config);
             let stop = CancellationToken::new();
-            let served = serve::run(&config, &system, installation.database_health(), listener, stop.clone());
+            let served = serve::run(&config, &system, installation.database_health(), listener, None, stop.clone());
             let work = work(Target { api, identity: format!("project {}", self.project) });
             tokio::pin!(served, work);
             let outcome = tokio::select! {

@@ -95,6 +95,8 @@ pub fn find_setting(name: &str) -> Option<&'static Setting> {
 /// All settings except `accounts`, a table that only the configuration file can have.
 pub static SETTINGS: &[Setting] = &[
     Setting::new("listen", "ADDRESS", "Address on which the origin listens").or("127.0.0.1:8080"),
+    Setting::new("tls_certificate", "FILE", "PEM file of the origin's certificate and its intermediates. With it and `tls_key` the origin speaks HTTPS; both are read again when they change"),
+    Setting::new("tls_key", "FILE", "PEM file of the certificate's private key"),
     Setting::new("data_dir", "DIR", "Directory of the installation's secret, its private MariaDB and its media").or(".selkie"),
     Setting::new("database_url", "URL", "MariaDB to use instead of a private one: `mysql://user:password@host:port`, with `?socket=PATH` or `?require_ssl=true`; several hosts of a cluster with commas: `mysql://user:password@a,b:3307`")
         .hidden(),

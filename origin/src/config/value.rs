@@ -2,6 +2,7 @@
 //! secret.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use shared::cors::CorsOrigins;
@@ -30,6 +31,14 @@ type Parsed<T> = Result<T, String>;
 pub(super) fn address(text: &str) -> Parsed<SocketAddr> {
     let text = text.replace("localhost:", "127.0.0.1:");
     text.parse().map_err(|_| "an IP address and a port, such as 127.0.0.1:8080".to_owned())
+}
+
+/// Parses the path of a file, which may be relative to `base`.
+pub(super) fn file(text: &str, base: &Path) -> Parsed<PathBuf> {
+    if text.is_empty() || text.chars().any(char::is_control) {
+        return Err("the path of a file".to_owned());
+    }
+    Ok(base.join(text))
 }
 
 pub(super) fn time(text: &str) -> Parsed<Duration> {

@@ -1,9 +1,9 @@
 //! Maps a database address to the driver's options.
 
-use mysql_async::{OptsBuilder, SslOpts};
+use mysql_async::{ClientIdentity, OptsBuilder, SslOpts};
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::address::{Endpoint, Tls, Verify};
+use crate::address::{ClientCertificate, Endpoint, Tls, Verify};
 
 /// Returns the driver's options for `user` at a host.
 pub(crate) fn options(endpoint: &Endpoint, user: &str, password: &SecretString) -> OptsBuilder {
@@ -21,13 +21,16 @@ pub(crate) fn options(endpoint: &Endpoint, user: &str, password: &SecretString) 
 }
 
 fn encryption(tls: &Tls) -> Option<SslOpts> {
-    let Tls::Required { ca_file, verify } = tls else {
+    let Tls::Required { ca_file, verify, client } = tls else {
         return None;
     };
     let roots = ca_file.iter().cloned().map(Into::into).collect();
+    let identity = |client: ClientCertificate| ClientIdentity::new(client.certificate.into(), client.key.into());
     Some(
         SslOpts::default()
             .with_root_certs(roots)
+            .with_disable_built_in_roots(ca_file.is_some())
+            .with_client_identity(client.clone().map(identity))
             .with_danger_skip_domain_validation(*verify != Verify::Identity)
             .with_danger_accept_invalid_certs(*verify == Verify::Nothing),
     )

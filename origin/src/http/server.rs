@@ -1,19 +1,24 @@
-//! Accepts connections, serves them as HTTP/1.1 or HTTP/2 (h2c), and drains them at shutdown.
+//! Accepts connections, plain or with TLS, serves them as HTTP/1.1 or HTTP/2, and drains them at shutdown.
 
-use super::HttpService;
-use super::unparsed::{Exchange, ExchangeBody, ExchangeStream};
+use super::connection::Connection;
+use super::unparsed::{Exchange, ExchangeBody, ExchangeStream, Refused};
+use super::{HttpService, Transport};
 use crate::app::App;
 use crate::config::Config;
+use crate::tls::{self, Handshake, Tls};
 use axum::response::Response;
 use futures_util::FutureExt as _;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
+use shared::error::{ErrorCode, Problem};
 use std::convert::Infallible;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::AsyncBufReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
@@ -29,12 +34,19 @@ const PREFACE_PAUSE: Duration = Duration::from_millis(20);
 /// The pause before accepting again after a temporary error, such as no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Accepts and serves connections until `stop` is cancelled, then waits at most `shutdown_grace` for requests in
-/// flight.
+/// Accepts and serves connections, with TLS if `tls` is given, until `stop` is cancelled, then waits at most
+/// `shutdown_grace` for requests in flight.
 ///
 /// # Errors
 /// The listener fails with an error that is not temporary.
-pub async fn serve(listener: TcpListener, app: Arc<App>, config: &Config, stop: &CancellationToken) -> io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<Tls>,
+    app: Arc<App>,
+    config: &Config,
+    stop: &CancellationToken,
+) -> io::Result<()> {
+    let tls = tls.map(Arc::new);
     let builder = Arc::new(protocols(config));
     let http = Arc::new(HttpService::new(app, config));
     let graceful = GracefulShutdown::new();
@@ -53,16 +65,22 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, config: &Config, stop: 
         };
         prepare(&stream);
         let (http, builder) = (Arc::clone(&http), Arc::clone(&builder));
-        let (watcher, stop) = (graceful.watcher(), stop.clone());
+        let (watcher, stop, tls) = (graceful.watcher(), stop.clone(), tls.clone());
         tokio::spawn(async move {
-            let protocol = tokio::select! {
-                protocol = protocol(&stream) => protocol,
+            let opened = tokio::select! {
+                opened = open(stream, peer, tls.as_deref(), &http) => opened,
                 () = stop.cancelled() => None,
             };
+            let Some((stream, protocol)) = opened else {
+                return;
+            };
             let exchange = match protocol {
-                Some(Protocol::Http1) => Some(Arc::new(Exchange::default())),
-                Some(Protocol::Http2) => None,
-                None => return,
+                Protocol::Http1 => Some(Arc::new(Exchange::default())),
+                Protocol::Http2 => None,
+            };
+            let transport = match &stream {
+                Connection::Plain(_) => Transport::Plain,
+                Connection::Tls(_) => Transport::Tls,
             };
             let service = {
                 let (http, exchange) = (Arc::clone(&http), exchange.clone());
@@ -71,7 +89,7 @@ pub async fn serve(listener: TcpListener, app: Arc<App>, config: &Config, stop: 
                     if let Some(exchange) = &exchange {
                         exchange.begin();
                     }
-                    let answered = Arc::clone(&http).answer(request, peer.ip());
+                    let answered = Arc::clone(&http).answer(request, peer.ip(), transport);
                     let watched = |response: Response| response.map(|body| ExchangeBody::new(body, exchange));
                     // The future is boxed: hyper moves it several times and reserves space for it in each connection.
                     Box::pin(answered.map(|response| Ok::<_, Infallible>(watched(response))))
@@ -120,6 +138,36 @@ fn protocols(config: &Config) -> auto::Builder<TokioExecutor> {
 enum Protocol {
     Http1,
     Http2,
+}
+
+/// Does the TLS handshake of a new connection, if there is one, and determines the protocol. `None` if the connection is
+/// closed, sends nothing in time, or speaks no TLS; such a client gets an error response in plain HTTP.
+async fn open(
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: Option<&Tls>,
+    http: &HttpService,
+) -> Option<(Connection, Protocol)> {
+    let Some(tls) = tls else {
+        let protocol = protocol(&stream).await?;
+        return Some((Connection::Plain(stream), protocol));
+    };
+    match tls.accept(stream).await {
+        Handshake::Done(mut stream) => {
+            let first = tokio::time::timeout(FIRST_BYTES_TIMEOUT, stream.fill_buf()).await.ok()?.ok()?;
+            let (is_closed, has_preface) = (first.is_empty(), first.starts_with(H2_PREFACE));
+            let protocol = if tls::is_h2(&stream) || has_preface { Protocol::Http2 } else { Protocol::Http1 };
+            (!is_closed).then_some((Connection::Tls(stream), protocol))
+        }
+        Handshake::NotTls(stream) => {
+            tracing::warn!(peer = %peer.ip(), "a client spoke no TLS to the TLS port: its URL must begin with https://");
+            let problem = Problem::new(ErrorCode::InvalidRequest, "This port takes only TLS.")
+                .with_hint("Use a URL that begins with https://.");
+            Refused::unread(Connection::Plain(stream)).answer(http.unparsed(&problem)).await;
+            None
+        }
+        Handshake::Failed => None,
+    }
 }
 
 /// Waits until a connection's first bytes distinguish HTTP/1 from HTTP/2; `None` if the connection closes, fails or

@@ -5,6 +5,7 @@
 //! while no request is in flight must be such a response.
 
 use super::body::{DRAIN_MAX_BYTES, DRAIN_TIMEOUT};
+use super::connection::Connection;
 use axum::body::{Body, HttpBody};
 use axum::http::header::{CONNECTION, CONTENT_LENGTH};
 use axum::http::{HeaderValue, StatusCode};
@@ -20,7 +21,6 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
-use tokio::net::TcpStream;
 
 /// A phase of a connection: no request is in flight, and the last response is written completely.
 const IDLE: u8 = 0;
@@ -41,7 +41,7 @@ pub(super) struct Exchange {
 /// A connection on which hyper refused a request, and the status of hyper's response, which was not sent.
 #[derive(Debug)]
 pub(super) struct Refused {
-    stream: TcpStream,
+    stream: Connection,
     status: u16,
 }
 
@@ -58,6 +58,11 @@ impl Exchange {
 }
 
 impl Refused {
+    /// Wraps a connection on which a client sends a request that is not read.
+    pub(super) fn unread(stream: Connection) -> Self {
+        Self { stream, status: StatusCode::BAD_REQUEST.as_u16() }
+    }
+
     /// Returns the problem that corresponds to the status of hyper's response.
     pub(super) fn problem(&self) -> Problem {
         match self.status {
@@ -104,11 +109,11 @@ async fn bytes(response: Response) -> Vec<u8> {
     bytes
 }
 
-/// A TCP stream that withholds the error responses that hyper itself writes.
+/// A connection that withholds the error responses that hyper itself writes.
 #[derive(Debug)]
 pub(super) struct ExchangeStream {
-    /// The TCP connection; `None` once it was handed over to [`Exchange`].
-    stream: Option<TcpStream>,
+    /// The connection; `None` once it was handed over to [`Exchange`].
+    stream: Option<Connection>,
     /// The request phase of an HTTP/1 connection; `None` for HTTP/2, whose writes are not watched.
     exchange: Option<Arc<Exchange>>,
     /// The status of the error response that hyper wrote, which is not sent; `None` if there is none.
@@ -116,7 +121,7 @@ pub(super) struct ExchangeStream {
 }
 
 impl ExchangeStream {
-    pub(super) fn new(stream: TcpStream, exchange: Option<Arc<Exchange>>) -> Self {
+    pub(super) fn new(stream: Connection, exchange: Option<Arc<Exchange>>) -> Self {
         Self { stream: Some(stream), exchange, refused: None }
     }
 
@@ -137,7 +142,7 @@ impl ExchangeStream {
         self.refused.is_some()
     }
 
-    fn stream(&mut self) -> io::Result<Pin<&mut TcpStream>> {
+    fn stream(&mut self) -> io::Result<Pin<&mut Connection>> {
         let stream = self.stream.as_mut().map(Pin::new);
         stream.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
@@ -173,7 +178,7 @@ impl AsyncWrite for ExchangeStream {
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.as_ref().is_some_and(TcpStream::is_write_vectored)
+        self.stream.as_ref().is_some_and(Connection::is_write_vectored)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,0 +1,230 @@
+//! TLS on the origin's own port: loads the certificate and its key, reloads them when their files change, and does the
+//! handshakes. Knows no HTTP except the names by which TLS chooses its version (ALPN).
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::TlsFiles;
+
+/// Maximum TLS handshakes under way. No key is known yet, so there is no share per project.
+pub(crate) const HANDSHAKES_MAX_COUNT: usize = 1_024;
+
+/// Maximum time from the accepted connection to the end of its handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Interval at which the files are read. Polling also sees replaced links and mounted files, which a file system's
+/// notifications miss.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// First byte of every TLS connection: a record of the type "handshake".
+const HANDSHAKE_RECORD: u8 = 22;
+
+const H2: &[u8] = b"h2";
+const HTTP1: &[u8] = b"http/1.1";
+
+/// Why a certificate and its key can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    #[error("{setting}: {path} can't be read: {source}", path = path.display())]
+    Unreadable { setting: &'static str, path: PathBuf, source: io::Error },
+    #[error("tls_certificate: {path} holds no certificate in PEM form: {reason}", path = path.display())]
+    NoCertificate { path: PathBuf, reason: String },
+    #[error("tls_key: {path} holds no unencrypted private key in PEM form: {reason}", path = path.display())]
+    NoKey { path: PathBuf, reason: String },
+    #[error("tls_key: {key} is not the private key of the certificate in {certificate}: {reason}", key = key.display(), certificate = certificate.display())]
+    NoPair { certificate: PathBuf, key: PathBuf, reason: rustls::Error },
+    /// The cryptography library supports no protocol version.
+    #[error("TLS can't be set up: {0}")]
+    Setup(#[source] rustls::Error),
+}
+
+/// A certificate and its key that are in use, and the limit of handshakes.
+#[derive(Clone)]
+pub struct Tls {
+    files: TlsFiles,
+    current: Arc<Current>,
+    acceptor: TlsAcceptor,
+    handshakes: Arc<Semaphore>,
+}
+
+/// The certificate that the next handshake uses.
+#[derive(Debug)]
+struct Current(ArcSwap<CertifiedKey>);
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.load_full())
+    }
+}
+
+/// The bytes of both files.
+#[derive(Clone, PartialEq, Eq)]
+struct Bytes {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+}
+
+/// The outcome of a new connection's handshake.
+pub enum Handshake {
+    Done(Box<TlsStream<TcpStream>>),
+    /// The client sent something other than TLS, probably plain HTTP.
+    NotTls(TcpStream),
+    /// The connection is closed: the handshake failed or took too long, or too many are under way.
+    Failed,
+}
+
+impl Tls {
+    /// Loads the certificate and its key.
+    ///
+    /// # Errors
+    /// A file can't be read or has no valid content, or the key is not the certificate's.
+    pub fn open(files: &TlsFiles) -> Result<Self, TlsError> {
+        let current = Arc::new(Current(ArcSwap::from_pointee(parse(files, &Bytes::read(files)?)?)));
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(TlsError::Setup)?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::<Current>::clone(&current));
+        config.alpn_protocols = vec![H2.to_vec(), HTTP1.to_vec()];
+        Ok(Self {
+            files: files.clone(),
+            current,
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+            handshakes: Arc::new(Semaphore::new(HANDSHAKES_MAX_COUNT)),
+        })
+    }
+
+    /// Does the handshake of a new connection.
+    pub async fn accept(&self, stream: TcpStream) -> Handshake {
+        let Ok(_permit) = self.handshakes.try_acquire() else {
+            tracing::warn!(
+                limit = HANDSHAKES_MAX_COUNT,
+                "a connection was closed: too many TLS handshakes are under way"
+            );
+            return Handshake::Failed;
+        };
+        let handshake = async {
+            let mut first = [0];
+            match stream.peek(&mut first).await {
+                Ok(1) if first[0] == HANDSHAKE_RECORD => {}
+                Ok(1) => return Handshake::NotTls(stream),
+                _ => return Handshake::Failed,
+            }
+            match self.acceptor.accept(stream).await {
+                Ok(stream) => Handshake::Done(Box::new(stream)),
+                Err(error) => {
+                    tracing::debug!(%error, "a TLS handshake failed");
+                    Handshake::Failed
+                }
+            }
+        };
+        tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await.unwrap_or(Handshake::Failed)
+    }
+
+    /// Uses a new certificate and key once their files change, until `stop` is cancelled. Connections that are open stay
+    /// open. If the new pair is invalid, the old one stays in use and the log says why.
+    pub async fn watch(self, stop: CancellationToken) {
+        let mut seen = Bytes::read(&self.files).ok();
+        let mut used = seen.clone();
+        let mut tick = tokio::time::interval(CHECK_INTERVAL);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                _ = tick.tick() => {}
+            }
+            let found = Bytes::read(&self.files);
+            // Two files can't be replaced at once, so a change counts once it was the same at two checks.
+            let is_settled = found.as_ref().ok() == seen.as_ref();
+            seen = found.as_ref().ok().cloned();
+            if !is_settled || seen == used {
+                continue;
+            }
+            used.clone_from(&seen);
+            match found.and_then(|bytes| parse(&self.files, &bytes)) {
+                Ok(pair) => {
+                    self.current.0.store(Arc::new(pair));
+                    tracing::info!(certificate = %self.files.certificate.display(), "the new TLS certificate is in use");
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the new TLS certificate can't be used; the old one stays in use")
+                }
+            }
+        }
+    }
+}
+
+/// Returns whether the client chose HTTP/2.
+#[must_use]
+pub fn is_h2(stream: &TlsStream<TcpStream>) -> bool {
+    stream.get_ref().1.alpn_protocol() == Some(H2)
+}
+
+impl Bytes {
+    fn read(files: &TlsFiles) -> Result<Self, TlsError> {
+        let read = |setting, path: &Path| {
+            std::fs::read(path).map_err(|source| TlsError::Unreadable { setting, path: path.to_owned(), source })
+        };
+        Ok(Self { certificate: read("tls_certificate", &files.certificate)?, key: read("tls_key", &files.key)? })
+    }
+}
+
+fn parse(files: &TlsFiles, bytes: &Bytes) -> Result<CertifiedKey, TlsError> {
+    let no_certificate =
+        |error: pem::Error| TlsError::NoCertificate { path: files.certificate.clone(), reason: error.to_string() };
+    let chain: Vec<_> =
+        CertificateDer::pem_slice_iter(&bytes.certificate).collect::<Result<_, _>>().map_err(no_certificate)?;
+    if chain.is_empty() {
+        return Err(no_certificate(pem::Error::NoItemsFound));
+    }
+    let key = PrivateKeyDer::from_pem_slice(&bytes.key)
+        .map_err(|error| TlsError::NoKey { path: files.key.clone(), reason: error.to_string() })?;
+    CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(|reason| TlsError::NoPair {
+        certificate: files.certificate.clone(),
+        key: files.key.clone(),
+        reason,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn a_connection_beyond_the_limit_of_handshakes_is_closed() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = TlsFiles { certificate: directory.path().join("cert.pem"), key: directory.path().join("key.pem") };
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        std::fs::write(&files.certificate, made.cert.pem()).unwrap();
+        std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+        let tls = Tls::open(&files).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let all = u32::try_from(HANDSHAKES_MAX_COUNT).unwrap();
+        let permits = tls.handshakes.try_acquire_many(all).unwrap();
+        let client = TcpStream::connect(address).await.unwrap();
+        client.try_write(b"GET").unwrap();
+        let stream = listener.accept().await.unwrap().0;
+        assert!(matches!(tls.accept(stream).await, Handshake::Failed));
+        drop(permits);
+        let client = TcpStream::connect(address).await.unwrap();
+        client.try_write(b"GET").unwrap();
+        let stream = listener.accept().await.unwrap().0;
+        assert!(matches!(tls.accept(stream).await, Handshake::NotTls(_)));
+    }
+}
