@@ -124,7 +124,7 @@ impl Manager<'_> {
             Management::CreateKey if self.caller.has_link() => self.open_session().await,
             Management::CreateKey => self.create(body).await,
             Management::RevokeKey(id, Revocable::Others) if id == self.caller.key_id() => {
-                Err(Problem::new(ErrorCode::PermissionDenied, "This request's own key is not revoked by the way.")
+                Err(Problem::new(ErrorCode::PermissionDenied, "The request would revoke its own key.")
                     .with_hint("Revoke it with another key, or add ?own=true if you mean it."))
             }
             Management::RevokeKey(id, _) => {
