@@ -8,6 +8,7 @@ mod environment;
 mod layers;
 mod media;
 mod media_types;
+mod secret_file;
 mod setting;
 mod store_address;
 mod tls;
@@ -197,6 +198,12 @@ pub enum ConfigError {
     /// An environment variable that starts with `SELKIE_` looks like a misspelt setting.
     #[error("{0}")]
     Misspelt(UnknownVariable),
+    /// A secret setting is given by its variable and by a file.
+    #[error("{variable} and {file_variable} are both set; set one of them")]
+    SetTwice { variable: String, file_variable: String },
+    /// The file of a secret setting can't be read, is empty or too long.
+    #[error("the file {path}, which {file_variable} names, can't be read: {source}", path = path.display())]
+    UnreadableSecret { file_variable: String, path: PathBuf, source: std::io::Error },
     #[error("the value of {name} is not UTF-8")]
     NotUtf8 { name: String },
     /// The value of a setting in the file is neither a string, an integer nor a list of strings.

@@ -65,6 +65,7 @@ fn text(lines: &[Line], context: &Context) -> String {
         let from = match line.origin {
             Origin::Flag => "flag",
             Origin::Environment => "environment",
+            Origin::SecretFile => "secret file",
             Origin::File => "file",
             Origin::Default => "default",
         };

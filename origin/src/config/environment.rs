@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::setting::SETTINGS;
+use super::setting::{SETTINGS, Setting};
 use super::{ConfigError, nearest};
 
 const PREFIX: &str = "SELKIE_";
@@ -53,23 +53,24 @@ impl fmt::Display for UnknownVariable {
 /// The name of a variable resembles the name of a setting.
 pub(super) fn unknown(environment: &BTreeMap<String, String>) -> Result<Vec<UnknownVariable>, ConfigError> {
     let mut unknown = Vec::new();
+    let names = names();
     for (name, value) in environment {
         let Some(rest) = name.strip_prefix(PREFIX) else {
             continue;
         };
         let word = rest.to_lowercase();
-        let is_setting = SETTINGS.iter().any(|setting| setting.variable() == *name);
+        let is_setting = rest == word.to_uppercase() && names.contains(&word);
         // Kubernetes sets `SELKIE_PORT` to the URL of a service named `selkie`.
         let is_address = rest == "PORT" && value.contains("://");
         let is_known = KNOWN.contains(&rest) || KNOWN_BEGINNINGS.iter().any(|beginning| rest.starts_with(beginning));
         if is_setting || is_known || is_address {
             continue;
         }
-        let settings = || SETTINGS.iter().map(|setting| setting.name);
-        let is_misspelt = settings().any(|setting| strsim::normalized_damerau_levenshtein(&word, setting) >= MISSPELT);
+        let is_misspelt = names.iter().any(|known| strsim::normalized_damerau_levenshtein(&word, known) >= MISSPELT);
         let variable = UnknownVariable {
             name: name.clone(),
-            nearest: nearest(&word, settings()).map(|name| format!("{PREFIX}{}", name.to_uppercase())),
+            nearest: nearest(&word, names.iter().map(String::as_str))
+                .map(|name| format!("{PREFIX}{}", name.to_uppercase())),
         };
         if is_misspelt {
             return Err(ConfigError::Misspelt(variable));
@@ -77,6 +78,13 @@ pub(super) fn unknown(environment: &BTreeMap<String, String>) -> Result<Vec<Unkn
         unknown.push(variable);
     }
     Ok(unknown)
+}
+
+/// Returns the names of all variables of settings in lower case, without their prefix.
+fn names() -> Vec<String> {
+    let variables = |setting: &Setting| [Some(setting.variable()), setting.file_variable()];
+    let all = SETTINGS.iter().flat_map(variables).flatten();
+    all.filter_map(|variable| variable.strip_prefix(PREFIX).map(str::to_lowercase)).collect()
 }
 
 #[cfg(test)]
@@ -99,6 +107,8 @@ mod tests {
             ("SELKIE_REQUIRE_EGDE", "SELKIE_REQUIRE_EDGE"),
             ("SELKIE_POOLSIZE", "SELKIE_POOL_SIZE"),
             ("SELKIE_database_url", "SELKIE_DATABASE_URL"),
+            ("SELKIE_DATABASE_URL_FIEL", "SELKIE_DATABASE_URL_FILE"),
+            ("SELKIE_SECRT_FILE", "SELKIE_SECRET_FILE"),
         ] {
             let message = read(name, "x").unwrap_err();
             assert!(message.contains(name), "{message}");
@@ -119,6 +129,7 @@ mod tests {
     fn settings_and_what_others_set_are_passed_over() {
         for (name, value) in [
             ("SELKIE_DATABASE_URL", "x"),
+            ("SELKIE_DATABASE_URL_FILE", "x"),
             ("SELKIE_CONFIG", "x"),
             ("SELKIE_FULL_KEY", "x"),
             ("SELKIE_SERVICE_HOST", "10.0.0.1"),

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::ConfigError;
 use super::accounts::AccountsFile;
 use super::environment::{self, UnknownVariable};
+use super::secret_file;
 use super::setting::{SETTINGS, Setting, find_setting};
 
 /// The name of the configuration file that is read from the working directory if it exists and no other file is given.
@@ -27,12 +28,22 @@ pub struct Sources {
     pub directory: PathBuf,
 }
 
+impl Sources {
+    /// Returns the value of an environment variable; `None` if it is unset or empty. Scripts and Compose files unset a
+    /// variable by setting it to the empty text.
+    pub(super) fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.get(name).map(String::as_str).filter(|text| !text.is_empty())
+    }
+}
+
 /// The source of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     Flag,
     Environment,
+    /// A file that a variable such as `SELKIE_SECRET_FILE` names.
+    SecretFile,
     File,
     Default,
 }
@@ -61,7 +72,7 @@ impl Layers {
     ///
     /// # Errors
     /// The file can't be read, is not TOML, or has an unknown key or a value of a wrong type; or a variable is
-    /// misspelt.
+    /// misspelt; or the file of a secret setting can't be read, or the setting's own variable is set too.
     pub fn read(sources: Sources) -> Result<Self, ConfigError> {
         let unknown_variables = environment::unknown(&sources.environment)?;
         let file = locate_file(&sources);
@@ -73,7 +84,7 @@ impl Layers {
         let mut in_file = file_texts(table, file.as_deref())?;
         let mut found = BTreeMap::new();
         for setting in SETTINGS {
-            let value = pick(setting, &sources, &mut in_file);
+            let value = pick(setting, &sources, &mut in_file)?;
             if let Some(value) = value {
                 found.insert(setting.name, value);
             }
@@ -88,24 +99,24 @@ impl Layers {
     }
 }
 
-fn pick(setting: &'static Setting, sources: &Sources, in_file: &mut BTreeMap<&'static str, String>) -> Option<Found> {
+fn pick(
+    setting: &'static Setting,
+    sources: &Sources,
+    in_file: &mut BTreeMap<&'static str, String>,
+) -> Result<Option<Found>, ConfigError> {
     let flag = sources.flags.get(setting.name).cloned();
-    // Scripts and Compose files unset a variable by setting it to the empty text, so an empty variable counts as unset.
-    let variable = sources.environment.get(&setting.variable()).filter(|text| !text.is_empty()).cloned();
     let layers = [
         (flag, Origin::Flag),
-        (variable, Origin::Environment),
+        (sources.variable(&setting.variable()).map(str::to_owned), Origin::Environment),
+        (secret_file::read(setting, sources)?, Origin::SecretFile),
         (in_file.remove(setting.name), Origin::File),
         (setting.default.map(str::to_owned), Origin::Default),
     ];
-    layers.into_iter().find_map(|(text, origin)| text.map(|text| Found { text, origin }))
+    Ok(layers.into_iter().find_map(|(text, origin)| text.map(|text| Found { text, origin })))
 }
 
 fn locate_file(sources: &Sources) -> Option<PathBuf> {
-    let named = sources
-        .file
-        .clone()
-        .or_else(|| sources.environment.get("SELKIE_CONFIG").filter(|text| !text.is_empty()).map(PathBuf::from));
+    let named = sources.file.clone().or_else(|| sources.variable("SELKIE_CONFIG").map(PathBuf::from));
     match named {
         Some(path) => Some(sources.directory.join(path)),
         None => Some(sources.directory.join(DEFAULT_FILE)).filter(|path| path.is_file()),

@@ -56,11 +56,21 @@ impl Setting {
         format!("SELKIE_{}", self.name.to_uppercase())
     }
 
+    /// Returns the name of the environment variable that names a file with the value, such as `SELKIE_SECRET_FILE`;
+    /// `None` if the setting is not secret.
+    #[must_use]
+    pub fn file_variable(&self) -> Option<String> {
+        (self.visibility == Visibility::Secret).then(|| format!("{}_FILE", self.variable()))
+    }
+
     /// Returns how to set the setting, for messages: ``--pool-size, SELKIE_POOL_SIZE, or `pool_size` in the file``.
     #[must_use]
     pub fn spellings(&self) -> String {
-        let rest = format!("{}, or `{}` in the file", self.variable(), self.name);
-        if self.has_flag() { format!("--{}, {rest}", self.flag()) } else { rest }
+        let (variable, name) = (self.variable(), self.name);
+        match self.file_variable() {
+            Some(file_variable) => format!("{variable}, {file_variable}, or `{name}` in the file"),
+            None => format!("--{}, {variable}, or `{name}` in the file", self.flag()),
+        }
     }
 
     /// Returns the setting's name as written in a source of values (flag, variable, file), for messages.
@@ -69,6 +79,7 @@ impl Setting {
         match origin {
             Origin::Flag => format!("--{}", self.flag()),
             Origin::Environment => self.variable(),
+            Origin::SecretFile => format!("the file that {} names", self.file_variable().unwrap_or_default()),
             Origin::File => format!("`{}` in the file", self.name),
             Origin::Default => "the default".to_owned(),
         }

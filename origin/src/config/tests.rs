@@ -188,3 +188,47 @@ fn the_public_url_has_no_path() {
     assert!(refusal(with("https://example.com/api")).contains("public_url must be a URL"));
     assert!(Config::load(with("")).unwrap().public_url.is_none());
 }
+
+#[test]
+fn a_secret_may_be_in_a_file_that_a_variable_names() {
+    let (directory, sources) = sources("database_url = 'mysql://a:b@in-the-file'\n");
+    let write = |text: &str| std::fs::write(directory.path().join("url"), text).unwrap();
+    let sources = with_variable(sources, "SELKIE_DATABASE_URL_FILE", "url");
+    for end in ["", "\n", "\r\n"] {
+        write(&format!("mysql://a:hunter2@named{end}"));
+        let layers = Layers::read(sources.clone()).unwrap();
+        let found = layers.get("database_url").unwrap();
+        assert_eq!((&*found.text, found.origin), ("mysql://a:hunter2@named", Origin::SecretFile));
+    }
+    write("hunter2\n");
+    let message = refusal(sources.clone());
+    assert!(message.contains("the file that SELKIE_DATABASE_URL_FILE names says another value"), "{message}");
+    assert!(message.contains("SELKIE_DATABASE_URL_FILE, or `database_url` in the file"), "{message}");
+    assert!(!message.contains("hunter2"), "{message}");
+    let twice = with_variable(sources.clone(), "SELKIE_DATABASE_URL", "mysql://a:hunter2@h");
+    assert_eq!(refusal(twice), "SELKIE_DATABASE_URL and SELKIE_DATABASE_URL_FILE are both set; set one of them");
+    let unset = with_variable(sources.clone(), "SELKIE_DATABASE_URL_FILE", "");
+    assert_eq!(Layers::read(unset).unwrap().get("database_url").unwrap().origin, Origin::File);
+    let path = directory.path().join("url");
+    for (text, reason) in [("\n", "it is empty"), (&*"a".repeat(64 * 1024 + 1), "it has more than 65536 bytes")] {
+        write(text);
+        let expected =
+            format!("the file {}, which SELKIE_DATABASE_URL_FILE names, can't be read: {reason}", path.display());
+        assert_eq!(refusal(sources.clone()), expected);
+    }
+    std::fs::remove_file(&path).unwrap();
+    assert!(refusal(sources).ends_with("No such file or directory (os error 2)"));
+}
+
+#[test]
+fn every_secret_setting_may_be_in_a_file_and_no_other() {
+    for setting in SETTINGS {
+        let is_secret = setting.visibility == Visibility::Secret;
+        let expected = is_secret.then(|| format!("{}_FILE", setting.variable()));
+        assert_eq!(setting.file_variable(), expected);
+        if let Some(variable) = expected {
+            let message = refusal(with_variable(Sources::default(), &variable, "/dev/null"));
+            assert!(message.contains(&variable), "{message}");
+        }
+    }
+}
