@@ -15,6 +15,7 @@ pub mod import;
 pub mod init;
 pub mod issuer;
 pub mod key;
+pub mod man;
 pub mod media;
 mod output;
 mod progress;
@@ -94,6 +95,8 @@ enum Command {
     Config(config::ConfigArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
+    /// Write the man pages of all commands into a directory
+    Man(man::ManArgs),
     /// Run a program, and end it with all its child processes when standard input is closed
     #[command(hide = true)]
     Guard(guard::GuardArgs),
@@ -134,9 +137,10 @@ pub async fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
-    // `completions` and `guard` must also work without a valid configuration.
+    // These commands must also work without a valid configuration.
     let command = match cli.command {
         Command::Completions(args) => return args.run(),
+        Command::Man(args) => return args.run(),
         Command::Guard(args) => return args.run().await,
         command => command,
     };
@@ -163,6 +167,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
         Command::Doctor(args) => args.run(&context).await,
         Command::Config(args) => args.run(&context, &layers),
         Command::Completions(args) => args.run(),
+        Command::Man(args) => args.run(),
         Command::Guard(args) => args.run().await,
     }
 }
@@ -236,10 +241,35 @@ fn secret_flag(error: &clap::Error) -> Option<&'static Setting> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::ValueEnum as _;
 
     #[test]
     fn the_command_line_is_well_formed() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn the_unit_of_systemd_runs_a_command_with_settings_that_exist() {
+        let unit = include_str!("../../packaging/debian/selkie.service");
+        let values = |name: &str| -> Vec<&str> { unit.lines().filter_map(|line| line.strip_prefix(name)).collect() };
+        let run = values("ExecStart=")[0].strip_prefix("/usr/bin/").unwrap();
+        assert!(command().try_get_matches_from(run.split(' ')).is_ok(), "{run}");
+        let variables: Vec<String> =
+            SETTINGS.iter().flat_map(|setting| [Some(setting.variable()), setting.file_variable()]).flatten().collect();
+        // The examples in comments too.
+        for line in values("Environment=").into_iter().chain(values("#   Environment=")) {
+            let (name, _) = line.split_once('=').unwrap();
+            assert!(name == "SELKIE_CONFIG" || variables.iter().any(|variable| variable == name), "{line}");
+        }
+    }
+
+    #[test]
+    fn every_shell_has_a_completion_script() {
+        for shell in clap_complete::Shell::value_variants() {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut command(), "selkie", &mut script);
+            assert!(String::from_utf8_lossy(&script).contains("selkie"), "{shell}");
+        }
     }
 
     #[test]

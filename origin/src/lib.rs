@@ -29,6 +29,7 @@ pub mod http;
 pub mod logging;
 pub mod media;
 pub mod metrics;
+pub mod notify;
 pub mod query;
 pub mod rates;
 pub mod secret;

@@ -13,8 +13,15 @@ use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// Environment variables with secrets, which are removed from a child's environment.
-const SECRET_VARIABLES: [&str; 2] = ["SELKIE_SECRET", "SELKIE_DATABASE_URL"];
+/// Environment variables that are removed from a child's environment: secrets, and the socket of the service manager, to
+/// which MariaDB too would report.
+const WITHHELD_VARIABLES: [&str; 5] = [
+    "SELKIE_SECRET",
+    "SELKIE_DATABASE_URL",
+    "SELKIE_MEDIA_S3_ACCESS_KEY",
+    "SELKIE_MEDIA_S3_SECRET_KEY",
+    "NOTIFY_SOCKET",
+];
 
 /// Directories that are searched after `PATH`, because `PATH` often lacks the `sbin` directories.
 const PROGRAM_DIRECTORIES: [&str; 6] =
@@ -59,7 +66,7 @@ pub(crate) fn tied(program: &Path, last: LastSignal) -> Command {
         // Without `setpriv` (util-linux), the child outlives this process if this process is killed.
         None => Command::new(program),
     };
-    for variable in SECRET_VARIABLES {
+    for variable in WITHHELD_VARIABLES {
         command.env_remove(variable);
     }
     command.process_group(0).kill_on_drop(true);

@@ -16,6 +16,7 @@ use crate::http;
 use crate::media::intake::Intake;
 use crate::media::library::Library;
 use crate::media::store::StoreError;
+use crate::notify;
 use crate::system::System;
 use crate::system::keys::KeyError;
 use crate::tls::Tls;
@@ -57,6 +58,8 @@ pub async fn run(
     if let Some(tls) = &tls {
         tasks.spawn(tls.clone().watch(stop.clone()));
     }
+    // Connections are already queued by `listener`, and `App::open` has read the keys from MariaDB.
+    notify::ready();
     let served = http::server::serve(listener, tls, app, config, &stop).await;
     stop.cancel();
     tasks.close();

@@ -28,6 +28,7 @@ pub fn stop_token() -> io::Result<CancellationToken> {
     tokio::spawn(async move {
         let name = signals.next().await;
         tracing::info!(signal = name, "stopping");
+        crate::notify::stopping();
         cancelled.cancel();
         signals.next().await;
         tracing::warn!("stopping at once");

@@ -193,7 +193,7 @@ const LAYERS: [&[&str]; 20] = [
     &["logging", "tls"],
     &["config"],
     &["address", "secret"],
-    &["shares", "process"],
+    &["shares", "process", "notify"],
     &["clock", "fault", "files"],
 ];
 

@@ -61,6 +61,7 @@ mod protocol;
 mod records;
 mod reflected_input;
 mod roles;
+mod service_manager;
 mod shares;
 mod smuggling;
 mod sql;
@@ -149,6 +150,7 @@ fn main() -> ExitCode {
         protocol::cases(),
         records::cases(),
         roles::cases(),
+        service_manager::cases(),
         sql::cases(),
         streaming::cases(),
         tls::cases(),

@@ -1,6 +1,7 @@
 //! A second origin on the MariaDB of a running service, for tests of properties on which several origins must agree.
 
-use crate::service::{Service, binary, clear_settings, find_socket, free_port, is_alive};
+use crate::service::{Service, binary, clear_settings, find_socket, free_port, is_alive, kill};
+use rustix::process::Signal;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -169,6 +170,11 @@ impl SecondOrigin {
     pub(crate) fn log(&self) -> String {
         let bytes = std::fs::read(self.log.path()).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Asks the origin to stop, by SIGTERM.
+    pub(crate) fn terminate(&self) {
+        kill(self.child.id().cast_signed(), Signal::TERM);
     }
 
     /// Kills the origin with SIGKILL.

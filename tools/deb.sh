@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Builds the Debian package into target/packages/ from the release binary, which itself writes its man pages, completions and
+# sample configuration. Called by `make deb`.
+#
+# Usage: tools/deb.sh [VERSION]: another version than that of Cargo.toml
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+selkie=$(realpath "${CARGO_TARGET_DIR:-target}/release/selkie")
+parts=target/package
+rm -rf "$parts"
+mkdir -p "$parts/completions" target/packages
+"$selkie" man "$parts/man"
+gzip -9n "$parts"/man/*.1
+"$selkie" completions bash > "$parts/completions/selkie"
+"$selkie" completions zsh > "$parts/completions/_selkie"
+"$selkie" completions fish > "$parts/completions/selkie.fish"
+gzip -9nc CHANGELOG.md > "$parts/changelog.gz"
+# The one setting that differs from the default: the service's data lie where systemd lets it write.
+(cd "$parts" && "$selkie" config --sample) |
+  sed 's|^# data_dir = .*|data_dir = "/var/lib/selkie"|' > "$parts/selkie.toml"
+grep -q '^data_dir = "/var/lib/selkie"$' "$parts/selkie.toml"
+.tools/bin/cargo-deb -p selkie-origin --no-build --locked ${1:+--deb-version "$1"} --output target/packages/
