@@ -19,6 +19,8 @@ export interface ClientOptions {
   retries?: number;
   /** Sent with every request. */
   headers?: Readonly<Record<string, string>>;
+  /** Remember the position of the last write, and send it with each request: reads see that write on every origin and replica. */
+  readYourWrites?: boolean;
 }
 
 export interface Request {
@@ -65,6 +67,8 @@ export function pause(attempt: number, signal?: AbortSignal, least = 0): Promise
 
 export class Http {
   readonly url: string;
+  /** The position of the last write that was answered. */
+  private position?: string;
 
   constructor(readonly options: ClientOptions) {
     // In a page, an address may be relative to it.
@@ -85,7 +89,8 @@ export class Http {
       call.signal?.throwIfAborted();
       const { key } = this.options;
       const bearer = typeof key === "string" ? key : await key(renewed);
-      const headers = { authorization: `Bearer ${bearer}`, ...type, ...this.options.headers, ...request.headers, ...call.headers };
+      const after = this.position && { "x-selkie-after": this.position };
+      const headers = { authorization: `Bearer ${bearer}`, ...type, ...after, ...this.options.headers, ...request.headers, ...call.headers };
       try {
         return await this.attempt(request, { method: request.method, headers, body: content as BodyInit }, call, read);
       } catch (error) {
@@ -115,6 +120,7 @@ export class Http {
       const send = this.options.fetch ?? fetch;
       const response = await send(address.href, { ...init, signal: control.signal });
       if (!response.ok) throw await refusal(response);
+      if (this.options.readYourWrites) this.position = response.headers.get("x-selkie-position") ?? this.position;
       const result = await read(response, release);
       kept = request.streams ?? false;
       return result;
