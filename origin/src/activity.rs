@@ -30,11 +30,18 @@ struct Project {
     figures: VecDeque<Figure>,
 }
 
-/// A request that was answered. Times are in microseconds.
+/// A request that was answered.
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct LastRequest {
     pub id: String,
+    #[serde(flatten)]
+    pub answered: Answered,
+}
+
+/// What is kept of a request beside its id. Times are in microseconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answered {
     /// The end of the answer, in milliseconds since 1970.
     pub at: u64,
     pub method: &'static str,
@@ -76,16 +83,16 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// Records a request of a project. `id` is the request's id, which replaces that of `request`: the memory of the
-    /// oldest entry's id is used again, so that nothing is allocated once the list is full.
-    pub fn record(&self, project: &str, id: &str, request: LastRequest) {
+    /// Records a request of a project. Uses the memory of the oldest request's id again, so that nothing is allocated once
+    /// the list is full.
+    pub fn record(&self, project: &str, id: &str, answered: Answered) {
         let known = self.projects.get(project).or_else(|| {
             let new = self.projects.get_or_insert_with(project, || Ok::<_, std::convert::Infallible>(Arc::default()));
             new.ok()
         });
         if let Some(known) = known {
             // The lists are valid after every step, so a poisoned lock can be used.
-            known.lock().unwrap_or_else(PoisonError::into_inner).record(id, request);
+            known.lock().unwrap_or_else(PoisonError::into_inner).record(id, answered);
         }
     }
 
@@ -110,8 +117,8 @@ impl Activity {
 }
 
 impl Project {
-    fn record(&mut self, id: &str, request: LastRequest) {
-        self.count(&request);
+    fn record(&mut self, id: &str, answered: Answered) {
+        self.count(answered);
         let oldest = match self.requests.len() {
             0..REQUESTS_KEPT_COUNT => None,
             _ => self.requests.pop_front(),
@@ -119,10 +126,10 @@ impl Project {
         let mut text = oldest.map(|request| request.id).unwrap_or_default();
         text.clear();
         text.push_str(id);
-        self.requests.push_back(LastRequest { id: text, ..request });
+        self.requests.push_back(LastRequest { id: text, answered });
     }
 
-    fn count(&mut self, request: &LastRequest) {
+    fn count(&mut self, request: Answered) {
         let seconds = request.at / 1_000;
         let at = seconds - seconds % PERIOD_SECONDS;
         // Requests that end at once may come in any order: a late one counts in the period that is open.
@@ -146,9 +153,8 @@ impl Project {
 mod tests {
     use super::*;
 
-    fn request(at: u64, status: u16) -> LastRequest {
-        LastRequest {
-            id: String::new(),
+    fn request(at: u64, status: u16) -> Answered {
+        Answered {
             at,
             method: "GET",
             route: "/api/v1/crud",

@@ -229,8 +229,6 @@ impl App {
     }
 }
 
-/// Limits the bytes of JSON bodies in memory to [`BODIES_MAX_BYTES`] or two of the largest bodies, whichever is more,
-/// and each project to half of that.
 /// Maximum number of descriptions that are built or sent at once: one of 1,000 tables has some 15 MB.
 const DESCRIPTIONS_MAX_COUNT: u64 = 8;
 const DESCRIPTIONS_PER_PROJECT_MAX_COUNT: u64 = 4;
@@ -250,6 +248,8 @@ pub fn managers() -> Shares {
     Shares::new(MANAGERS_MAX_COUNT, MANAGERS_PER_PROJECT_MAX_COUNT)
 }
 
+/// Limits the bytes of JSON bodies in memory to [`BODIES_MAX_BYTES`] or two of the largest bodies, whichever is more,
+/// and each project to half of that.
 #[must_use]
 pub fn body_memory(body_max_bytes: usize) -> Shares {
     let whole = BODIES_MAX_BYTES.max(body_max_bytes.saturating_mul(2)) as u64;

@@ -61,7 +61,9 @@ impl Project {
 
 async fn a_full_key_creates_lists_and_revokes_keys(host: Host) {
     let project = Project::new(host);
-    let created = project.create(&json!({"access": "read", "name": "reports", "expires": "90d"})).await.payload();
+    let answer = project.create(&json!({"access": "read", "name": "reports", "expires": "90d"})).await;
+    assert_eq!(answer.header("cache-control"), Some("no-store"), "a key is not cached");
+    let created = answer.payload();
     let (id, key) = (created["id"].as_str().unwrap(), created["key"].as_str().unwrap());
     assert_eq!(created["access"], "read");
     assert_eq!(project.status_of(key).await, 200);

@@ -31,8 +31,8 @@ pub(super) async fn run(
 ) -> Result<Response, Problem> {
     let project = caller.project();
     let payload = match call {
-        Management::Status => return status(app, project),
-        Management::ListRequests => return Ok(respond::payload(&text(&app.activity.requests(project.as_str()))?)),
+        Management::Status => text(&Status::of(app, project))?,
+        Management::ListRequests => text(&app.activity.requests(project.as_str()))?,
         call => {
             // All callers share a few connections to the system schema, which also look up keys.
             let slot = tokio::time::timeout(app.pools.wait_timeout(), app.managers.take(project, 1));
@@ -42,7 +42,7 @@ pub(super) async fn run(
             Manager { app, caller, record }.run(call, body).await?
         }
     };
-    Ok(respond::payload(&payload))
+    Ok(respond::list(respond::payload(&payload)))
 }
 
 struct Manager<'a> {
@@ -116,8 +116,8 @@ impl Manager<'_> {
         let (keys, roles, project) = (self.app.keys.issued(), self.app.roles(), self.caller.project());
         match call {
             Management::ListKeys => {
-                let rows = keys.list(Some(project)).await.map_err(of_key)?;
-                let signing = keys.public_keys().await.map_err(of_key)?;
+                let rows = keys.list(Some(project)).await.map_err(|error| of_key(&error))?;
+                let signing = keys.public_keys().await.map_err(|error| of_key(&error))?;
                 let list: Vec<_> = rows.iter().map(|row| self.listed(row, &signing)).collect();
                 text(&list)
             }
@@ -128,7 +128,7 @@ impl Manager<'_> {
                     .with_hint("Revoke it with another key, or add ?own=true if you mean it."))
             }
             Management::RevokeKey(id, _) => {
-                keys.revoke_of(project, id).await.map_err(of_key)?;
+                keys.revoke_of(project, id).await.map_err(|error| of_key(&error))?;
                 self.changed("a key was revoked", &id.to_string()).await;
                 text(&RevokedKey { id })
             }
@@ -184,13 +184,19 @@ impl Manager<'_> {
         let lifetime = wanted.expires.as_deref().map(lifetime).transpose()?;
         let (keys, project) = (self.app.keys.issued(), self.caller.project());
         let issued = keys.issue_for(self.caller.expires_at(), project, grant, &wanted.name, lifetime);
-        self.created(&issued.await.map_err(of_key)?, wanted.access, wanted.role.as_deref(), &wanted.name).await
+        self.created(
+            &issued.await.map_err(|error| of_key(&error))?,
+            wanted.access,
+            wanted.role.as_deref(),
+            &wanted.name,
+        )
+        .await
     }
 
     /// Exchanges a link to the console for the key of its session. A link is used once.
     async fn open_session(&self) -> Result<Vec<u8>, Problem> {
         let issued = self.app.keys.issued().open_session(self.caller.key_id(), self.caller.project()).await;
-        self.created(&issued.map_err(of_key)?, Some(Access::Full), None, "console").await
+        self.created(&issued.map_err(|error| of_key(&error))?, Some(Access::Full), None, "console").await
     }
 
     async fn created(
@@ -250,16 +256,17 @@ fn sentence(error: &impl std::fmt::Display) -> String {
     format!("{first}{}.", chars.as_str())
 }
 
-fn of_key(error: KeyError) -> Problem {
-    let code = match &error {
-        KeyError::Admin(_) => return no_system(&error),
-        KeyError::Project(_) | KeyError::NoSigningKey | KeyError::Signing(_) => return no_system(&error),
+fn of_key(error: &KeyError) -> Problem {
+    let code = match error {
+        KeyError::Admin(_) | KeyError::Project(_) | KeyError::NoSigningKey | KeyError::Signing(_) => {
+            return no_system(error);
+        }
         KeyError::Unknown(id) => return no_key(&id.to_string()),
         KeyError::Name | KeyError::Lifetime | KeyError::Claims | KeyError::NoRole(..) => ErrorCode::InvalidBody,
         KeyError::UsedLink => ErrorCode::RevokedKey,
         KeyError::Outlives(_) => ErrorCode::PermissionDenied,
     };
-    Problem::new(code, sentence(&error)).with_hint_if(error.hint().map(|hint| sentence(&hint)))
+    Problem::new(code, sentence(error)).with_hint_if(error.hint().map(|hint| sentence(&hint)))
 }
 
 fn of_role(error: RoleError) -> Problem {
@@ -297,14 +304,15 @@ struct Connections {
     waiting: usize,
 }
 
-fn status(app: &App, project: &ProjectName) -> Result<Response, Problem> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let PoolGauge { open, in_use, waiting } = app.pools.gauge_of(project);
-    let status = Status {
-        version: env!("CARGO_PKG_VERSION"),
-        period_seconds: PERIOD_SECONDS,
-        figures: app.activity.figures(project.as_str(), now),
-        connections: Connections { open, in_use, waiting },
-    };
-    Ok(respond::payload(&text(&status)?))
+impl Status {
+    fn of(app: &App, project: &ProjectName) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let PoolGauge { open, in_use, waiting } = app.pools.gauge_of(project);
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            period_seconds: PERIOD_SECONDS,
+            figures: app.activity.figures(project.as_str(), now),
+            connections: Connections { open, in_use, waiting },
+        }
+    }
 }

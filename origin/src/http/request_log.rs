@@ -2,7 +2,7 @@
 //! name that a caller chose, or a key's secret.
 
 use super::stream::StreamLimits;
-use crate::activity::LastRequest;
+use crate::activity::Answered;
 use crate::app::App;
 use crate::database::Position;
 use crate::database::run::Progress;
@@ -227,8 +227,7 @@ impl RequestRecord {
             return;
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let request = LastRequest {
-            id: String::new(),
+        let answered = Answered {
             at: u64::try_from(now.as_millis()).unwrap_or_default(),
             method: self.log.method(),
             route,
@@ -241,7 +240,7 @@ impl RequestRecord {
             db_micros: self.progress.db_micros(),
             total_micros: micros(total),
         };
-        self.app.activity.record(project, self.id.as_str(), request);
+        self.app.activity.record(project, self.id.as_str(), answered);
     }
 }
 
