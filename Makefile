@@ -13,7 +13,7 @@ export RUSTDOCFLAGS
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run edge client pages test check fuzz bench bench-thumbnails bench-micro bench-check cluster bench-console audit clean
+.PHONY: help setup build run edge client pages test check fuzz bench bench-thumbnails bench-micro bench-check cluster bench-console deb test-packages audit clean
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -23,6 +23,14 @@ setup: ## Install what is missing on this machine (make run does it too)
 
 build: edge pages ## Build the binary `selkie` (target/release/selkie) and the worker
 	@cargo build --locked --release -p selkie-origin
+
+deb: build ## Build the Debian package (target/packages/)
+	@tools/setup.sh package
+	@tools/deb.sh
+
+test-packages: build ## Install, start, upgrade and remove the Debian package in a clean Debian with systemd (as root, some minutes)
+	@tools/setup.sh test-packages
+	@tools/test-packages.sh
 
 run: setup build ## Start everything here: MariaDB, origin, edge, demo database. Ctrl-C ends it
 	@exec target/release/selkie dev

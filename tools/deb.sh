@@ -20,4 +20,4 @@ gzip -9nc CHANGELOG.md > "$parts/changelog.gz"
 (cd "$parts" && "$selkie" config --sample) |
   sed 's|^# data_dir = .*|data_dir = "/var/lib/selkie"|' > "$parts/selkie.toml"
 grep -q '^data_dir = "/var/lib/selkie"$' "$parts/selkie.toml"
-.tools/bin/cargo-deb -p selkie-origin --no-build --locked ${1:+--deb-version "$1"} --output target/packages/
+.tools/bin/cargo-deb --quiet -p selkie-origin --no-build --locked ${1:+--deb-version "$1"} --output target/packages/

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Makes the machine ready to build and run Selkie, and does nothing where it already is.
 #
-# Usage: tools/setup.sh [compile|build|run|test|audit|fuzz|count]
+# Usage: tools/setup.sh [compile|build|run|test|audit|fuzz|count|package|test-packages]
 #   compile: compilers; build: the tools of worker and client too; run (default): and MariaDB; test: as run, a browser and Python;
-#   audit: compilers and cargo-deny; fuzz: as compile, and what `make fuzz` wants; count: as compile, and what `make bench-check`
+#   package: compilers and cargo-deb; test-packages: as package, and what boots a clean Debian; audit: compilers and cargo-deny; fuzz: as compile, and what `make fuzz` wants; count: as compile, and what `make bench-check`
 #   wants
 # It must not know how anything is built. Each step tells what is missing, why it is wanted, and
 # what to do where it can't help itself.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+CARGO_DEB_VERSION=3.8.0
 CARGO_DENY_VERSION=0.20.2
 CARGO_FUZZ_VERSION=0.13.2
 NODE_MIN_MAJOR=20            # what wrangler in package.json asks for
@@ -101,6 +102,16 @@ mariadb() {
     mariadb-server-core mariadb-client-core
 }
 
+packager() {
+  have dpkg-shlibdeps || install_packages "dpkg-shlibdeps finds the libraries that the package depends on" dpkg-dev
+  tool cargo-deb "$CARGO_DEB_VERSION" "it makes the Debian package"
+}
+
+containers() {
+  { have debootstrap && have systemd-nspawn; } ||
+    install_packages "the packages are tested in a clean Debian" debootstrap systemd-container
+}
+
 fuzzer() {
   have c++ || install_packages "libFuzzer, the fuzzer's engine, is C++" g++
   tool cargo-fuzz "$CARGO_FUZZ_VERSION" "it builds and runs the fuzz targets"
@@ -120,6 +131,11 @@ compiler
 rust
 case ${1:-run} in
   compile | audit) ;;
+  package) packager ;;
+  test-packages)
+    packager
+    containers
+    ;;
   fuzz) fuzzer ;;
   count) counter ;;
   build | run | test) node_packages ;;
