@@ -13,8 +13,7 @@ use futures_util::future::{Either, select};
 use host::client_abort::ClientAbort;
 use host::origin_fetch::Forwarding;
 use host::{Reply, body, cached, headers, log, rate_limit, signature};
-use shared::error::Problem;
-use shared::request_id::RequestId;
+use shared::error::{CODE_HEADER, ErrorCode, Problem};
 use std::cell::OnceCell;
 use std::pin::pin;
 use std::rc::Rc;
@@ -36,7 +35,7 @@ thread_local! {
 async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
     let started = Date::now();
     let head = headers::of_request(&request);
-    let incoming = IncomingRequest::read(&head, || new_request_id(started as u64))?;
+    let incoming = IncomingRequest::read(&head, started as u64, random)?;
     let request_log = RequestLog::begin(&incoming.method);
     let gateway = gateway(&env);
     let mut forwarding = Forwarding::new(&request, &head, &incoming);
@@ -61,6 +60,11 @@ async fn fetch(request: Request, env: Env, context: Context) -> Result<Response>
         }
         Reply::Own(Answer::problem(&problem, &incoming.request_id), None)
     });
+    if let Reply::Origin(answer) = &reply
+        && let Some(code) = answer.header(CODE_HEADER).and_then(ErrorCode::find)
+    {
+        request_log.failed(code);
+    }
     let outcome =
         Outcome { status: reply.status(), total_ms: Date::now() - started, origin_ms: forwarding.origin_ms() };
     let config = gateway.as_deref().ok().map(Gateway::config);
@@ -70,7 +74,7 @@ async fn fetch(request: Request, env: Env, context: Context) -> Result<Response>
         Some(rest) => body::answer_early(response, length, rest, &context)?,
         None => response,
     };
-    log::answered(config, &incoming.request_id, &request_log, &outcome);
+    log::answered(config, &incoming, &request_log, &outcome);
     Ok(response)
 }
 
@@ -147,8 +151,8 @@ fn gateway(env: &Env) -> std::result::Result<Rc<Gateway>, Problem> {
     Ok(GATEWAY.with(|cell| Rc::clone(cell.get_or_init(|| Rc::new(Gateway::new(config))))))
 }
 
-fn new_request_id(now_ms: u64) -> Result<RequestId> {
+fn random() -> Result<[u8; 10]> {
     let mut random = [0; 10];
     getrandom::getrandom(&mut random).map_err(|error| error.to_string())?;
-    Ok(RequestId::generate(now_ms, &random))
+    Ok(random)
 }

@@ -26,6 +26,7 @@ use crate::system::edge_secret::EdgeSecret;
 use crate::system::keys::{KeyError, KeyRegistry};
 use crate::system::projects::{ProjectError, Projects};
 use crate::system::roles::Roles;
+use crate::traces::Tracer;
 use shared::ident::{DatabaseName, ProjectName, TableName};
 use shared::limits::{UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT};
 use shared::upload::UploadLimits;
@@ -54,6 +55,8 @@ pub struct App {
     pub schema_cache: Arc<SchemaCache>,
     pub pages: PageTokens,
     pub metrics: Metrics,
+    /// `None` if no traces are sent.
+    pub tracer: Option<Tracer>,
     /// Base of the URLs in responses; if `None`, it is taken from each request's headers.
     pub public_url: Option<BaseUrl>,
     pub console: ConsoleConfig,
@@ -108,6 +111,7 @@ impl App {
         system: &System,
         library: Library,
         intake: Intake,
+        tracer: Option<Tracer>,
         database: Option<watch::Receiver<Health>>,
     ) -> Result<Self, KeyError> {
         let keys = KeyRegistry::open(system.admin.clone(), system.keys.clone()).await?;
@@ -142,6 +146,7 @@ impl App {
             console: config.console,
             signer: system.signer.clone(),
             metrics: Metrics::new(),
+            tracer,
             edge_secret: system.edge_secret.clone(),
             rates: Rates::new(config.rate_limit),
             bounds: Bounds {
@@ -203,15 +208,29 @@ impl App {
         });
     }
 
-    /// Reads the metrics that are not counted in `metrics`: connection pools, schema loads, and MariaDB's prepared XA
-    /// transactions, which take a query.
+    /// Reads the metrics that are not counted in `metrics`: pools, caches and queues, and MariaDB's prepared
+    /// XA transactions, which take a query.
     pub async fn readings(&self) -> Readings {
         let prepared_xa = self.admin.prepared_xa().await;
+        let (images_waiting, images_running) = self.intake.load();
+        let (shared_statements, shared_requests) = self.coalescer.shared();
+        let (key_lookups, key_cache_hits) = self.keys.lookups();
+        let (spans_sent, spans_dropped) = self.tracer.as_ref().map(Tracer::counts).unwrap_or_default();
         Readings {
             pools: self.pools.gauge(),
             hosts: self.hosts.gauge(),
             replicas: self.pools.replicas_gauge(),
             schema_loads: self.schema_cache.loads(),
+            schema_cache_hits: self.schema_cache.hits(),
+            key_lookups,
+            key_cache_hits,
+            shared_statements,
+            shared_requests,
+            images_waiting,
+            images_running,
+            tus_uploads: self.resumable.running(),
+            spans_sent,
+            spans_dropped,
             prepared_xa: prepared_xa.inspect_err(|error| tracing::debug!(%error, "XA RECOVER failed")).ok(),
         }
     }

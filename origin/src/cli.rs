@@ -199,7 +199,7 @@ fn sources(file: Option<PathBuf>, matches: &ArgMatches) -> Result<Sources, CliEr
         .collect();
     let environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
-        .filter(|(name, _)| name.starts_with("SELKIE_"))
+        .filter(|(name, _)| name.starts_with("SELKIE_") || name.starts_with("OTEL_"))
         .map(|(name, value)| match value.into_string() {
             Ok(value) => Ok((name, value)),
             Err(_) => Err(ConfigError::NotUtf8 { name }),

@@ -8,6 +8,7 @@ mod environment;
 mod layers;
 mod media;
 mod media_types;
+mod otlp;
 mod secret_file;
 mod setting;
 mod store_address;
@@ -33,6 +34,7 @@ pub use self::base_url::BaseUrl;
 pub use self::environment::UnknownVariable;
 pub use self::layers::{Found, Layers, Origin, Sources};
 pub use self::media_types::MediaTypes;
+pub use self::otlp::OtlpConfig;
 pub use self::setting::{SETTINGS, Setting, Visibility, find_setting, sample_file};
 pub use self::store_address::{Addressing, BucketAddress, StoreAddress, StoreName, endpoint};
 pub use self::tls::TlsFiles;
@@ -97,6 +99,8 @@ pub struct Config {
     pub console: ConsoleConfig,
     pub log_level: tracing::Level,
     pub log_format: LogFormat,
+    /// The collector of traces; `None` if no traces are sent.
+    pub otlp: Option<OtlpConfig>,
     /// Address and port of the edge that `selkie dev` starts.
     pub edge_listen: SocketAddr,
     /// Size of the private MariaDB's InnoDB buffer pool, in bytes.
@@ -165,6 +169,7 @@ impl Config {
             console: required(layers, "console", access::console)?,
             log_level: required(layers, "log_level", value::log_level)?,
             log_format: required(layers, "log_format", value::log_format)?,
+            otlp: otlp::read(layers)?,
             edge_listen: required(layers, "edge_listen", value::address)?,
             mariadb_buffer_pool_bytes: whole("mariadb_buffer_pool_bytes", 8 << 20, 1 << 40)?,
             accounts: layers.accounts.0.clone(),

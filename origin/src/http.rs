@@ -37,6 +37,7 @@ use axum::extract::Request;
 use axum::http::header::{AsHeaderName, CONTENT_LENGTH, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::response::Response;
+use body::ReceivedBody;
 use cross_origin::CrossOrigin;
 use futures_util::FutureExt as _;
 use hyper::body::{Body as _, Incoming};
@@ -82,7 +83,7 @@ impl HttpService {
         // Most requests have no body; `Body::empty()` needs no allocation.
         let mut request = request.map(|body| match body.is_end_stream() {
             true => Body::empty(),
-            false => Body::new(body),
+            false => Body::new(ReceivedBody { body, app: Arc::clone(&self.app) }),
         });
         resolve_path(&mut request);
         join_values(request.headers_mut());
@@ -111,10 +112,7 @@ impl HttpService {
                 Err(problem)
             }
         };
-        let mut response = outcome.unwrap_or_else(|problem| {
-            record.log().refused(&problem);
-            respond::problem(&problem, record.id())
-        });
+        let mut response = outcome.unwrap_or_else(|problem| record.refuse(&problem));
         if !wants_body {
             response = respond::head(response);
         }
@@ -132,7 +130,7 @@ impl HttpService {
         let mut request = Request::new(Body::empty());
         *request.method_mut() = Method::from_bytes(b"UNPARSED").unwrap_or_default();
         let record = Arc::new(RequestRecord::begin(Arc::clone(&self.app), &request));
-        let mut response = respond::problem(problem, record.id());
+        let mut response = record.refuse(problem);
         security::mark(&mut response, false);
         self.cors.mark(response.headers_mut(), None);
         record.finish(response)

@@ -23,6 +23,7 @@ pub mod database;
 pub mod demo;
 pub mod dev;
 pub mod doctor;
+pub mod durations;
 pub mod embedded;
 pub mod fault;
 pub mod http;
@@ -38,6 +39,7 @@ pub mod shares;
 pub mod signal;
 pub mod system;
 pub mod tls;
+pub mod traces;
 pub mod transfer;
 
 mod files;

@@ -1,19 +1,22 @@
-//! Counters and gauges, and their text in Prometheus' format.
+//! Counters, gauges and histograms, and their text in the OpenMetrics format, which Prometheus reads. Requests count
+//! on relaxed atomics. No label has a value that a caller chose: methods, routes, statuses and error codes are few.
+
+mod process;
 
 use crate::database::hosts::HostsGauge;
 use crate::database::pool::PoolGauge;
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
+use crate::durations::Durations;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
-use std::sync::atomic::Ordering;
+use shared::error::ErrorCode;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-/// Upper bounds of the latency histogram's buckets, in seconds.
-const LATENCY_BUCKETS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 
 /// The labels of a request in the metrics. Each label has a bounded number of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -31,22 +34,31 @@ struct RouteLabels {
     route: &'static str,
 }
 
+/// The end of a request, for [`Metrics::request`].
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    pub labels: RequestLabels,
+    /// From the request's head to the last byte of its answer.
+    pub total: Duration,
+    /// Records read or written.
+    pub rows: u64,
+    /// Bytes of the answer's body.
+    pub bytes: u64,
+    /// The code of the error with which the request was answered; `None` for any other answer.
+    pub code: Option<ErrorCode>,
+}
+
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
-    seconds: Family<RouteLabels, Histogram>,
+    durations: Family<RouteLabels, Durations>,
+    errors: [AtomicU64; ErrorCode::ALL.len()],
+    received: Counter,
+    sent: Counter,
     rows: Counter,
     rate_limited: Counter,
     streams: Gauge,
-    pool_open: Gauge,
-    pool_in_use: Gauge,
-    pool_waiting: Gauge,
-    schema_loads: Counter,
-    prepared_xa: Gauge,
-    hosts_ready: Gauge,
-    replicas_ready: Gauge,
-    failovers: Counter,
 }
 
 /// Values that other modules count. They are read at each scrape of the metrics.
@@ -59,6 +71,19 @@ pub struct Readings {
     pub replicas: Option<HostsGauge>,
     /// Number of times that a table's schema was read from MariaDB since the start.
     pub schema_loads: u64,
+    pub schema_cache_hits: u64,
+    /// Number of keys and tokens that were verified and looked up in MariaDB.
+    pub key_lookups: u64,
+    pub key_cache_hits: u64,
+    /// Number of statements that answered several requests, and of these requests.
+    pub shared_statements: u64,
+    pub shared_requests: u64,
+    pub images_waiting: usize,
+    pub images_running: usize,
+    /// Number of requests that send bytes of resumable uploads.
+    pub tus_uploads: usize,
+    pub spans_sent: u64,
+    pub spans_dropped: u64,
     /// Number of prepared XA transactions in MariaDB; `None` if MariaDB did not answer.
     pub prepared_xa: Option<usize>,
 }
@@ -72,60 +97,49 @@ impl Default for Metrics {
 impl Metrics {
     #[must_use]
     pub fn new() -> Self {
-        let mut registry = Registry::with_prefix("selkie");
-        let metrics = Self {
+        let mut metrics = Self {
+            registry: Registry::default(),
             requests: Family::default(),
-            seconds: Family::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS)),
+            durations: Family::default(),
+            errors: [const { AtomicU64::new(0) }; ErrorCode::ALL.len()],
+            received: Counter::default(),
+            sent: Counter::default(),
             rows: Counter::default(),
             rate_limited: Counter::default(),
             streams: Gauge::default(),
-            pool_open: Gauge::default(),
-            pool_in_use: Gauge::default(),
-            pool_waiting: Gauge::default(),
-            schema_loads: Counter::default(),
-            prepared_xa: Gauge::default(),
-            hosts_ready: Gauge::default(),
-            replicas_ready: Gauge::default(),
-            failovers: Counter::default(),
-            registry: Registry::default(),
         };
-        registry.register("http_requests", "Requests answered", metrics.requests.clone());
-        registry.register(
-            "http_request_seconds",
-            "Time from a request's head to its answer's last byte",
-            metrics.seconds.clone(),
-        );
-        registry.register("rows", "Rows read or written", metrics.rows.clone());
-        registry.register(
-            "rate_limited",
-            "Requests refused because their key made too many",
-            metrics.rate_limited.clone(),
-        );
-        registry.register("streams", "Answers that are being streamed", metrics.streams.clone());
-        registry.register("pool_connections", "Open connections to MariaDB", metrics.pool_open.clone());
-        registry.register("pool_in_use", "Connections that run a statement", metrics.pool_in_use.clone());
-        registry.register("pool_waiting", "Requests that wait for a connection", metrics.pool_waiting.clone());
-        registry.register("schema_loads", "Descriptions of tables read from MariaDB", metrics.schema_loads.clone());
-        registry.register(
-            "prepared_xa_transactions",
-            "XA transactions that MariaDB holds prepared: they keep their locks until somebody ends them",
-            metrics.prepared_xa.clone(),
-        );
-        registry.register("database_hosts_ready", "Hosts of database_url that may serve", metrics.hosts_ready.clone());
-        registry.register(
-            "database_replicas_ready",
-            "Hosts of replica_url that answer reads",
-            metrics.replicas_ready.clone(),
-        );
-        registry.register("database_failovers", "How often another database host took over", metrics.failovers.clone());
-        Self { registry, ..metrics }
+        let registry = &mut metrics.registry;
+        let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION")), ("arch", std::env::consts::ARCH)]);
+        registry.register("selkie_build", "Version of the program", build);
+        registry.register("selkie_http_requests", "Requests answered", metrics.requests.clone());
+        let help = "Time from a request's head to its answer's last byte";
+        registry.register("selkie_http_request_duration_seconds", help, metrics.durations.clone());
+        let help = "Bytes of request bodies received";
+        registry.register("selkie_http_received_bytes", help, metrics.received.clone());
+        registry.register("selkie_http_sent_bytes", "Bytes of answers' bodies sent", metrics.sent.clone());
+        registry.register("selkie_rows", "Records read or written", metrics.rows.clone());
+        let help = "Requests refused because their key made too many";
+        registry.register("selkie_rate_limited", help, metrics.rate_limited.clone());
+        registry.register("selkie_streams", "Answers that are being streamed", metrics.streams.clone());
+        metrics
     }
 
-    pub fn request(&self, labels: RequestLabels, total: Duration, rows: u64) {
+    /// Counts a request whose answer has ended.
+    pub fn request(&self, ended: &Ended) {
+        let labels = &ended.labels;
+        self.requests.get_or_create(labels).inc();
         let route = RouteLabels { method: labels.method, route: labels.route };
-        self.requests.get_or_create(&labels).inc();
-        self.seconds.get_or_create(&route).observe(total.as_secs_f64());
-        self.rows.inc_by(rows);
+        self.durations.get_or_create(&route).observe(ended.total);
+        self.rows.inc_by(ended.rows);
+        self.sent.inc_by(ended.bytes);
+        if let Some(count) = ended.code.and_then(|code| self.errors.get(code as usize)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts bytes of a request's body.
+    pub fn received(&self, bytes: usize) {
+        self.received.inc_by(bytes as u64);
     }
 
     /// Counts a request refused by a rate limit.
@@ -140,26 +154,78 @@ impl Metrics {
         StreamGuard(self.streams.clone())
     }
 
+    /// Returns all metrics as text in the OpenMetrics format.
     #[must_use]
-    pub fn text(&self, readings: Readings) -> String {
-        let pools = readings.pools;
-        let gauge = |gauge: &Gauge, value: usize| {
-            gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
-        };
-        gauge(&self.pool_open, pools.open);
-        gauge(&self.pool_in_use, pools.in_use);
-        gauge(&self.pool_waiting, pools.waiting);
-        gauge(&self.hosts_ready, readings.hosts.well);
-        gauge(&self.replicas_ready, readings.replicas.map_or(0, |replicas| replicas.well));
-        self.failovers.inner().store(readings.hosts.failovers, Ordering::Relaxed);
-        if let Some(count) = readings.prepared_xa {
-            gauge(&self.prepared_xa, count);
-        }
-        self.schema_loads.inner().store(readings.schema_loads, Ordering::Relaxed);
+    pub fn text(&self, readings: &Readings) -> String {
+        let mut read_now = Registry::default();
+        let counts = self.errors.iter().map(|count| count.load(Ordering::Relaxed));
+        let errors = CountsByCode(ErrorCode::ALL.iter().copied().zip(counts).collect());
+        read_now.register("selkie_errors", "Requests answered with an error, by its code", errors);
+        readings.register(&mut read_now);
+        process::register(&mut read_now);
         let mut text = String::new();
         // Writing to a string can't fail.
-        let _ = encode(&mut text, &self.registry);
+        let _ = encode_registry(&mut text, &self.registry);
+        let _ = encode_registry(&mut text, &read_now);
+        let _ = encode_eof(&mut text);
         text
+    }
+}
+
+impl Readings {
+    fn register(&self, registry: &mut Registry) {
+        let pools = &self.pools;
+        let replicas_ready = self.replicas.as_ref().map_or(0, |replicas| replicas.well);
+        let gauges = [
+            ("selkie_pool_connections", "Open connections to MariaDB", pools.open),
+            ("selkie_pool_in_use", "Connections that run a statement", pools.in_use),
+            ("selkie_pool_waiting", "Requests that wait for a connection", pools.waiting),
+            ("selkie_database_hosts_ready", "Hosts of database_url that may serve", self.hosts.well),
+            ("selkie_database_replicas_ready", "Hosts of replica_url that answer reads", replicas_ready),
+            ("selkie_images_waiting", "Uploaded images that wait for a decoder", self.images_waiting),
+            ("selkie_images_running", "Uploaded images that are being decoded", self.images_running),
+            ("selkie_tus_uploads", "Requests that are sending bytes of a resumable upload", self.tus_uploads),
+        ];
+        for (name, help, value) in gauges {
+            registry.register(name, help, ConstGauge::new(value as u64));
+        }
+        if let Some(count) = self.prepared_xa {
+            let help = "XA transactions that MariaDB holds prepared: they keep their locks until somebody ends them";
+            registry.register("selkie_prepared_xa_transactions", help, ConstGauge::new(count as u64));
+        }
+        let counters = [
+            ("selkie_database_failovers", "How often another database host took over", self.hosts.failovers),
+            ("selkie_schema_loads", "Descriptions of tables read from MariaDB", self.schema_loads),
+            ("selkie_schema_cache_hits", "Uses of a cached description of a table", self.schema_cache_hits),
+            ("selkie_key_lookups", "Keys and tokens verified and looked up in MariaDB", self.key_lookups),
+            ("selkie_key_cache_hits", "Requests whose key or token was cached", self.key_cache_hits),
+            ("selkie_coalesced_statements", "Statements that answered several requests", self.shared_statements),
+            ("selkie_coalesced_requests", "Requests answered by a statement with others", self.shared_requests),
+            ("selkie_trace_spans_sent", "Spans that the collector has taken", self.spans_sent),
+            ("selkie_trace_spans_dropped", "Spans lost: full queue, or failed collector", self.spans_dropped),
+        ];
+        for (name, help, value) in counters {
+            registry.register(name, help, ConstCounter::new(value));
+        }
+        registry.register("selkie_pool_wait_seconds", "Wait for a connection to MariaDB", pools.waits.clone());
+    }
+}
+
+/// The number of errors of each code. Codes without an error have 0, so that their first error is an increase.
+#[derive(Debug)]
+struct CountsByCode(Vec<(ErrorCode, u64)>);
+
+impl EncodeMetric for CountsByCode {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), std::fmt::Error> {
+        for (code, count) in &self.0 {
+            let labels = [("code", code.as_str())];
+            encoder.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(count, None)?;
+        }
+        Ok(())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Counter
     }
 }
 
@@ -172,3 +238,6 @@ impl Drop for StreamGuard {
         self.0.dec();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,7 @@ use crate::notify;
 use crate::system::System;
 use crate::system::keys::KeyError;
 use crate::tls::Tls;
+use crate::traces::{Tracer, TracerError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -30,12 +31,15 @@ pub enum ServeError {
     /// The threads that decode images could not be started.
     #[error("no threads could be started to decode images: {0}")]
     Threads(#[source] std::io::Error),
+    #[error(transparent)]
+    Traces(#[from] TracerError),
     #[error("the origin stopped: {0}")]
     Server(#[source] std::io::Error),
 }
 
 /// Serves on `listener` until `stop` is cancelled, then lets running requests end within `shutdown_grace`. The system
-/// must be prepared. With `tls` the origin speaks only TLS. `database` is the health of the private MariaDB if this process runs one, otherwise `None`.
+/// must be prepared. With `tls` the origin speaks only TLS. `database` is the health of the private MariaDB if this
+/// process runs one, otherwise `None`.
 ///
 /// # Errors
 /// The media store can't be opened; MariaDB can't be read; threads can't be started; the server fails.
@@ -50,13 +54,25 @@ pub async fn run(
     let table = MediaTable::new(&system.hosts, config.connect_timeout);
     let library = Library::open(config, table)?;
     let intake = Intake::start(config).map_err(ServeError::Threads)?;
-    let app = Arc::new(App::open(config, system, library, intake, database).await?);
+    let (tracer, sender) = config.otlp.as_ref().map(Tracer::open).transpose()?.unzip();
+    let app = Arc::new(App::open(config, system, library, intake, tracer, database).await?);
+    let endpoints: Vec<String> = system.hosts.address().endpoints().map(ToString::to_string).collect();
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        address = listener.local_addr().ok().map(tracing::field::display),
+        database = endpoints.join(","),
+        media = config.media_store.kind(),
+        "the origin serves"
+    );
     let tasks = TaskTracker::new();
     // A child token also stops the background tasks if the server fails, without cancelling the caller's token.
     let stop = stop.child_token();
     app.start_background(&tasks, &stop);
     if let Some(tls) = &tls {
         tasks.spawn(tls.clone().watch(stop.clone()));
+    }
+    if let Some(sender) = sender {
+        tasks.spawn(sender.run(stop.clone()));
     }
     // Connections are already queued by `listener`, and `App::open` has read the keys from MariaDB.
     notify::ready();

@@ -15,6 +15,9 @@ use std::fmt;
 /// origin.
 pub const UNAVAILABLE_HEADER: &str = "x-selkie-unavailable";
 
+/// The response header with an error's code, also for clients and proxies that don't read the body.
+pub const CODE_HEADER: &str = "x-selkie-code";
+
 /// Value of [`UNAVAILABLE_HEADER`] if the origin can't reach MariaDB.
 pub const UNAVAILABLE_DATABASE: &str = "database";
 
@@ -133,6 +136,12 @@ codes! {
 }
 
 impl ErrorCode {
+    /// Returns the code of this name; `None` if there is none.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.as_str() == name)
+    }
+
     /// Returns whether the same request may succeed later.
     #[must_use]
     pub const fn retryable(self) -> bool {
@@ -337,7 +346,8 @@ impl Problem {
         let unavailable = (self.code() == ErrorCode::DatabaseUnavailable)
             .then_some((UNAVAILABLE_HEADER, Cow::Borrowed(UNAVAILABLE_DATABASE)));
         let allowance = allowance.into_iter().flat_map(Allowance::headers);
-        [allow, retry, challenge, no_store, unavailable]
+        let code = Some((CODE_HEADER, Cow::Borrowed(self.code().as_str())));
+        [allow, retry, challenge, no_store, unavailable, code]
             .into_iter()
             .flatten()
             .chain(allowance.map(|(name, value)| (name, Cow::Owned(value))))

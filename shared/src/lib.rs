@@ -33,4 +33,5 @@ pub mod request;
 pub mod request_id;
 pub mod request_log;
 pub mod security;
+pub mod trace;
 pub mod upload;

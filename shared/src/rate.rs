@@ -162,8 +162,12 @@ mod tests {
         let limit = RateLimit::parse("2/1m").unwrap();
         let problem = limit.exceeded(Duration::from_millis(12_001));
         let headers: Vec<(&str, String)> = problem.headers().map(|(name, value)| (name, value.into_owned())).collect();
-        let expected =
-            [("retry-after", "13"), ("ratelimit-policy", "\"key\";q=2;w=60"), ("ratelimit", "\"key\";r=0;t=13")];
+        let expected = [
+            ("retry-after", "13"),
+            ("x-selkie-code", "rate_limited"),
+            ("ratelimit-policy", "\"key\";q=2;w=60"),
+            ("ratelimit", "\"key\";r=0;t=13"),
+        ];
         assert_eq!(headers, expected.map(|(name, value)| (name, value.to_owned())));
         assert_eq!(problem.message(), "This key has used up its limit of 2 requests in 60 seconds.");
     }

@@ -76,7 +76,12 @@ impl RequestLog {
 
     /// Records the error code of a request that this server (edge or origin) itself refuses.
     pub fn refused(&self, problem: &Problem) {
-        self.code.get_or_init(|| problem.code());
+        self.failed(problem.code());
+    }
+
+    /// Records the code of the error with which the request is answered.
+    pub fn failed(&self, code: ErrorCode) {
+        self.code.get_or_init(|| code);
     }
 
     /// Returns the project of the verified API key; `None` without one.
@@ -103,10 +108,10 @@ impl RequestLog {
         self.route.get().copied().unwrap_or("none")
     }
 
-    /// Returns the error code of a request that this server (edge or origin) itself refused; `None` for other requests.
+    /// Returns the code of the error with which the request is answered; `None` for any other answer.
     #[must_use]
-    pub fn code(&self) -> Option<&'static str> {
-        self.code.get().map(|code| code.as_str())
+    pub fn code(&self) -> Option<ErrorCode> {
+        self.code.get().copied()
     }
 }
 
@@ -116,7 +121,7 @@ mod tests {
     use crate::ident::ProjectName;
     use crate::key::{Access, Claims, KeySet, SigningKey, verify};
 
-    fn told(log: &RequestLog) -> (&str, &str, Option<&str>, Option<Uuid>, Option<&str>) {
+    fn told(log: &RequestLog) -> (&str, &str, Option<&str>, Option<Uuid>, Option<ErrorCode>) {
         (log.method(), log.route_name(), log.project(), log.key(), log.code())
     }
 
@@ -133,6 +138,6 @@ mod tests {
         log.route("/later");
         log.refused(&Problem::new(ErrorCode::SqlError, "first"));
         log.refused(&Problem::new(ErrorCode::Internal, "later"));
-        assert_eq!(told(&log), ("OTHER", "/api/v1/sql", Some("shop"), Some(id), Some("sql_error")));
+        assert_eq!(told(&log), ("OTHER", "/api/v1/sql", Some("shop"), Some(id), Some(ErrorCode::SqlError)));
     }
 }

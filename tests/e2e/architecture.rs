@@ -182,7 +182,7 @@ const LAYERS: [&[&str]; 20] = [
     &["serve"],
     &["http"],
     &["app"],
-    &["metrics", "rates", "activity"],
+    &["metrics", "rates", "activity", "traces"],
     &["system"],
     &["media"],
     &["database"],
@@ -194,7 +194,7 @@ const LAYERS: [&[&str]; 20] = [
     &["config"],
     &["address", "secret"],
     &["shares", "process", "notify"],
-    &["clock", "fault", "files"],
+    &["clock", "durations", "fault", "files"],
 ];
 
 async fn no_folder_of_the_origin_imports_upwards(_: Host) {

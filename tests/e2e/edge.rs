@@ -9,6 +9,7 @@ pub(crate) mod origins;
 pub(crate) mod read_cache;
 mod recording_proxy;
 pub(crate) mod refusals;
+pub(crate) mod tracing;
 
 use crate::case::eventually;
 use crate::host::{Answer, Call, Host, option};

@@ -224,6 +224,15 @@ pub(crate) fn read_log(log: &str) {
     if let Some(line) = log.lines().find(|line| line.contains(NEVER_LOGGED)) {
         breach("no value is logged", line);
     }
+    let lacks_code = |line: &&str| {
+        let Some(line) = line.find('{').and_then(|at| serde_json::from_str::<Value>(&line[at..]).ok()) else {
+            return false;
+        };
+        line["message"] == "request" && line["status"].as_u64() >= Some(400) && !line["code"].is_string()
+    };
+    if let Some(line) = log.lines().find(lacks_code) {
+        breach("the log line of an error has its code", line);
+    }
     if let Some(line) = log.lines().find(|line| line.contains("panicked at")) {
         breach("nothing panics", line);
     }

@@ -126,6 +126,7 @@ fn main() -> ExitCode {
         edge::origins::cases(),
         edge::read_cache::cases(),
         edge::refusals::all_cases(),
+        edge::tracing::cases(),
         envelope::cases(),
         faults::cases(),
         forged::cases(),

@@ -10,6 +10,7 @@ use shared::operation::tus;
 use shared::request::{self, AFTER_HEADER};
 use shared::request_id;
 use shared::security::{self, EDGE_SECRET_HEADER};
+use shared::trace::{TRACEPARENT, TRACESTATE, TraceSpan};
 use std::borrow::Cow;
 
 /// Headers as lines of a lower-case name, a comma and a value. Names contain no comma, values no line end.
@@ -110,7 +111,7 @@ const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
 /// Request headers that are not forwarded unchanged: connection headers (RFC 9110, 7.6.1), headers that the edge sets
 /// itself, and headers by which a client could impersonate another client.
-pub const NOT_FORWARDED: [&str; 21] = [
+pub const NOT_FORWARDED: [&str; 22] = [
     "accept-encoding",
     "connection",
     "keep-alive",
@@ -132,6 +133,7 @@ pub const NOT_FORWARDED: [&str; 21] = [
     ACCEPTS_PURGE_HEADER,
     "cf-connecting-ip",
     EDGE_SECRET_HEADER,
+    TRACEPARENT,
 ];
 
 /// Response headers that are not passed on to the client. The runtime has already removed other connection headers, and
@@ -183,6 +185,7 @@ pub fn forwarded<'a>(
     let is_forwarded = |name: &str| {
         name != request_id::HEADER
             && !NOT_FORWARDED.contains(&name)
+            && (name != TRACESTATE || request.trace.is_some())
             && (connection.is_empty() || !is_of_connection(name))
     };
     let kept = head.headers.iter().filter(|(name, _)| is_forwarded(name));
@@ -213,6 +216,7 @@ fn about_caller<'a>(
         (EDGE_SECRET_HEADER, secret),
         (FORWARDED_PROTO, scheme),
         (FORWARDED_HOST, host),
+        (TRACEPARENT, request.trace.as_ref().map(TraceSpan::header)),
     ]
     .into_iter()
     .filter_map(|(name, value)| Some((name, value?)))

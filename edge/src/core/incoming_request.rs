@@ -4,6 +4,7 @@ use super::headers::Head;
 use shared::operation::{route::MCP, tus};
 use shared::request::{self, AFTER_HEADER, RequestHead};
 use shared::request_id::{self, RequestId};
+use shared::trace::{TRACEPARENT, TraceSpan};
 
 /// The request headers of resumable uploads (the tus protocol).
 const TUS_HEADERS: [&str; 8] = [
@@ -64,14 +65,17 @@ pub struct IncomingRequest {
     pub body: BodyLength,
     /// The client's `X-Request-Id` if it is well-formed, otherwise a new id.
     pub request_id: RequestId,
+    /// The edge's span of the client's trace; `None` without a valid `traceparent`.
+    pub trace: Option<TraceSpan>,
 }
 
 impl IncomingRequest {
-    /// Parses a request's head. `new_id` generates an id if the request has no valid one.
+    /// Parses a request's head at `now_ms`, in milliseconds since 1970. `random` returns random bytes for the ids that the
+    /// request needs.
     ///
     /// # Errors
-    /// The error of `new_id`.
-    pub fn read<E>(head: &Head, new_id: impl FnOnce() -> Result<RequestId, E>) -> Result<Self, E> {
+    /// The error of `random`.
+    pub fn read<E>(head: &Head, now_ms: u64, random: impl Fn() -> Result<[u8; 10], E>) -> Result<Self, E> {
         let (path, query) = split_url(&head.url);
         let path = request::resolve_dot_segments(path).into_owned();
         let get = |name: &str| head.headers.get(name).map(str::to_owned);
@@ -106,7 +110,14 @@ impl IncomingRequest {
             body,
             request_id: match incoming_id.and_then(RequestId::from_incoming) {
                 Some(id) => id,
-                None => new_id()?,
+                None => RequestId::generate(now_ms, &random()?),
+            },
+            trace: match head.headers.get(TRACEPARENT) {
+                Some(caller) => {
+                    let [id @ .., _, _] = random()?;
+                    TraceSpan::continued(caller, id)
+                }
+                None => None,
             },
         })
     }

@@ -1,6 +1,6 @@
 //! Formats the edge's log line of a request.
 
-use shared::request_id::RequestId;
+use super::incoming_request::IncomingRequest;
 use shared::request_log::RequestLog;
 use std::fmt::Write as _;
 
@@ -17,9 +17,9 @@ impl Outcome {
     /// Returns the log line: a JSON object with the same member names as the origin's log. Nothing is escaped, since
     /// the request id is the only text that callers choose, and its characters need no escaping.
     #[must_use]
-    pub fn line(&self, id: &RequestId, log: &RequestLog) -> String {
+    pub fn line(&self, request: &IncomingRequest, log: &RequestLog) -> String {
         let mut line = String::with_capacity(256);
-        let (method, route, status) = (log.method(), log.route_name(), self.status);
+        let (id, method, route, status) = (&request.request_id, log.method(), log.route_name(), self.status);
         // Writing to a string can't fail.
         let _ = write!(
             line,
@@ -29,7 +29,10 @@ impl Outcome {
             let _ = write!(line, r#","key":"{key}","project":"{project}""#);
         }
         if let Some(code) = log.code() {
-            let _ = write!(line, r#","code":"{code}""#);
+            let _ = write!(line, r#","code":"{}""#, code.as_str());
+        }
+        if let Some(span) = &request.trace {
+            let _ = write!(line, r#","trace":"{}","span":"{}""#, span.trace(), span.id());
         }
         if let Some(origin_ms) = self.origin_ms {
             let _ = write!(line, r#","upstream_ms":{}"#, origin_ms as u64);

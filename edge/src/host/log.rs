@@ -1,8 +1,8 @@
 //! Logs each answered request, and writes a data point to Workers Analytics Engine if a dataset is bound.
 
 use crate::config::Config;
-use crate::core::{Outcome, RequestLog};
-use shared::error::Problem;
+use crate::core::{IncomingRequest, Outcome, RequestLog};
+use shared::error::{ErrorCode, Problem};
 use shared::request_id::RequestId;
 use std::cell::OnceCell;
 use worker::js_sys::{self, Array, Reflect};
@@ -17,9 +17,14 @@ thread_local! {
     static DATASET: OnceCell<Option<AnalyticsEngineDataset>> = const { OnceCell::new() };
 }
 
-pub(crate) fn answered(config: Option<&Config>, id: &RequestId, request_log: &RequestLog, outcome: &Outcome) {
+pub(crate) fn answered(
+    config: Option<&Config>,
+    incoming: &IncomingRequest,
+    request_log: &RequestLog,
+    outcome: &Outcome,
+) {
     if config.is_none_or(|config| config.logs_requests) {
-        console_log!("{}", outcome.line(id, request_log));
+        console_log!("{}", outcome.line(incoming, request_log));
     }
     DATASET.with(|dataset| {
         if let Some(Some(dataset)) = dataset.get()
@@ -53,7 +58,7 @@ fn data_point(request_log: &RequestLog, outcome: &Outcome) -> JsValue {
     let blobs = Array::of3(
         &request_log.method().into(),
         &request_log.route_name().into(),
-        &request_log.code().unwrap_or_default().into(),
+        &request_log.code().map_or("", ErrorCode::as_str).into(),
     );
     let doubles =
         Array::of3(&outcome.status.into(), &outcome.total_ms.into(), &outcome.origin_ms.unwrap_or(0.0).into());

@@ -20,7 +20,7 @@ const DEFAULT_FILE: &str = "selkie.toml";
 pub struct Sources {
     /// Values of flags by setting name, such as `pool_size`.
     pub flags: BTreeMap<&'static str, String>,
-    /// The environment, or at least its variables that start with `SELKIE_`.
+    /// The environment, or at least its variables that start with `SELKIE_` or `OTEL_`.
     pub environment: BTreeMap<String, String>,
     /// Path of the configuration file given by `--config`.
     pub file: Option<PathBuf>,
@@ -105,11 +105,13 @@ fn pick(
     in_file: &mut BTreeMap<&'static str, String>,
 ) -> Result<Option<Found>, ConfigError> {
     let flag = sources.flags.get(setting.name).cloned();
+    let standard = setting.standard_variable().and_then(|name| sources.variable(name)).map(str::to_owned);
     let layers = [
         (flag, Origin::Flag),
         (sources.variable(&setting.variable()).map(str::to_owned), Origin::Environment),
         (secret_file::read(setting, sources)?, Origin::SecretFile),
         (in_file.remove(setting.name), Origin::File),
+        (standard, Origin::Environment),
         (setting.default.map(str::to_owned), Origin::Default),
     ];
     Ok(layers.into_iter().find_map(|(text, origin)| text.map(|text| Found { text, origin })))

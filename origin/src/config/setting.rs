@@ -63,6 +63,17 @@ impl Setting {
         (self.visibility == Visibility::Secret).then(|| format!("{}_FILE", self.variable()))
     }
 
+    /// Returns OpenTelemetry's name of the variable, which is used if [`Setting::variable`] is not set; `None` for settings
+    /// that OpenTelemetry does not have.
+    #[must_use]
+    pub fn standard_variable(&self) -> Option<&'static str> {
+        match self.name {
+            "otlp_endpoint" => Some("OTEL_EXPORTER_OTLP_ENDPOINT"),
+            "otlp_headers" => Some("OTEL_EXPORTER_OTLP_HEADERS"),
+            _ => None,
+        }
+    }
+
     /// Returns how to set the setting, for messages: ``--pool-size, SELKIE_POOL_SIZE, or `pool_size` in the file``.
     #[must_use]
     pub fn spellings(&self) -> String {
@@ -148,6 +159,9 @@ pub static SETTINGS: &[Setting] = &[
     Setting::new("console", "ON", "`on`: serve the console, a page for people, at `/console`").or("on"),
     Setting::new("log_level", "LEVEL", "`error`, `warn`, `info`, `debug` or `trace`").or("info"),
     Setting::new("log_format", "FORMAT", "`json`, `pretty`, or `auto`: pretty on a terminal").or("auto"),
+    Setting::new("otlp_endpoint", "URL", "Collector to which traces are sent by OTLP (HTTP, protobuf), as `http://127.0.0.1:4318`; without it, `OTEL_EXPORTER_OTLP_ENDPOINT`; without both, no traces"),
+    Setting::new("otlp_headers", "LIST", "Headers for the collector, as `name=value,other=value`; without it, `OTEL_EXPORTER_OTLP_HEADERS`").hidden(),
+    Setting::new("otlp_share", "SHARE", "Share of the requests without `traceparent` that are traced, 0 to 1. Others follow their caller's choice").or("1"),
     Setting::new("edge_listen", "ADDRESS", "Address of the edge that `selkie dev` starts").or("127.0.0.1:8787"),
     Setting::new("mariadb_buffer_pool_bytes", "BYTES", "InnoDB buffer pool of the private MariaDB").or("268435456"),
 ];

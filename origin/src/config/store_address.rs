@@ -19,6 +19,17 @@ pub enum StoreAddress {
     Bucket(Box<BucketAddress>),
 }
 
+impl StoreAddress {
+    /// Returns the kind of the store, for the log.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Directory(_) => "directory",
+            Self::Bucket(_) => "bucket",
+        }
+    }
+}
+
 /// A bucket of S3 or a compatible service, and how to access it.
 #[derive(Debug, Clone)]
 pub struct BucketAddress {

@@ -23,6 +23,7 @@ use shared::ident::ProjectName;
 use shared::key::Access;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -32,6 +33,9 @@ pub struct Coalescer {
     pools: Arc<Pools>,
     reads: Requests<Reads>,
     inserts: Requests<Inserts>,
+    /// The number of statements that answered several requests, and of these requests.
+    shared_statements: AtomicU64,
+    shared_requests: AtomicU64,
 }
 
 /// A kind of statement that requests can share.
@@ -130,7 +134,21 @@ enum Share<T> {
 impl Coalescer {
     #[must_use]
     pub fn new(pools: Arc<Pools>) -> Self {
-        Self { pools, reads: Queue::default(), inserts: Queue::default() }
+        let (shared_statements, shared_requests) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { pools, reads: Queue::default(), inserts: Queue::default(), shared_statements, shared_requests }
+    }
+
+    /// Returns the number of statements so far that answered several requests, and the number of these requests.
+    #[must_use]
+    pub fn shared(&self) -> (u64, u64) {
+        (self.shared_statements.load(Ordering::Relaxed), self.shared_requests.load(Ordering::Relaxed))
+    }
+
+    fn count(&self, requests: usize) {
+        if requests > 1 {
+            self.shared_statements.fetch_add(1, Ordering::Relaxed);
+            self.shared_requests.fetch_add(requests as u64, Ordering::Relaxed);
+        }
     }
 
     /// Reads one record by its key, by a statement that requests of the same shape and time limit may share.

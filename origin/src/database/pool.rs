@@ -16,13 +16,16 @@ use super::connection::Connector;
 use super::error::DbError;
 use super::hosts::{Hosts, HostsGauge};
 use super::position::{Position, REPLICA_WAIT, WAIT_TIMEOUT};
+use crate::durations::Durations;
 use deadpool::managed::{self, Metrics, Timeouts};
 use shared::ident::ProjectName;
 use shared::key::Access;
 use std::collections::HashMap;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The maximum number of waiting requests of all accounts together, as a multiple of the maximum of one account
 /// (`pool_queue`).
@@ -56,6 +59,8 @@ pub struct Pools {
     budget: Arc<ConnectionBudget>,
     /// The number of requests that wait for a connection of any account.
     waiting: Arc<AtomicUsize>,
+    /// How long requests waited for a connection.
+    waits: Durations,
     /// The pools of the replicas, for reads.
     replicas: Option<Box<Pools>>,
 }
@@ -111,12 +116,14 @@ impl std::fmt::Debug for Pools {
 }
 
 /// The state of all pools together, for metrics.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct PoolGauge {
     pub open: usize,
     pub in_use: usize,
     /// The number of requests that wait for a connection.
     pub waiting: usize,
+    /// How long requests waited for a connection; 0 for those that found an idle one.
+    pub waits: Durations,
 }
 
 impl Pools {
@@ -124,7 +131,8 @@ impl Pools {
     pub fn new(settings: PoolSettings, hosts: Hosts, source: AccountSource) -> Self {
         let accounts = Arc::<RwLock<Accounts>>::default();
         let budget = ConnectionBudget::new(settings.total, Arc::downgrade(&accounts), settings.wait_timeout);
-        Self { settings, hosts, source, accounts, budget: Arc::new(budget), waiting: Arc::default(), replicas: None }
+        let (budget, waiting, waits) = (Arc::new(budget), Arc::default(), Durations::default());
+        Self { settings, hosts, source, accounts, budget, waiting, waits, replicas: None }
     }
 
     /// Returns separate pools for the same accounts, with other connections and the settings that `bounds` returns.
@@ -140,7 +148,8 @@ impl Pools {
         // The accounts come from the primary by replication.
         let source = self.source.without_repair();
         self.hosts.set_replicas();
-        self.replicas = Some(Box::new(Self::new(self.settings, replicas, source)));
+        let waits = self.waits.clone();
+        self.replicas = Some(Box::new(Self { waits, ..Self::new(self.settings, replicas, source) }));
         self
     }
 
@@ -241,7 +250,7 @@ impl Pools {
 
     /// Leases a connection of an account. The caller must hold a ticket of the account's queue.
     pub(super) async fn connection(&self, account: &Account) -> Result<Lease, DbError> {
-        let mut got = account.pool.get().await;
+        let mut got = self.timed(account.pool.get()).await;
         if got.as_ref().is_err_and(is_locked_out) {
             // A full key can change the password of its own account; the repair restores it.
             if self.source.repair(&account.project).await == Repaired::Yes {
@@ -250,6 +259,22 @@ impl Pools {
         }
         let object = got.map_err(pool_error)?;
         Ok(Lease::new(object))
+    }
+
+    /// Waits for a connection and counts how long. An idle connection that is there at once costs no look at the clock.
+    async fn timed<T>(&self, getting: impl Future<Output = T>) -> T {
+        let mut getting = pin!(getting);
+        let mut since = None;
+        let got = poll_fn(|context| {
+            let polled = getting.as_mut().poll(context);
+            if polled.is_pending() {
+                since.get_or_insert_with(Instant::now);
+            }
+            polled
+        });
+        let got = got.await;
+        self.waits.observe(since.map_or(Duration::ZERO, |since: Instant| since.elapsed()));
+        got
     }
 
     /// Returns the maximum time that a request waits for a shared statement: for a connection, then for the statement,
@@ -325,7 +350,8 @@ impl Pools {
     #[must_use]
     pub fn gauge(&self) -> PoolGauge {
         let of_replicas = self.replicas.as_ref().map(|replicas| replicas.gauge()).unwrap_or_default();
-        of_replicas.plus(self.accounts.read().unwrap_or_else(PoisonError::into_inner).all())
+        let open = of_replicas.plus(self.accounts.read().unwrap_or_else(PoisonError::into_inner).all());
+        PoolGauge { waits: self.waits.clone(), ..open }
     }
 
     /// Returns the state of the pools of a project's accounts together, those at replicas included.
@@ -346,6 +372,7 @@ impl PoolGauge {
                 open: sum.open + status.size,
                 in_use: sum.in_use + status.size.saturating_sub(status.available),
                 waiting: sum.waiting + status.waiting,
+                ..sum
             }
         })
     }

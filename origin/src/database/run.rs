@@ -5,6 +5,7 @@
 
 mod many;
 mod params;
+mod progress;
 mod records;
 pub(super) mod related;
 mod rows;
@@ -24,14 +25,14 @@ pub use many::{Counting, MaxRows, Page, Reading, Spare, many};
 use mysql_async::prelude::{FromRow as _, Queryable as _};
 use mysql_async::{Column, Row, Value};
 pub(super) use params::{bind, values};
+pub use progress::{Progress, STEPS_MAX_COUNT, Step, StepKind};
 use records::Records;
 use related::CellWriter;
 use shared::envelope::{ColumnLabels, Encoder, Shape, write_string};
 use shared::format::Format;
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The approximate size of a chunk of a streamed response.
@@ -43,54 +44,6 @@ const ONE_CAPACITY: usize = 1024;
 
 /// A streamed response body.
 pub type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, DbError>> + Send>>;
-
-/// Counters of a request's rows and database time, for its line in the request log.
-#[derive(Debug, Default)]
-pub struct Progress {
-    rows: AtomicU64,
-    db_micros: AtomicU64,
-    /// The position of the request's last write.
-    position: Mutex<Option<Position>>,
-}
-
-impl Progress {
-    /// Returns the number of rows read or written so far.
-    #[must_use]
-    pub fn rows(&self) -> u64 {
-        self.rows.load(Ordering::Relaxed)
-    }
-
-    /// Returns the microseconds spent waiting for MariaDB.
-    #[must_use]
-    pub fn db_micros(&self) -> u64 {
-        self.db_micros.load(Ordering::Relaxed)
-    }
-
-    /// Returns the position of the request's last write; `None` without one, and on a single server.
-    #[must_use]
-    pub fn position(&self) -> Option<Position> {
-        self.position.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(super) fn set_position(&self, position: Option<Position>) {
-        if position.is_some() {
-            *self.position.lock().unwrap_or_else(PoisonError::into_inner) = position;
-        }
-    }
-
-    pub(super) fn add_rows(&self, rows: u64) {
-        self.rows.fetch_add(rows, Ordering::Relaxed);
-    }
-
-    pub(super) fn add_time(&self, since: Instant) {
-        self.add(since.elapsed());
-    }
-
-    pub(super) fn add(&self, spent: Duration) {
-        let micros = u64::try_from(spent.as_micros()).unwrap_or(u64::MAX);
-        self.db_micros.fetch_add(micros, Ordering::Relaxed);
-    }
-}
 
 /// What a statement may change in the session of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -98,6 +98,7 @@ pub struct SchemaCache {
     database_loads: SingleFlight<((ProjectName, DatabaseName), u64), DatabaseEntry, DbError>,
     relation_loads: SingleFlight<((ProjectName, DatabaseName), u64), relations::Entry, DbError>,
     loads: AtomicU64,
+    hits: AtomicU64,
 }
 
 impl std::fmt::Debug for SchemaCache {
@@ -154,6 +155,7 @@ impl SchemaCache {
             database_loads: SingleFlight::default(),
             relation_loads: SingleFlight::default(),
             loads: AtomicU64::new(0),
+            hits: AtomicU64::new(0),
         }
     }
 
@@ -175,6 +177,7 @@ impl SchemaCache {
                 // The failure is ignored here: a later request reports it, once the description is too old.
                 tokio::spawn(async move { catalog.refresh(key, &entry).await.is_ok() });
             }
+            self.hits.fetch_add(1, Ordering::Relaxed);
             return Ok(Arc::clone(&entry.table));
         }
         // The futures of `refresh` and `load` are boxed: they seldom run, but every request's future would reserve
@@ -205,6 +208,12 @@ impl SchemaCache {
     #[must_use]
     pub fn loads(&self) -> u64 {
         self.loads.load(Ordering::Relaxed)
+    }
+
+    /// Returns how often a cached description of a table was used so far.
+    #[must_use]
+    pub fn hits(&self) -> u64 {
+        self.hits.load(Ordering::Relaxed)
     }
 
     fn version(&self, project: &ProjectName) -> u64 {

@@ -164,6 +164,7 @@ impl Attempt<'_> {
         budget: &mut AnswerBudget,
     ) -> Result<(Vec<u8>, bool), Failure> {
         let operation = self.batch.steps()[at].resolve(&mut |reference| ids.get(reference))?;
+        self.record.begin_statements(&operation);
         let tables = &self.tables[at];
         let scope = tables.scope(&operation)?;
         let effect = tables.leave();

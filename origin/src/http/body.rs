@@ -1,22 +1,56 @@
 //! Reads request bodies. A JSON body is read as a whole, within memory limits. Every body must arrive at a minimum
 //! rate.
 
-use crate::app::Bounds;
+use crate::app::{App, Bounds};
 use crate::shares::{Guard, Shares};
-use axum::body::{Body, HttpBody as _};
+use axum::body::{Body, HttpBody};
 use axum::http::HeaderMap;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
+use hyper::body::{Frame, Incoming, SizeHint};
 use shared::admission::body_too_large;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
 use shared::limits::BODY_MIN_BYTES_PER_SECOND;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// The number of bytes of each JSON body that don't count against the memory limit, so that small requests are never
 /// refused.
 const FREE_BYTES: usize = 64 * 1024;
+
+/// A request's body that counts its bytes in the metrics.
+pub(super) struct ReceivedBody {
+    pub(super) body: Incoming,
+    pub(super) app: Arc<App>,
+}
+
+impl HttpBody for ReceivedBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if let Poll::Ready(Some(Ok(frame))) = &polled {
+            self.app.metrics.received(frame.data_ref().map_or(0, Bytes::len));
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
 
 /// A JSON body in memory. Its bytes count against the memory limit of all bodies until the `CountedBody` is dropped.
 #[derive(Default)]

@@ -62,7 +62,7 @@ pub(super) async fn ready(
 
 pub(super) async fn metrics(State(app): State<Arc<App>>, Extension(record): Extension<Arc<RequestRecord>>) -> Response {
     record.log().route(METRICS);
-    respond::text(app.metrics.text(app.readings().await))
+    respond::text(app.metrics.text(&app.readings().await))
 }
 
 /// Answers 405 to methods other than `GET` and `HEAD` on the routes of liveness, readiness and metrics.

@@ -105,6 +105,7 @@ impl Lister<'_> {
             Some(records::methods(&grant, traits, |action| rule.is_none_or(|rule| rule.allows(action))))
         };
         let progress = Arc::clone(self.record.progress());
+        progress.begin("SHOW TABLES", None);
         let chunks = listing::tables(self.lease().await?, database.clone(), methods, self.timeout(), progress);
         let content_type = Format::Envelope.content_type();
         match extent {

@@ -307,7 +307,7 @@ struct Connections {
 impl Status {
     fn of(app: &App, project: &ProjectName) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let PoolGauge { open, in_use, waiting } = app.pools.gauge_of(project);
+        let PoolGauge { open, in_use, waiting, .. } = app.pools.gauge_of(project);
         Self {
             version: env!("CARGO_PKG_VERSION"),
             period_seconds: PERIOD_SECONDS,

@@ -18,12 +18,12 @@ use crate::system::keys::Caller;
 use api::Agent;
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use protocol::{Reply, refusal};
 use serde_json::value::RawValue;
-use shared::error::Problem;
+use shared::error::{CODE_HEADER, ErrorCode, Problem};
 use std::sync::Arc;
 
 /// Maximum bytes of an API answer that a tool returns: some 60,000 tokens, more than most models read at once.
@@ -56,9 +56,18 @@ pub(super) async fn run(
     } else {
         protocol::exchange(&agent, &parts.headers, body.share()).await
     };
+    let mut failed = None;
+    if reply.status.is_client_error() || reply.status.is_server_error() {
+        // An error of the protocol itself, whose body has a code of JSON-RPC.
+        let is_internal = reply.status.is_server_error();
+        let code = if is_internal { ErrorCode::Internal } else { ErrorCode::InvalidRequest };
+        record.log().failed(code);
+        failed = Some((HeaderName::from_static(CODE_HEADER), HeaderValue::from_static(code.as_str())));
+    }
     let mut response = Response::new(Body::from(reply.body));
     *response.status_mut() = reply.status;
     let headers = response.headers_mut();
+    headers.extend(failed);
     headers.extend(agent.purge_header());
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if reply.status != StatusCode::ACCEPTED {

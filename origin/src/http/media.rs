@@ -9,6 +9,7 @@ use super::respond;
 use crate::app::App;
 use crate::clock::now;
 use crate::database::media::{FileScope, MediaRow};
+use crate::database::run::Progress;
 use crate::media::intake::Claim;
 use crate::media::library::Publication;
 use crate::media::url::{Links, signed};
@@ -35,14 +36,15 @@ pub(super) async fn run(
     call: MediaCall,
     parts: &Parts,
     content: &mut Body,
+    progress: &Progress,
 ) -> Result<Response, Problem> {
     let links = links(app, parts);
     match call {
-        MediaCall::Upload => upload(app, caller, &links, parts, content).await,
-        MediaCall::List(list) => self::list(app, caller, &links, &list).await,
-        MediaCall::Describe(id) => describe(app, caller, &links, id).await,
-        MediaCall::Sign(id, valid) => sign(app, caller, &links, id, valid).await,
-        MediaCall::Delete(id) => delete(app, caller, id, &parts.headers).await,
+        MediaCall::Upload => upload(app, caller, &links, parts, content, progress).await,
+        MediaCall::List(list) => progress.media("media.list", self::list(app, caller, &links, &list)).await,
+        MediaCall::Describe(id) => progress.media("media.describe", describe(app, caller, &links, id)).await,
+        MediaCall::Sign(id, valid) => progress.media("media.sign", sign(app, caller, &links, id, valid)).await,
+        MediaCall::Delete(id) => progress.media("media.delete", delete(app, caller, id, &parts.headers)).await,
     }
 }
 
@@ -53,6 +55,7 @@ async fn upload(
     links: &Links,
     parts: &Parts,
     content: &mut Body,
+    progress: &Progress,
 ) -> Result<Response, Problem> {
     let rights = caller.upload_rights()?;
     let slot = app.uploads.try_take(caller.project(), 1);
@@ -62,7 +65,8 @@ async fn upload(
         pause_max: app.bounds.body_timeout,
         file_max_bytes: rights.max_bytes(),
     };
-    let received = receive::receive(content, &parts.headers, app.library.store(), terms).await?;
+    let receiving = receive::receive(content, &parts.headers, app.library.store(), terms);
+    let received = progress.media("media.receive", receiving).await?;
     let (shape, folder, existing) = {
         let form = &received.form;
         (form.shape(), form.folder().clone(), form.existing())
@@ -71,7 +75,7 @@ async fn upload(
     received.form.items().iter().try_for_each(|item| rights.check_visibility(item.visibility()))?;
     let claims = received.form.into_items().into_iter().map(Claim::from);
     let examined = app.intake.examine_all(caller.project(), &rights, claims.zip(received.files));
-    let files = examined.await?;
+    let files = progress.media("media.examine", examined).await?;
     let publication = Publication {
         project: caller.project().clone(),
         folder,
@@ -82,7 +86,7 @@ async fn upload(
         upload: None,
     };
     let makes_folder_private = publication.makes_folder_private();
-    let rows = app.library.publish(publication).await?;
+    let rows = progress.media("media.publish", app.library.publish(publication)).await?;
     let payload = match (shape, rows.as_slice()) {
         (Shape::A | Shape::C, rows) => {
             let briefs: Vec<_> = rows.iter().map(|row| Brief::of(row, links)).collect();

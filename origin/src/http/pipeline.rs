@@ -67,8 +67,11 @@ async fn run(
         Operation::Sql(call) => Box::pin(sql::run(app, &caller, call, record)).await,
         Operation::Batch(batch) => Box::pin(batch::run(app, &caller, &batch, record)).await,
         Operation::Mcp => Box::pin(mcp::run(app, &caller, parts, &body, record)).await,
-        Operation::Media(call) => Box::pin(media::run(app, &caller, call, parts, content)).await,
-        Operation::Tus(call) => Box::pin(tus::run(app, &caller, call, parts, content)).await,
+        Operation::Media(call) => Box::pin(media::run(app, &caller, call, parts, content, record.progress())).await,
+        Operation::Tus(call) => {
+            let running = Box::pin(tus::run(app, &caller, call, parts, content));
+            record.progress().media("media.tus", running).await
+        }
         Operation::DescribeApi(form, database) => {
             Box::pin(description::run(app, &caller, form, database, record)).await
         }

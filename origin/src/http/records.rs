@@ -48,6 +48,7 @@ pub(super) async fn run(
     let from = if operation.is_read() { ReadFrom::Replica } else { ReadFrom::Primary };
     let mut attempt = Attempt { app, caller, operation, extent, record, from };
     let tables = attempt.tables(Schema::Cached).await?;
+    record.begin_statements(operation);
     let mut outcome = attempt.once(&tables).await;
     attempt.from = ReadFrom::Primary;
     // A replica may be lost, or lack an account or a column that is not replicated yet.

@@ -1,13 +1,15 @@
 //! Collects the data for a request's log line, metrics and `Server-Timing` header. None of them contains a value, a
 //! name that a caller chose, or a key's secret.
 
+use super::respond;
 use super::stream::StreamLimits;
 use crate::activity::Answered;
 use crate::app::App;
 use crate::database::Position;
 use crate::database::run::Progress;
-use crate::metrics::{RequestLabels, StreamGuard};
+use crate::metrics::{Ended, RequestLabels, StreamGuard};
 use crate::system::keys::Caller;
+use crate::traces::EndedRequest;
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use axum::http::header::CONTENT_LENGTH;
@@ -15,12 +17,14 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::Frame;
-use shared::error::Problem;
+use shared::error::{ErrorCode, Problem};
+use shared::operation::RecordOperation;
 use shared::policy::Action;
 use shared::rate::Allowance;
 use shared::request::AFTER_HEADER;
 use shared::request_id::{self, RequestId};
 use shared::request_log::RequestLog;
+use shared::trace::{TRACEPARENT, TraceSpan};
 use std::hash::{BuildHasher as _, RandomState};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -42,6 +46,8 @@ pub(super) struct RequestRecord {
     app: Arc<App>,
     id: RequestId,
     log: RequestLog,
+    /// The origin's span of the caller's trace; `None` if the request belongs to no trace.
+    trace: Option<TraceSpan>,
     /// Whether the request counts already against the rate limit, because it belongs to an MCP tool call that was
     /// counted.
     is_counted: bool,
@@ -58,16 +64,18 @@ pub(super) struct RequestRecord {
 
 impl RequestRecord {
     pub(super) fn begin(app: Arc<App>, request: &Request) -> Self {
+        let (trace, progress) = begin_trace(&app, request);
         let incoming = request.headers().get(REQUEST_ID).and_then(|value| value.to_str().ok());
         Self {
             app,
             id: incoming.and_then(RequestId::from_incoming).unwrap_or_else(fresh_id),
             log: RequestLog::begin(request.method().as_str()),
+            trace,
             is_counted: false,
             has_begun_counted: AtomicBool::new(false),
             has_role: AtomicBool::new(false),
             allowance: OnceLock::new(),
-            progress: Arc::default(),
+            progress,
             after: OnceLock::new(),
             started: Instant::now(),
         }
@@ -77,7 +85,9 @@ impl RequestRecord {
     /// request of a tool call is not counted against the rate limit, since the tool call was; further ones are.
     pub(super) fn begin_inner(&self, request: &Request) -> Self {
         let is_counted = !self.has_begun_counted.swap(true, Ordering::Relaxed);
-        Self { id: self.id.clone(), is_counted, ..Self::begin(Arc::clone(&self.app), request) }
+        let trace = self.trace.as_ref().map(|trace| trace.child(fresh_span()));
+        let progress = progress(&self.app, trace.as_ref());
+        Self { id: self.id.clone(), trace, progress, is_counted, ..Self::begin(Arc::clone(&self.app), request) }
     }
 
     pub(super) fn id(&self) -> &str {
@@ -87,6 +97,12 @@ impl RequestRecord {
     /// Returns the entry for the request log, to which handlers add the route and the verified API key.
     pub(super) fn log(&self) -> &RequestLog {
         &self.log
+    }
+
+    /// Records the problem's code, and returns the response to the request that has failed with the problem.
+    pub(super) fn refuse(&self, problem: &Problem) -> Response {
+        self.log.refused(problem);
+        respond::problem(problem, self.id())
     }
 
     /// Counts the request against the rate limit of its verified API key.
@@ -137,6 +153,17 @@ impl RequestRecord {
 
     pub(super) fn progress(&self) -> &Arc<Progress> {
         &self.progress
+    }
+
+    /// Names the operation whose statements come next, in the trace of a recorded request.
+    pub(super) fn begin_statements(&self, operation: &RecordOperation) {
+        let name = match operation {
+            RecordOperation::Read(_) | RecordOperation::ReadOne(_) => "SELECT",
+            RecordOperation::Insert(_) => "INSERT",
+            RecordOperation::Update(_) => "UPDATE",
+            RecordOperation::Delete(_) => "DELETE",
+        };
+        self.progress.begin(name, Some(operation.table()));
     }
 
     /// Returns the limits for streaming a response to the caller, and a guard that counts the stream in the metrics.
@@ -200,8 +227,25 @@ impl RequestRecord {
         let (rows, db_micros) = (self.progress.rows(), self.progress.db_micros());
         let (method, route) = (self.log.method(), self.log.route_name());
         let labels = RequestLabels { method, route, status };
-        self.app.metrics.request(labels, total, rows);
+        let code = self.log.code();
+        self.app.metrics.request(&Ended { labels, total, rows, bytes, code });
         self.keep(status, bytes, ending, total);
+        if let (Some(tracer), Some(span)) = (&self.app.tracer, self.trace)
+            && let Some(steps) = self.progress.take_steps()
+        {
+            tracer.record(EndedRequest {
+                span,
+                started: self.started,
+                ended: self.started + total,
+                method,
+                route,
+                status,
+                code: code.map(ErrorCode::as_str),
+                id: self.id().to_owned(),
+                project: self.log.project().map(str::to_owned),
+                steps,
+            });
+        }
         let mut text = Uuid::encode_buffer();
         let key = self.log.key().map(|key| &*key.hyphenated().encode_lower(&mut text));
         tracing::info!(
@@ -209,10 +253,13 @@ impl RequestRecord {
             method,
             route,
             status,
+            code = code.map(ErrorCode::as_str),
             key,
             project = self.log.project(),
             rows,
             bytes,
+            trace = self.trace.as_ref().map(TraceSpan::trace),
+            span = self.trace.as_ref().map(TraceSpan::id),
             cut = (ending == Ending::Cut).then_some(true),
             db_us = db_micros,
             total_us = micros(total),
@@ -232,7 +279,7 @@ impl RequestRecord {
             method: self.log.method(),
             route,
             status,
-            code: self.log.code(),
+            code: self.log.code().map(ErrorCode::as_str),
             key: self.log.key(),
             rows: self.progress.rows(),
             bytes,
@@ -257,8 +304,34 @@ fn push_millis(text: &mut String, micros: u64) {
     text.push_str(itoa::Buffer::new().format(hundredths));
 }
 
-/// Returns a new request id. Its random part is a keyed hash of a counter: unique among origins, but not a secret.
-fn fresh_id() -> RequestId {
+/// Continues the caller's trace, or begins one if the origin sends traces and picks the request.
+fn begin_trace(app: &App, request: &Request) -> (Option<TraceSpan>, Arc<Progress>) {
+    let caller = request.headers().get(TRACEPARENT).and_then(|caller| caller.to_str().ok());
+    let continued = caller.and_then(|caller| TraceSpan::continued(caller, fresh_span()));
+    let begun = || {
+        let id = fresh_span();
+        let is_picked = app.tracer.as_ref().is_some_and(|tracer| tracer.picks(u64::from_ne_bytes(id)));
+        is_picked.then(|| {
+            let mut trace = [0; 16];
+            trace[..8].copy_from_slice(&fresh_span());
+            trace[8..].copy_from_slice(&fresh_span());
+            TraceSpan::begin(trace, id)
+        })
+    };
+    let trace = continued.or_else(|| app.tracer.as_ref().and_then(|_| begun()));
+    (trace, progress(app, trace.as_ref()))
+}
+
+/// Returns the progress of a new request, recorded if the origin sends traces and the request's trace is sampled.
+fn progress(app: &App, trace: Option<&TraceSpan>) -> Arc<Progress> {
+    match trace {
+        Some(trace) if app.tracer.is_some() && trace.is_sampled() => Arc::new(Progress::recorded()),
+        _ => Arc::default(),
+    }
+}
+
+/// Returns bytes for an id: a keyed hash of a counter, unique among origins, but not a secret.
+fn fresh() -> [u8; 10] {
     static KEY: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -266,8 +339,17 @@ fn fresh_id() -> RequestId {
     let mut random = [0; 10];
     random[..2].copy_from_slice(&high.hash_one(count).to_le_bytes()[..2]);
     random[2..].copy_from_slice(&low.hash_one(count).to_le_bytes());
+    random
+}
+
+fn fresh_span() -> [u8; 8] {
+    let [_, _, id @ ..] = fresh();
+    id
+}
+
+fn fresh_id() -> RequestId {
     let age = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    RequestId::generate(u64::try_from(age.as_millis()).unwrap_or(0), &random)
+    RequestId::generate(u64::try_from(age.as_millis()).unwrap_or(0), &fresh())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -57,6 +57,7 @@ pub(super) async fn run(
     let lease = app.pools.lease_for(account, ReadFrom::Primary, record.after()).await.map_err(DbError::into_problem)?;
     let limit = caller.statement_timeout(app.pools.query_timeout());
     let change = (effects.schema == Schema::Changed).then(|| app.schema_cache.change(caller.project()));
+    record.progress().begin("SQL", None);
     let call = UserSql { statement, schema, effects, change, format };
     let chunks = user_sql::run(lease, call, limit, Arc::clone(record.progress()));
     let begin = || record.stream(caller);

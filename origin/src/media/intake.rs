@@ -70,6 +70,12 @@ impl Intake {
         Self { pool, types }
     }
 
+    /// Returns the number of images that wait for a decoder, and of those that are being decoded.
+    #[must_use]
+    pub fn load(&self) -> (usize, usize) {
+        self.pool.load()
+    }
+
     /// Detects the types of an upload's files, decodes images and makes thumbnails. One invalid file fails the upload.
     ///
     /// # Errors

@@ -67,6 +67,12 @@ impl ResumableUploads {
         Self { store, table, terms: Arc::new(terms), running: Running::default() }
     }
 
+    /// Returns the number of requests of this process that have locked an upload.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.running.count()
+    }
+
     #[must_use]
     pub fn max_bytes(&self) -> u64 {
         self.terms.max_bytes

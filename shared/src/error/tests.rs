@@ -88,7 +88,9 @@ fn a_problem_has_the_headers_of_its_code() {
         (problem(ErrorCode::DatabaseUnavailable), &[("retry-after", "2"), (UNAVAILABLE_HEADER, "database")]),
     ] {
         let headers: Vec<_> = problem.headers().collect();
-        let expected: Vec<_> = expected.iter().map(|(name, value)| (*name, Cow::Borrowed(*value))).collect();
+        let code = [(CODE_HEADER, problem.code().as_str())];
+        let expected = expected.iter().chain(&code).map(|(name, value)| (*name, Cow::Borrowed(*value)));
+        let expected: Vec<_> = expected.collect();
         assert_eq!(headers, expected, "{problem}");
         let is_retryable = headers.iter().any(|(name, _)| *name == "retry-after");
         assert_eq!(problem.code().retryable(), is_retryable, "{problem}");

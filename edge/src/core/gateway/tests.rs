@@ -77,6 +77,7 @@ pub(in crate::core) fn call(method: &str, url: &str, key: Option<String>) -> Inc
         access_control_request_method: None,
         body: BodyLength::Known(0),
         request_id: RequestId::from_incoming("r1").unwrap(),
+        trace: None,
     }
 }
 
@@ -390,7 +391,7 @@ fn a_log_line_names_the_key_and_the_route_and_nothing_that_the_caller_chose() {
             record.refused(&problem);
         }
         let outcome = Outcome { status, total_ms: 12.7, origin_ms };
-        outcome.line(&call.request_id, &record)
+        outcome.line(call, &record)
     };
     let path = "/api/v1/crud/shop/secrets/7?selectFields=secret";
     let read = line(&call("GET", path, Some(key(Access::Read))), 200, Some(9.2));

@@ -81,6 +81,7 @@ impl<K: CoalescedStatement> InFlight<K> {
                 // Requests that arrived before the connection was leased share the statement.
                 let waiting = self.take(|waiting| K::share(&self.key.shape, waiting));
                 if !waiting.is_empty() {
+                    self.coalescer.count(waiting.len());
                     let limit = self.key.limit;
                     let mut statement = Box::pin(share::<K>(lease, Arc::clone(&self.key.shape), waiting, limit));
                     match tokio::time::timeout(SLOW_AFTER, &mut statement).await {

@@ -127,7 +127,7 @@ impl Agent {
         let answered = AssertUnwindSafe(answer(Arc::clone(&self.0.app), Arc::clone(&record), request));
         let outcome = answered.catch_unwind().await;
         let outcome = outcome.unwrap_or_else(|panic| Err(panicked(&*panic)));
-        let response = outcome.unwrap_or_else(|problem| respond::problem(&problem, record.id()));
+        let response = outcome.unwrap_or_else(|problem| record.refuse(&problem));
         let response = record.finish(response);
         let purge = response.headers().get(PURGE_HEADER).cloned();
         self.0.purges.lock().unwrap_or_else(PoisonError::into_inner).extend(purge);

@@ -92,6 +92,12 @@ impl MediaPool {
         .await
     }
 
+    /// Returns the number of images that wait, and of those that are being decoded.
+    #[must_use]
+    pub fn load(&self) -> (usize, usize) {
+        self.queue.load()
+    }
+
     pub(super) async fn run<T: Send + 'static>(
         &self,
         project: &ProjectName,
@@ -131,6 +137,7 @@ fn work(queue: &Queue, budget: &Budget) {
     let _ = rustix::process::nice(NICE);
     while let Some(job) = queue.next() {
         job(budget);
+        queue.ended();
     }
 }
 
@@ -146,6 +153,8 @@ struct Waiting {
     /// The jobs of each project, in the order of the round robin. Projects without jobs are absent.
     projects: VecDeque<(ProjectName, VecDeque<Job>)>,
     is_closed: bool,
+    /// The number of jobs that threads have taken and not ended.
+    running: usize,
 }
 
 impl Queue {
@@ -172,6 +181,7 @@ impl Queue {
                 if !jobs.is_empty() {
                     waiting.projects.push_back((project, jobs));
                 }
+                waiting.running += usize::from(job.is_some());
                 return job;
             }
             if waiting.is_closed {
@@ -179,6 +189,17 @@ impl Queue {
             }
             waiting = unpoisoned(self.changed.wait(waiting));
         }
+    }
+
+    /// Records that a job returned by [`Queue::next`] has ended.
+    fn ended(&self) {
+        unpoisoned(self.waiting.lock()).running -= 1;
+    }
+
+    /// Returns the number of jobs that wait, and of those that run.
+    fn load(&self) -> (usize, usize) {
+        let waiting = unpoisoned(self.waiting.lock());
+        (waiting.projects.iter().map(|(_, jobs)| jobs.len()).sum(), waiting.running)
     }
 
     pub(super) fn close(&self) {

@@ -30,6 +30,11 @@ impl Running {
         });
     }
 
+    /// Returns the number of requests that have locked an upload.
+    pub(super) fn count(&self) -> usize {
+        self.locked(|tokens| tokens.len())
+    }
+
     fn locked<T>(&self, change: impl FnOnce(&mut HashMap<Uuid, CancellationToken>) -> T) -> T {
         change(&mut self.tokens.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -10,6 +10,7 @@ use crate::database::{KILLS_MAX_COUNT, KILLS_PER_ACCOUNT_MAX_COUNT, PoolSettings
 use crate::media::library::{DEEDS_MAX_COUNT, DEEDS_PER_PROJECT_MAX_COUNT};
 use crate::shares::Shares;
 use crate::tls::HANDSHAKES_MAX_COUNT;
+use crate::traces::QUEUE_MAX_COUNT;
 use shared::limits::{
     IMAGE_MEMORY_MAX_BYTES, IMAGE_QUEUE_MAX_COUNT, IMAGE_QUEUE_PROJECT_MAX_COUNT, TUS_OPEN_MAX_COUNT,
     TUS_OPEN_MAX_LARGEST, UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT,
@@ -117,6 +118,7 @@ fn of_media_and_caches() -> Vec<Expected> {
         ),
         row("TLS handshakes under way", written(HANDSHAKES_MAX_COUNT), "none: no key is known yet".to_owned()),
         row("caches: tables, keys, paths of files, counts of requests", written(10_000), "none".to_owned()),
+        row("requests whose trace waits to be sent", written(QUEUE_MAX_COUNT), "none".to_owned()),
     ]
 }
 

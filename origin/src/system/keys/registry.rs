@@ -7,6 +7,7 @@ mod entry;
 mod roles;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -50,6 +51,9 @@ pub struct KeyRegistry {
     present: ArcSwap<Present>,
     tokens: Cache<TokenDigest, Arc<Entry>, EntryBytes>,
     roles: Roles,
+    /// The number of requests whose token was cached, and of tokens that were looked up.
+    hits: AtomicU64,
+    lookups: AtomicU64,
     uses: Mutex<HashMap<Uuid, u64>>,
     /// The latest change of keys that this origin noticed.
     changes: watch::Sender<Arc<Change>>,
@@ -105,6 +109,8 @@ impl KeyRegistry {
             keys,
             present: ArcSwap::from_pointee(present),
             tokens: Cache::with_weighter(TOKENS_EXPECTED_COUNT, TOKENS_MAX_BYTES, EntryBytes),
+            hits: AtomicU64::new(0),
+            lookups: AtomicU64::new(0),
             uses: Mutex::new(HashMap::new()),
             changes: watch::Sender::new(Arc::new(Change { noticed_at: Instant::now(), keys: HashMap::new() })),
             awaited: Mutex::new(HashMap::new()),
@@ -154,15 +160,23 @@ impl KeyRegistry {
         if let Some(entry) = self.tokens.get(&digest)
             && entry.holds(self.present.load().generation, now)
         {
+            self.hits.fetch_add(1, Ordering::Relaxed);
             self.note_use(&entry, now);
             return entry.verdict(now);
         }
+        self.lookups.fetch_add(1, Ordering::Relaxed);
         // The future is boxed: it seldom runs, since tokens are usually cached, but every request's future would
         // reserve space for it.
         let entry = Box::pin(self.look_up(token, now)).await?;
         self.tokens.insert(digest, Arc::clone(&entry));
         self.note_use(&entry, now);
         entry.verdict(now)
+    }
+
+    /// Returns the number of tokens looked up so far, and of requests whose token was cached.
+    #[must_use]
+    pub fn lookups(&self) -> (u64, u64) {
+        (self.lookups.load(Ordering::Relaxed), self.hits.load(Ordering::Relaxed))
     }
 
     async fn look_up(&self, token: Token<'_>, now: u64) -> Result<Arc<Entry>, Problem> {

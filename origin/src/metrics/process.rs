@@ -1,0 +1,79 @@
+//! The metrics of the process itself, under Prometheus' standard names, read from `/proc` at each scrape.
+
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+use rustix::param::{clock_ticks_per_second, page_size};
+use rustix::process::{Resource, getrlimit};
+use std::fs;
+
+/// Registers the process's metrics. A system without `/proc` has none of those that are read there.
+pub(super) fn register(registry: &mut Registry) {
+    if let Some(most) = getrlimit(Resource::Nofile).current {
+        registry.register("process_max_fds", "Maximum open file descriptors", ConstGauge::new(most));
+    }
+    if let Ok(open) = fs::read_dir("/proc/self/fd") {
+        registry.register("process_open_fds", "Open file descriptors", ConstGauge::new(open.count() as u64));
+    }
+    let Some(stat) = fs::read_to_string("/proc/self/stat").ok().and_then(|text| Stat::parse(&text)) else {
+        return;
+    };
+    let ticks = clock_ticks_per_second() as f64;
+    let cpu = (stat.user_ticks + stat.system_ticks) as f64 / ticks;
+    registry.register("process_cpu_seconds", "Processor time, user and system", ConstCounter::new(cpu));
+    let memory = stat.resident_pages * page_size() as u64;
+    registry.register("process_resident_memory_bytes", "Memory in use", ConstGauge::new(memory));
+    registry.register("process_threads", "Threads", ConstGauge::new(stat.threads));
+    if let Some(booted) = fs::read_to_string("/proc/stat").ok().and_then(|text| booted_at(&text)) {
+        let started = booted as f64 + stat.started_ticks as f64 / ticks;
+        let help = "Start of the process, in seconds since 1970";
+        registry.register("process_start_time_seconds", help, ConstGauge::new(started));
+    }
+}
+
+/// The fields of `/proc/self/stat` that are shown (`man 5 proc`).
+struct Stat {
+    user_ticks: u64,
+    system_ticks: u64,
+    threads: u64,
+    /// Ticks from the machine's start to the process's.
+    started_ticks: u64,
+    resident_pages: u64,
+}
+
+impl Stat {
+    fn parse(text: &str) -> Option<Self> {
+        // The second field, the program's name in brackets, may contain spaces and brackets.
+        let (_, rest) = text.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        // The manual counts from 1, and the first field after the name is the third.
+        let field = |number: usize| fields.get(number - 3)?.parse().ok();
+        Some(Self {
+            user_ticks: field(14)?,
+            system_ticks: field(15)?,
+            threads: field(20)?,
+            started_ticks: field(22)?,
+            resident_pages: field(24)?,
+        })
+    }
+}
+
+/// Returns the time of the machine's start, in seconds since 1970.
+fn booted_at(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_with_any_name_is_read() {
+        let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 1 0 0 0 11 12 0 0 20 0 5 0 9000 1000 77 18446744073709551615";
+        let stat = Stat::parse(stat).unwrap();
+        let Stat { user_ticks, system_ticks, threads, started_ticks, resident_pages } = stat;
+        assert_eq!([user_ticks, system_ticks, threads, started_ticks, resident_pages], [11, 12, 5, 9000, 77]);
+        assert!(Stat::parse("7 (a S 1").is_none());
+        assert_eq!(booted_at("cpu 1\nbtime 1700000000\nctxt 1"), Some(1_700_000_000));
+    }
+}
