@@ -1,8 +1,11 @@
 //! Errors of statements, and the problem responses that MariaDB's error numbers become.
 
+mod host;
 mod names;
 
 use super::single_flight::LoadAborted;
+use host::is_refusal_of_host;
+pub(super) use host::{HostLost, means_lost};
 use mysql_async::{DriverError, ServerError};
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, shown};
@@ -120,21 +123,6 @@ impl From<LoadAborted> for DbError {
 #[derive(Debug, thiserror::Error)]
 #[error("the statement is larger than a packet of {0} bytes")]
 pub(super) struct PacketTooLarge(pub(super) usize);
-
-/// The host of a connection does not serve any more, or no host does.
-#[derive(Debug, thiserror::Error)]
-#[error("the database host is lost")]
-pub(super) struct HostLost;
-
-/// Returns whether an error means that the host or the connection is lost, or that the host can't serve.
-pub(super) fn means_lost(error: &mysql_async::Error) -> bool {
-    match error {
-        mysql_async::Error::Server(error) => is_refusal_of_host(error.code, &error.message, &error.state),
-        mysql_async::Error::Io(_) | mysql_async::Error::Driver(_) => true,
-        mysql_async::Error::Other(error) => error.is::<HostLost>(),
-        mysql_async::Error::Url(_) => false,
-    }
-}
 
 /// MariaDB's error for one of several rows, with the row's index in `batchData`.
 #[derive(Debug, thiserror::Error)]
@@ -450,22 +438,6 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
             _ => SqlError,
         },
     })
-}
-
-/// Returns whether an error is one of the host, not of the statement: it shuts down, left the cluster, or is read-only.
-fn is_refusal_of_host(errno: u16, message: &str, state: &str) -> bool {
-    /// `ER_UNKNOWN_ERROR`: a node of a Galera cluster answers with it when replication failed.
-    const UNKNOWN: u16 = 1105;
-    /// `ER_OPTION_PREVENTS_STATEMENT`
-    const PREVENTED: u16 = 1290;
-    if state == SIGNALLED {
-        return false;
-    }
-    match errno {
-        UNKNOWN => message.starts_with("WSREP"),
-        PREVENTED => message.contains("--read-only"),
-        _ => code(errno, state) == Some(ErrorCode::DatabaseUnavailable),
-    }
 }
 
 /// Returns MariaDB's message as a sentence, without names of accounts and paths of the server.

@@ -125,8 +125,9 @@ impl Connection {
                     self.write_set().await?.is_some_and(|found| found >= *wanted)
                 }
                 (Positions::Replica, Position::Gtids(wanted)) => {
-                    let text = format!("SELECT MASTER_GTID_WAIT('{}', {})", list(wanted), limit.as_secs_f64());
-                    return Ok(ask::first::<i64, _>(self.conn.query_iter(text)).await? == Some(0));
+                    let query = "SELECT MASTER_GTID_WAIT(?, ?)";
+                    let waited: Vec<Option<i64>> = self.ask(query, (list(wanted), limit.as_secs_f64())).await?;
+                    return Ok(waited.first() == Some(&Some(0)));
                 }
                 (Positions::Primary, Position::Gtids(wanted)) => {
                     include(&self.gtids("SELECT CONCAT_WS(',', NULLIF(@@GLOBAL.gtid_binlog_pos, ''), NULLIF(@@GLOBAL.gtid_slave_pos, ''))").await?, wanted)

@@ -1,3 +1,5 @@
+//! Tests of the decision which host serves.
+
 use super::probe::Lost;
 use super::*;
 

@@ -1,0 +1,35 @@
+//! Errors of a database host, as opposed to those of a statement.
+
+use super::{SIGNALLED, code};
+use shared::error::ErrorCode;
+
+/// The host of a connection does not serve any more, or no host does.
+#[derive(Debug, thiserror::Error)]
+#[error("the database host is lost")]
+pub(in crate::database) struct HostLost;
+
+/// Returns whether an error means that the host or the connection is lost, or that the host can't serve.
+pub(in crate::database) fn means_lost(error: &mysql_async::Error) -> bool {
+    match error {
+        mysql_async::Error::Server(error) => is_refusal_of_host(error.code, &error.message, &error.state),
+        mysql_async::Error::Io(_) | mysql_async::Error::Driver(_) => true,
+        mysql_async::Error::Other(error) => error.is::<HostLost>(),
+        mysql_async::Error::Url(_) => false,
+    }
+}
+
+/// Returns whether an error is one of the host, not of the statement: it shuts down, left the cluster, or is read-only.
+pub(super) fn is_refusal_of_host(errno: u16, message: &str, state: &str) -> bool {
+    /// `ER_UNKNOWN_ERROR`: a node of a Galera cluster answers with it when replication failed.
+    const UNKNOWN: u16 = 1105;
+    /// `ER_OPTION_PREVENTS_STATEMENT`
+    const PREVENTED: u16 = 1290;
+    if state == SIGNALLED {
+        return false;
+    }
+    match errno {
+        UNKNOWN => message.starts_with("WSREP"),
+        PREVENTED => message.contains("--read-only"),
+        _ => code(errno, state) == Some(ErrorCode::DatabaseUnavailable),
+    }
+}
