@@ -3,7 +3,7 @@
 
 use crate::case::eventually;
 use crate::host::Host;
-use crate::service::{binary, clear_settings, free_port};
+use crate::service::{binary, clear_settings, free_port, workspace};
 use machines::galera::Galera;
 use machines::process::Started;
 use machines::replicas::Replicated;
@@ -19,6 +19,7 @@ cases! {
         origins_on_a_fresh_cluster_agree_and_survive_their_nodes,
         reads_use_replicas_and_never_fail_for_them,
         a_primary_that_is_read_only_is_left_for_the_one_that_is_promoted,
+        what_a_cluster_acknowledges_survives_its_faults,
     ],
 }
 
@@ -270,4 +271,20 @@ async fn a_primary_that_is_read_only_is_left_for_the_one_that_is_promoted(_: Hos
     let after = origin.insert(&key, "after").await;
     assert_eq!(all.servers()[1].ask("SELECT COUNT(*) FROM default_app.notes").await.unwrap(), "2");
     assert_ne!(before.payload(), after.payload());
+}
+
+/// Runs a short form of `make cluster`: three Galera nodes, three origins, two edges and an S3 service under load while
+/// they are killed, halted and cut off. It judges what was acknowledged, no durations.
+async fn what_a_cluster_acknowledges_survives_its_faults(_: Host) {
+    let run = || {
+        Command::new(env!("CARGO_BIN_EXE_endurance"))
+            .args(["cluster", "--briefly", "--seconds", "20", "--callers", "12", "--selkie"])
+            .arg(binary().expect("the binary"))
+            .current_dir(workspace())
+            .output()
+            .expect("the program runs")
+    };
+    let output = tokio::task::spawn_blocking(run).await.unwrap();
+    let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "make cluster ARGS=\"--seconds 20\" fails:\n{told}{errors}");
 }
