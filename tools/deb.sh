@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # Builds the Debian package into target/packages/ from the release binary, which itself writes its man pages, completions and
 # sample configuration. Called by `make deb`.
-#
-# Usage: tools/deb.sh [VERSION]: another version than that of Cargo.toml
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,4 +18,4 @@ gzip -9nc CHANGELOG.md > "$parts/changelog.gz"
 (cd "$parts" && "$selkie" config --sample) |
   sed 's|^# data_dir = .*|data_dir = "/var/lib/selkie"|' > "$parts/selkie.toml"
 grep -q '^data_dir = "/var/lib/selkie"$' "$parts/selkie.toml"
-.tools/bin/cargo-deb --quiet -p selkie-origin --no-build --locked ${1:+--deb-version "$1"} --output target/packages/
+.tools/bin/cargo-deb --quiet -p selkie-origin --no-build --locked --output target/packages/
