@@ -1,6 +1,7 @@
 //! The command line: every command with its arguments, and code that the commands share. Each command has its own file
 //! under `cli/`. Knows no SQL and no HTTP.
 
+pub mod backup;
 pub mod completions;
 pub mod config;
 pub mod console;
@@ -89,6 +90,10 @@ enum Command {
     Console(console::ConsoleArgs),
     /// Print the types of a project's tables in TypeScript, Python or Rust
     Types(types::TypesArgs),
+    /// Save databases and media to a directory or a bucket, while the installation runs
+    Backup(backup::BackupArgs),
+    /// Restore a backup into an empty installation
+    Restore(backup::RestoreArgs),
     /// Check the installation and say how to fix it
     Doctor(doctor::DoctorArgs),
     /// Show the configuration in force, and where each value comes from
@@ -164,6 +169,8 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
         Command::Export(args) => Box::pin(args.run(&context)).await,
         Command::Console(args) => args.run(&context).await,
         Command::Types(args) => args.run(&context).await,
+        Command::Backup(args) => args.run(&context).await,
+        Command::Restore(args) => args.run(&context).await,
         Command::Doctor(args) => args.run(&context).await,
         Command::Config(args) => args.run(&context, &layers),
         Command::Completions(args) => args.run(),

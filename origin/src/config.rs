@@ -94,6 +94,8 @@ pub struct Config {
     /// the edge.
     pub trusted_networks: Vec<IpNet>,
     pub media_store: StoreAddress,
+    /// How to access buckets of the S3 service; its bucket has no name.
+    pub s3: BucketAddress,
     /// Base of file URLs in responses; `None` to derive it from each request's headers.
     pub public_url: Option<BaseUrl>,
     pub console: ConsoleConfig,
@@ -135,6 +137,7 @@ impl Config {
         let time = |name| required(layers, name, value::time);
         let whole = |name, least, most| required(layers, name, |text: &str| value::whole(text, least, most));
         let data_dir = required(layers, "data_dir", |text| directory(text, &layers.directory))?;
+        let s3 = media::access(layers)?;
         Ok(Self {
             listen: required(layers, "listen", value::address)?,
             tls: tls::files(layers)?,
@@ -164,7 +167,8 @@ impl Config {
             rate_limit: required(layers, "rate_limit", value::rate_limit)?,
             access: required(layers, "require_edge", access::require_edge)?,
             trusted_networks: optional(layers, "trusted_networks", access::networks)?.unwrap_or_default(),
-            media_store: media::store(layers, &data_dir)?,
+            media_store: media::store(layers, &data_dir, &s3)?,
+            s3,
             public_url: optional(layers, "public_url", value::base_url)?,
             console: required(layers, "console", access::console)?,
             log_level: required(layers, "log_level", value::log_level)?,

@@ -16,6 +16,7 @@
 pub mod activity;
 pub mod address;
 pub mod app;
+pub mod backup;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -96,6 +96,23 @@ impl InstallationSecret {
         Self(SecretBox::new(bytes.into_boxed_slice()))
     }
 
+    /// Returns the secret as hex, for a backup that contains it.
+    #[must_use]
+    pub fn to_hex(&self) -> SecretString {
+        self.0.expose_secret().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+    }
+
+    /// Writes the secret of a backup to [`InstallationSecret::path`].
+    ///
+    /// # Errors
+    /// `text` is no valid secret; there is a file already, or it can't be written.
+    pub fn adopt(text: &str, data_dir: &Path) -> Result<(), SecretError> {
+        decode(text).map_err(|expected| SecretError::BadText { expected })?;
+        let path = Self::path(data_dir);
+        let written = private_directory(data_dir).and_then(|()| create_private(&path, text));
+        written.map_err(|source| SecretError::File { path, deed: "written", source })
+    }
+
     /// Derives 32 bytes: HMAC-SHA256 of `label` under the secret. Different labels give independent bytes. Labels have
     /// the form `kind:name`, such as `account:admin`.
     #[must_use]

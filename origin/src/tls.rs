@@ -161,7 +161,7 @@ impl Tls {
                     tracing::info!(certificate = %self.files.certificate.display(), "the new TLS certificate is in use");
                 }
                 Err(error) => {
-                    tracing::error!(%error, "the new TLS certificate can't be used; the old one stays in use")
+                    tracing::error!(%error, "the new TLS certificate can't be used; the old one stays in use");
                 }
             }
         }

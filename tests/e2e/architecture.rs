@@ -178,7 +178,7 @@ const LAYERS: [&[&str]; 20] = [
     &["cli"],
     &["transfer"],
     &["dev"],
-    &["doctor"],
+    &["backup", "doctor"],
     &["serve"],
     &["http"],
     &["app"],

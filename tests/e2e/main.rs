@@ -33,6 +33,7 @@ mod worker;
 mod adopted;
 mod architecture;
 mod auth_matrix;
+mod backup;
 mod batch;
 mod cluster;
 mod codes;
@@ -107,6 +108,7 @@ fn main() -> ExitCode {
         architecture::cases(),
         auth_matrix::cases(),
         health_cors::cases(),
+        backup::cases(),
         batch::cases(),
         cluster::cases(),
         codes::cases(),

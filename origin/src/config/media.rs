@@ -15,28 +15,28 @@ pub(super) fn directory(data_dir: &Path) -> PathBuf {
     data_dir.join("media")
 }
 
-/// Parses the settings of the media store. Checks the settings of a bucket even if the store is a directory.
-pub(super) fn store(layers: &Layers, data_dir: &Path) -> Result<StoreAddress, ConfigError> {
-    let name = optional(layers, "media_store", StoreName::parse)?;
-    let endpoint = optional(layers, "media_s3_endpoint", endpoint)?;
-    let region = required(layers, "media_s3_region", |text| graphic(text, "the name of a region, such as us-east-1"))?;
-    let addressing =
-        required(layers, "media_s3_path_style", |text| value::switch(text, Addressing::Path, Addressing::Host))?;
-    // The keys may be missing here. Opening the bucket checks them, and most commands don't open the bucket.
-    let access_key = optional(layers, "media_s3_access_key", access_key)?;
-    let secret_key = optional(layers, "media_s3_secret_key", secret_key)?;
-    Ok(match name {
+/// Parses the settings of S3 services, for buckets that are named later. The keys may be missing here: opening a bucket
+/// checks them, and most commands open none.
+pub(super) fn access(layers: &Layers) -> Result<BucketAddress, ConfigError> {
+    Ok(BucketAddress {
+        bucket: String::new(),
+        prefix: String::new(),
+        endpoint: optional(layers, "media_s3_endpoint", endpoint)?,
+        region: required(layers, "media_s3_region", |text| graphic(text, "the name of a region, such as us-east-1"))?,
+        addressing: required(layers, "media_s3_path_style", |text| {
+            value::switch(text, Addressing::Path, Addressing::Host)
+        })?,
+        access_key: optional(layers, "media_s3_access_key", access_key)?,
+        secret_key: optional(layers, "media_s3_secret_key", secret_key)?,
+    })
+}
+
+/// Parses the setting `media_store`.
+pub(super) fn store(layers: &Layers, data_dir: &Path, s3: &BucketAddress) -> Result<StoreAddress, ConfigError> {
+    Ok(match optional(layers, "media_store", StoreName::parse)? {
         None => StoreAddress::Directory(directory(data_dir)),
         Some(StoreName::Directory(path)) => StoreAddress::Directory(path),
-        Some(StoreName::Bucket { bucket, prefix }) => StoreAddress::Bucket(Box::new(BucketAddress {
-            bucket,
-            prefix,
-            endpoint,
-            region,
-            access_key,
-            secret_key,
-            addressing,
-        })),
+        Some(StoreName::Bucket { bucket, prefix }) => StoreAddress::Bucket(Box::new(s3.at(bucket, prefix))),
     })
 }
 

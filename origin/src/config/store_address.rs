@@ -48,6 +48,14 @@ pub struct BucketAddress {
     pub addressing: Addressing,
 }
 
+impl BucketAddress {
+    /// Returns the address of another bucket of the same service.
+    #[must_use]
+    pub fn at(&self, bucket: String, prefix: String) -> Self {
+        Self { bucket, prefix, ..self.clone() }
+    }
+}
+
 /// Where the bucket's name is in the URL of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Addressing {

@@ -2,6 +2,7 @@
 //! callers' statements never run under this account. Knows nothing of HTTP, tokens or configuration.
 
 mod accounts;
+mod backup;
 mod databases;
 mod demo;
 mod error;
@@ -28,6 +29,7 @@ use crate::secret::InstallationSecret;
 
 pub use accounts::{AccountName, AccountState, Accounts, DatabaseRights, LoginCheck, Rights};
 pub(crate) use accounts::{exact_pattern, rights_on};
+pub use backup::Content;
 pub use databases::Created;
 pub use error::AdminError;
 pub use facts::{ServerFacts, StrangeGrant};

@@ -8,6 +8,7 @@ mod ledger;
 mod list;
 mod look;
 mod object_key;
+mod objects;
 mod row;
 mod uploader;
 mod uploads;

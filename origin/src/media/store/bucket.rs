@@ -21,7 +21,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 
 use super::error::StoreError;
 use super::file::StagedFile;
-use super::owner::{OWNER, OWNER_MAX_BYTES};
+use super::owner::{NAMED_MAX_BYTES, OWNER};
 use super::refusal;
 use super::{Listed, Listing, ObjectBytes};
 use crate::config::{Addressing, BucketAddress};
@@ -265,10 +265,10 @@ impl Bucket {
         }
     }
 
-    /// Returns the text of the store's owner mark; `None` if the store has no mark.
-    pub(super) async fn owner(&self) -> Result<Option<String>, StoreError> {
-        let options = GetOptions { range: Some(GetRange::Bounded(0..OWNER_MAX_BYTES)), ..GetOptions::default() };
-        let found = match self.service.get_opts(&self.owner_path(), options).await {
+    /// Returns the text of the file `name` beside the objects; `None` if there is none.
+    pub(super) async fn named(&self, name: &str) -> Result<Option<String>, StoreError> {
+        let options = GetOptions { range: Some(GetRange::Bounded(0..NAMED_MAX_BYTES)), ..GetOptions::default() };
+        let found = match self.service.get_opts(&self.named_path(name), options).await {
             Ok(found) => found.bytes().await,
             Err(error) if refusal::is_absent(&error) => return Ok(None),
             Err(error) => Err(error),
@@ -280,24 +280,24 @@ impl Bucket {
     /// Writes `owner` as the store's owner mark, unless the store has a mark. Some services replace an existing mark
     /// nevertheless.
     pub(super) async fn claim(&self, owner: String) -> Result<(), StoreError> {
-        let (path, only_new) = (self.owner_path(), PutOptions::from(PutMode::Create));
+        let (path, only_new) = (self.named_path(OWNER), PutOptions::from(PutMode::Create));
         let put = self.service.put_opts(&path, owner.clone().into(), only_new);
         match put.await {
             Ok(_) | Err(object_store::Error::AlreadyExists { .. }) => Ok(()),
             // Not all services support conditional writes.
-            Err(error) if refusal::is_not_implemented(&error) => self.take_over(owner).await,
+            Err(error) if refusal::is_not_implemented(&error) => self.put_named(OWNER, owner).await,
             Err(error) => Err(self.store_error(&error)),
         }
     }
 
-    /// Writes `owner` as the store's owner mark, replacing an existing mark.
-    pub(super) async fn take_over(&self, owner: String) -> Result<(), StoreError> {
-        let put = self.service.put(&self.owner_path(), owner.into()).await;
+    /// Writes the file `name` beside the objects, replacing an existing one.
+    pub(super) async fn put_named(&self, name: &str, text: String) -> Result<(), StoreError> {
+        let put = self.service.put(&self.named_path(name), text.into()).await;
         put.map(drop).map_err(|error| self.store_error(&error))
     }
 
-    fn owner_path(&self) -> Path {
-        Path::from(format!("{}{OWNER}", self.prefix))
+    fn named_path(&self, name: &str) -> Path {
+        Path::from(format!("{}{name}", self.prefix))
     }
 
     pub(super) fn list(&self) -> Listing {

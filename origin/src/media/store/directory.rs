@@ -11,7 +11,6 @@ use tokio::task::spawn_blocking;
 
 use super::error::StoreError;
 use super::file::{StagedFile, sync_directory};
-use super::owner::OWNER;
 use super::{Listed, Listing, ObjectBytes};
 use crate::database::media::{FOLDER, ObjectKey};
 use crate::files::{private_directory, remove_file};
@@ -91,8 +90,9 @@ impl Directory {
         Ok(existing)
     }
 
-    pub(super) fn owner(&self) -> PathBuf {
-        self.root.join(OWNER)
+    /// Returns the path of a file beside the objects.
+    pub(super) fn named(&self, name: &str) -> PathBuf {
+        self.root.join(name)
     }
 
     /// Lists all files in the store's folder `objects` and in its subfolders.

@@ -1,4 +1,5 @@
-//! The owner mark: a small file in the store with the id of the installation that owns the store.
+//! Small files in the store beside its objects: the owner mark, with the id of the installation that owns the store, and
+//! the manifests of backups.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,19 +12,13 @@ use crate::files::{create_private, replace_private};
 /// The path of the owner mark within the store.
 pub(super) const OWNER: &str = "owner";
 
-/// The maximum number of bytes that are read of an owner mark; marks written by this program are shorter.
-pub(super) const OWNER_MAX_BYTES: u64 = 256;
+/// The maximum number of bytes that are read of such a file; those that this program writes are shorter.
+pub(super) const NAMED_MAX_BYTES: u64 = 8 * 1024 * 1024;
 
 impl Store {
     /// Returns the text of the owner mark; `None` if the store has no mark.
     pub async fn owner(&self) -> Result<Option<String>, StoreError> {
-        match &self.inner.backend {
-            Backend::Directory(directory) => {
-                let path = directory.owner();
-                Ok(spawn_blocking(move || read(&path)).await??)
-            }
-            Backend::Bucket(bucket) => bucket.owner().await,
-        }
+        self.named(OWNER).await
     }
 
     /// Writes the owner mark, unless the store has one. The caller must read the mark afterwards, since it may be
@@ -31,7 +26,7 @@ impl Store {
     pub async fn claim(&self, owner: String) -> Result<(), StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
-                let path = directory.owner();
+                let path = directory.named(OWNER);
                 let made = spawn_blocking(move || create_private(&path, &owner)).await?;
                 match made {
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -44,12 +39,29 @@ impl Store {
 
     /// Writes the owner mark, replacing an existing one.
     pub async fn take_over(&self, owner: String) -> Result<(), StoreError> {
+        self.put_named(OWNER, owner).await
+    }
+
+    /// Returns the text of the file `name`, which the caller has checked to be a plain file name; `None` if there is
+    /// none.
+    pub async fn named(&self, name: &str) -> Result<Option<String>, StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
-                let path = directory.owner();
-                Ok(spawn_blocking(move || replace_private(&path, &owner)).await??)
+                let path = directory.named(name);
+                Ok(spawn_blocking(move || read(&path)).await??)
             }
-            Backend::Bucket(bucket) => bucket.take_over(owner).await,
+            Backend::Bucket(bucket) => bucket.named(name).await,
+        }
+    }
+
+    /// Writes the file `name` atomically, replacing an existing one.
+    pub async fn put_named(&self, name: &str, text: String) -> Result<(), StoreError> {
+        match &self.inner.backend {
+            Backend::Directory(directory) => {
+                let path = directory.named(name);
+                Ok(spawn_blocking(move || replace_private(&path, &text)).await??)
+            }
+            Backend::Bucket(bucket) => bucket.put_named(name, text).await,
         }
     }
 }
@@ -58,7 +70,7 @@ fn read(path: &PathBuf) -> io::Result<Option<String>> {
     use std::io::Read as _;
     let mut bytes = Vec::new();
     match std::fs::File::open(path) {
-        Ok(file) => file.take(OWNER_MAX_BYTES).read_to_end(&mut bytes)?,
+        Ok(file) => file.take(NAMED_MAX_BYTES).read_to_end(&mut bytes)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };

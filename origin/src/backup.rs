@@ -1,0 +1,128 @@
+//! Backups: saves an installation's databases and media to a directory or a bucket, and restores them. A backup is a media
+//! store whose objects are copies of the media, a dump by MariaDB's own tools and a list of the copies; its manifest
+//! names them and is written last, so that an interrupted backup is no backup.
+
+mod copy;
+mod manifest;
+mod restore;
+mod save;
+mod tools;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+pub use self::manifest::{LATEST, Manifest, Part};
+pub use self::restore::{MediaOwner, Restored, Scope, load, refusals};
+pub use self::save::{Saved, save};
+use crate::config::{Config, StoreAddress, StoreName};
+use crate::database::admin::AdminError;
+use crate::database::media::{MediaTable, TableError};
+use crate::media::store::{Store, StoreError};
+use crate::secret::InstallationSecret;
+use crate::system::projects::ProjectError;
+use crate::system::{System, SystemError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    #[error("the place of the backup must be a directory or s3://bucket/prefix")]
+    Place,
+    #[error("the place of the backup is the media store itself")]
+    SamePlace,
+    #[error("the backup has no {0}: no backup was completed there")]
+    NoManifest(String),
+    #[error("{name} is not the manifest of a backup that this program can read: {reason}")]
+    BadManifest { name: String, reason: String },
+    #[error("{0} of the backup is damaged: its size or SHA-256 is not that of the manifest")]
+    Damaged(&'static str),
+    #[error("`{0}` isn't installed on this machine")]
+    NotInstalled(&'static str),
+    #[error("`{program}` failed ({status}): {told}")]
+    Program { program: &'static str, status: String, told: String },
+    #[error("`{0}` ended without completing its dump")]
+    Incomplete(&'static str),
+    #[error("a program couldn't be run: {0}")]
+    Run(#[source] std::io::Error),
+    #[error("{}", .0.in_full())]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    #[error(transparent)]
+    Project(#[from] ProjectError),
+    #[error(transparent)]
+    System(#[from] SystemError),
+}
+
+impl BackupError {
+    /// Returns how to fix the error; `None` if unknown.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotInstalled(_) => Some("install it (Debian: `apt install mariadb-client`)".to_owned()),
+            Self::Admin(error) => error.hint().map(str::to_owned),
+            Self::System(error) => error.hint(),
+            Self::Project(error) => error.hint(),
+            _ => None,
+        }
+    }
+}
+
+/// Where the progress of a backup or a restore is shown.
+pub trait Watcher: Sync {
+    /// A step begins that handles `bytes` bytes; `None` if the number is unknown.
+    fn begin(&self, step: String, bytes: Option<u64>);
+    fn advance(&self, bytes: usize);
+}
+
+/// The parts of an installation that are saved and restored.
+pub struct Parts<'a> {
+    pub config: &'a Config,
+    pub system: &'a System,
+    pub media: &'a Store,
+    pub table: &'a MediaTable,
+}
+
+/// Opens the place of a backup, a directory or `s3://bucket/prefix`. The settings `media_s3_…` are those of the bucket.
+///
+/// # Errors
+/// `place` is neither, or is the media store; a directory can't be created; a setting of the bucket is missing.
+pub fn open(place: &str, config: &Config) -> Result<Store, BackupError> {
+    let address = if place.contains("://") {
+        match StoreName::parse(place).map_err(|_| BackupError::Place)? {
+            StoreName::Directory(path) => StoreAddress::Directory(path),
+            StoreName::Bucket { bucket, prefix } => StoreAddress::Bucket(Box::new(config.s3.at(bucket, prefix))),
+        }
+    } else {
+        StoreAddress::Directory(std::path::absolute(place).map_err(|_| BackupError::Place)?)
+    };
+    if is_same(&address, &config.media_store) {
+        return Err(BackupError::SamePlace);
+    }
+    Ok(Store::open(&address, &config.media_dir())?)
+}
+
+fn is_same(one: &StoreAddress, other: &StoreAddress) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    match (one, other) {
+        (StoreAddress::Directory(one), StoreAddress::Directory(other)) => real(one) == real(other),
+        (StoreAddress::Bucket(one), StoreAddress::Bucket(other)) => {
+            (&one.bucket, &one.prefix) == (&other.bucket, &other.prefix)
+        }
+        _ => false,
+    }
+}
+
+/// Returns the id by which a backup tells whether an installation has its secret, without containing the secret.
+#[must_use]
+pub fn secret_id(secret: &InstallationSecret) -> String {
+    hex(&secret.derive("backup:secret-id")[..16])
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // Writing to a string never fails.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,141 @@
+//! Copies the media's objects between two stores, and reads and writes the list of them.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io::Write as _;
+
+use futures_util::{StreamExt as _, stream};
+use sha2::{Digest, Sha256};
+
+use super::{BackupError, Part, Watcher, hex};
+use crate::database::media::{MediaTable, ObjectKey};
+use crate::media::store::{Store, StoreError};
+
+/// Objects that are copied at the same time.
+const COPIES_MAX_COUNT: usize = 8;
+
+/// Keys that are looked up in a store at the same time.
+const LOOKED_UP_COUNT: usize = 1_000;
+
+/// Size in bytes and SHA-256 of each object, by key.
+pub(super) type Objects = BTreeMap<ObjectKey, (u64, String)>;
+
+/// Objects that were not copied.
+#[derive(Debug, Default)]
+pub(super) struct Copied {
+    /// Number of objects that were copied; the others were there already.
+    pub(super) new: u64,
+    /// Objects that the source doesn't have.
+    pub(super) missing: Vec<ObjectKey>,
+    /// Objects whose bytes are not those that were recorded.
+    pub(super) damaged: Vec<ObjectKey>,
+}
+
+enum Outcome {
+    Copied,
+    Missing,
+    Damaged,
+}
+
+/// Returns the objects that the database names now.
+pub(super) async fn named(table: &MediaTable) -> Result<Objects, BackupError> {
+    let mut objects = Objects::new();
+    let mut after = 0;
+    loop {
+        let (found, last) = table.objects_after(after).await?;
+        objects.extend(found.into_iter().map(|object| (object.key, (object.size, hex(&object.sha256)))));
+        match last {
+            Some(last) => after = last,
+            None => return Ok(objects),
+        }
+    }
+}
+
+/// Copies the objects that `to` doesn't have, and checks each by its size and hash.
+pub(super) async fn copy(
+    from: &Store,
+    to: &Store,
+    objects: &Objects,
+    watcher: &dyn Watcher,
+) -> Result<Copied, BackupError> {
+    let keys: Vec<ObjectKey> = objects.keys().copied().collect();
+    let mut present = HashSet::new();
+    for keys in keys.chunks(LOOKED_UP_COUNT) {
+        present.extend(to.existing(keys).await?);
+    }
+    let absent = || objects.iter().filter(|(key, _)| !present.contains(*key));
+    let bytes = absent().map(|(_, (size, _))| size).sum();
+    watcher.begin(format!("copying {} of {} media objects", absent().count(), objects.len()), Some(bytes));
+    let jobs = absent().map(|(key, (size, sha256))| async move {
+        Ok::<_, BackupError>((*key, copy_one(from, to, *key, *size, sha256, watcher).await?))
+    });
+    let mut outcomes = stream::iter(jobs).buffer_unordered(COPIES_MAX_COUNT);
+    let mut copied = Copied::default();
+    while let Some(outcome) = outcomes.next().await {
+        match outcome? {
+            (_, Outcome::Copied) => copied.new += 1,
+            (key, Outcome::Missing) => copied.missing.push(key),
+            (key, Outcome::Damaged) => copied.damaged.push(key),
+        }
+    }
+    Ok(copied)
+}
+
+async fn copy_one(
+    from: &Store,
+    to: &Store,
+    key: ObjectKey,
+    size: u64,
+    sha256: &str,
+    watcher: &dyn Watcher,
+) -> Result<Outcome, BackupError> {
+    let mut bytes = match from.read(key, None).await {
+        Ok(bytes) => bytes,
+        Err(StoreError::NotFound) => return Ok(Outcome::Missing),
+        Err(error) => return Err(error.into()),
+    };
+    let mut staging = to.stage();
+    while let Some(chunk) = bytes.next().await {
+        let chunk = chunk?;
+        staging.write(&chunk).await?;
+        watcher.advance(chunk.len());
+    }
+    let staged = staging.finish().await?;
+    if staged.size() != size || hex(&staged.sha256()) != sha256 {
+        return Ok(Outcome::Damaged);
+    }
+    to.publish(staged, key).await?;
+    Ok(Outcome::Copied)
+}
+
+/// Stores the list of objects in a backup.
+pub(super) async fn write_list(store: &Store, objects: &Objects) -> Result<Part, BackupError> {
+    let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 0).map_err(BackupError::Run)?;
+    for (key, (size, sha256)) in objects {
+        writeln!(encoder, "{key} {size} {sha256}").map_err(BackupError::Run)?;
+    }
+    let mut staging = store.stage();
+    staging.write(&encoder.finish().map_err(BackupError::Run)?).await?;
+    Part::store(store, staging.finish().await?).await
+}
+
+/// Reads the list of objects from a backup.
+///
+/// # Errors
+/// The list is missing or damaged.
+pub(super) async fn read_list(store: &Store, part: &Part) -> Result<Objects, BackupError> {
+    const DAMAGED: BackupError = BackupError::Damaged("the list of media");
+    let (mut packed, mut bytes) = (Vec::new(), store.read(part.key()?, None).await?);
+    while let Some(chunk) = bytes.next().await {
+        packed.extend_from_slice(&chunk?);
+    }
+    if !part.is(packed.len() as u64, &Sha256::digest(&packed)) {
+        return Err(DAMAGED);
+    }
+    let text = zstd::decode_all(packed.as_slice()).map_err(|_| DAMAGED)?;
+    let text = String::from_utf8(text).map_err(|_| DAMAGED)?;
+    let parse = |line: &str| {
+        let mut words = line.split(' ');
+        Some((ObjectKey::parse(words.next()?)?, (words.next()?.parse().ok()?, words.next()?.to_owned())))
+    };
+    text.lines().map(|line| parse(line).ok_or(DAMAGED)).collect()
+}

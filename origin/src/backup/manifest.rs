@@ -1,0 +1,128 @@
+//! The manifest of a backup: what it consists of, in JSON.
+
+use serde::{Deserialize, Serialize};
+
+use super::{BackupError, hex};
+use crate::database::media::ObjectKey;
+use crate::media::store::{Staged, Store};
+
+/// The version of the format that this program writes, and the only one that it reads.
+const FORMAT: u32 = 1;
+
+/// The name of the newest backup's manifest. Each manifest is also stored under a name of its own.
+pub const LATEST: &str = "manifest.json";
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    format: u32,
+    /// Version of the program that made the backup.
+    pub program: String,
+    /// UTC time at which the dump began.
+    pub created_at: String,
+    pub mariadb: String,
+    /// The installation's id, which is also the mark in its media store.
+    pub installation: String,
+    pub secret_id: String,
+    /// The installation's secret as hex, if it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// The projects' databases, without the schema `selkie`.
+    pub databases: Vec<String>,
+    /// Position of MariaDB's binary log at the moment of the dump, `file:position`; `None` without a binary log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binlog: Option<String>,
+    /// The dump in SQL, compressed with zstd.
+    pub dump: Part,
+    /// The list of the media's objects, compressed with zstd: lines of key, size and SHA-256.
+    pub objects: Part,
+    pub object_count: u64,
+    pub object_bytes: u64,
+}
+
+/// An object of the backup that is no copy of a media object.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Part {
+    key: String,
+    /// Size in bytes.
+    pub size: u64,
+    sha256: String,
+}
+
+impl Part {
+    /// Stores a staged file in the backup.
+    pub(super) async fn store(store: &Store, staged: Staged) -> Result<Self, BackupError> {
+        let key = ObjectKey::new();
+        let part = Self { key: key.to_string(), size: staged.size(), sha256: hex(&staged.sha256()) };
+        store.publish(staged, key).await?;
+        Ok(part)
+    }
+
+    pub(super) fn key(&self) -> Result<ObjectKey, BackupError> {
+        ObjectKey::parse(&self.key).ok_or(BackupError::Damaged("the manifest"))
+    }
+
+    pub(super) fn is(&self, size: u64, sha256: &[u8]) -> bool {
+        self.size == size && self.sha256 == hex(sha256)
+    }
+}
+
+/// What a manifest says beside its parts.
+pub(super) struct Facts {
+    pub(super) created_at: String,
+    pub(super) mariadb: String,
+    pub(super) installation: String,
+    pub(super) secret_id: String,
+    pub(super) secret: Option<String>,
+    pub(super) databases: Vec<String>,
+}
+
+impl Manifest {
+    pub(super) fn new(facts: Facts, binlog: Option<String>, dump: Part, objects: Part, sums: (u64, u64)) -> Self {
+        Self {
+            format: FORMAT,
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            created_at: facts.created_at,
+            mariadb: facts.mariadb,
+            installation: facts.installation,
+            secret_id: facts.secret_id,
+            secret: facts.secret,
+            databases: facts.databases,
+            binlog,
+            dump,
+            objects,
+            object_count: sums.0,
+            object_bytes: sums.1,
+        }
+    }
+
+    /// Returns the manifest's own name, such as `manifest-20261122T101500.000Z.json`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let time: String = self.created_at.chars().filter(|c| !matches!(c, '-' | ':')).collect();
+        format!("manifest-{time}.json")
+    }
+
+    /// Writes the manifest, first under its own name, then as the newest one.
+    pub(super) async fn write(&self, store: &Store) -> Result<(), BackupError> {
+        let text = serde_json::to_string_pretty(self)
+            .map_err(|error| BackupError::BadManifest { name: self.name(), reason: error.to_string() })?;
+        store.put_named(&self.name(), text.clone()).await?;
+        Ok(store.put_named(LATEST, text).await?)
+    }
+
+    /// Reads the manifest `name` of a backup.
+    ///
+    /// # Errors
+    /// There is none, or it is malformed or of another format.
+    pub async fn read(store: &Store, name: &str) -> Result<Self, BackupError> {
+        let bad = |reason: String| BackupError::BadManifest { name: name.to_owned(), reason };
+        let text = store.named(name).await?.ok_or_else(|| BackupError::NoManifest(name.to_owned()))?;
+        let found: serde_json::Value = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
+        match found.get("format").and_then(serde_json::Value::as_u64) {
+            Some(format) if format == u64::from(FORMAT) => {}
+            format => return Err(bad(format!("its format is {format:?}, and this program reads {FORMAT}"))),
+        }
+        serde_json::from_value(found).map_err(|error| bad(error.to_string()))
+    }
+}

@@ -1,0 +1,302 @@
+//! `selkie backup` and `selkie restore`: save an installation to a directory or a bucket, and restore it from there.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use clap::Args;
+use secrecy::ExposeSecret;
+use serde::Serialize;
+
+use super::progress::Progress;
+use super::system::{Consent, Opened, confirm, note};
+use super::{CliError, Context};
+use crate::backup::{self, BackupError, LATEST, Manifest, MediaOwner, Parts, Scope, Watcher};
+use crate::database::media::{MediaTable, ObjectKey};
+use crate::media::store::Store;
+use crate::secret::InstallationSecret;
+use crate::signal;
+use crate::system::installation::{Installation, InstallationError, Purpose};
+
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// A directory, or s3://bucket/prefix with the settings media_s3_…; media that an earlier backup copied there are not
+    /// copied again
+    #[arg(value_name = "PLACE")]
+    place: String,
+    /// Put the installation's secret into the backup, so that keys stay valid after a restore on a new machine; whoever
+    /// reads the backup can then forge keys
+    #[arg(long)]
+    with_secret: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// The directory, or s3://bucket/prefix, of the backup
+    #[arg(value_name = "PLACE")]
+    place: String,
+    /// An older backup there, such as manifest-20261122T101500.000Z.json [default: the newest]
+    #[arg(long, value_name = "NAME")]
+    manifest: Option<String>,
+    /// Drop the databases and the schema selkie that the backup has, and restore them
+    #[arg(long)]
+    replace: bool,
+    /// Keep using the original's media store: only if the original installation never runs again
+    #[arg(long)]
+    original_is_gone: bool,
+    /// Don't ask for confirmation
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Shows progress as lines, and as a bar on a terminal.
+#[derive(Default)]
+struct Shown(Mutex<Option<Progress>>);
+
+impl Watcher for Shown {
+    fn begin(&self, step: String, bytes: Option<u64>) {
+        if let Ok(mut bar) = self.0.lock() {
+            *bar = None;
+            note(&step);
+            *bar = Some(Progress::new(&step, bytes));
+        }
+    }
+
+    fn advance(&self, bytes: usize) {
+        if let Ok(bar) = self.0.lock()
+            && let Some(bar) = bar.as_ref()
+        {
+            bar.advance(bytes);
+        }
+    }
+}
+
+impl From<BackupError> for CliError {
+    fn from(error: BackupError) -> Self {
+        let (message, hint) = (error.to_string(), error.hint());
+        match error {
+            BackupError::Place | BackupError::SamePlace => Self::Usage { message, hint },
+            _ => Self::Failed { message, hint },
+        }
+    }
+}
+
+/// Runs `work` with the parts of an opened installation, unless a signal stops it.
+async fn with_parts<T>(
+    context: &Context,
+    opened: &Opened,
+    work: impl AsyncFnOnce(&Parts<'_>) -> Result<T, CliError>,
+) -> Result<T, CliError> {
+    let stop = signal::stop_token().map_err(CliError::Signals)?;
+    let config = &context.config;
+    let media = Store::open(&config.media_store, &config.media_dir())?;
+    let table = MediaTable::new(&opened.system.address, config.connect_timeout);
+    let parts = Parts { config, system: &opened.system, media: &media, table: &table };
+    let outcome = tokio::select! {
+        outcome = work(&parts) => outcome,
+        () = stop.cancelled() => Err(CliError::failed("stopped", "what was done is not complete: run it again")),
+    };
+    table.close().await;
+    outcome
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SavedAnswer {
+    manifest: String,
+    databases: Vec<String>,
+    dump_bytes: u64,
+    media_objects: u64,
+    media_bytes: u64,
+    copied_objects: u64,
+    has_secret: bool,
+    missing_objects: Vec<String>,
+    damaged_objects: Vec<String>,
+}
+
+impl BackupArgs {
+    /// Makes a backup; the installation may be in use.
+    ///
+    /// # Errors
+    /// There is no installation; MariaDB, its tools or a store fail; an object of the media is missing or damaged.
+    pub async fn run(self, context: &Context) -> Result<(), CliError> {
+        let to = backup::open(&self.place, &context.config)?;
+        let installation = context.open().await?;
+        let own = installation.secret.clone();
+        let opened = Opened::of(installation, context);
+        let secret = self.with_secret.then(|| own.to_hex().expose_secret().to_owned());
+        let outcome = Box::pin(with_parts(context, &opened, async |parts| {
+            opened.system.migrate().await?;
+            Ok(backup::save(parts, &to, &own, secret, &Shown::default()).await?)
+        }));
+        let outcome = outcome.await;
+        let saved = opened.close(outcome).await?;
+        if self.with_secret {
+            note("THE BACKUP HAS THE INSTALLATION'S SECRET: whoever can read it can forge keys");
+        } else {
+            note(
+                "THE BACKUP HAS NO SECRET: keep the installation's secret in another safe place (or use --with-secret); \
+                 without it every key is invalid after a restore on a new machine",
+            );
+        }
+        let texts = |keys: &[ObjectKey]| keys.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let answer = SavedAnswer {
+            manifest: saved.manifest.name(),
+            databases: saved.manifest.databases.clone(),
+            dump_bytes: saved.manifest.dump.size,
+            media_objects: saved.manifest.object_count,
+            media_bytes: saved.manifest.object_bytes,
+            copied_objects: saved.copied,
+            has_secret: self.with_secret,
+            missing_objects: texts(&saved.missing),
+            damaged_objects: texts(&saved.damaged),
+        };
+        context.output.answer(&answer, |answer| {
+            format!(
+                "{}: databases: {}; dump: {} bytes; media: {} objects, {} bytes, {} of them new",
+                answer.manifest,
+                if answer.databases.is_empty() { "none".to_owned() } else { answer.databases.join(", ") },
+                answer.dump_bytes,
+                answer.media_objects,
+                answer.media_bytes,
+                answer.copied_objects
+            )
+        })?;
+        if saved.missing.is_empty() && saved.damaged.is_empty() {
+            return Ok(());
+        }
+        Err(CliError::failed(
+            format!(
+                "the backup is complete but for objects that the media store has lost: missing {}; damaged {}",
+                saved.missing.len(),
+                saved.damaged.len()
+            ),
+            [texts(&saved.missing), texts(&saved.damaged)].concat().join(", "),
+        ))
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RestoredAnswer {
+    manifest: String,
+    created_at: String,
+    databases: Vec<String>,
+    copied_objects: u64,
+    removed_files: u64,
+    keys_stay_valid: bool,
+}
+
+impl RestoreArgs {
+    /// Restores a backup into this installation, which is created if it does not exist.
+    ///
+    /// # Errors
+    /// There is no backup, or it is damaged; the installation is in use or not empty; MariaDB, its tools or a store fail.
+    pub async fn run(self, context: &Context) -> Result<(), CliError> {
+        let config = &context.config;
+        if !self.place.contains("://") && !Path::new(&self.place).is_dir() {
+            return Err(CliError::Failed { message: format!("there is no directory {}", self.place), hint: None });
+        }
+        let from = backup::open(&self.place, config)?;
+        let name = self.manifest.as_deref().unwrap_or(LATEST);
+        if name.contains(['/', '\\']) {
+            let message = format!("{name} is not the name of a manifest, such as {LATEST}");
+            return Err(CliError::Usage { message, hint: None });
+        }
+        let manifest = Manifest::read(&from, name).await?;
+        let has_own = InstallationSecret::load(config.secret.as_ref(), &config.data_dir);
+        if let (Some(text), None) = (&manifest.secret, has_own.map_err(InstallationError::from)?) {
+            InstallationSecret::adopt(text, &config.data_dir).map_err(InstallationError::from)?;
+            note(&format!("the backup's secret is {} now", InstallationSecret::path(&config.data_dir).display()));
+        }
+        let installation = Installation::open(config, Purpose::Init).await?;
+        let (in_use, own) = (installation.is_in_use(), installation.secret.clone());
+        let opened = Opened::of(installation, context);
+        let outcome = Box::pin(with_parts(context, &opened, async |parts| {
+            if in_use {
+                let message = "an origin runs on this data directory";
+                return Err(CliError::failed(message, "stop it before a restore"));
+            }
+            self.restore(parts, &from, &manifest).await
+        }));
+        let outcome = outcome.await;
+        let restored = opened.close(outcome).await?;
+        let keys_stay_valid = backup::secret_id(&own) == manifest.secret_id;
+        if !keys_stay_valid {
+            note(
+                "THE SECRET IS NOT THAT OF THE BACKUP: every key is invalid; put the original's secret in place and \
+                 start again, or issue keys anew (`selkie key create`)",
+            );
+        }
+        let answer = RestoredAnswer {
+            manifest: manifest.name(),
+            created_at: manifest.created_at.clone(),
+            databases: manifest.databases.clone(),
+            copied_objects: restored.copied,
+            removed_files: restored.removed,
+            keys_stay_valid,
+        };
+        context.output.answer(&answer, |answer| {
+            format!(
+                "restored the backup of {}: databases: {}; media objects copied: {}; files without bytes removed: {}",
+                answer.created_at,
+                if answer.databases.is_empty() { "none".to_owned() } else { answer.databases.join(", ") },
+                answer.copied_objects,
+                answer.removed_files
+            )
+        })
+    }
+
+    async fn restore(
+        &self,
+        parts: &Parts<'_>,
+        from: &Store,
+        manifest: &Manifest,
+    ) -> Result<backup::Restored, CliError> {
+        let there = backup::refusals(parts, manifest).await?;
+        let scope = match (there.is_empty(), self.replace) {
+            (true, _) => Scope::Empty,
+            (false, true) => Scope::Replace,
+            (false, false) => {
+                return Err(CliError::failed(
+                    format!("the installation is not empty: it has {}", there.join(", ")),
+                    "restore into a new data directory or MariaDB, or add --replace to drop and restore what the backup has",
+                ));
+            }
+        };
+        let owner = self.owner(parts, manifest).await?;
+        if scope == Scope::Replace {
+            let warning = format!(
+                "This drops the schema selkie and these databases with all their tables, and restores the backup of {}: {}.",
+                manifest.created_at,
+                manifest.databases.join(", ")
+            );
+            confirm(Consent::of(self.yes), &warning, "restore")?;
+        }
+        Ok(backup::load(parts, from, manifest, scope, owner, &Shown::default()).await?)
+    }
+
+    /// Decides whose the media store is after the restore.
+    ///
+    /// # Errors
+    /// The store belongs to another installation, or perhaps to the original, which may still run.
+    async fn owner(&self, parts: &Parts<'_>, manifest: &Manifest) -> Result<MediaOwner, CliError> {
+        let mark = parts.media.owner().await?.map(|mark| mark.trim().to_owned());
+        let own = match parts.system.admin.schema_version().await? {
+            Some(_) => parts.table.installation().await.ok(),
+            None => None,
+        };
+        match mark {
+            None => Ok(MediaOwner::New),
+            Some(mark) if Some(&mark) == own.as_ref() => Ok(MediaOwner::Id(mark)),
+            Some(mark) if mark == manifest.installation && self.original_is_gone => Ok(MediaOwner::Id(mark)),
+            Some(mark) if mark == manifest.installation => Err(CliError::failed(
+                "the media store is that of the installation that was backed up, which may still run",
+                "set another media_store, or add --original-is-gone if that installation never runs again",
+            )),
+            Some(_) => Err(CliError::failed(
+                "the media store is marked as another installation's",
+                "set another media_store or data_dir",
+            )),
+        }
+    }
+}

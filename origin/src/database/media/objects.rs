@@ -1,0 +1,44 @@
+//! The objects that rows name, for backups.
+
+use crate::database::ask;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Params, Row};
+
+use super::error::TableError;
+use super::row::{COLUMNS, StoredObject, read};
+use super::{KEYS_MAX_COUNT, MediaTable, ObjectKey, bound, marks};
+
+/// Rows that one statement reads.
+const PAGE_ROWS: u64 = 10_000;
+
+impl MediaTable {
+    /// Returns the objects of the files with ids above `after`, and the id after which to go on; `None` at the end.
+    pub async fn objects_after(&self, after: u64) -> Result<(Vec<StoredObject>, Option<u64>), TableError> {
+        let statement = format!("SELECT {COLUMNS} FROM selkie.media WHERE id > ? ORDER BY id LIMIT {PAGE_ROWS}");
+        let rows: Vec<Row> = self
+            .retrying(async || {
+                let mut conn = self.conn().await?;
+                Ok::<_, TableError>(ask::all(conn.exec_iter(&statement, (after,))).await?)
+            })
+            .await?;
+        let is_last = (rows.len() as u64) < PAGE_ROWS;
+        let rows = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let last = rows.last().map(|row| row.id.get()).filter(|_| !is_last);
+        Ok((rows.into_iter().flat_map(|row| [Some(row.original), row.thumbnail]).flatten().collect(), last))
+    }
+
+    /// Removes the files whose object is one of these, and the thumbnails of other files; returns the number of files.
+    pub async fn remove_rows_of(&self, keys: &[ObjectKey]) -> Result<u64, TableError> {
+        let mut removed = 0;
+        for keys in keys.chunks(KEYS_MAX_COUNT) {
+            let (marks, values) = (marks(keys.len()), Params::Positional(bound(keys)));
+            removed += self.run(&format!("DELETE FROM selkie.media WHERE object IN ({marks})"), &values).await?;
+            let update = format!(
+                "UPDATE selkie.media SET thumbnail_object = NULL, thumbnail_mime = NULL, thumbnail_size = NULL, \
+                 thumbnail_sha256 = NULL WHERE thumbnail_object IN ({marks})"
+            );
+            self.run(&update, &values).await?;
+        }
+        Ok(removed)
+    }
+}
