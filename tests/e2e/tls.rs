@@ -173,7 +173,7 @@ async fn mariadb_may_ask_for_a_certificate(_: Host) {
         (format!("&ssl_ca={ca}"), "Access denied for user 'boss'"),
         (format!("&ssl_ca={}{client}", path("other.pem")), "UnknownIssuer"),
         (format!("&ssl_ca=system{client}"), "UnknownIssuer"),
-        (client.clone(), "UnknownIssuer"),
+        (client, "UnknownIssuer"),
     ] {
         let output = selkie(&["key", "list"], &parameters);
         assert_eq!(output.status.code(), Some(1), "{parameters}: {}", told(&output));

@@ -72,7 +72,8 @@ pub async fn load(
 ) -> Result<Restored, BackupError> {
     let objects = read_list(from, &manifest.objects).await?;
     let copied = copy(from, parts.media, &objects, watcher).await?;
-    let options = OptionFile::write(&parts.system.address, &parts.config.data_dir)?;
+    let address = parts.system.hosts.serving_address().await;
+    let options = OptionFile::write(&address, &parts.config.data_dir)?;
     if scope == Scope::Replace {
         parts.system.admin.drop_for_restore(&manifest.databases).await?;
     } else {

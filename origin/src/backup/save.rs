@@ -50,7 +50,8 @@ pub async fn save(
         databases: databases.clone(),
     };
     let binlog = if parts.system.admin.writes_binlog().await? { Binlog::On } else { Binlog::Off };
-    let options = OptionFile::write(&parts.system.address, &parts.config.data_dir)?;
+    let address = parts.system.hosts.serving_address().await;
+    let options = OptionFile::write(&address, &parts.config.data_dir)?;
     watcher.begin(format!("dumping the schema selkie and {} of the projects' databases", databases.len()), None);
     // The schema is last, so that an interrupted restore has none.
     let names: Vec<String> = databases.into_iter().chain(["selkie".to_owned()]).collect();

@@ -89,7 +89,7 @@ async fn with_parts<T>(
     let stop = signal::stop_token().map_err(CliError::Signals)?;
     let config = &context.config;
     let media = Store::open(&config.media_store, &config.media_dir())?;
-    let table = MediaTable::new(&opened.system.address, config.connect_timeout);
+    let table = MediaTable::new(&opened.system.hosts, config.connect_timeout);
     let parts = Parts { config, system: &opened.system, media: &media, table: &table };
     let outcome = tokio::select! {
         outcome = work(&parts) => outcome,

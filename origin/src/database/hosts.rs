@@ -140,6 +140,13 @@ impl Hosts {
         &self.0.address
     }
 
+    /// Returns the address of the host that serves; of the first one if none does.
+    pub async fn serving_address(&self) -> DatabaseAddress {
+        let index = self.pick().await.map_or(0, |host| host.index);
+        let endpoint = self.0.endpoints.get(index).unwrap_or(&self.0.address.endpoint).clone();
+        DatabaseAddress { endpoint, others: Vec::new(), ..self.0.address.clone() }
+    }
+
     /// Returns the driver's options of an account at each host.
     pub(in crate::database) fn options(
         &self,
