@@ -1,6 +1,6 @@
-//! Imports rows from a file into a table, and exports a table's rows, by the HTTP API of an origin or an edge. Both forms
-//! of the commands use it: by a URL and a key, and directly, by an origin within the command's own process. Must not
-//! know MariaDB, nor the command line.
+//! Imports rows from a file into a table, and exports a table's rows, by the HTTP API of an origin or an edge. The
+//! commands use it in two ways: with a URL and a key, or with an origin that runs inside the command's own process.
+//! Must not know MariaDB or the command line.
 
 mod api;
 mod column_type;
@@ -42,7 +42,7 @@ impl TransferError {
         Self::Failed { message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// Returns the error of a file; `what` is what can't be done with it, such as "read".
+    /// Returns the error of a failed file operation; `what` is the operation's participle, such as "read".
     fn file(path: &std::path::Path, what: &str, error: &io::Error) -> Self {
         let message = format!("{} can't be {what}: {error}", path.display());
         Self::Failed { message, hint: None }

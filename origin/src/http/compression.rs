@@ -1,6 +1,6 @@
 //! Compresses API responses in the coding that the client prefers. Media, errors and HEAD responses stay uncompressed.
 //!
-//! Not a layer of the router, since a layer boxes the body of every response, compressed or not.
+//! This is no layer of the router, because a layer boxes the body of every response, compressed or not.
 
 use axum::body::{Body, HttpBody as _};
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ETAG};
@@ -18,11 +18,11 @@ use tower_http::compression::predicate::SizeAbove;
 /// The minimum size of a compressed response. A smaller one fits into one packet, so compressing it gains nothing.
 const COMPRESSED_MIN_BYTES: u64 = 1_024;
 
-/// The type of descriptions in TypeScript.
+/// The media type of API descriptions in TypeScript.
 pub(super) const TYPESCRIPT: &str = "application/typescript; charset=utf-8";
 
-/// Compresses a response that is long enough, if the request accepts a coding. A stream is flushed whenever no further
-/// row is ready.
+/// Compresses a response that is long enough, if the request accepts a coding. While a stream waits for its next row,
+/// the rows compressed so far are sent.
 pub(super) async fn compress(request: &Parts, response: Response) -> Response {
     match request.headers.get(ACCEPT_ENCODING) {
         Some(accepted) if accepted != "identity" && may_be_compressed(request, &response) => {
@@ -52,7 +52,8 @@ async fn encode(accepted: HeaderValue, mut response: Response) -> Response {
     // Higher levels take more CPU time than reading the rows did.
     let mut compression = Compression::new(answer).quality(CompressionLevel::Fastest).compress_when(SizeAbove::new(0));
     let Ok(mut response) = compression.call(request).await;
-    // The codings' bytes differ, so a tag that they share must be weak (RFC 9110, section 8.8.3.3).
+    // The bytes differ between codings, so an entity tag that all codings share must be weak (RFC 9110, section
+    // 8.8.3.3).
     if response.headers().contains_key(CONTENT_ENCODING)
         && let Some(tag) = response.headers_mut().get_mut(ETAG)
         && let Ok(weak) = HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat())

@@ -1,4 +1,4 @@
-//! `GET /api/v1/openapi.json` and `/api/v1/types.ts`: describes all that the caller may do.
+//! `GET /api/v1/openapi.json` and `/api/v1/types.ts`: describes all operations that the caller may use.
 
 use super::compression::TYPESCRIPT;
 use super::listing;
@@ -15,8 +15,8 @@ use shared::ident::DatabaseName;
 use shared::operation::ApiForm;
 use std::sync::Arc;
 
-/// Answers the description of a database, or of all that the caller may know. Its memory is limited by the
-/// descriptions that may be built or sent at once.
+/// Answers with the description of one database, or of all databases that the caller may know. The number of
+/// descriptions that are built or sent at once is limited, because each is held in memory.
 pub(super) async fn run(
     app: &Arc<App>,
     caller: &Caller,
@@ -35,7 +35,7 @@ pub(super) async fn run(
         parts.push((database, tables, relations));
     }
     let owner = caller.clone();
-    // Thousands of tables take a while, in which the thread could serve no other request.
+    // Describing thousands of tables would block an async thread for other requests.
     let text = tokio::task::spawn_blocking(move || {
         let mut interface = Interface::new(owner.grant().clone(), owner.media());
         for (database, tables, relations) in parts {
@@ -56,7 +56,7 @@ pub(super) async fn run(
     Ok(respond::description(Bytes::from_owner(Kept { text, _slot: slot }), content_type))
 }
 
-/// A description, which holds its slot until it is sent.
+/// A description in memory. Its slot, one of a limited number, is freed when the response has been sent.
 struct Kept {
     text: Vec<u8>,
     _slot: crate::shares::Guard,

@@ -64,7 +64,8 @@ struct Named<'a> {
     name: &'a str,
 }
 
-/// What a caller may do with a table: `None` for nothing, `Some(None)` for all that its key allows.
+/// What a caller may do with a table. `None`: nothing; `Some(None)`: all that its key allows; otherwise what the rule
+/// of its role allows.
 type Allowed<'a> = Option<Option<&'a TableRule>>;
 
 impl Lister<'_> {

@@ -37,7 +37,7 @@ const PARSE_ERROR: i32 = -32_700;
 /// JSON-RPC's code for JSON that is no message.
 const INVALID_REQUEST: i32 = -32_600;
 
-/// Answers a message, or a batch of them. Failures of the protocol are JSON-RPC errors.
+/// Answers a message, or a batch of messages. Failures of the protocol are JSON-RPC errors.
 pub(super) async fn run(
     app: &Arc<App>,
     caller: &Caller,
@@ -46,7 +46,7 @@ pub(super) async fn run(
     record: &Arc<RequestRecord>,
 ) -> Result<Response, Problem> {
     let agent = Agent::new(app, caller, &parts.headers, record);
-    // Ends the API requests if the client disconnects, which drops this future.
+    // Cancels the API requests when this future is dropped, as happens if the client disconnects.
     let _stop = agent.stop_on_drop();
     let reply = if !protocol::accepts_both(&parts.headers) {
         let message = "The header Accept must list both application/json and text/event-stream.";

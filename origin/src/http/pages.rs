@@ -1,7 +1,7 @@
 //! Serves the pages for browsers, which need no key: `/docs`, the API's documentation, and `/console`. Their files are made by
 //! `tools/pages.mjs`, and are embedded in a release.
 //!
-//! A page's scripts come from this host only, and act with the key that its user types in.
+//! A page's scripts come from this host only, and use the API key that the page's user types in.
 
 use super::etag::ETag;
 use super::request_log::RequestRecord;
@@ -77,7 +77,7 @@ fn file(path: &str, headers: &HeaderMap) -> Result<Response, Problem> {
         true => file.data,
         false => Cow::Owned(decompressed(&file.data)?),
     };
-    // The tag stands for both codings.
+    // The compressed and the decompressed file share this tag, so it must be weak.
     let tag = format!("W/{}", tag.as_str());
     let is_known = text(header::IF_NONE_MATCH).is_some_and(|known| conditional::names(known, &tag));
     let mut response = Response::new(if is_known { Body::empty() } else { Body::from(content.into_owned()) });

@@ -63,7 +63,7 @@ async fn run(
     let operation = pending.finish(body.bytes())?;
     let extent = if parts.method == Method::HEAD { Extent::Head } else { Extent::Whole };
     let response = match operation {
-        // Boxed, so that the future of record operations is not as large as theirs.
+        // These futures are boxed, so that the future of a record operation is not as large as the largest of them.
         Operation::Sql(call) => Box::pin(sql::run(app, &caller, call, record)).await,
         Operation::Batch(batch) => Box::pin(batch::run(app, &caller, &batch, record)).await,
         Operation::Mcp => Box::pin(mcp::run(app, &caller, parts, &body, record)).await,
@@ -90,7 +90,8 @@ fn head(parts: &Parts) -> RequestHead<'_> {
     let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
     let mut head = RequestHead::read(parts.method.as_str(), uri.path(), uri.query(), headers);
     if parts.version <= Version::HTTP_10 {
-        // Only JSON shows an HTTP/1.0 client that a response was truncated.
+        // An HTTP/1.0 client can't notice that a response was truncated unless it is JSON, so other formats are not
+        // offered.
         head.accept = None;
     }
     head

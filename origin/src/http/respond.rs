@@ -131,7 +131,8 @@ pub(super) fn head(mut response: Response) -> Response {
     response
 }
 
-/// Returns the response to `HEAD` without a body. Reads only the first chunk, since an error in it becomes the status.
+/// Returns the response to `HEAD` without a body. Reads only the first chunk, since an error in that chunk sets the
+/// status.
 pub(super) async fn chunks_head(mut chunks: Chunks, content_type: &'static str) -> Result<Response, DbError> {
     if let Some(first) = chunks.next().await {
         first?;
@@ -178,7 +179,7 @@ pub(super) async fn chunks(
         Some(first) => first?,
         None => Bytes::new(),
     };
-    // The end follows the last chunk without waiting; any other chunk needs MariaDB.
+    // If `first` was the last chunk, the end is ready at once; a further chunk must come from MariaDB.
     let ready = match chunks.next().now_or_never() {
         Some(None) => return Ok(with_type(Body::from(first), content_type)),
         // No byte was sent yet, so an error still becomes the status.

@@ -1,4 +1,4 @@
-//! A client of the HTTP API: sends a request, repeats it where that can help, and reads the envelope.
+//! A client of the HTTP API: sends a request, repeats it after a temporary failure, and reads the envelope.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum wait for the next bytes of an answer: longer than a statement may run.
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Attempts of a request that fails for a passing reason, with back-offs of together about a minute.
+/// Maximum attempts of a request that fails for a temporary reason. The back-offs between them are 40 seconds in total.
 const ATTEMPTS_MAX_COUNT: u32 = 10;
 const BACK_OFF_MIN: Duration = Duration::from_millis(100);
 const BACK_OFF_MAX: Duration = Duration::from_secs(15);
@@ -50,7 +50,7 @@ impl std::fmt::Display for TableRef {
     }
 }
 
-/// An error answer of the API.
+/// An error in the API's envelope.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Refusal {
     pub(super) code: String,
@@ -60,7 +60,7 @@ pub(super) struct Refusal {
     pub(super) details: Details,
     #[serde(default)]
     retryable: bool,
-    /// The other faults of the same body.
+    /// The further errors of the same response.
     #[serde(skip)]
     pub(super) others: Vec<Refusal>,
 }
@@ -147,11 +147,11 @@ impl From<NoAnswer> for TransferError {
 }
 
 impl Api {
-    /// Creates a client of the API at `base`, such as `https://api.example.org`. Reads the system's certificates, which
-    /// blocks.
+    /// Creates a client of the API at `base`, such as `https://api.example.org`. Blocks while it reads the system's
+    /// certificates.
     ///
     /// # Errors
-    /// The URL has no host, or names a file of another scheme than HTTP; the system's certificates can't be read.
+    /// `base` is not an HTTP or HTTPS URL, or has a query string; the system's certificates can't be read.
     pub fn new(base: &str, key: SecretString) -> Result<Self, TransferError> {
         let wrong =
             || TransferError::usage(format!("{} is no URL of an API", shown(base)), "such as https://api.example.org");
@@ -175,7 +175,8 @@ impl Api {
         Ok(Self { client, base, key })
     }
 
-    /// Returns the API's address and the key's SHA-256: receipts of inserts belong to a key if it has a role.
+    /// Returns the API's address and the key's SHA-256. A continued import must have the same target, since the server
+    /// keeps the idempotency keys of each API key with a role apart.
     #[must_use]
     pub fn identity(&self) -> String {
         let digest = Sha256::digest(self.key.expose_secret().as_bytes());
@@ -194,7 +195,8 @@ impl Api {
         url
     }
 
-    /// Returns the fields of a table and the methods that the key may use; `None` if the table doesn't exist.
+    /// Returns the fields of a table and the methods that the key may use; `None` if the table doesn't exist, or the
+    /// key's role hides it.
     pub(super) async fn schema(&self, table: &TableRef) -> Result<Option<Schema>, TransferError> {
         let answer = self.call(Method::GET, self.url(table, "_schema"), &HeaderMap::new(), Bytes::new()).await;
         match answer {
@@ -206,7 +208,8 @@ impl Api {
         }
     }
 
-    /// Inserts rows, all or none, and at most once for each idempotency key. Returns how many were inserted or updated.
+    /// Inserts rows, all or none, and at most once for each idempotency key. Returns how many rows were inserted or
+    /// updated.
     pub(super) async fn insert(&self, table: &TableRef, insert: Insert<'_>) -> Result<u64, NoAnswer> {
         let mut url = self.url(table, "");
         if let Some(choice) = insert.on_conflict {
@@ -222,7 +225,7 @@ impl Api {
         Ok(ids.iter().filter(|id| id.get() != "null").count() as u64)
     }
 
-    /// Runs a statement. The key must be a full one.
+    /// Runs an SQL statement. The key must be a full key, without a role.
     pub(super) async fn sql(&self, database: &DatabaseName, statement: &str) -> Result<(), TransferError> {
         let mut url = self.base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
@@ -233,7 +236,7 @@ impl Api {
         Ok(())
     }
 
-    /// Begins a read, and returns the answer whose body is the rows in the form `accept`.
+    /// Starts a read, and returns the response, whose body streams the rows in the media type `accept`.
     pub(super) async fn read(
         &self,
         table: &TableRef,
@@ -261,8 +264,9 @@ impl Api {
         envelope.payload.ok_or_else(|| NoAnswer::Failed(self.strange("it has no payload")))
     }
 
-    /// Sends a request until it succeeds or an error is no passing one. All requests may be repeated: reads, inserts with
-    /// an idempotency key, and a CREATE TABLE, which fails if the table exists.
+    /// Sends a request until it succeeds, fails for a lasting reason, or has had [`ATTEMPTS_MAX_COUNT`] attempts. Every
+    /// request may be repeated: a read, an insert with an idempotency key, and a CREATE TABLE, which fails if the table
+    /// exists.
     async fn send(&self, method: Method, url: Url, headers: &HeaderMap, body: Bytes) -> Result<Response, NoAnswer> {
         let mut back_off = BACK_OFF_MIN;
         for attempt in 1.. {
@@ -311,7 +315,7 @@ impl Api {
             Ok(Envelope { success: false, error: Some(first), errors, .. }) => {
                 NoAnswer::Refused(Box::new(Refusal { others: errors.into_iter().skip(1).collect(), ..first }))
             }
-            // A proxy's own answer.
+            // A proxy's own error page has no envelope.
             _ if status.is_server_error() => NoAnswer::Refused(Box::new(Refusal {
                 code: status.as_u16().to_string(),
                 message: format!("{} answers with status {status}.", self.base),
@@ -336,7 +340,7 @@ fn json_headers() -> HeaderMap {
     headers
 }
 
-/// Returns the error of a request that has no answer, with all its causes.
+/// Returns the error of a request that got no answer; the message contains all causes.
 pub(super) fn failed(what: &str, error: &reqwest::Error) -> TransferError {
     let mut text = what.to_owned();
     let mut cause = std::error::Error::source(error);

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::query::sql::create_table::{ColumnType, VARCHAR_CHARS};
 
-/// A set of types that a column may have: each value leaves those that it fits.
+/// The set of types that fit all values of a column so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Types(u8);
 
@@ -31,20 +31,20 @@ impl Types {
     }
 }
 
-/// Maximum digits of a `DECIMAL`, and those behind the point.
+/// Maximum number of digits of a MariaDB `DECIMAL`, and of digits behind its decimal point.
 const DECIMAL_MAX_DIGITS: usize = 65;
 const DECIMAL_MAX_SCALE: usize = 38;
 
-/// Digits that a `DECIMAL` has before and behind the point at least, if only some of the rows were read.
+/// Minimum digits before and behind the point of a `DECIMAL` that is inferred from a sample, so that later rows fit.
 const SPARE_DIGITS: usize = 20;
 const SPARE_SCALE: usize = 10;
 
-/// How many of the rows a type is inferred from.
+/// Whether a column's type is inferred from all rows of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// All: the type holds every value, and need not hold others.
+    /// All rows were read: the type holds exactly their values.
     Whole,
-    /// The first ones: the type leaves room for others.
+    /// Only the first rows were read: the type leaves room for larger values.
     Sample,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Values {
     fraction: usize,
     chars: usize,
     bytes: usize,
-    /// The first value that is a text, and no narrower type.
+    /// The first value that only a text column can hold, at most 40 characters of it.
     text: Option<String>,
 }
 
@@ -93,8 +93,8 @@ impl Values {
         self.add(types, text);
     }
 
-    /// Adds a JSON value. A JSON string is never a number: whoever wrote the file put it in quotes. Dates and times are
-    /// strings in JSON.
+    /// Adds a JSON value. A JSON string may be a date or a time, but never a number, since the file's writer put it in
+    /// quotes.
     pub(super) fn add_json(&mut self, value: &RawValue) {
         let text = value.get();
         match text.as_bytes().first() {
@@ -122,14 +122,14 @@ impl Values {
         }
     }
 
-    /// Keeps a value that is a text, and nothing else.
+    /// Keeps the first value that only a text column can hold, as the example that [`Self::misfit`] returns.
     fn note_text(&mut self, types: Types, text: &str) {
         if types == Types::TEXT && self.text.is_none() {
             self.text = Some(text.chars().take(40).collect());
         }
     }
 
-    /// Returns the types that a text fits; notes the size of numbers and times.
+    /// Returns the types that fit a text, and updates the maximum sizes of numbers and times.
     fn types_of(&mut self, text: &str) -> Types {
         match text.as_bytes().first() {
             Some(b't' | b'f') if text == "true" || text == "false" => return Types::BOOLEAN,
@@ -168,7 +168,7 @@ impl Values {
         }
     }
 
-    /// Returns the types of a number as JSON writes it; `None` for other texts, such as one with leading zeros.
+    /// Returns the types that fit a number in JSON's notation; `None` for other texts, such as one with leading zeros.
     fn number(&mut self, text: &str) -> Option<Types> {
         let digits = text.strip_prefix('-').unwrap_or(text);
         let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
@@ -197,18 +197,18 @@ impl Values {
         if scale.is_some() {
             return Some(real);
         }
-        // MariaDB keeps no sign of a zero.
+        // MariaDB stores no sign of a zero, so `-0` fits no number type.
         let number: i128 = if text == "-0" { return None } else { text.parse().unwrap_or(i128::MAX) };
         self.integers = (self.integers.0.min(number), self.integers.1.max(number));
         Some(if number > u64::MAX.into() || number < i64::MIN.into() { real } else { Types::INTEGER.or(real) })
     }
 
-    /// Returns whether every row has a whole number.
+    /// Returns whether every row has a whole number in this column.
     pub(super) fn is_whole_key(&self) -> bool {
         self.nulls == 0 && self.count > 0 && self.types.has(Types::INTEGER)
     }
 
-    /// Returns the type of a new table's column.
+    /// Returns the column's type in the table that `--create` makes.
     pub(super) fn column_type(&self, extent: Extent) -> ColumnType {
         let is_whole = extent == Extent::Whole;
         let (least, most) = self.integers;
@@ -272,15 +272,15 @@ impl Values {
         }
     }
 
-    /// Returns a value that a column of this type, as MariaDB writes it, can't take; `None` if there is none, as far as
-    /// values show.
+    /// Returns a value that a column of `sql_type`, in MariaDB's spelling, can't store; `None` if the values that were
+    /// read show no such value.
     pub(super) fn misfit(&self, sql_type: &str) -> Option<&str> {
         const NUMBERS: [&str; 9] =
             ["int", "tinyint", "smallint", "mediumint", "bigint", "decimal", "float", "double", "year"];
         const MOMENTS: [&str; 4] = ["date", "datetime", "timestamp", "time"];
         let word = sql_type.split(['(', ' ']).next().unwrap_or_default();
         let text = self.text.as_deref()?;
-        // MariaDB's dates may have zeros for unknown parts.
+        // MariaDB takes dates with zeros for unknown parts, so any text that begins with a digit may be a date.
         let begins_as_date = text.starts_with(|c: char| c.is_ascii_digit());
         (NUMBERS.contains(&word) || (MOMENTS.contains(&word) && !begins_as_date)).then_some(text)
     }
@@ -291,7 +291,7 @@ fn is_date(text: &str) -> bool {
     bytes.len() == 10 && bytes[4] == b'-' && bytes[7] == b'-' && text.parse::<Date>().is_ok()
 }
 
-/// Returns the number of digits behind the seconds of `[-]H…:MM:SS[.f]`, a time that a `TIME` column holds; `None` for other
+/// Returns the number of fractional digits of a time `[-]HH[H]:MM:SS[.f]` that a `TIME` column holds; `None` for other
 /// texts.
 fn time_fraction(text: &str) -> Option<usize> {
     let text = text.strip_prefix('-').unwrap_or(text);

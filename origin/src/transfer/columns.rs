@@ -1,4 +1,4 @@
-//! Decides which column of a file goes to which field of the table, and what of that is doubtful.
+//! Maps the columns of a file to the fields of a table, and reports mappings that look wrong.
 
 use shared::ident::{FieldName, shown};
 
@@ -10,7 +10,7 @@ use super::column_type::Values;
 #[derive(Clone, Debug)]
 pub(super) struct Column {
     pub(super) name: String,
-    /// Its values in the rows that were read before the import.
+    /// A summary of the column's values in the rows that were read before the import.
     pub(super) values: Values,
 }
 
@@ -20,7 +20,7 @@ pub struct MappedColumn {
     pub column: String,
     /// The name and type of the field; `None` if the column is left out.
     pub field: Option<(String, String)>,
-    /// What the column's values are, in a word or two.
+    /// A short description of the column's values, such as "whole numbers".
     pub values: &'static str,
 }
 
@@ -30,14 +30,14 @@ impl MappedColumn {
     }
 }
 
-/// Something that a user should look at before rows are written.
+/// A warning about the mapping, for the user to read before rows are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt(pub String);
 
 /// Maps columns to the fields of an existing table. `map` renames columns; an empty name leaves a column out.
 ///
 /// # Errors
-/// The header has an empty or repeated name; a column has no field; two columns have the same one.
+/// The header has an empty or repeated name; a column has no field; two columns go to the same field.
 pub(super) fn map_columns(
     columns: &[Column],
     fields: &[Field],
@@ -110,7 +110,7 @@ pub(super) fn map_columns(
 /// Checks the names of a CSV header.
 ///
 /// # Errors
-/// A name is empty, repeated, or none that a field may have.
+/// A name is empty or repeated, or is not a valid field name.
 pub(super) fn check_header(names: &[String], delimiter: u8) -> Result<(), TransferError> {
     if let [only] = names
         && let Some(other) = [';', '\t', '|', ','].iter().find(|&&other| only.contains(other))
@@ -142,7 +142,7 @@ fn type_of(field: &Field) -> String {
     field.json_type.clone().unwrap_or_else(|| field.sql_type.clone())
 }
 
-/// Returns the name without case, blanks, hyphens and underscores.
+/// Returns the name in lower case without blanks, hyphens and underscores, to find fields with a similar name.
 fn folded(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, ' ' | '_' | '-')).flat_map(char::to_lowercase).collect()
 }

@@ -1,4 +1,4 @@
-//! The table that `--create` makes from a file's columns.
+//! Builds the table that `--create` makes from a file's columns.
 
 use shared::ident::{FieldName, TableName, shown};
 
@@ -7,10 +7,10 @@ use super::column_type::Extent;
 use super::columns::Column;
 use crate::query::sql::create_table::{NewKey, create_table};
 
-/// Returns the CREATE TABLE for columns of these values, and the type of each column.
+/// Returns the CREATE TABLE statement of a table that holds the columns' values, and the type of each column.
 ///
 /// # Errors
-/// A column's name is none that a field may have.
+/// A column's name is not a valid field name, or equals another column's name but for case.
 pub(super) fn statement(
     table: &TableName,
     columns: &[Column],

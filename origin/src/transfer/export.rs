@@ -8,20 +8,20 @@ use shared::format::Format;
 use super::api::failed;
 use super::{Api, TableRef, TransferError};
 
-/// What is exported.
+/// The rows and fields of a table to export, and the form to write them in.
 #[derive(Clone, Debug)]
 pub struct Export {
     pub table: TableRef,
     pub format: Format,
-    /// The API's option `query`.
+    /// The API's option `query`: the conditions of the exported rows; `None` exports all rows.
     pub query: Option<Value>,
-    /// The fields, in their order; all that can be written, if empty.
+    /// The fields in the order to write them; if empty, all fields but those that MariaDB computes.
     pub select: Vec<String>,
-    /// The names of fields; `-` before a name is descending.
+    /// The fields to sort by; `-` before a name sorts in descending order.
     pub order: Vec<String>,
 }
 
-/// How much was exported.
+/// The size of a finished export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exported {
     pub bytes: u64,
@@ -73,12 +73,13 @@ pub async fn export(
     Ok(Exported { bytes })
 }
 
-/// Returns the fields that an insert takes, if the table has others too; else an empty list.
+/// Returns the names of the fields that MariaDB doesn't compute; an empty list, which selects all fields, if it
+/// computes none.
 async fn writable(api: &Api, table: &TableRef) -> Result<Vec<String>, TransferError> {
-    // A missing table is reported by the read.
+    // The read that follows reports a missing table.
     let fields = api.schema(table).await?.map(|schema| schema.fields).unwrap_or_default();
     let all = fields.len();
-    // Not by `writable`: a view may have no writable field. An empty list selects all fields.
+    // `Field::writable` would be wrong here: a view may have no writable field.
     let names: Vec<String> = fields.into_iter().filter(|field| !field.is_generated()).map(|field| field.name).collect();
     Ok(if names.len() == all { Vec::new() } else { names })
 }

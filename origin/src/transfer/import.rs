@@ -1,9 +1,9 @@
-//! An import: looks at the file and the table, then sends the rows batch by batch. Divides a batch that is refused until
-//! the refused rows are found, and writes them to a file of their own.
+//! An import: reads the file's columns and the table's fields, then sends the rows batch by batch. Divides a refused
+//! batch until the refused rows are found, and writes these rows to a file of their own.
 //!
-//! Batches are written in the file's order: a later row may refer to an earlier one, or update it. Only where the file
-//! gives the keys and no row updates another, the next batch is tried while one is written. If it is refused, it is sent
-//! again when all before it is written.
+//! Batches are written in the file's order, since a later row may refer to an earlier one or update it. If the file
+//! gives all keys and no row updates another, the next batch is sent while the current one is being written. If that
+//! early insert is refused, the batch is sent again after all batches before it.
 
 mod batch;
 mod survey;
@@ -24,7 +24,7 @@ use super::refusals::{Reason, Reject, RejectsFile};
 use super::{Api, Doubt, Form, Input, MappedColumn, TableRef, TransferError, create};
 use crate::fault::{self, Point};
 
-/// Batches that are read ahead of the one in flight.
+/// Number of batches that are read ahead of the batch in flight.
 const BATCHES_AHEAD: usize = 2;
 
 /// What happens to a row whose unique key exists.
@@ -44,7 +44,7 @@ impl Conflict {
     }
 }
 
-/// Whether an import begins or goes on.
+/// Whether an import starts anew or continues a broken one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     New,
@@ -65,16 +65,16 @@ enum WriteOrder {
     Any,
 }
 
-/// A request with a whole batch that was sent before the batch's turn. Returns the number of rows written.
+/// A running insert of a whole batch. Its result is the number of rows written.
 type Attempt = JoinHandle<Result<u64, NoAnswer>>;
 
 #[derive(Clone, Debug)]
 pub struct ImportOptions {
     pub table: TableRef,
     pub input: Input,
-    /// `None`: as the file's name says, else as its first byte shows.
+    /// `None`: the file's name tells the form, else its first byte does.
     pub form: Option<Form>,
-    /// Columns and the fields they go to; an empty field leaves the column out.
+    /// Pairs of a column and the field it goes to; an empty field leaves the column out.
     pub map: Vec<(String, String)>,
     pub on_conflict: Option<Conflict>,
     /// Maximum rows of a request.
@@ -83,8 +83,8 @@ pub struct ImportOptions {
     pub journal: PathBuf,
     pub start: Start,
     pub creation: Creation,
-    /// The address that the rows are sent to, and the key: a continued import must have the same, because receipts belong
-    /// to a key.
+    /// The API's address and the key's hash, from [`Api::identity`]: a continued import must have the same, because the
+    /// server keeps idempotency keys per API key.
     pub target: String,
 }
 
@@ -97,7 +97,7 @@ pub struct Imported {
     pub refused: u64,
 }
 
-/// An import that is ready to run, with what its user should see before.
+/// An import that is ready to run, with the mapping and the warnings that its user should see before.
 pub struct Job {
     api: Api,
     options: ImportOptions,
@@ -109,10 +109,12 @@ pub struct Job {
 }
 
 impl Job {
-    /// Looks at the table and the file: of a file that makes a table at all rows, else at the first ones.
+    /// Reads the table's fields and the file's first rows; reads all rows if the table is made from them and the input
+    /// is a file.
     ///
     /// # Errors
-    /// The file can't be read, its header fits no fields, or the API refuses the key or the table.
+    /// The file can't be read, its header fits no fields, or the API refuses the key or the table. The table exists in
+    /// spite of `--create`, or is missing without it. A new import's file of refused rows exists.
     pub async fn prepare(api: Api, options: ImportOptions) -> Result<Self, TransferError> {
         if options.start == Start::New {
             RejectsFile::check_new(&options.rejects)?;
@@ -188,7 +190,7 @@ impl Job {
         self.create.as_deref()
     }
 
-    /// Returns how many rows the types were inferred from, and whether these are all.
+    /// Returns how many rows the types were inferred from, and whether these are all rows of the file.
     #[must_use]
     pub fn rows_seen(&self) -> (u64, bool) {
         (self.survey.rows, self.survey.is_whole)
@@ -197,8 +199,8 @@ impl Job {
     /// Imports the rows, and calls `progress` after each batch. Stops between two requests when `stop` is cancelled.
     ///
     /// # Errors
-    /// The API refuses more than single rows, or can't be reached; a file can't be read or written. The import can then
-    /// be continued.
+    /// The API refuses a request for another reason than single rows, or can't be reached; a file can't be read or
+    /// written. The import can then be continued.
     pub async fn run(
         self,
         stop: &CancellationToken,
@@ -239,7 +241,8 @@ impl Job {
         let (mut next, mut attempt) = (batches.recv().await, None);
         while let Some(batch) = next.take() {
             let begun = attempt.take().or_else(|| sending.attempt(&batch));
-            // Not before the rows are known to be those of the broken import.
+            // While recorded batches are skipped, the next one isn't sent early: their hash must first show that the
+            // file is the same.
             if sending.is_new(&batch) {
                 next = batches.try_recv().ok();
                 attempt = next.as_ref().and_then(|next| sending.attempt(next));
@@ -273,12 +276,13 @@ impl Sending {
         Imported { imported, unchanged, refused }
     }
 
-    /// Returns whether no earlier process has recorded the batch.
+    /// Returns whether the batch is still to be written: the journal doesn't record it as done.
     fn is_new(&self, batch: &Batch) -> bool {
         batch.number >= self.journal.done.batches
     }
 
-    /// Begins to write a whole batch, if that may be done now.
+    /// Starts the insert of a whole batch in the background. Returns `None` if batches must be written in order, or the
+    /// batch is empty, done, or already divided.
     fn attempt(&self, batch: &Batch) -> Option<Attempt> {
         let is_divided = batch.number == self.journal.done.batches && !self.journal.splits.is_empty();
         if self.order == WriteOrder::OfTheFile || !self.is_new(batch) || is_divided || batch.len() == 0 {
@@ -293,12 +297,13 @@ impl Sending {
         }))
     }
 
-    /// Returns the idempotency key of a part of a batch.
+    /// Returns the idempotency key of a part of a batch, which is named as in [`Split`].
     fn key(&self, batch: &Batch, part: &str) -> String {
         format!("{}-{}-{part}", self.journal.run, batch.number)
     }
 
-    /// Writes a batch and its refused rows, unless an earlier process has. `begun` is the attempt on it, if there is one.
+    /// Writes a batch and its refused rows, unless the journal records it as done. `begun` is the insert that `attempt`
+    /// started.
     async fn batch(
         &mut self,
         batch: &Batch,
@@ -337,7 +342,8 @@ impl Sending {
         begun: Option<Attempt>,
         stop: &CancellationToken,
     ) -> Result<(u64, Vec<(usize, Reason)>), TransferError> {
-        // An attempt that failed wrote nothing, or has a receipt under the key that is used again below.
+        // A failed attempt wrote nothing, or the server repeats its answer when the same idempotency key is sent again
+        // below.
         if let Some(begun) = begun
             && let Ok(Ok(written)) = begun.await
         {
@@ -380,7 +386,7 @@ impl Sending {
         Ok((written, refused))
     }
 
-    /// Sends some rows of a batch as one request, all or none. Returns the API's refusal if single rows are at fault.
+    /// Inserts some rows of a batch by one request, all or none. Returns the API's refusal if single rows are at fault.
     async fn part(
         &self,
         batch: &Batch,
@@ -425,7 +431,7 @@ impl Sending {
     }
 }
 
-/// Returns whether single rows may be at fault, so that the others can be written without them.
+/// Returns whether a refusal of `rows` rows may be due to single rows, so that the others can be written without them.
 fn is_of_rows(refusal: &Refusal, rows: usize, form: Form) -> bool {
     match refusal.code.as_str() {
         "invalid_body"
@@ -436,17 +442,17 @@ fn is_of_rows(refusal: &Refusal, rows: usize, form: Form) -> bool {
         | "body_too_large"
         | "rejected_by_database"
         | "sql_error" => true,
-        // The fields of CSV are those of all rows.
+        // In CSV the header names the fields, so the fault concerns all rows.
         "unknown_field" | "invalid_identifier" => form == Form::NdJson,
         "role_forbids" => refusal.details.row.is_some() || refusal.details.field.is_none(),
-        // Fewer rows may be quick enough.
+        // Fewer rows may finish within the time limit.
         "query_timeout" => rows > 1,
         _ => false,
     }
 }
 
-/// Returns the rows that a refusal names; the only row, if there is just one. `rows` are the indexes of the rows that were
-/// sent, in their order.
+/// Returns the batch indexes of the rows that a refusal names, with the reasons; if only one row was sent, that row.
+/// `rows` are the batch indexes of the rows that were sent, in their order.
 fn named(refusal: &Refusal, rows: &[usize]) -> Vec<(usize, Reason)> {
     if let [only] = rows {
         return vec![(*only, refusal.into())];
@@ -462,7 +468,7 @@ fn named(refusal: &Refusal, rows: &[usize]) -> Vec<(usize, Reason)> {
     named
 }
 
-/// Runs what blocks on a thread of its own.
+/// Runs blocking work on a thread where it may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, TransferError> + Send + 'static,
 ) -> Result<T, TransferError> {

@@ -23,7 +23,7 @@ pub enum Form {
 /// The first two bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Where the rows come from.
+/// The file or standard input that rows are read from, and a count of the bytes read.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// `None`: standard input.
@@ -47,7 +47,7 @@ impl Input {
         (!stem.is_empty()).then(|| stem.to_owned())
     }
 
-    /// Returns the name in messages.
+    /// Returns the file's path, or "standard input", for messages.
     #[must_use]
     pub fn name(&self) -> String {
         self.path.as_ref().map_or_else(|| "standard input".to_owned(), |path| path.display().to_string())
@@ -60,14 +60,14 @@ impl Input {
         found.is_file().then_some(found.len())
     }
 
-    /// Returns how many bytes were read since the last [`Input::open`], those of a gzip file still compressed.
+    /// Returns how many bytes were read since the last [`Input::open`]; of a gzip file, compressed bytes.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// Returns the form that the file's name says: CSV with commas, or with tabs for `.tsv`; lines of JSON for `.ndjson`
-    /// and `.jsonl`. `None` for other names and standard input.
+    /// Returns the form that the file's name tells: CSV with commas for `.csv`, CSV with tabs for `.tsv`, lines of JSON
+    /// for `.ndjson` and `.jsonl`. `None` for other names and standard input.
     #[must_use]
     pub fn form(&self) -> Option<Form> {
         let name = self.path.as_ref()?.file_name()?.to_str()?.to_ascii_lowercase();
@@ -79,7 +79,7 @@ impl Input {
         }
     }
 
-    /// Opens the file at its begin, or standard input, and decompresses gzip. Blocks.
+    /// Opens the file or standard input, and decompresses gzip. Blocks.
     pub(super) fn open(&self) -> Result<Box<dyn Read + Send>, TransferError> {
         let failed = |error: &io::Error| match &self.path {
             Some(path) => TransferError::file(path, "read", error),
@@ -99,7 +99,7 @@ impl Input {
     }
 }
 
-/// Counts the bytes that are read.
+/// Counts the bytes that are read from a source.
 struct Counted {
     source: Box<dyn Read + Send>,
     read: Arc<AtomicU64>,

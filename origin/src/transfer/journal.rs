@@ -1,7 +1,8 @@
-//! The journal of an import: a file of JSON lines that says how far the import is, so that a broken one can be continued
-//! with no row lost and none written twice. A batch is sent under an idempotency key that the journal determines: what
-//! may have been written before a crash is sent again under the same key. That needs that the same rows are sent again,
-//! so the journal also holds the import's options, a hash of the rows so far, and how each refused batch was divided.
+//! The journal of an import: a file of JSON lines that records the import's progress, so that a broken import can be
+//! continued with no row lost and none written twice. The idempotency key of a batch is made of the journal's id and
+//! the batch's number. A batch that may have been written before a crash is sent again under the same key, with the
+//! same rows: so the journal also holds the import's options, a hash of the rows so far, and how each refused batch was
+//! divided.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -16,10 +17,10 @@ use super::TransferError;
 use super::refusals::Reason;
 use crate::clock::now;
 
-/// How much sooner than the receipts of the last batch a journal expires, in seconds.
+/// A journal expires this many seconds before the server forgets the idempotency keys of the last batch.
 const EXPIRY_MARGIN_SECONDS: u64 = 300;
 
-/// What must be the same when an import is continued.
+/// The target and the options, which must be the same when an import is continued.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Terms {
     pub(super) target: String,
@@ -30,7 +31,7 @@ pub(super) struct Terms {
     pub(super) batch_rows: usize,
 }
 
-/// The state after a batch.
+/// The progress of an import after a batch.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Done {
     /// The number of batches that are done.
@@ -42,16 +43,17 @@ pub(super) struct Done {
     pub(super) refused: u64,
     /// The length of the file of refused rows, in bytes.
     pub(super) rejects_bytes: u64,
-    /// The last line of these batches.
+    /// The number of the last line of these batches.
     pub(super) line: u64,
 }
 
-/// How a refused part of the batch in hand was divided.
+/// How a refused part of the batch that is being written was divided.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Split {
-    /// The part: empty for the whole batch, then `0` or `1` for each half of a half.
+    /// The refused part: empty for the whole batch; each further `0` or `1` is the first or second half of the part
+    /// before.
     pub(super) part: String,
-    /// The indexes in the batch of the rows that were refused, and why.
+    /// The refused rows: their indexes in the batch, and why the API refused them.
     pub(super) refused: Vec<(usize, Reason)>,
 }
 
@@ -69,12 +71,12 @@ pub(super) struct Journal {
     file: File,
     pub(super) run: Uuid,
     pub(super) done: Done,
-    /// The divided parts of the batch after `done`.
+    /// The divided parts of the batch after `done`, by [`Split::part`].
     pub(super) splits: HashMap<String, Split>,
 }
 
 impl Journal {
-    /// Begins a journal.
+    /// Creates the journal of a new import.
     ///
     /// # Errors
     /// The file exists, or can't be written.
@@ -99,7 +101,7 @@ impl Journal {
     /// Opens the journal of a broken import.
     ///
     /// # Errors
-    /// There is none; another process uses it; its import had other options; it is too old.
+    /// The journal doesn't exist, is used by another process, is of an import with other options, or is too old.
     pub(super) fn resume(path: &Path, terms: &Terms) -> Result<Self, TransferError> {
         let opened = OpenOptions::new().append(true).read(true).open(path);
         let file = opened.map_err(|error| match error.kind() {
@@ -134,7 +136,8 @@ impl Journal {
         })
     }
 
-    /// Reads the journal's lines, and cuts a last one that was not written whole. Returns the time of the last one.
+    /// Reads the journal's lines, and removes an incomplete last line. Returns the time of the last complete line, as a
+    /// Unix timestamp in seconds.
     fn read(&mut self, wanted: &Terms) -> Result<u64, TransferError> {
         let failed = |error: std::io::Error| TransferError::file(&self.path, "read", &error);
         let size = self.file.metadata().map_err(failed)?.len();

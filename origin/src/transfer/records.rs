@@ -1,6 +1,6 @@
 //! Splits a stream of CSV (RFC 4180) or of lines of JSON into records, in constant memory. CSV is read as the API reads
-//! it (`shared::operation`): an empty cell without quotes is NULL, so the cells remember their quotes, which the crate
-//! `csv` forgets. A record that can't be read is reported, and reading goes on in the next line.
+//! it (`shared::operation`): an empty cell without quotes is NULL. So each cell records whether it has quotes, which
+//! the crate `csv` doesn't tell. A record that can't be read is reported, and reading continues at the next line.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -10,18 +10,18 @@ use shared::limits::JSON_BODY_MAX_BYTES;
 
 use super::input::Form;
 
-/// Maximum bytes of a record: that of a request, less the header row's.
+/// Maximum bytes of a record: the limit of a request's body, less 512 KiB for the header row.
 pub(super) const RECORD_MAX_BYTES: usize = JSON_BODY_MAX_BYTES - 512 * 1024;
 
 /// Maximum bytes to read at once.
 const READ_BYTES: usize = 256 * 1024;
 
-/// Bytes that are kept of a record that is too long.
+/// How many bytes of a record that is too long are kept for the report.
 const EXCERPT_BYTES: usize = 1_000;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// A cell of a CSV record: its bytes in the record's text, quotes included.
+/// A cell of a CSV record: the range of its bytes in the record's text, quotes included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     range: Range<usize>,
@@ -66,7 +66,7 @@ impl Fault {
 pub(super) struct Record<'a> {
     /// The number of the line at which the record begins, from 1.
     pub(super) line: u64,
-    /// The record's text and, of CSV, its cells; or why it can't be read, and its text as far as it is known.
+    /// The record's text and, for CSV, its cells; or why the record can't be read, and as much of its text as is known.
     pub(super) content: Result<(&'a str, &'a [Cell]), (Fault, String)>,
 }
 
@@ -90,7 +90,7 @@ enum Scan {
         length: usize,
         next: usize,
     },
-    /// The text so far is no whole record.
+    /// The bytes read so far are not a whole record.
     Incomplete,
     Broken(Fault),
 }
@@ -101,8 +101,8 @@ impl<R: Read> Records<R> {
         Self { source, form, buffer, begin: 0, is_ended: false, line: 1, cells: Vec::new(), width: None }
     }
 
-    /// Returns the next record, `None` at the end. Skips empty lines, except of CSV with a single column, where they are
-    /// NULL. The first record of CSV, the header, sets the number of cells.
+    /// Returns the next record, `None` at the end. Skips empty lines, except in CSV with a single column, where an
+    /// empty line is a NULL. The first record of CSV, the header, sets the number of cells that all records must have.
     ///
     /// # Errors
     /// The source can't be read.
@@ -116,7 +116,7 @@ impl<R: Read> Records<R> {
                 Form::NdJson => self.scan_line(),
             };
             let scan = match scan {
-                // Its line must be whole, to be reported and left behind.
+                // A broken record is reported only when its line was read to the end, so that it can be skipped.
                 Scan::Broken(_) if !self.is_ended && memchr::memchr(b'\n', &self.buffer[self.begin..]).is_none() => {
                     Scan::Incomplete
                 }
@@ -150,7 +150,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Checks a whole record.
+    /// Checks the length and encoding of a record, and the number of its CSV cells or its JSON syntax.
     fn check(&mut self, range: Range<usize>) -> Result<(&str, &[Cell]), (Fault, String)> {
         let bytes = &self.buffer[range];
         let lossy = || String::from_utf8_lossy(bytes).into_owned();
@@ -184,7 +184,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Reads more of the source; returns false at its end.
+    /// Reads more bytes of the source into the buffer; returns false at the source's end.
     fn fill(&mut self) -> io::Result<bool> {
         if self.is_ended {
             return Ok(false);
@@ -194,7 +194,8 @@ impl<R: Read> Records<R> {
         self.begin = 0;
         let before = self.buffer.len();
         self.buffer.resize(before + READ_BYTES, 0);
-        // What is there: a pipe may give the rest much later. The mark must be whole.
+        // Takes what one read returns, since a pipe may give the rest much later, but at least a byte order mark's
+        // length.
         let mut end = before;
         loop {
             let count = self.source.read(&mut self.buffer[end..])?;
@@ -270,7 +271,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Reports the line at which a broken record begins; reading goes on in the next line.
+    /// Reports a broken record by the line at which it begins; reading continues at the next line.
     fn broken(&mut self, fault: Fault) -> Record<'_> {
         let bytes = &self.buffer[self.begin..];
         let (length, next) = match memchr::memchr(b'\n', bytes) {

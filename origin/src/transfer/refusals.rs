@@ -22,7 +22,7 @@ pub(super) struct Reason {
 
 impl From<&Refusal> for Reason {
     fn from(refusal: &Refusal) -> Self {
-        // The API's line is that of the request's body, not of the file.
+        // The line number in the API's message is that of the request's body, not of the file.
         let message = match refusal.message.strip_prefix("Line ").and_then(|rest| rest.split_once(": ")) {
             Some((line, rest)) if line.bytes().all(|byte| byte.is_ascii_digit()) => rest,
             _ => &refusal.message,
@@ -43,15 +43,15 @@ pub(super) struct Reject<'a> {
     pub(super) line: u64,
     #[serde(flatten)]
     pub(super) reason: &'a Reason,
-    /// The row as an object.
+    /// The row as an object; `None` if the line can't be read as a row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) row: Option<Box<RawValue>>,
-    /// The line's text, if it is no row.
+    /// The line's text, if it can't be read as a row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) text: Option<&'a str>,
 }
 
-/// The file of refused rows, created with its first row.
+/// The file of refused rows, which is created when its first row is written.
 #[derive(Debug)]
 pub(super) struct RejectsFile {
     path: PathBuf,
@@ -60,10 +60,10 @@ pub(super) struct RejectsFile {
 }
 
 impl RejectsFile {
-    /// Makes sure that a new import overwrites no file.
+    /// Checks that a new import would not overwrite a file of refused rows.
     ///
     /// # Errors
-    /// There is such a file.
+    /// The file exists.
     pub(super) fn check_new(path: &Path) -> Result<(), TransferError> {
         match path.exists() {
             true => Err(TransferError::usage(
@@ -74,7 +74,8 @@ impl RejectsFile {
         }
     }
 
-    /// Opens the file of an import of which `bytes` are known to be written, and cuts what a crash left behind them.
+    /// Opens the file and truncates it to `bytes`, its length in the journal: later rows belong to a batch that is sent
+    /// again. Deletes the file if `bytes` is 0.
     ///
     /// # Errors
     /// The file can't be written.

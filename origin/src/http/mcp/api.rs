@@ -1,5 +1,5 @@
-//! Runs an API request of a tool call inside the process, as `pipeline` runs one that arrived: with the caller's own
-//! authorization and address, counted, logged, and bound by all limits and roles.
+//! Runs an API request of a tool call inside the process. `pipeline` runs it like a request from the network: with the
+//! caller's own authorization and address, counted, logged, and bound by all limits and roles.
 
 use super::super::media::cache_purge;
 use super::super::request_log::RequestRecord;
@@ -22,7 +22,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The request headers that an API request of a tool call takes over: whose it is, and where it came from.
+/// The headers that an API request copies from the MCP request: the caller's credentials and address.
 const PASSED_ON: [&str; 8] = [
     "authorization",
     "host",
@@ -57,7 +57,7 @@ pub(super) struct ApiAnswer {
     pub(super) extent: Extent,
 }
 
-/// How much of an answer was read.
+/// How much of an answer's body was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     Whole,
@@ -96,17 +96,18 @@ impl Agent {
         &self.0.caller
     }
 
-    /// Returns the id of the MCP request, which all its API requests have.
+    /// Returns the id of the MCP request, which its API requests share.
     pub(super) fn request_id(&self) -> &str {
         self.0.record.id()
     }
 
-    /// Returns a guard that ends running API requests when it is dropped.
+    /// Returns a guard that cancels the running API requests when it is dropped.
     pub(super) fn stop_on_drop(&self) -> DropGuard {
         self.0.stop.clone().drop_guard()
     }
 
-    /// Returns the header that tells the edge what to purge, if the API requests changed files that it may have cached.
+    /// Returns the header that lists the cache tags the edge must purge; `None` if the API requests changed no cached
+    /// files.
     pub(super) fn purge_header(&self) -> Option<(HeaderName, HeaderValue)> {
         let purges = self.0.purges.lock().unwrap_or_else(PoisonError::into_inner);
         cache_purge::joined(&purges)
@@ -115,7 +116,8 @@ impl Agent {
     /// Runs an API request and reads its answer up to [`ANSWER_MAX_BYTES`].
     ///
     /// # Errors
-    /// `internal` if the request is not valid HTTP, or the answer breaks off. Other refusals are answers.
+    /// `internal` if the request is not valid HTTP or the answer breaks off; `invalid_request` if the client
+    /// disconnected. An error of the API is an [`ApiAnswer`].
     pub(super) async fn call(&self, request: ApiRequest) -> Result<ApiAnswer, Problem> {
         let stopped = || Problem::new(ErrorCode::InvalidRequest, "The client disconnected.");
         self.0.stop.run_until_cancelled(self.run(request)).await.unwrap_or_else(|| Err(stopped()))
@@ -150,7 +152,8 @@ impl Agent {
     }
 }
 
-/// Runs the request in the pipeline. Boxed by type too, since the pipeline's future contains that of MCP.
+/// Runs the request in the pipeline. The future is boxed under a type of its own, because the pipeline's future
+/// contains the future of an MCP request and can't contain itself.
 fn answer(
     app: Arc<App>,
     record: Arc<RequestRecord>,

@@ -1,5 +1,5 @@
-//! Turns the arguments of a tool call into an API request. Pure. Checks only what decides on the request: the API
-//! checks the rest, and its errors name the option.
+//! Turns the arguments of a tool call into an API request. Pure. Checks only the arguments that determine the method
+//! and the path; the API checks the others, and its errors name the option.
 
 use super::api::ApiRequest;
 use super::tools::ToolName;
@@ -18,16 +18,16 @@ const DEFAULT_LIMIT: u64 = 100;
 /// The characters that are percent-encoded in a path segment or a query value: all but the unreserved ones.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The path of the project's databases.
+/// The path that lists the project's databases.
 pub(super) const DATABASES: &str = "/api/v1/crud";
 
-/// Returns the path of a database, or of what is in it.
+/// Returns the path of a database, table or record; each name is percent-encoded.
 pub(super) fn path<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().fold(DATABASES.to_owned(), |path, name| path + "/" + &encoded(name))
 }
 
 fn encoded(text: &str) -> String {
-    // A segment of dots would be taken for the path's.
+    // A URL parser would resolve an unencoded segment of dots as a relative path.
     match text {
         "." | ".." => text.replace('.', "%2E"),
         _ => utf8_percent_encode(text, ENCODED).to_string(),
@@ -145,7 +145,7 @@ fn upload(mut given: Arguments) -> Result<ApiRequest, Problem> {
     Ok(post("/api/v1/media".to_owned(), body))
 }
 
-/// The records that a write is about.
+/// The records that a write changes.
 enum Target {
     /// The record with this id, percent-encoded.
     One(String),
@@ -153,7 +153,7 @@ enum Target {
     Many(Value),
 }
 
-/// The arguments of a call that are not used yet.
+/// The arguments of a tool call that were not used yet.
 struct Arguments {
     tool: ToolName,
     values: Map<String, Value>,
@@ -199,7 +199,7 @@ impl Arguments {
         id.map(Some).ok_or_else(wrong)
     }
 
-    /// Removes and returns what a write is about.
+    /// Removes `id` or `query`, and returns the records that a write changes.
     fn target(&mut self, action: &str) -> Result<Target, Problem> {
         match (self.id()?, self.values.remove("query")) {
             (Some(id), None) => Ok(Target::One(id)),

@@ -1,8 +1,8 @@
-//! Truncates an answer at the end of a record, so that it is valid JSON and says what is missing. Pure.
+//! Truncates an answer after its last whole record, so that it is valid JSON and says how many records it has. Pure.
 
 use serde_json::json;
 
-/// How an answer with a list begins.
+/// The first bytes of an API answer whose payload is a list.
 const PREFIX: &[u8] = b"{\"success\":true,\"payload\":[";
 
 /// Truncates the beginning of an answer in the envelope after its last whole record. `hint` says how to get the rest.
@@ -22,7 +22,7 @@ fn message(records: usize) -> String {
     }
 }
 
-/// Returns where the last whole item of a list ends, and how many items end there.
+/// Returns the offset in bytes of the end of a list's last whole item, and the number of whole items.
 fn last_whole(list: &[u8]) -> (usize, usize) {
     let (mut end, mut items, mut depth) = (0, 0, 0_usize);
     let mut text = Text::Outside;
@@ -36,7 +36,7 @@ fn last_whole(list: &[u8]) -> (usize, usize) {
                 depth += 1;
                 Text::Outside
             }
-            // The end of the list: what is missing is a member after it, such as `next`.
+            // The list ends here; only a member after it, such as `next`, was truncated.
             (Text::Outside, b']') if depth == 0 => return (at, items + usize::from(at > 0)),
             (Text::Outside, b'}' | b']') => {
                 depth = depth.saturating_sub(1);
@@ -53,7 +53,7 @@ fn last_whole(list: &[u8]) -> (usize, usize) {
     (end, items)
 }
 
-/// Where a byte of JSON stands, as to string literals.
+/// Whether a byte of JSON is inside a string literal.
 #[derive(Clone, Copy)]
 enum Text {
     Outside,

@@ -1,4 +1,4 @@
-//! Lists the tables of all databases for `list_tables`, which is more than one API request.
+//! Lists the tables of all databases for the tool `list_tables`, which takes several API requests.
 
 use super::api::{Agent, ApiAnswer, ApiRequest, Extent};
 use super::arguments::{DATABASES, path};
@@ -23,15 +23,15 @@ struct Named {
     name: String,
 }
 
-/// Returns the payload of an answer in the envelope; `None` if it is no whole success.
+/// Returns the payload of an answer; `None` if the answer is an error or was truncated.
 pub(super) fn payload(answer: &ApiAnswer) -> Option<&RawValue> {
     let is_whole = answer.status == StatusCode::OK && answer.extent == Extent::Whole;
     let envelope = is_whole.then(|| serde_json::from_slice::<Envelope<'_>>(&answer.body).ok())?;
     envelope.map(|envelope| envelope.payload)
 }
 
-/// Returns the names in a list of databases or tables, those that fit if the list is too long; `None` if the answer is
-/// no success.
+/// Returns the names in a list of databases or tables; of a truncated list, the names in its beginning. `None` if the
+/// answer is an error.
 pub(super) fn names(answer: &ApiAnswer) -> Option<Vec<String>> {
     let listed: Vec<Named> = match answer.extent {
         Extent::Whole => serde_json::from_str(payload(answer)?.get()).ok()?,
@@ -44,7 +44,8 @@ pub(super) fn names(answer: &ApiAnswer) -> Option<Vec<String>> {
     Some(listed.into_iter().map(|named| named.name).collect())
 }
 
-/// Answers with each database and its tables. What doesn't fit is left out, and the answer says so.
+/// Answers with each database and its tables, up to [`DATABASES_MAX_COUNT`] databases and [`ANSWER_MAX_BYTES`]. The
+/// answer says if databases were left out.
 pub(super) async fn all_tables(agent: &Agent) -> Result<ApiAnswer, Problem> {
     let databases = agent.call(ApiRequest::get(DATABASES.to_owned())).await?;
     let Some(names) = names(&databases) else {

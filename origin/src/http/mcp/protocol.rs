@@ -1,4 +1,4 @@
-//! Hands one message to `rmcp`, and turns what `rmcp` refuses with plain text into JSON-RPC errors.
+//! Hands one message to `rmcp`, and turns the plain-text errors of `rmcp` into JSON-RPC errors.
 
 use super::api::Agent;
 use super::{INVALID_REQUEST, PARSE_ERROR};
@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 use std::sync::Arc;
 
-/// The value of `Accept` that `rmcp` asks for.
+/// The value that `rmcp` requires of the header `Accept`.
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -38,7 +38,7 @@ pub(super) async fn exchange(agent: &Agent, headers: &HeaderMap, message: Bytes)
     *request.method_mut() = Method::POST;
     let own = headers.iter().filter(|(name, _)| name.as_str().starts_with("mcp-"));
     request.headers_mut().extend(own.map(|(name, value)| (name.clone(), value.clone())));
-    // `rmcp` asks for these headers, which were checked, or tell it nothing here.
+    // `rmcp` requires these headers. `run` has checked the client's `Accept`; the other two have no effect here.
     for (name, value) in [(header::ACCEPT, BOTH), (header::CONTENT_TYPE, JSON), (header::HOST, ANY_HOST)] {
         request.headers_mut().insert(name, value);
     }
@@ -48,7 +48,7 @@ pub(super) async fn exchange(agent: &Agent, headers: &HeaderMap, message: Bytes)
         return Reply { status: parts.status, body };
     }
     match parts.status {
-        // What `rmcp` answers to a body that it can't parse.
+        // `rmcp` answers with 415 if it can't parse the body.
         StatusCode::UNSUPPORTED_MEDIA_TYPE => unreadable(&message),
         status if status.is_server_error() => refusal(status, INTERNAL_ERROR, "The message could not be answered."),
         status => refusal(status, INVALID_REQUEST, &String::from_utf8_lossy(&body)),
@@ -70,7 +70,7 @@ fn unreadable(message: &[u8]) -> Reply {
     }
 }
 
-/// Returns a JSON-RPC error without the id of a message.
+/// Returns a JSON-RPC error that belongs to no message: its id is null.
 pub(super) fn refusal(status: StatusCode, code: i32, message: &str) -> Reply {
     let body = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": message}});
     Reply { status, body: body.to_string().into() }

@@ -1,4 +1,4 @@
-//! Resources: the description of each table at `selkie://schema/{database}/{table}`.
+//! MCP resources: the description of each table at `selkie://schema/{database}/{table}`.
 
 use super::api::{Agent, ApiAnswer, ApiRequest};
 use super::arguments::{DATABASES, path};
@@ -56,7 +56,7 @@ pub(super) async fn read(agent: &Agent, uri: &str) -> Result<ReadResourceResult,
     Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type(MIME)]))
 }
 
-/// Returns the path of the description that a URI names.
+/// Returns the API path of the table description that a resource's URI names; `None` if the URI names no table.
 fn target(uri: &str) -> Option<String> {
     let (database, table) = uri.strip_prefix(PREFIX)?.split_once('/')?;
     if database.is_empty() || table.is_empty() || table.contains('/') {

@@ -1,4 +1,4 @@
-//! The methods of the protocol, as `rmcp` calls them.
+//! Handles the methods of the Model Context Protocol, which `rmcp` calls.
 
 use super::api::{Agent, ApiAnswer, Extent};
 use super::tools::{ToolName, offered_to};
@@ -20,7 +20,7 @@ const INSTRUCTIONS: &str = "Tables of MariaDB databases, through a key that may 
     dry_run: true and tell the user the number. Errors have a code, a message and often a hint: mend the call by the hint. \
     What is not listed may not be used with this key; don't look for a way around it.";
 
-/// Methods that have a handler here: a request of these that is not understood has wrong params.
+/// Methods that have a handler here. If `rmcp` can't parse a request of such a method, its params are wrong.
 const METHODS: [&str; 4] = ["initialize", "tools/call", "resources/read", "server/discover"];
 
 impl ServerHandler for Agent {
@@ -106,7 +106,7 @@ impl ServerHandler for Agent {
 }
 
 impl Agent {
-    /// Returns the answer of the API as text; one that is too long is truncated after a record.
+    /// Returns the API's answer as text; an answer that is too long is truncated after a record.
     fn result(&self, tool: ToolName, answer: ApiAnswer) -> CallToolResult {
         let text = match answer.extent {
             Extent::Whole => String::from_utf8(answer.body).ok(),
@@ -124,7 +124,7 @@ impl Agent {
         }
     }
 
-    /// Returns a problem as the API would answer it.
+    /// Returns a failed tool result with the same error envelope as the API's.
     fn failed(&self, problem: &Problem) -> CallToolResult {
         if let Some(cause) = problem.cause() {
             tracing::error!(id = self.request_id(), code = problem.code().as_str(), cause, "a tool call failed");

@@ -44,7 +44,7 @@ impl ToolName {
         properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str))
     }
 
-    /// Returns how to get the rest of an answer that was truncated.
+    /// Returns a sentence that tells the model how to get the rest of a truncated answer.
     pub(super) const fn rest_hint(self) -> &'static str {
         match self {
             Self::ListTables => "Name a `database`, or describe a table that you know by name.",

@@ -1,5 +1,5 @@
-//! Reads a file into batches: rows in the form in which they are sent, and the lines that are no rows. The same file
-//! always gives the same batches, so that a repeated one has the same bytes as before.
+//! Reads a file into batches: rows as they are sent, and lines that can't be read as rows. The same file always gives
+//! the same batches, so that a batch that is sent again has the same bytes as before.
 
 use std::io;
 use std::ops::Range;
@@ -21,7 +21,7 @@ const BATCH_MAX_BYTES: usize = 1024 * 1024;
 
 const COMMA: u8 = b',';
 
-/// How rows are sent.
+/// How rows are sent: their form, and which columns go to which fields.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     form: Form,
@@ -31,7 +31,7 @@ pub(super) struct Layout {
     fields: Vec<Option<String>>,
 }
 
-/// A line that is no row.
+/// A line that can't be read as a row.
 #[derive(Debug)]
 pub(super) struct Faulty {
     line: u64,
@@ -116,7 +116,7 @@ impl Layout {
         body
     }
 
-    /// Returns the refusal of a row, with the row as an object.
+    /// Returns the entry of a refused row for the file of refused rows, with the row as an object.
     pub(super) fn reject<'a>(&self, batch: &Batch, row: usize, reason: &'a Reason) -> Reject<'a> {
         let (line, range) = batch.rows.get(row).cloned().unwrap_or_default();
         let text = String::from_utf8_lossy(&batch.bytes[range]);
@@ -127,7 +127,7 @@ impl Layout {
         Reject { line, reason, row, text: None }
     }
 
-    /// Returns the fields and values of a row of CSV.
+    /// Returns a CSV row as an object of the fields and their values.
     fn object(&self, row: &[u8]) -> Members {
         let mut records = Records::new(row, Form::Csv { delimiter: COMMA });
         let Ok(Some(Record { content: Ok((text, cells)), .. })) = records.next() else {
@@ -156,7 +156,7 @@ impl Layout {
     }
 }
 
-/// The members of an object, in their order.
+/// The members of a JSON object, in the order of the columns.
 struct Members(Vec<(String, Option<String>)>);
 
 impl Serialize for Members {
@@ -165,7 +165,8 @@ impl Serialize for Members {
     }
 }
 
-/// Appends a cell. One without quotes needs them if its own delimiter is no comma.
+/// Appends a cell. A cell without quotes gets quotes if it contains a comma, as it may in a file with another
+/// delimiter.
 fn push_cell(bytes: &mut Vec<u8>, raw: &str, is_quoted: bool) {
     let needs_quotes = !is_quoted && memchr::memchr(COMMA, raw.as_bytes()).is_some();
     if needs_quotes {
@@ -181,7 +182,7 @@ fn end_row(bytes: &mut Vec<u8>) {
     bytes.push(b'\n');
 }
 
-/// Reads all rows of a file, and sends them batch by batch; ends early if nobody receives them. Blocks.
+/// Reads all rows of a file, and sends them batch by batch; ends early if the receiver is dropped. Blocks.
 ///
 /// # Errors
 /// The file can't be read.
@@ -193,7 +194,7 @@ pub(super) fn read(
 ) -> io::Result<()> {
     let mut records = Records::new(survey.source, layout.form);
     if layout.form != Form::NdJson {
-        // The header.
+        // Skips the header row.
         records.next()?;
     }
     let batch_rows = batch_rows.min(BATCH_MAX_CELLS / layout.fields.len().max(1)).max(1);

@@ -1,4 +1,4 @@
-//! Looks at a file before its rows are imported: its form, its columns, and what types their values have.
+//! Reads the beginning of a file, or all of it, to find its form, its columns and the types of their values.
 
 use std::io::{self, Cursor, Read};
 
@@ -11,26 +11,26 @@ use crate::transfer::columns::{Column, check_header};
 use crate::transfer::records::{Record, Records};
 use crate::transfer::{Form, Input, MappedColumn, TransferError};
 
-/// Maximum rows and bytes that are looked at, unless all are.
+/// Maximum rows and bytes of a sample; without a sample, all rows are read.
 const SAMPLE_MAX_ROWS: u64 = 1_000;
 const SAMPLE_MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// Maximum number of columns: those of an InnoDB table.
+/// Maximum number of columns of an InnoDB table.
 const COLUMNS_MAX_COUNT: usize = 1_017;
 
-/// The columns of a file, and its rows.
+/// The form and columns of a file, and a reader of its rows.
 pub(super) struct Survey {
     pub(super) form: Form,
     pub(super) columns: Vec<Column>,
-    /// Number of rows that were looked at.
+    /// Number of rows that were read.
     pub(super) rows: u64,
-    /// Whether these are all rows.
+    /// Whether the file has no further rows.
     pub(super) is_whole: bool,
-    /// The whole file, from its begin.
+    /// A reader of the whole file from its beginning.
     pub(super) source: Box<dyn Read + Send>,
 }
 
-/// Keeps what is read, so that it can be read again.
+/// A reader that keeps all bytes that it returns, so that they can be read again.
 struct Kept<R> {
     source: R,
     bytes: Vec<u8>,
@@ -45,8 +45,8 @@ impl<R: Read> Read for Kept<R> {
 }
 
 impl Survey {
-    /// Looks at the first rows of a file, or at all of them. Standard input must be a [`Extent::Sample`], since it can't
-    /// be read twice.
+    /// Reads the first rows of a file, or all of them. Standard input must be an [`Extent::Sample`], since it can't be
+    /// read twice.
     ///
     /// # Errors
     /// The file can't be read, is empty, or its header is no row of names.
@@ -140,7 +140,7 @@ impl Survey {
                     None => {
                         let mut values = Values::default();
                         if self.rows > 1 {
-                            // The rows before have no such key.
+                            // The rows before this one have no such key.
                             values.add_null();
                         }
                         self.columns.push(Column { name: name.clone().into_owned(), values });
@@ -155,7 +155,7 @@ impl Survey {
         Ok(())
     }
 
-    /// Checks that lines of JSON, which are sent as they are, name fields by their own names.
+    /// Checks that the keys of JSON objects, which are sent unchanged, equal the names of the fields they go to.
     ///
     /// # Errors
     /// A key is mapped to a field of another name, or left out.

@@ -1,4 +1,4 @@
-//! Tests of the API requests that tool calls become.
+//! Tests of how tool calls are turned into API requests.
 
 use super::*;
 
