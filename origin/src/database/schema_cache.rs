@@ -69,8 +69,8 @@ impl KeyRef<'_> {
     }
 }
 
-/// Why a table's description is loaded. Only requests with the same reason share a load: one that began before MariaDB
-/// refused a statement may have read an outdated schema.
+/// Why a table's description is loaded. Only requests with the same reason share a load: a load that began before
+/// MariaDB refused a statement may have read an outdated schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Reason {
     /// No description is cached, or it is too old.

@@ -202,7 +202,7 @@ async fn read(
     Ok(Found::Table(Arc::new(rows.into_table(database, table.clone(), &limited))))
 }
 
-/// What `information_schema` tells of a table.
+/// The facts of a table in `information_schema`.
 #[derive(Default)]
 struct TableRows {
     view: bool,
@@ -222,7 +222,8 @@ struct TableRows {
 }
 
 impl TableRows {
-    /// Returns the table; `limited` has the characters of the character sets that lack some.
+    /// Returns the table's description. `limited` has the coverage of each character set that lacks characters of
+    /// Unicode.
     fn into_table(
         self,
         database: &DatabaseName,
@@ -270,8 +271,8 @@ async fn missing(connection: &mut Connection, database: &DatabaseName) -> mysql_
     Ok(Found::OtherDatabases(databases.into_iter().filter(|name| !is_system(name)).collect()))
 }
 
-/// Facts from the table's indexes and constraints: names of columns with keys and JSON checks, and the targets of
-/// foreign keys.
+/// Facts from the table's indexes and constraints: the columns with keys and JSON checks, and the targets of foreign
+/// keys.
 struct Facts {
     primary: Vec<String>,
     unique: HashSet<String>,

@@ -81,7 +81,7 @@ pub struct Column {
     pub auto_increment: bool,
     /// MariaDB computes the column: it is generated, or an expression in a view.
     pub generated: bool,
-    /// MariaDB sets the column when another one of the record is updated: `ON UPDATE CURRENT_TIMESTAMP`.
+    /// MariaDB sets the column when another column of the record is updated: `ON UPDATE CURRENT_TIMESTAMP`.
     pub on_update: bool,
     /// The column is INVISIBLE: a read returns it only if the read names it.
     pub invisible: bool,
@@ -173,8 +173,8 @@ impl Table {
         Self::with_hidden(database, name, columns, readable, primary, traits)
     }
 
-    /// Returns the table as a role sees it: the columns for which `may_read` is false are not found by name and part of no
-    /// result, and serve only rules and writes.
+    /// Returns the table as a role sees it. A column for which `may_read` is false can't be found by name and is part
+    /// of no result, but rules and writes still use it by its index.
     #[must_use]
     pub fn restricted(&self, may_read: impl Fn(&Column) -> bool) -> Self {
         let (mut columns, hidden): (Vec<_>, Vec<_>) = self.columns.iter().cloned().partition(may_read);
@@ -248,13 +248,13 @@ impl Table {
         &self.columns[..self.visible]
     }
 
-    /// Returns a column by its index, also one that a role hides.
+    /// Returns a column by its index, even if a role hides the column.
     #[must_use]
     pub fn column(&self, at: usize) -> &Column {
         &self.columns[at]
     }
 
-    /// Returns the indexes of all columns, also of those that a role hides.
+    /// Returns the indexes of all columns, even of columns that a role hides.
     pub fn all_columns(&self) -> std::ops::Range<usize> {
         0..self.columns.len()
     }
@@ -307,7 +307,7 @@ impl Table {
         }
     }
 
-    /// Returns [`Table::identity`], also if the caller may not read it.
+    /// Returns [`Table::identity`], even if the caller may not read those columns.
     #[must_use]
     pub fn row_key(&self) -> &[usize] {
         &self.row_key
@@ -359,7 +359,7 @@ impl Table {
 }
 
 impl Column {
-    /// Returns whether the column is an integer other than YEAR, which would read 70 as 1970.
+    /// Returns whether the column is an integer other than YEAR, in which MariaDB reads 70 as 1970.
     fn is_counting_number(&self) -> bool {
         self.kind == Kind::Integer && !self.type_text.starts_with("year")
     }

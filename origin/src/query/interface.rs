@@ -1,5 +1,5 @@
-//! What a caller may do with the tables of a project, from which its OpenAPI document and the types of its clients are
-//! written. Pure: knows neither HTTP nor MariaDB.
+//! Collects what a caller may do with the tables of a project, to write an OpenAPI document and types for its clients.
+//! Pure: knows neither HTTP nor MariaDB.
 
 mod identifier;
 pub mod openapi;
@@ -17,7 +17,7 @@ use shared::key::Grant;
 use shared::policy::{self, Action};
 use std::sync::Arc;
 
-/// What a caller may do.
+/// The databases, tables and actions that a caller may use.
 #[derive(Debug)]
 pub struct Interface {
     /// The databases in the order of their names, each with its tables in the order of theirs.
@@ -49,7 +49,7 @@ impl Interface {
         Self { databases: Vec::new(), grant, media }
     }
 
-    /// Adds a database with those of its tables with which the caller may do something.
+    /// Adds a database and its tables, without the tables that the caller may not use at all.
     pub fn add(&mut self, database: DatabaseName, tables: &[Arc<Table>], relations: &Relations, rights: &Rights) {
         let reads = |table: &TableName, field: &FieldName| rights.reads(&database, table, field);
         let accesses = tables.iter().filter_map(|table| rights.of(table).ok());
@@ -120,8 +120,8 @@ impl TableInterface {
         given.into_iter().map(|at| self.table().column(at)).collect()
     }
 
-    /// Returns the fields of records as the caller reads, inserts or updates them, each with whether it may be missing;
-    /// `None` if the caller may not do it.
+    /// Returns the fields that a record has when the caller reads, inserts or updates it, each with whether the field
+    /// may be missing; `None` if the caller may not do the action.
     fn form(&self, action: Action) -> Option<Vec<(&Column, bool)>> {
         if !self.may(action) {
             return None;
@@ -137,7 +137,7 @@ impl TableInterface {
         })
     }
 
-    /// Returns the columns of the `{id}` in a record's path; `None` if no path of the caller has one.
+    /// Returns the columns of the `{id}` in a record's path; `None` if the caller can't address a record by its id.
     fn id(&self) -> Option<Id<'_>> {
         let table = self.table();
         match (table.key(), table.key_is_readable()) {
@@ -148,8 +148,8 @@ impl TableInterface {
         }
     }
 
-    /// Returns the relations by the names of the members that hold the related records, without those whose name a field
-    /// has.
+    /// Returns the relations that reads may include, grouped by the response member that holds the related records.
+    /// Leaves out members that would have the name of a field.
     fn included(&self) -> Vec<(&str, Vec<&Relation>)> {
         let mut included: Vec<(&str, Vec<&Relation>)> = Vec::new();
         for relation in &self.relations {

@@ -47,9 +47,9 @@ pub enum Plan<'a> {
     Insert(Insert, Option<&'a IdempotentRequest>),
     /// Inserts one record, with a statement that requests can share.
     InsertOne(InsertOne),
-    /// An update, and what its transaction does besides it; `None` if the statement is all there is.
+    /// An update, and the other steps of its transaction; `None` if the statement is the only step.
     Update(Update, Option<Box<Surroundings>>),
-    /// A delete, and what its transaction does besides it; `None` if the statement is all there is.
+    /// A delete, and the other steps of its transaction; `None` if the statement is the only step.
     Delete(Delete, Option<Box<Surroundings>>),
 }
 
@@ -74,7 +74,7 @@ pub struct Select {
     pub(super) rows: Rows,
     pub(super) order: Vec<(Expression, Direction)>,
     pub(super) limit: Option<u64>,
-    /// Whether `limit` is the maximum of all reads, and the request asks for more.
+    /// Whether `limit` is the maximum for any read ([`PlanLimits::read_max_rows`]), and the request asks for more.
     is_limited: bool,
     pub(super) offset: u64,
     /// The total order for keyset pagination; `None` if no page can follow by keyset.
@@ -112,21 +112,22 @@ impl Select {
         &self.includes
     }
 
-    /// Returns whether [`Select::limit`] is the maximum of all reads ([`PlanLimits::read_max_rows`]), and the request asks
-    /// for more.
+    /// Returns whether [`Select::limit`] is the maximum for any read ([`PlanLimits::read_max_rows`]), and the request
+    /// asks for more.
     #[must_use]
     pub fn is_limited(&self) -> bool {
         self.is_limited
     }
 
-    /// Returns whether one row more than [`Select::limit`] is read, to see whether another page follows or the maximum of
-    /// all reads withholds rows.
+    /// Returns whether one row more than [`Select::limit`] is read, to see whether another page follows, or whether the
+    /// maximum for any read withholds rows.
     #[must_use]
     pub fn reads_one_more(&self) -> bool {
         self.is_limited || self.keyset.is_some()
     }
 
-    /// Returns a read of the first row that the maximum of all reads withholds; `None` if it withholds none.
+    /// Returns a read of the first row beyond the maximum for any read; `None` if that maximum doesn't shorten this
+    /// read.
     #[must_use]
     pub fn withheld(&self) -> Option<Self> {
         let limit = self.limit.filter(|_| self.is_limited)?;
@@ -203,9 +204,10 @@ pub struct Insert {
     pub(super) records: Option<Returning>,
     answer: InsertAnswer,
     pub(super) on_conflict: OnConflict,
-    /// The columns that the caller's role sets, the last of `columns`: a conflict does not change them.
+    /// The number of columns at the end of `columns` that the caller's role sets; a conflict does not change these
+    /// columns.
     pub(super) set_count: usize,
-    /// The columns that the caller's role sets in a record that a conflict changes.
+    /// The values that the caller's role sets in an existing record that a conflict changes, with the columns' indexes.
     pub(super) set_on_conflict: Vec<(usize, Operand)>,
     /// The conditions of the caller's role on the new record, and on a record that a conflict changes, before and after.
     pub(super) check: Option<InsertCheck>,
@@ -323,7 +325,8 @@ pub enum Predicate {
     /// At least one condition holds; false if the list is empty.
     Any(Vec<Predicate>),
     Not(Box<Predicate>),
-    /// The second condition on records for which the first one holds, and NULL on others, on which it is not tried.
+    /// The value of the second condition for records that meet the first; NULL for other records, on which the second
+    /// condition is not evaluated.
     Guarded(Box<Predicate>, Box<Predicate>),
     /// The condition is false or NULL.
     Untrue(Box<Predicate>),

@@ -34,7 +34,7 @@ pub enum Pattern {
     Table(DatabaseName, TableName),
 }
 
-/// What a role may do with a table. `None`: nothing of the kind.
+/// The rules of a role for a table. An action whose rule is `None` is not allowed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableRule {
     /// Whether the rule is for one table, rather than for several. Fields that such a rule omits must exist, or the
@@ -93,7 +93,7 @@ impl Fields {
         }
     }
 
-    /// Returns the names in the list.
+    /// Returns the names that the rule lists; none for [`Fields::All`].
     #[must_use]
     pub fn names(&self) -> &[FieldName] {
         match self {
@@ -132,9 +132,8 @@ pub enum MediaDeletion {
 }
 
 impl Role {
-    /// Returns the most specific rule for a table; `None` if the role may do nothing with the table. Names that differ
-    /// only in case may be the same table, as on a server with `lower_case_table_names`, so that such a rule comes before
-    /// that of a pattern.
+    /// Returns the most specific rule for a table; `None` if the role may do nothing with the table. Case is ignored,
+    /// since names that differ only in case may be the same table, as on a server with `lower_case_table_names`.
     #[must_use]
     pub fn rule(&self, database: &DatabaseName, table: &TableName) -> Option<&TableRule> {
         let in_database = |of: &DatabaseName| same_but_case(of.as_str(), database.as_str());

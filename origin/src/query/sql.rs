@@ -60,17 +60,17 @@ impl PartialEq for Returned {
     }
 }
 
-/// Where a statement returns whether its records keep to the rules of the caller's role: 1, or anything else if they
-/// don't. A transaction must then be rolled back. After a failure the session may hold the variables `@selkie_denied` and
-/// `@selkie_taken`.
+/// Where a statement returns its verdict: whether its records meet the rules of the caller's role. 1 means that they
+/// do; after any other value the transaction must be rolled back. A failed statement may leave the session variables
+/// `@selkie_denied` and `@selkie_taken` set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
     /// Nowhere: there are no rules to check.
     #[default]
     None,
-    /// The next statement returns it.
+    /// The next statement returns the verdict.
     Next,
-    /// In the first cell of its only row, which belongs to the statement before.
+    /// In the first cell of the only row; the verdict is about the records of the previous statement.
     First,
     /// In the last cell of each row, behind the key and the record.
     Last,
@@ -137,7 +137,7 @@ pub fn failed_row() -> [&'static str; 2] {
     ["GET DIAGNOSTICS CONDITION 1 @selkie_row = ROW_NUMBER", "SELECT @selkie_row"]
 }
 
-/// Renders a condition alone, for people to read.
+/// Renders a condition without a statement, to show it to people.
 #[must_use]
 pub fn condition(condition: Predicate, scope: &Scope<'_>) -> Statement {
     let mut sql = builder::Builder::new();

@@ -42,7 +42,7 @@ const SPARE_SCALE: usize = 10;
 /// Whether a column's type is inferred from all rows of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// All rows were read: the type holds exactly their values.
+    /// All rows were read: the type needs no room for further values.
     Whole,
     /// Only the first rows were read: the type leaves room for larger values.
     Sample,

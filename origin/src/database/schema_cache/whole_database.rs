@@ -1,4 +1,4 @@
-//! Caches the tables of whole databases, for descriptions of all that a caller may do.
+//! Caches the descriptions of all tables of a database, for the API descriptions that a caller may fetch.
 
 use super::{Entry, Key, LOAD_TIMEOUT, STALE_AFTER, SchemaCache, again_if_lost};
 use crate::database::error::DbError;
@@ -30,8 +30,8 @@ impl quick_cache::Weighter<(ProjectName, DatabaseName), DatabaseEntry> for Count
 }
 
 impl SchemaCache {
-    /// Returns the tables and views of a database in the order of their names; none if there is no such database. A
-    /// request to one of the tables uses the same description.
+    /// Returns the tables and views of a database in the order of their names; none if there is no such database. Also
+    /// caches each table's description for requests to that table.
     ///
     /// # Errors
     /// Errors of MariaDB or the connection.

@@ -78,7 +78,7 @@ async fn read(
     Ok(tables.collect())
 }
 
-/// Reads what `information_schema` tells of each table. A table that is created meanwhile is left out.
+/// Reads the facts of each table in `information_schema`. A table that is created meanwhile is left out.
 async fn rows(
     connection: &mut Connection,
     database: &DatabaseName,

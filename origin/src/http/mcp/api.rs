@@ -22,7 +22,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The headers that an API request copies from the MCP request: the caller's credentials and address.
+/// The headers that an API request copies from the MCP request: the caller's credentials, address and trace, and
+/// whether the edge purges its cache on request.
 const PASSED_ON: [&str; 8] = [
     "authorization",
     "host",

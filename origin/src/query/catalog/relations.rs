@@ -87,12 +87,12 @@ impl Relations {
         if visible.len() == all.len() {
             return visible;
         }
-        // A name that a hidden relation has too is not ambiguous.
+        // A name that only a hidden relation shares is not ambiguous.
         spelled(visible.iter().map(|relation| Relation::clone(relation)).collect())
     }
 }
 
-/// Sets the spelling of relations whose name no other of them has to that name.
+/// Sets the spelling of each relation to its name, unless another relation in the list has the same name.
 fn spelled(mut relations: Vec<Relation>) -> Vec<Arc<Relation>> {
     for at in 0..relations.len() {
         let is_taken = relations.iter().enumerate().any(|(other, one)| other != at && one.name == relations[at].name);

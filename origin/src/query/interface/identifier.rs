@@ -1,10 +1,10 @@
-//! Identifiers for names that need not be any: databases, tables and fields may have any character.
+//! Makes identifiers of the names of databases, tables and fields, which may have any character.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-/// Returns the name with each character but ASCII letters, digits and `_` as `-` and its hexadecimal number, so that
-/// different names stay different.
+/// Returns the name with each byte other than an ASCII letter, digit or `_` written as `-` and two hexadecimal digits,
+/// so that different names stay different.
 pub(super) fn component(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -24,13 +24,15 @@ pub(super) fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() && name.bytes().all(is_word)
 }
 
-/// Returns the name in the form of types, `order_lines` → `OrderLines`; characters of no identifier are left out.
+/// Returns the name in the style of type names, `order_lines` → `OrderLines`; drops characters that no identifier may
+/// have.
 pub(super) fn pascal(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(|word| [&word[..1].to_ascii_uppercase(), &word[1..]].concat()).collect()
 }
 
-/// Returns the name in the form of fields, `Order-Date` → `order_date`; characters of no identifier become `_`.
+/// Returns the name in the style of field names, `Order-Date` → `order_date`; characters that no identifier may have
+/// become `_`.
 pub(super) fn snake(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 1);
     let mut was_lower = false;

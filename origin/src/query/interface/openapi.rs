@@ -1,5 +1,5 @@
-//! Writes the OpenAPI 3.1 document of an interface. What does not depend on the tables is in JSON files beside this one:
-//! `components.json` in OpenAPI's own form, the operations as [`template::Template`]s.
+//! Writes the OpenAPI 3.1 document of an interface. The parts that don't depend on the tables are in JSON files in
+//! `openapi/`: `components.json` in OpenAPI's own form, the operations as [`template::Template`]s.
 //!
 //! The document is written table by table into one text, since thousands of tables would be millions of JSON values.
 
@@ -21,14 +21,14 @@ const OF_DATABASE: &str = include_str!("openapi/database.json");
 /// The operations that belong to no table.
 const SERVICES: &str = include_str!("openapi/services.json");
 
-/// The length of a document of no tables, and of each table in it, to reserve memory for.
+/// The usual length in bytes of a document without tables, and of each table in it, for the initial buffer capacity.
 const USUAL_BYTES: usize = 40_000;
 const TABLE_USUAL_BYTES: usize = 16_000;
 
 const ABOUT: &str = "What the key that fetched this document may do. The schema is read live: fetch the document again after \
                      a change of tables or of the key's role. Each GET also answers HEAD.";
 
-/// Returns the document.
+/// Returns the OpenAPI document of an interface as JSON.
 ///
 /// # Errors
 /// `internal` if a file of the document is malformed, which a test excludes.
@@ -126,7 +126,7 @@ fn components(interface: &Interface, out: &mut Vec<u8>) -> serde_json::Result<()
     Ok(())
 }
 
-/// Returns the responses of all errors by their status.
+/// Returns the error responses of the document by their HTTP status.
 fn responses() -> Map<String, Value> {
     let mut codes: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
     for code in ErrorCode::ALL {
@@ -158,7 +158,7 @@ fn member(name: &str, value: &Value, out: &mut Vec<u8>) -> serde_json::Result<()
     serde_json::to_writer(&mut *out, value)
 }
 
-/// Writes the commas between the members of an object.
+/// Writes the commas between the members of a JSON object.
 #[derive(Default)]
 struct Separator {
     written: usize,
@@ -195,7 +195,7 @@ impl TableInterface {
         format!("{}.{}", self.database(), self.name())
     }
 
-    /// Returns the name of the table's schema in the document, with which those of its parts begin.
+    /// Returns the name of the table's schema in the document. The names of the table's other schemas begin with it.
     fn component(&self) -> String {
         format!("{}.{}", identifier::component(self.database()), identifier::component(self.name()))
     }

@@ -43,7 +43,7 @@ pub fn types(interface: &Interface) -> String {
     out
 }
 
-/// Writes a type of the fields, each with whether it may be left out.
+/// Writes a type with these fields, each with whether it may be left out.
 fn write_type(out: &mut String, name: &str, table: &TableInterface, fields: &[(&Column, bool)]) {
     let is_field = |name: &str| identifier::is_plain(name) && !name.starts_with("__") && !KEYWORDS.contains(&name);
     let full_name = Value::from(format!("{}.{}", table.database(), table.name()));

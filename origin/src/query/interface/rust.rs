@@ -28,7 +28,7 @@ const KEYWORDS: [&str; 46] = [
     "mut", "override", "priv", "pub", "ref", "return", "static", "struct", "trait", "true", "try", "type", "typeof",
     "unsafe", "unsized", "use", "virtual", "where",
 ];
-/// Further words, which can't name a field at all or only in some editions.
+/// Further reserved words, to which `_` is appended: most can't name a field even with `r#`.
 const RESERVED: [&str; 5] = ["crate", "self", "super", "while", "yield"];
 
 /// Returns the text of a module with the types `<Database><Table>`, `…Insert` and `…Update` of each table.
@@ -96,7 +96,7 @@ impl<'a> Enums<'a> {
     }
 }
 
-/// Writes a struct of the fields, each with whether it may be left out.
+/// Writes a struct with these fields, each with whether it may be left out.
 fn write_struct(out: &mut String, name: &str, enums: &Enums<'_>, fields: &[(&Column, bool)]) {
     // Writing to a string can't fail.
     let _ = writeln!(out, "\n#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]\npub struct {name} {{");

@@ -1,4 +1,4 @@
-//! Checks what the document and the types promise, whatever the names of tables and fields.
+//! Checks the OpenAPI document and the types for tables and fields with unusual names.
 
 use super::*;
 use crate::query::catalog::{Case, Charset, Kind, Traits};

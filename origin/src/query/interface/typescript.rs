@@ -1,4 +1,4 @@
-//! Writes the TypeScript types of an interface, which make `@selkie/client` know the tables.
+//! Writes the TypeScript types of an interface, which tell `@selkie/client` the tables and their fields.
 
 use super::value::ValueType;
 use super::{Id, Interface, TableInterface, identifier, kind};

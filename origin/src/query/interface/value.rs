@@ -1,9 +1,9 @@
-//! The types of a column's values in JSON, as docs/api/values.md has them.
+//! The types of a column's values in JSON, as documented in docs/api/values.md.
 
 use crate::query::catalog::{Column, Kind};
 use serde_json::{Value, json};
 
-/// The greatest integer of which every client keeps all digits; beyond it answers have a string.
+/// The greatest integer that every client reads exactly. Answers have greater integers as strings.
 const EXACT_MAX: i64 = (1 << 53) - 1;
 
 /// The type of a column's values that are not null.
@@ -20,11 +20,11 @@ pub(super) enum ValueType<'a> {
         max: u64,
     },
     Float,
-    /// A string of digits with so many behind the point.
+    /// A string of digits, `scale` of them behind the point.
     Decimal {
         scale: u32,
     },
-    /// A string of so many characters, if the column has such a limit.
+    /// A string of at most `max` characters; `None` if the column has no such limit.
     Text {
         max: Option<u32>,
     },
@@ -32,7 +32,7 @@ pub(super) enum ValueType<'a> {
     Set(&'a [String]),
     /// A string that matches a regular expression, and an example of it.
     Formed(&'static str, &'static str),
-    /// A date and time with so many digits behind the seconds.
+    /// A date and time with `digits` digits behind the seconds.
     DateTime {
         digits: u32,
     },
@@ -76,7 +76,7 @@ impl<'a> ValueType<'a> {
         }
     }
 
-    /// Returns the JSON schema of the values that answers have.
+    /// Returns the JSON schema of the column's values in answers.
     pub(super) fn answered(self) -> Value {
         match self {
             Self::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
@@ -137,7 +137,7 @@ impl<'a> ValueType<'a> {
         }
     }
 
-    /// Returns whether `{"$add": 1}` adds to the value.
+    /// Returns whether an update may add a number to the value by `{"$add": 1}`.
     pub(super) fn is_number(self, column: &Column) -> bool {
         column.kind != Kind::Bit
             && matches!(self, Self::Integer { .. } | Self::Long { .. } | Self::Float | Self::Decimal { .. })
@@ -149,7 +149,7 @@ pub(super) fn or_null(mut schema: Value) -> Value {
     let Some(parts) = schema.as_object_mut() else {
         return schema;
     };
-    // A schema without a type allows null, unless it refers to another one.
+    // A schema without a type allows null already, unless it refers to another schema.
     if parts.contains_key("$ref") {
         return json!({"anyOf": [schema, {"type": "null"}]});
     }

@@ -18,10 +18,10 @@ use shared::policy::{Action, role_forbids};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Tables for which a role keeps its view of the columns. Beyond it, all are made anew.
+/// Maximum tables of which a role caches its view, the readable columns. A full cache is emptied.
 const VIEWS_MAX_COUNT: usize = 1_000;
 
-/// Tables for which a caller's rules stay bound to its claims. Beyond it, all are bound anew.
+/// Maximum tables for which a caller's rules, with its claims filled in, are cached. A full cache is emptied.
 const BOUND_MAX_COUNT: usize = 16;
 
 /// What a caller may do in its project.
@@ -43,10 +43,10 @@ pub struct ProjectRole {
     views: Mutex<HashMap<TablePath, View>>,
 }
 
-/// A role's view of a table.
+/// A cached table with only the columns that a role may read.
 #[derive(Debug)]
 struct View {
-    /// The table that the view was made of.
+    /// The description of the whole table, from which `table` was made.
     of: Arc<Table>,
     table: Arc<Table>,
 }
@@ -56,14 +56,14 @@ struct View {
 pub struct CallerRole {
     role: Arc<ProjectRole>,
     claims: Claims,
-    /// The access to tables, with the table that it was made of.
+    /// The cached access to tables, each with the description of the whole table from which it was made.
     bound: Mutex<Vec<(Arc<Table>, TableAccess)>>,
 }
 
 /// A table, and what a caller may do with it.
 #[derive(Clone, Debug)]
 pub struct TableAccess {
-    /// The columns that the caller may read are found by name.
+    /// The table's description, in which only the columns that the caller may read are found by name.
     table: Arc<Table>,
     /// `None` if everything is allowed.
     limits: Option<Arc<Limits>>,
@@ -85,7 +85,7 @@ type RowRule = Option<Arc<Predicate>>;
 struct WriteLimits {
     /// Whether the caller may give a field, by the column's index.
     may_give: Vec<bool>,
-    /// The values of columns that the caller may not give; `None` if a claim is missing or no value of its column.
+    /// The columns that the role sets, with their values; `None` if a claim is missing or does not fit its column.
     set: Option<Vec<(usize, Operand)>>,
     rows: RowRule,
 }
@@ -149,7 +149,7 @@ impl CallerRole {
         &self.claims
     }
 
-    /// Returns bytes that tell the caller from others of the project: the role, the subject (`sub`), and the claims that
+    /// Returns bytes that identify the caller within its project: the role, the subject (`sub`), and the claims that
     /// the rules refer to. Other claims, such as the time of issue, may differ between two tokens of one caller.
     #[must_use]
     pub fn identity(&self) -> Vec<u8> {
@@ -184,7 +184,7 @@ impl CallerRole {
     }
 }
 
-/// The value is whole at every step, so a poisoned lock still guards good data.
+/// Locks a mutex even if a thread panicked while it held the lock, since the data is valid after every step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -280,7 +280,8 @@ impl TableAccess {
         insert.is_some_and(|set| set.iter().any(|(at, _)| *at == column))
     }
 
-    /// Returns the condition on records for an action, which the caller may do; `None` without one.
+    /// Returns the role's condition on the records of an action, which the caller must be allowed to do; `None` if the
+    /// role has no condition.
     #[must_use]
     pub fn condition(&self, action: Action) -> Option<&Predicate> {
         let limits = self.limits.as_ref()?;
@@ -317,7 +318,7 @@ impl TableAccess {
         }
     }
 
-    /// Returns the scope of a condition on the table.
+    /// Returns the scope in which a condition on this table alone is resolved.
     #[must_use]
     pub fn scope(&self) -> Scope<'_> {
         Scope::of(self)
@@ -417,7 +418,7 @@ impl<'a> Writing<'a> {
         self.limits.and_then(|limits| limits.set.as_deref()).unwrap_or_default()
     }
 
-    /// Returns the condition on the records.
+    /// Returns the role's condition on the written records; `None` if there is none.
     pub(super) fn rows(&self) -> Option<&'a Arc<Predicate>> {
         self.limits.and_then(|limits| limits.rows.as_ref())
     }

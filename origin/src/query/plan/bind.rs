@@ -122,7 +122,7 @@ pub fn cell(column: &Column, cell: &Value) -> Result<Option<Operand>, Problem> {
         _ => return value(column, cell, Purpose::Store).map(Some),
     };
     match (column.kind, &read) {
-        // JSON's own null, not NULL.
+        // The cell is JSON's null, which is stored as JSON, not as SQL's NULL.
         (Kind::Json, Value::Null) => Ok(Some(own_text("null".to_owned()))),
         _ => value(column, &read, Purpose::Store).map(Some),
     }

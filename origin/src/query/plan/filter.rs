@@ -13,15 +13,15 @@ use shared::operation::RecordId;
 use shared::operation::filter::{Comparison, Condition, MatchMode, Test, TextPosition};
 use shared::policy::role_forbids;
 
-/// What a record is addressed for.
+/// Whether an `{id}` addresses a record to read it or to write it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum IdPurpose {
     Read,
     Write,
 }
 
-/// Returns the condition that the table's key equals an `{id}`. A key that the caller may not read addresses no
-/// record to read, and a message would name the parts of a composite one.
+/// Returns the condition that the table's key equals an `{id}`. Fails for a read if the caller may not read the key.
+/// Fails for any use of a composite key that the caller may not read, since errors would name its columns.
 pub(super) fn by_id(id: &RecordId, table: &Table, purpose: IdPurpose) -> Result<Predicate, Problem> {
     let key = match table.key() {
         [_, _, ..] if !table.key_is_readable() => &[],
@@ -85,7 +85,7 @@ pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Pred
 fn guarded(predicate: Predicate, source: usize, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let rule = || access::read_rule(source, scope);
     let is_slow = |pattern: &Operand| match &pattern.param {
-        // A text and one wildcard behind it is matched in one pass, and found by an index.
+        // A pattern whose only wildcards are at its end is matched in one pass, and an index can serve it.
         Param::Text(text) => text.trim_end_matches('%').contains(['%', '_']),
         _ => false,
     };
@@ -104,8 +104,8 @@ fn guarded(predicate: Predicate, source: usize, scope: &Scope<'_>) -> Result<Pre
     })
 }
 
-/// Returns the problem of a search with query expansion in a table of which the caller may not read all records: the
-/// search would take words from the others.
+/// Returns the problem of a full-text search with query expansion in a table of which the caller may read only some
+/// records: the search would also use words of the other records.
 pub(super) fn no_expansion() -> Problem {
     role_forbids("search with query expansion in a table of which it reads some records only")
         .with_hint("Use the mode natural or boolean.")

@@ -40,12 +40,12 @@ pub struct Included {
 /// How one statement reads the records of several keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batch {
-    /// By a list of keys, in the order of the keys: the last cell of a row is its key. If the parent records have a
-    /// limit, the statement returns as many rows as all of them may have together, so that it may omit rows of the
-    /// last returned key and those of the keys after it.
+    /// One SELECT with a list of keys, ordered by key; the last cell of a row is its key. If each parent record has a
+    /// limit, the LIMIT of the statement is the sum over all keys, so that the result may omit records of the last
+    /// returned key and all records of later keys.
     List,
-    /// By one SELECT for each key, with its own LIMIT: the last cell of a row is the number of its SELECT. MariaDB
-    /// compares the keys, which may be equal without being identical, as texts are under many collations.
+    /// One SELECT for each key, with its own LIMIT; the last cell of a row is the number of its SELECT. MariaDB
+    /// compares the keys, since texts may be equal under a collation without being identical.
     Union,
 }
 
@@ -60,7 +60,8 @@ impl Included {
         &self.parent_cells
     }
 
-    /// Returns how the records are read at first.
+    /// Returns how the first statement reads the records. Keys whose records it returns only in part are read by
+    /// [`Batch::Union`].
     #[must_use]
     pub fn batch(&self) -> Batch {
         self.batch
@@ -123,7 +124,7 @@ impl Included {
                 }
                 let mut select = self.select_where(Predicate::In(column_ref, operands));
                 if self.kind() == RelationKind::Many {
-                    // In the same direction as the order, so that MariaDB can read one index for both.
+                    // The key has the direction of the order, so that MariaDB can read one index for both.
                     let direction = select.order.first().map_or(Direction::Ascending, |(_, direction)| *direction);
                     select.order.retain(|(by, _)| *by != Expression::Column(column_ref));
                     select.order.insert(0, (Expression::Column(column_ref), direction));
@@ -142,7 +143,8 @@ impl Included {
                 let select = |at: usize| {
                     let equals = self.key.iter().enumerate().map(|(part, column_ref)| {
                         let value = keys.get(at).and_then(|key| operand(column_ref, key.get(part)?));
-                        // Padding, or a value that the column can't hold: `= NULL` matches no record.
+                        // A key of the padding, or a value that the column can't hold, becomes NULL: `= NULL` matches
+                        // no record.
                         let value = value.unwrap_or(Operand::NULL);
                         Predicate::Compare(*column_ref, Comparison::Equal, value)
                     });

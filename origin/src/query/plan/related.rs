@@ -185,7 +185,7 @@ pub struct Exists {
     pub(in crate::query) filter: Option<Predicate>,
 }
 
-/// Compares the name of the relation, which means one relation within a read, the paired columns and the condition.
+/// Compares the relation's name, the paired columns and the condition. A relation's name is unique within a read.
 impl PartialEq for Exists {
     fn eq(&self, other: &Self) -> bool {
         self.table.name == other.table.name && self.on == other.on && self.filter == other.filter

@@ -1,5 +1,5 @@
-//! Resolves the records that writes return, and what the transaction of an update or delete does besides its statement:
-//! compare the record's entity tag, count, read the changed records again, roll back.
+//! Resolves the records that writes return, and the other steps of the transaction of an update or delete: compare the
+//! record's entity tag, count, read the changed records again, roll back.
 
 use super::access::and;
 use super::bind::{self, Purpose};
@@ -30,7 +30,7 @@ pub struct Returning {
     rule: Option<Arc<Predicate>>,
 }
 
-/// What the transaction of an update or delete does besides its statement.
+/// The steps of an update's or delete's transaction besides its statement.
 #[derive(Debug)]
 pub struct Surroundings {
     pub precondition: Option<Precondition>,
@@ -74,7 +74,8 @@ pub enum Reread {
 pub struct KeyedReread {
     keys: Select,
     returning: Returning,
-    /// For each column of the key its index, its kind, and its value after the update if that changes it.
+    /// For each column of the key: its index, its kind, and its value after the update if the update changes the
+    /// column.
     columns: Vec<(usize, Kind, Option<Operand>)>,
 }
 

@@ -172,7 +172,8 @@ impl<'a> Scope<'a> {
         self.column_of(home, field.field())
     }
 
-    /// Returns the column of this name in the only table other than `home` that has it; `None` if none has.
+    /// Returns the column of this name in the only table other than `home` that has it; `None` if no other table has
+    /// it. Fails with `code` if several other tables have it.
     fn elsewhere(&self, home: usize, name: &FieldName, code: ErrorCode) -> Result<Option<ColumnRef>, Problem> {
         let mut found = (0..self.size()).filter(|source| *source != home).filter_map(|source| {
             let column = self.table(source).find(name)?;

@@ -20,7 +20,7 @@ pub struct SelectByKey {
 /// The table and columns of a read by key. Reads of equal shape can share a statement.
 #[derive(Debug)]
 pub struct KeyShape {
-    /// Its table is compared by address: a reloaded description of the same table is another shape.
+    /// The access to the table. Shapes compare the table by address: a reloaded description makes another shape.
     access: TableAccess,
     key_column: usize,
     /// The indexes of the columns to read; `None` for all columns.
@@ -71,8 +71,7 @@ impl SelectByKey {
         &self.shape
     }
 
-    /// Returns the key's value. Keys below 0 make no such read, so the value is the same for a signed and an unsigned
-    /// column.
+    /// Returns the key's value. It is never negative, so the value is the same for a signed and an unsigned column.
     #[must_use]
     pub fn key(&self) -> i64 {
         self.key
@@ -95,7 +94,7 @@ impl KeyShape {
         self.access.table()
     }
 
-    /// Returns the scope of the rule.
+    /// Returns the scope in which the condition of the caller's role is rendered.
     #[must_use]
     pub fn scope(&self) -> Scope<'_> {
         Scope::of(&self.access)

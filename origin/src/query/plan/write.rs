@@ -266,7 +266,7 @@ pub(super) fn update<'p>(update: &write::Update, scope: &Scope<'_>) -> Result<Pl
         let changed = writable_column(name, table, &rules).and_then(|at| {
             let change = change(table.column(at), value)?;
             match change {
-                // An overflow, or the lack of one, would tell the value.
+                // Whether the sum overflows would reveal the value of the hidden field.
                 Change::Add(_) if table.find(name).is_none() => {
                     Err(role_forbids("add to a field that it may not read"))
                 }

@@ -51,8 +51,7 @@ impl Display for ColumnType {
     }
 }
 
-/// Renders the statement. A key that is [`NewKey::Added`] counts up, as does a column `id` that is the key, where a row gives
-/// none.
+/// Renders the statement. The key `id`, if there is one, is AUTO_INCREMENT: MariaDB numbers rows that give no `id`.
 #[must_use]
 pub fn create_table(table: &TableName, columns: &[(FieldName, ColumnType)], key: NewKey) -> String {
     let mut lines = Vec::new();
@@ -80,7 +79,7 @@ pub enum NewKey {
     Column,
     /// A column `id` that the file doesn't have.
     Added,
-    /// None: the file's column `id` is no whole number, or empty in some rows.
+    /// No primary key: the file's column `id` has a value that is no whole number, or is empty in some rows.
     None,
 }
 

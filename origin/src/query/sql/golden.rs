@@ -127,7 +127,7 @@ const ROLE: &str = r#"{"tables": {
     "demo.users": {"read": {"fields": ["name"], "rows": {"boss_id": {"claim": "sub"}}}},
     "demo.log": {"insert": {"fields": ["line"]}}}}"#;
 
-/// Returns the rights of a caller with the role, who has these claims.
+/// Returns the rights of a caller with the role [`ROLE`] and these claims.
 fn rights(claims: &str) -> Rights {
     let role = ProjectRole::new(RoleName::parse("golden").unwrap(), Role::parse(ROLE).unwrap());
     let claims = Claims::new(&serde_json::from_str(claims).unwrap());
@@ -181,7 +181,7 @@ fn statements(operation: &Operation, rights: &Rights) -> Result<Vec<Statement>, 
             statements
         }
         Plan::SelectByKey(plan) => vec![
-            // As a statement of its own, and as one that it shares with two other requests.
+            // Rendered for one request, and for a statement that it shares with two other requests.
             super::select_by_key(plan.shape(), plan.key()),
             super::select_by_keys(plan.shape(), &[plan.key(), 8, 9]),
         ],

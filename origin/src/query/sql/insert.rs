@@ -151,7 +151,8 @@ impl Shape {
         !self.returning.is_empty() || self.records.is_some() || self.check.is_some()
     }
 
-    /// Writes whether a row keeps to the role's rules. Rows that a conflict left unchanged are not looked at.
+    /// Appends an expression that is 1 if the row meets the rules of the caller's role. `database::run` does not look
+    /// at it for rows that a conflict left unchanged.
     fn verdict(&self, sql: &mut Builder, check: &InsertCheck, scope: &Scope<'_>) {
         sql.verdict(Verdict::Last);
         let OnConflict::Update { .. } = self.on_conflict else {
@@ -162,7 +163,7 @@ impl Shape {
         rule(sql, check.updated(), scope);
         sql.syntax(" WHEN 2 THEN FALSE ELSE ");
         rule(sql, check.inserted(), scope);
-        // The next row begins without a mark.
+        // Clears the mark of this row's conflict before the next row.
         sql.syntax(" END + COALESCE(@selkie_taken := NULL, 0) AS SIGNED)");
     }
 
@@ -211,7 +212,8 @@ impl Shape {
     }
 }
 
-/// Marks whether the record that is about to change keeps to the role's rule: 1, or 2 if it does not.
+/// Appends an assignment that sets `@selkie_taken` before the record changes: to 1 if the record meets the role's rule,
+/// else to 2.
 fn mark(sql: &mut Builder, check: &InsertCheck, anchor: usize, scope: &Scope<'_>) {
     let table = scope.root();
     sql.column(table, anchor).syntax(" = IF(@selkie_taken := IF(");

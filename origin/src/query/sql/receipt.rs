@@ -1,5 +1,5 @@
-//! Renders the statements for idempotency receipts, which are rows of a table in the insert's database. Receipts are
-//! written in the insert's transaction, under the project's account.
+//! Renders the statements for idempotency receipts: rows that keep the answer to a request with an `Idempotency-Key`,
+//! in a table of the insert's database. Receipts are written in the insert's transaction, under the project's account.
 
 use super::Statement;
 use super::builder::Builder;

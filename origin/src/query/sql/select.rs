@@ -87,14 +87,14 @@ fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
     paging(sql, limit, select.offset);
 }
 
-/// How a step of ORDER BY is written.
+/// How a step of ORDER BY is rendered.
 enum Step {
     /// The position of a cell in the select list, from 1.
     Cell(usize),
     Own(Expression),
 }
 
-/// Returns how to write a step of ORDER BY: a selected score as its position, or MariaDB would compute it again.
+/// Returns how to render a step of ORDER BY: a selected score as its position, since MariaDB would compute it again.
 fn step(by: Expression, output: &Output) -> Step {
     let Output::Cells(cells) = output else {
         return Step::Own(by);
@@ -164,7 +164,7 @@ pub fn count(select: Select, scope: &Scope<'_>) -> Statement {
         Output::Whole => {
             sql.all_columns(scope.root());
         }
-        // Generated names: columns of several tables may have the same name.
+        // Columns of several tables may have the same name, so each gets a generated name.
         Output::Cells(cells) => {
             sql.list(cells.into_iter().enumerate(), |sql, (at, cell)| {
                 expression::write(sql, scope, cell);

@@ -2,8 +2,9 @@
 //! permits and forbids nothing: MariaDB's grants do.
 //!
 //! The classification is cautious: only a statement that surely calls nothing but well-known functions of MariaDB's own
-//! is [`Session::Stateless`]; an unknown one costs a connection reset, never a leak. The text does not show what views
-//! and triggers call: views are looked up elsewhere, and statements that run triggers are never stateless.
+//! is [`Session::Stateless`]; an unknown function costs a connection reset, never a leak. The text does not show what
+//! views and triggers call: the caller looks for views by [`names_any`], and statements that run triggers are never
+//! stateless.
 
 mod words;
 

@@ -1,4 +1,5 @@
-//! Reads as client libraries write them (`spellings.txt`): all spellings of a read must become the same SQL.
+//! Checks reads in the notations of client libraries (`spellings.txt`): all spellings of a read must become the same
+//! SQL.
 
 use super::golden::rendered;
 

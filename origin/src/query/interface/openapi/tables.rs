@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use shared::policy::Action;
 use std::collections::HashMap;
 
-/// The characters of a path segment that are encoded.
+/// The characters that are percent-encoded in a path segment.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The paths of a table, in the order of the document.
@@ -77,7 +77,8 @@ fn id_parameter(table: &TableInterface) -> Value {
     json!({"name": "id", "in": "path", "required": true, "description": description, "schema": schema})
 }
 
-/// Returns the schema of a column as the id in a path. Any text addresses a record or none, so there are no bounds.
+/// Returns the schema of a record's id in a path. It has no bounds: an id beyond them is valid, but addresses no
+/// record.
 fn id_schema(column: &Column) -> Value {
     match ValueType::of(column) {
         ValueType::Integer { .. } => json!({"type": "integer"}),
@@ -86,7 +87,8 @@ fn id_schema(column: &Column) -> Value {
     }
 }
 
-/// Writes the schemas of a table's records: as read, as inserted, as updated, and as writes answer.
+/// Writes the schemas of a table's records: as reads return them, as inserts and updates take them, and as writes
+/// return them.
 pub(super) fn schemas(
     table: &TableInterface,
     interface: &Interface,
@@ -131,7 +133,7 @@ fn reference(schema: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
-/// Returns the schema of a record as a read answers it.
+/// Returns the schema of a record in the response to a read.
 fn record(table: &TableInterface, interface: &Interface) -> Value {
     let visible = table.table().visible_columns();
     let mut properties: Map<String, Value> =
@@ -207,7 +209,8 @@ fn update(table: &TableInterface) -> Value {
 }
 
 impl TableInterface {
-    /// Returns the names of the actions that the caller may do at a path below the table; `None` if it is no path.
+    /// Returns the names of the actions that the caller may do at a path below the table; `None` if the path has an id
+    /// and the caller can't address records by id.
     fn allowed(&self, path: &str) -> Option<Vec<&'static str>> {
         let names = [
             ("read", Action::Read),

@@ -1,4 +1,4 @@
-//! Operations as the JSON files have them: what differs between operations, without what each of them has.
+//! Templates of operations, as in the JSON files: they have only the parts in which operations differ.
 
 use super::Interface;
 use serde::Deserialize;
@@ -6,22 +6,22 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use shared::policy::Action;
 
-/// Stands for the name of the table's schemas.
+/// The placeholder for the name of the table's schemas.
 const COMPONENT: &str = "@T@";
-/// Stands for the table's name, as people read it.
+/// The placeholder for the table's name in descriptions.
 const NAME: &str = "@N@";
 
-/// An operation, not yet of one table.
+/// An operation of the document, with placeholders for a table's names.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Template {
     name: String,
-    /// The name of the operation that is the same but for its method.
+    /// The name of another template, from which this one takes all but its name and method.
     #[serde(rename = "as")]
     same: Option<String>,
     method: String,
     pub(super) path: String,
-    /// What the caller must be allowed.
+    /// The action that the caller must be allowed to do.
     pub(super) action: String,
     tag: Option<String>,
     summary: String,
@@ -43,16 +43,16 @@ pub(super) struct Template {
     raw: Option<String>,
     /// The answer has an entity tag.
     tagged: bool,
-    /// The name of a set of statuses.
+    /// The kind of the operation as to its errors, for [`statuses`].
     errors: String,
 }
 
-/// Parses a list of templates, or another JSON file of the document.
+/// Parses a JSON file of the document, such as a list of templates.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     serde_json::from_str(text)
 }
 
-/// Returns the templates, those that are the same but for their method with what they share.
+/// Returns the templates. A template with `same` gets all but its name and method from the template of that name.
 pub(super) fn completed(templates: &[Template]) -> Vec<Template> {
     let complete = |template: &Template| {
         let same = templates.iter().find(|other| template.same.as_ref() == Some(&other.name));
@@ -90,7 +90,7 @@ impl Operations {
 
 impl Template {
     fn operation(&self, interface: &Interface) -> Value {
-        // Operations that belong to no table have no name of one in their id.
+        // The id of an operation that belongs to no table has no placeholder for a table.
         let id = if self.path.starts_with('/') && self.tag.is_some() {
             self.name.clone()
         } else {
@@ -170,7 +170,7 @@ impl Template {
 
 /// Returns the statuses of errors that operations of a kind can have.
 fn statuses(kind: &str) -> Vec<u16> {
-    /// What every request can meet on its way.
+    /// The statuses that every request can get.
     const ANY: [u16; 11] = [400, 401, 403, 404, 414, 429, 431, 500, 502, 503, 504];
     let further: &[u16] = match kind {
         "describe" => &[],
@@ -178,7 +178,7 @@ fn statuses(kind: &str) -> Vec<u16> {
         "read_by_body" => &[409, 413, 415, 422],
         "write" => &[409, 413, 415, 422],
         "write_one" => &[409, 412, 413, 415, 422],
-        // The path of an operation may lead to something that lacks its method.
+        // An operation of a batch may name a path that lacks its method.
         "batch" => &[405, 409, 412, 413, 415, 422],
         // An upload may find its disk full.
         _ => &[409, 413, 415, 507],
@@ -188,7 +188,7 @@ fn statuses(kind: &str) -> Vec<u16> {
     statuses
 }
 
-/// The JSON of a path's operations, in which the names of a table are yet to be put.
+/// The JSON of a path's operations, divided at the placeholders for a table's names.
 #[derive(Debug)]
 pub(super) struct Text(Vec<Part>);
 
@@ -218,7 +218,8 @@ impl Text {
         Ok(Self(parts))
     }
 
-    /// Writes the members of the JSON object with the names of a table: that of its schemas, and its own.
+    /// Writes the members of the JSON object. `component`, the name of the table's schemas, and `name`, the table's own
+    /// name, replace the placeholders.
     pub(super) fn write(&self, component: &str, name: &str, out: &mut Vec<u8>) {
         let quoted = Value::from(name).to_string();
         let name = quoted.get(1..quoted.len() - 1).unwrap_or_default();

@@ -55,7 +55,7 @@ fn rows_of(rows: &Template, table: &Arc<Table>, view: &Table, claims: &Claims) -
     let Some(condition) = condition else {
         return nothing();
     };
-    // A rule may name fields that its callers can't read.
+    // A rule may name fields that its callers can't read, so it is resolved on the whole table.
     let whole = TableAccess { table: Arc::clone(table), limits: None };
     let condition = condition.unwrap_or(Condition::Any(Vec::new()));
     match predicate(&condition, &Scope::of(&whole)) {

@@ -1,4 +1,4 @@
-//! Conditions of roles in statements: adds them to filters and joins, and tells which columns they read.
+//! Puts the conditions of roles into statements: adds them to filters and joins, and tells which columns they read.
 
 use crate::query::catalog::{Kind, Table};
 use crate::query::plan::scope::Scope;
@@ -7,7 +7,7 @@ use shared::error::Problem;
 use shared::operation::read::join::JoinKind;
 use shared::policy::Action;
 
-/// Adds to a condition that of a rule.
+/// Joins a condition and a role's rule by AND; `None` if both are missing.
 pub(in crate::query::plan) fn and(condition: Option<Predicate>, rule: Option<Predicate>) -> Option<Predicate> {
     match (condition, rule) {
         // The rule comes first, so that a condition that no index serves is not tried on the records that it denies.
@@ -20,9 +20,10 @@ pub(in crate::query::plan) fn and(condition: Option<Predicate>, rule: Option<Pre
     }
 }
 
-/// Adds the rules of all tables to the joins, and returns the rest: the condition on the rows of the whole join. A rule is
-/// added to the join that first uses its table, so that the other tables' rows stay; only a RIGHT JOIN keeps the rows of
-/// its own table, whatever its condition says.
+/// Adds the rules of joined tables to the ON conditions, so that a record that a rule denies only counts as no match.
+/// Returns the rule that must go into WHERE: that of the root table, or that of the last right-joined table, since a
+/// RIGHT JOIN keeps all rows of its own table. The rule that WHERE had before a RIGHT JOIN goes into the ON condition
+/// of that join.
 ///
 /// # Errors
 /// `role_forbids`
@@ -54,7 +55,7 @@ fn rule_of(source: usize, scope: &Scope<'_>) -> Result<Option<Predicate>, Proble
     Ok(read_rule(source, scope))
 }
 
-/// Replaces the columns of a condition.
+/// Returns the condition with each column replaced by the column that `to` returns for it.
 pub(super) fn moved(predicate: Predicate, to: &impl Fn(ColumnRef) -> ColumnRef) -> Predicate {
     let all = |parts: Vec<Predicate>| parts.into_iter().map(|part| moved(part, to)).collect();
     match predicate {

@@ -1,9 +1,9 @@
-//! Checks members of an ENUM or SET. MariaDB takes a number that is no member for a member's index, so a mistyped `"2"`
-//! would be stored as another member; and a comparison with a non-member finds nothing.
+//! Checks members of an ENUM or SET. MariaDB takes a number that is no member as the index of a member, so a mistyped
+//! `"2"` would be stored as another member; and a comparison with a non-member finds nothing.
 //!
 //! Conditions match a member by its text, without trailing spaces, and without case if the column's collation ignores
-//! case. Stored values and keys are refused here only if they are a member under no collation; MariaDB decides the
-//! rest.
+//! case. Stored values and keys are refused here only if they can't be a member under any collation; MariaDB decides
+//! the rest.
 
 use crate::query::catalog::Case;
 
