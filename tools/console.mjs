@@ -37,7 +37,7 @@ export async function consoleFiles() {
   ];
 }
 
-/** Returns the licenses of the packages that the files are of. */
+/** Returns the licenses of the packages whose code is in the files. */
 function licenses(files) {
   const packages = files.map((file) => /^node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1]).filter(Boolean);
   const texts = [...new Set(packages)].sort().map((name) => {

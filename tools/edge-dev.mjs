@@ -3,10 +3,10 @@
 //
 // Usage: node tools/edge-dev.mjs --ip 127.0.0.1 --port 8787 --env-file FILE --persist-to DIR
 //
-// `wrangler dev` itself puts a proxy before the worker. A POST that meets an idle connection of that proxy while it
-// is closed gets its 503 "Your worker restarted mid-request" (cloudflare/workers-sdk issue 14641), and its debugger,
-// which the command line can't turn off, writes every header, keys included, to a file. So Miniflare, the library
-// that wrangler runs workers with, is used without that proxy.
+// `wrangler dev` itself puts a proxy before the worker. If a POST arrives on an idle connection that the proxy is
+// closing, the proxy answers with 503 "Your worker restarted mid-request" (cloudflare/workers-sdk issue 14641). Its
+// debugger, which the command line can't turn off, writes every header, keys included, to a file. So Miniflare, the
+// library that wrangler runs workers with, is used without that proxy.
 import { execSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -22,7 +22,7 @@ const { values } = parseArgs({
   },
 });
 
-// Before wrangler is loaded: it reads them then.
+// Set before wrangler is imported, because it reads them on import.
 process.env.WRANGLER_SEND_METRICS ??= "false";
 process.env.WRANGLER_SEND_ERROR_REPORTS ??= "false";
 process.env.WRANGLER_LOG_PATH ??= `${values["persist-to"]}/logs`;
@@ -35,7 +35,7 @@ let ending = false;
 async function end(code) {
   if (ending) return;
   ending = true;
-  // A worker that can't be disposed of must not keep the process.
+  // If Miniflare can't be disposed of, the process ends anyway.
   setTimeout(() => process.exit(code), 3000).unref();
   await miniflare?.dispose();
   process.exit(code);

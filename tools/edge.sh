@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Builds the worker into edge/build/. Called by `make edge` when a source of it changed.
 #
-# Every tool is one that tools/setup.sh put there. Not worker-build: each request would pass the class and the proxies that
-# it puts around a worker, which costs 5 µs of CPU.
+# tools/setup.sh has installed all tools. worker-build is not used: each request would pass the class and the proxies
+# that it puts around a worker, which costs 5 µs of CPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 bin=node_modules/binaryen/bin
 esbuild=$(node -p 'require.resolve(`@esbuild/${process.platform}-${process.arch}/bin/esbuild`)')
 mkdir -p target edge/build
-# Of each build its own: wrangler starts builds too.
+# Each build has a directory of its own, since wrangler may start a build at the same time.
 parts=$(mktemp -d target/worker.XXXXXX)
 trap 'rm -rf "$parts"' EXIT
 
@@ -27,5 +27,5 @@ sed -i 's|^import source wasmModule from "./worker_bg.wasm"|import wasmModule fr
 echo 'import { fetch } from "./worker.js"; export default { fetch };' > "$parts/entry.js"
 "$esbuild" "$parts/entry.js" --bundle --minify --format=esm --log-level=warning \
   "--external:./index_bg.wasm" '--external:cloudflare:*' --outfile="$parts/index.js"
-# Last what `make` looks at.
+# `make` looks at these files, so they are written last.
 mv "$parts/index_bg.wasm" "$parts/index.js" edge/build/

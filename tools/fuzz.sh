@@ -3,8 +3,8 @@
 #
 # Usage: tools/fuzz.sh [TARGET…]      FUZZ_SECONDS (60) are shared out among the targets, all by default
 #
-# What it learned is kept in tests/fuzz/corpus for the next run, an input that broke something in
-# tests/fuzz/artifacts/TARGET; neither is committed. It must not know what is checked.
+# Inputs that reach new code are kept in tests/fuzz/corpus for the next run, failing inputs in
+# tests/fuzz/artifacts/TARGET; neither folder is committed. Must not know what is checked.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

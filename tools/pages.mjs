@@ -1,5 +1,5 @@
-// Makes the files of the pages that the origin serves, in pages/build/: those of pages/ and of npm packages, compressed
-// once, with the licenses of what is in them. `cargo build` embeds them in a release; without them the origin answers
+// Makes the files of the pages that the origin serves, in pages/build/: the files of pages/ and of npm packages,
+// gzipped, with the licenses of their contents. `cargo build` embeds them in a release; without them the origin answers
 // that it was built without pages.
 import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -11,7 +11,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const target = join(root, "pages/build");
 const swagger = join(root, "node_modules/swagger-ui-dist");
 
-/** The files of each page, and where they are. */
+/** The files of each page, as paths. */
 const PAGES = {
   docs: [
     ...readdirSync(join(root, "pages/docs")).map((name) => join(root, "pages/docs", name)),
@@ -19,7 +19,7 @@ const PAGES = {
   ],
 };
 
-// Made under another name, so that no build embeds a part of them.
+// Written to a draft directory and renamed at the end, so that no build embeds an incomplete set of files.
 const draft = `${target}.${process.pid}`;
 const write = (page, name, content) => {
   mkdirSync(join(draft, page), { recursive: true });

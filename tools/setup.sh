@@ -31,7 +31,7 @@ install_packages() {
   fi
   say "$why: installing $* with apt"
   "${root[@]}" apt-get update -q >&2 || say "apt-get update failed: going on with the lists that are there"
-  # Never trade one package of the machine for another.
+  # Stops rather than let apt remove a package of this machine.
   if apt-get install -s --no-install-recommends "$@" | grep -q '^Remv '; then
     stop "apt would remove other packages to install $*. See '$by_hand' and decide yourself."
   fi
@@ -43,7 +43,7 @@ compiler() {
   have cc || install_packages "Rust needs a C compiler and linker" gcc libc6-dev
   { have cmake && have make; } ||
     install_packages "libjpeg-turbo, which decodes uploaded pictures, is built with CMake" cmake make
-  # Other processors' fast paths are C, or assembled by the C compiler.
+  # On other processors, the fast paths are in C, or the C compiler assembles them.
   case $(uname -m) in
     x86_64 | i?86) have nasm || have yasm || install_packages "libjpeg-turbo's fast paths are in NASM's assembler" nasm ;;
   esac
@@ -66,8 +66,8 @@ rust() {
     stop "rustup could not install Rust $channel (see above)."
 }
 
-# tool CRATE VERSION WHY: from its published lock file, into .tools/; cargo's own record says what is there. Without
-# optimisation: compiling one would take three times as long, and each runs for seconds.
+# tool CRATE VERSION WHY: installs a crate into .tools/ from its published lock file; cargo's own record says what is
+# installed. Compiled without optimisation, which would take three times as long for tools that run for seconds.
 tool() {
   if [ -f .tools/.crates.toml ] && grep -q "^\"$1 $2 " .tools/.crates.toml; then
     return
@@ -88,13 +88,13 @@ node_packages() {
   fi
   have npm || stop "npm is missing (Debian has it in a package of its own). Install it, then run this again."
   say "packages of Node (wrangler, esbuild, typescript …) are missing or of another version: installing them with npm into node_modules/"
-  # No install script is needed; not running any is one worry less.
+  # No package needs an install script, so none is run.
   npm ci --ignore-scripts --no-audit --no-fund || stop "npm could not install the packages of package-lock.json (see above)."
   cp package-lock.json node_modules/.installed-from
 }
 
-# The core package alone: it holds the server but no service, so nothing is started at boot and a
-# service that is already there is left in peace.
+# Only the core package: it has the server but no service, so nothing is started at boot, and an existing service is not
+# touched.
 mariadb() {
   PATH=$PATH:/usr/sbin:/usr/local/sbin have mariadbd && return
   [ -n "${SELKIE_DATABASE_URL:-}" ] && return

@@ -1,4 +1,4 @@
-// Writes origin/src/query/sql/spellings.txt: reads, each as the libraries that callers use really spell it.
+// Writes origin/src/query/sql/spellings.txt: reads, each in the notations that client libraries produce.
 //
 // The file is committed; this runs only to add a read or to look at a newer library, with qs and axios installed where
 // node finds them and PHP 8 at hand:  npm install --no-save qs axios && PHP=php node tools/spellings.mjs
@@ -14,7 +14,7 @@ const target = process.argv[2] ?? "origin/src/query/sql/spellings.txt";
 
 const numbers = Array.from({ length: 45 }, (_, index) => index * 3);
 
-/** What is read, without null: that only JSON and qs's strictNullHandling can write. */
+/** Reads without null, which only JSON and qs with strictNullHandling can write. */
 const READS = {
   "A page in one order": { limit: 10, offset: 20, order: { field: "views", strategy: "DESC" } },
   "A page by its number": { limit: 10, page: 3, order: [{ field: "views", strategy: "desc" }, { field: "id" }] },
@@ -102,7 +102,7 @@ const READS = {
   },
 };
 
-/** Reads with null in them. */
+/** Reads that contain null. */
 const WITH_NULL = {
   "A field without a value": { query: { title: null, views: 5 } },
   "Null inside a condition": { query: { views: { value: null, equality: "!=" } } },
@@ -164,7 +164,7 @@ function spellings(options) {
 
 const names = { selectFields: ["id", "title"], order: ["-views", "id"], count: true };
 
-/** What some libraries spell in ways of their own. */
+/** Reads in notations that only some libraries have. */
 const SPELT = {
   "Lists as one parameter an item, and an order by names": [
     ["twin", JSON.stringify(names)],

@@ -1,4 +1,4 @@
-// The frame: who is signed in, what there is, and the view that the address names.
+// The frame of the page: the signed-in user, the side bar, and the view that the address names.
 import { effect } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import type { ComponentType } from "preact";
@@ -76,7 +76,7 @@ function View() {
   return <Home />;
 }
 
-/** Shows a view whose code is loaded when it is opened. */
+/** Shows a view whose code is loaded when the view is opened. */
 function Lazy({ load }: { load: () => Promise<{ default: ComponentType }> }) {
   const [found, setFound] = useState<{ view?: ComponentType; error?: unknown }>({});
   const get = () => void load().then(({ default: view }) => setFound({ view }), (error) => setFound({ error }));

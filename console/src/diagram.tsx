@@ -10,7 +10,7 @@ const words = texts.diagram;
 const WIDTH_PX = 210;
 const HEAD_PX = 30;
 const FIELD_PX = 20;
-/** Fields of a table that are shown; keys come first. */
+/** Maximum fields of a table that are shown; keys come first. */
 const FIELDS_MAX = 10;
 
 interface Entry {
@@ -96,7 +96,7 @@ function draw(entries: Entry[]) {
     const { x, y } = graph.node(box.entry.name) as unknown as { x: number; y: number };
     return { ...box, x: x - WIDTH_PX / 2, y: y - box.height / 2 };
   });
-  // A table that leads to itself: dagre would draw it across other tables.
+  // The relation of a table to itself is drawn here, since dagre would draw it across other tables.
   const loops = placed.flatMap(({ entry, x, y }) =>
     entry.schema.relations.filter(({ kind, table }) => kind === "one" && table === entry.name).map((relation) => ({
       id: `${entry.name} ${relation.name}`,

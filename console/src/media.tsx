@@ -8,10 +8,10 @@ import { sizeOf } from "./values";
 
 const words = texts.media;
 const PAGE_FILES = 120;
-/** Files whose folders are listed: the interface lists files only. */
+/** Maximum files from whose paths the folders are listed: the API lists only files, not folders. */
 const FOLDERS_FROM_FILES = 5_000;
 const SIGNED_SECONDS = 3_600;
-/** Uploads go in parts of this size, so that their progress is seen. */
+/** The size in bytes of an upload's parts: small, so that its progress can be shown. */
 const PART_BYTES = 1_000_000;
 
 interface Upload {
@@ -135,7 +135,8 @@ export function Media() {
   );
 }
 
-/** Returns the address of a file's bytes on this host: a public address of another host is not loaded here. */
+/** Returns the path of a file's bytes on this host: the page may not load from another host, even if the file's URL
+ * names one. */
 async function addressOf(file: FileInfo, thumbnail: boolean): Promise<string> {
   const { url } = file.private ? await api().media.sign(file.id, { expiresIn: SIGNED_SECONDS }) : file;
   const { pathname, search } = new URL(api().media.url({ url }, thumbnail ? { thumbnail } : {}));

@@ -1,4 +1,4 @@
-// Databases, tables and their schemas, as the key sees them. It must not know how they are shown.
+// Databases, tables and their schemas, as far as the key may see them. Must not know how they are shown.
 import { signal } from "@preact/signals";
 import { api, tableOf } from "./session";
 
@@ -33,7 +33,7 @@ export interface Relation {
   table: string;
   fields: string[];
   references: string[];
-  /** The link table. */
+  /** The link table of a many-to-many relation. */
   through?: string;
 }
 
@@ -54,7 +54,7 @@ export interface Index {
 export const databases = signal<string[] | null>(null);
 export const tables = signal<Record<string, TableEntry[]>>({});
 
-/** Databases whose tables are read at once; those of others when they are opened. */
+/** Maximum databases whose tables are read at once; the tables of the others are read when their database is opened. */
 const READ_AT_ONCE = 12;
 
 /** Reads the databases that the key may see, and the tables of the first ones and of `shown`. */
@@ -62,7 +62,7 @@ export async function loadDatabases(shown?: string): Promise<void> {
   const list = await api().request<{ name: string }[]>("GET", "crud");
   databases.value = list.map(({ name }) => name);
   const first = databases.value.filter((name, at) => at < READ_AT_ONCE || name === shown);
-  // One that is dropped meanwhile is no fault.
+  // The tables of a database that is dropped meanwhile can't be read, which is no error.
   await Promise.allSettled(first.map(loadTables));
 }
 
@@ -73,7 +73,7 @@ export async function loadTables(database: string): Promise<void> {
 
 const known = new Map<string, Promise<Schema>>();
 
-/** Returns the table's schema, read once until `forget`. */
+/** Returns a table's schema; caches it until `forget` is called. */
 export function schemaOf(database: string, table: string): Promise<Schema> {
   const name = `${database}.${table}`;
   const schema = known.get(name) ?? (tableOf(name).schema() as Promise<Schema>);
@@ -82,12 +82,12 @@ export function schemaOf(database: string, table: string): Promise<Schema> {
   return schema;
 }
 
-/** Forgets what was read, after a sign-out or a statement that may have changed it. */
+/** Clears the cached schemas, after a sign-out or a statement that may have changed them. */
 export function forget(): void {
   known.clear();
 }
 
-/** Returns the indexes of a table. Only full keys can: the interface has them in SQL alone. */
+/** Returns the indexes of a table. Needs a full key, since only SQL shows indexes. */
 export async function indexesOf(database: string, table: string): Promise<Index[]> {
   const rows = await api().sql({ database })<{ name: string; field: string; other: number; type: string }[]>`
     SELECT INDEX_NAME AS name, COLUMN_NAME AS field, NON_UNIQUE AS other, INDEX_TYPE AS type FROM information_schema.STATISTICS

@@ -1,4 +1,4 @@
-// The key of this tab, the client that acts with it, and the address of what is shown. It must not know any view.
+// The API key of this tab, the client that uses it, and the route in the address. Must not know any view.
 import { createClient, type Selkie } from "@selkie/client";
 import { computed, signal } from "@preact/signals";
 import { exactFetch } from "./exact";
@@ -11,7 +11,7 @@ const OWN = "selkie.own";
 const KEPT_IN_TEST = "selkie.test.";
 const LINK = "#link=";
 
-/** What a key says about itself. The service decides; this only hides what it would refuse. */
+/** The access and name in a key's token, used only to hide actions that the server would refuse. The server decides. */
 export interface Holder {
   access: "full" | "read" | "role";
   project: string | undefined;
@@ -28,13 +28,13 @@ export const holder = computed<Holder>(() => holderOf(key.value ?? ""));
 
 export const clientOf = (own: string): Selkie => createClient({ url: location.origin, key: own, fetch: exactFetch });
 
-/** Returns the client. Views are shown only to who is signed in. */
+/** Returns the client. Views are shown only after signing in, so there is one. */
 export function api(): Selkie {
   if (!client.value) throw new Error("Nobody is signed in.");
   return client.value;
 }
 
-/** Returns the calls on a table, by its database and name: `shop.orders`. */
+/** Returns the client's table of this name, such as `shop.orders`. */
 export const tableOf = (name: string) => api().table(name as `${string}.${string}`);
 
 function holderOf(token: string): Holder {
@@ -110,17 +110,17 @@ export function kept<T>(name: string, otherwise: T): T {
   }
 }
 
-/** Keeps a value for this tab. A full storage keeps nothing, and breaks nothing. */
+/** Stores a value for this tab; undefined removes it. Does nothing if the storage is full. */
 export function keep(name: string, value: unknown): void {
   try {
     if (value === undefined) sessionStorage.removeItem(keptAs(name));
     else sessionStorage.setItem(keptAs(name), JSON.stringify(value));
   } catch {
-    // The quota is used up.
+    // The storage quota is used up.
   }
 }
 
-/** What is shown: `#/data/shop/orders?…`. */
+/** The view that the address names, such as `#/data/shop/orders?…`. */
 export interface Route {
   view: string;
   parts: string[];
@@ -133,7 +133,7 @@ function read(): Route {
     const [view = "", ...parts] = path.split("/").map((part) => decodeURIComponent(part));
     return { view, parts, options: new URLSearchParams(options) };
   } catch {
-    // The address is not one of ours.
+    // The address has an invalid `%` sequence.
     return { view: "", parts: [], options: new URLSearchParams() };
   }
 }

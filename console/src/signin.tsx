@@ -1,4 +1,4 @@
-// Signing in: the key is checked by a call before the tab keeps it.
+// Signing in: a request checks the key before the tab stores it.
 import { useEffect, useState } from "preact/hooks";
 import { clientOf, signIn, signInByLink, takeLink } from "./session";
 import { texts } from "./texts";

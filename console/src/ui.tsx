@@ -1,4 +1,4 @@
-// Small parts that all views share. They must not know what they are used for.
+// Small components that all views share. Must not know what they are used for.
 import { isSelkieError } from "@selkie/client";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -48,7 +48,7 @@ interface ButtonProps {
   icon?: IconName;
   label: string;
   onClick?: (event: MouseEvent) => void;
-  /** Shows the icon only; the label is read out and shown as a tip. */
+  /** Shows only the icon; the label is its tooltip and its text for screen readers. */
   bare?: true;
   look?: "main" | "danger" | "quiet";
   disabled?: boolean;
@@ -76,7 +76,7 @@ export const Button = ({ icon, label, onClick, bare, look, disabled, pressed, ex
   </button>
 );
 
-/** Shows an error with what mends it. */
+/** Shows an error, with its hint and a button to try again. */
 export function Problem({ error, again }: { error: unknown; again?: () => void }) {
   const known = isSelkieError(error);
   const isLost = known && error.code === "network_error";
@@ -172,7 +172,7 @@ export const Spinner = ({ label }: { label: string }) => (
   </p>
 );
 
-/** Runs `load` when `on` changes; returns the result, the error, and a way to repeat. */
+/** Runs `load` when `on` changes; returns the result or the error, and a function that runs it again. */
 export function useLoad<T>(load: () => Promise<T>, on: readonly unknown[]): { value?: T; error?: unknown; again: () => void } {
   const [state, setState] = useState<{ value?: T; error?: unknown }>({});
   const [round, setRound] = useState(0);

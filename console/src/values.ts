@@ -4,10 +4,10 @@ import { type Field, kindOf, type Kind } from "./schema";
 
 export type Row = Record<string, unknown>;
 
-/** The most characters of a value in a cell of the grid: a cell is one line. */
+/** Maximum characters of a value in a cell of the grid, which has one line. */
 const CELL_MAX_CHARS = 240;
 
-/** What a cell shows: a text, and the class that tells null, empty, numbers and bytes apart. */
+/** The text of a cell, and its look, which distinguishes null, empty texts, numbers and bytes. */
 export interface Shown {
   text: string;
   look: "null" | "empty" | "number" | "bytes" | "json" | "text" | "boolean";
@@ -25,7 +25,7 @@ export function show(value: unknown, kind: Kind): Shown {
 
 const cut = (text: string) => (text.length > CELL_MAX_CHARS ? `${text.slice(0, CELL_MAX_CHARS)}…` : text).replace(/\s*\n\s*/g, " ⏎ ");
 
-/** Returns how many bytes a base64 text stands for, and the first of them in hex. */
+/** Returns the number of bytes that a base64 text encodes, and the first twelve in hexadecimal. */
 function bytesOf(base64: string): string {
   const padding = /=*$/.exec(base64)![0].length;
   const size = Math.floor((base64.length * 3) / 4) - padding;
@@ -48,14 +48,15 @@ export function sizeOf(bytes: number): string {
 /** Returns a value as JSON, with all digits of its numbers. */
 export const jsonText = (value: unknown, indent = 0): string => unmarked(JSON.stringify(value, null, indent));
 
-/** Returns the text that an editor begins with. */
+/** Returns the initial text of an editor for a value. */
 export function editable(value: unknown, kind: Kind): string {
   if (value === null || value === undefined) return "";
   if (kind === "json" || kind === "geometry") return jsonText(value, 2);
   return String(value);
 }
 
-/** Returns the value that an editor's text means. Throws a `SyntaxError` for what is no JSON. */
+/** Returns the value that an editor's text stands for. Throws a `SyntaxError` if the text of a JSON field is no
+ * JSON. */
 export function parsed(text: string, kind: Kind): unknown {
   if (kind === "json" || kind === "geometry") return JSON.parse(marked(text));
   if (kind === "boolean") return Number(text);
@@ -63,7 +64,7 @@ export function parsed(text: string, kind: Kind): unknown {
   return text;
 }
 
-/** Returns whether two values are the same in the database: numbers are written in different ways. */
+/** Returns whether two values are equal in the database, where a number may be a JSON number or a string. */
 export function same(one: unknown, other: unknown): boolean {
   if (one === other) return true;
   if (one === null || other === null || one === undefined || other === undefined) return false;

@@ -1,11 +1,11 @@
-// Shows the OpenAPI document of the key that is typed in. The key is held in this script's memory only.
+// Shows the OpenAPI document of the key that the user types in. Only this script's memory holds the key.
 "use strict";
 
 const entry = document.getElementById("entry");
 const database = document.getElementById("database");
 const said = document.getElementById("said");
 
-/** The key by which the shown document was read, and calls are made. */
+/** The key with which the shown document was read, and with which calls are made. */
 let key = "";
 
 async function ask(path) {
@@ -19,7 +19,7 @@ async function listDatabases() {
   const { payload } = await ask("/api/v1/crud");
   const names = ["", ...payload.map((one) => one.name)];
   database.replaceChildren(...names.map((name) => new Option(name || "all", name)));
-  // Many tables take the page a while: it begins with one database.
+  // Showing many tables takes long, so the page begins with one database.
   database.value = names[1] ?? "";
   database.disabled = false;
 }

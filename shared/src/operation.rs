@@ -98,7 +98,7 @@ pub enum Operation {
     Manage(Management),
 }
 
-/// What a request for a list of names lists.
+/// The names that a listing request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listing {
     /// The databases of the caller's project.
@@ -107,7 +107,7 @@ pub enum Listing {
     Tables(DatabaseName),
 }
 
-/// The form of a description of all that the caller may do.
+/// The format of the description of all operations that the caller may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ApiForm {
     /// An OpenAPI 3.1 document.
@@ -192,7 +192,8 @@ impl RecordOperation {
         }
     }
 
-    /// Returns the write without what only the header `Prefer` asks it to return; `None` if the header asks for nothing.
+    /// Returns the write without `returning`, if only the header `Prefer: return=representation` asks for the records;
+    /// `None` for any other operation.
     #[must_use]
     pub fn without_preference(&self) -> Option<Self> {
         self.write_options().filter(|options| options.preference == Some(Preference::Representation))?;

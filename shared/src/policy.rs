@@ -1,4 +1,4 @@
-//! The access that each action needs. MariaDB's grants enforce the same a second time.
+//! The access that each action needs. MariaDB's grants enforce the same rules a second time.
 
 use crate::error::{ErrorCode, Problem};
 use crate::key::{Access, Grant};
@@ -25,7 +25,7 @@ pub enum Action {
     Sql,
     /// Run several operations in one transaction.
     Batch,
-    /// Send a message of the Model Context Protocol. Each API request that it makes is admitted by itself.
+    /// Send a message of the Model Context Protocol. Each API request that the message causes is authorized separately.
     Mcp,
     Upload,
     ListMedia,
@@ -189,7 +189,7 @@ impl Action {
     }
 }
 
-/// Returns the method, or `OTHER` for an unknown one: a label of bounded cardinality, for logs and metrics.
+/// Returns the method, or `OTHER` for an unknown method: a label of bounded cardinality, for logs and metrics.
 #[must_use]
 pub fn method_label(method: &str) -> &'static str {
     const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -214,7 +214,7 @@ pub fn permit(action: Action, grant: &Grant) -> Result<(), Problem> {
     }
 }
 
-/// Returns the `role_forbids` problem of a caller whose role does not allow this.
+/// Returns the `role_forbids` problem of a caller whose role does not allow `what`, such as "run SQL".
 #[must_use]
 pub fn role_forbids(what: &str) -> Problem {
     Problem::new(ErrorCode::RoleForbids, format!("The key's role may not {what}."))

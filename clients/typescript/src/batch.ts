@@ -1,4 +1,4 @@
-// Operations that are run together, in one transaction. It must not know how they are written.
+// Builds the operations of a batch, which run in one transaction. Must not know how their requests are formed.
 import { describe, type Description, pathOf, Ref } from "./operations.js";
 import type {
   AnyTable, ChangeOptions, Changed, ChangedMany, GetOptions, Insert, InsertOptions, Inserted, InsertedMany, Key, ListOptions,
@@ -9,7 +9,7 @@ type CallOnly = "signal" | "timeout" | "retries" | "headers" | "repeatable" | "i
 
 /** An operation of a batch that answers `R`. */
 export class Operation<R> {
-  /** Of the type of its answer only. */
+  /** Never set: only carries the type of the operation's answer. */
   declare readonly answer: R;
   index: number | undefined;
 
@@ -23,12 +23,12 @@ export class Operation<R> {
 
 /** An insert. Later operations may refer to the new records. */
 export class InsertOperation<R, K> extends Operation<R> {
-  /** Stands for the new record's key: as a value of a field or condition, or as the key of a record. */
+  /** A reference to the new record's key, for use as a value of a field or condition, or as the key of a record. */
   get id(): K {
     return new Ref(this.at) as K;
   }
 
-  /** Stands for the key of the record `index` of a list. */
+  /** A reference to the key of the record with this index in the inserted list. */
   row(index: number): K {
     return new Ref(this.at, index) as K;
   }
@@ -42,7 +42,7 @@ export class BatchTable<DB, T extends AnyTable> {
     this.#path = pathOf(name);
   }
 
-  /** The record; the batch fails with `record_not_found` if there is none. */
+  /** Reads the record with this key; the batch fails with `record_not_found` if there is none. */
   get<const O extends Omit<GetOptions<DB, T>, CallOnly> = {}>(key: Key<T>, options?: O & Strict<DB, T, O, GetOptions<DB, T>>) {
     return new Operation<Result<DB, T, O>>(() => describe.get(this.#path, key, options ?? {}));
   }
@@ -74,7 +74,7 @@ export class BatchTable<DB, T extends AnyTable> {
   }
 }
 
-/** Makes the tables of a batch. */
+/** Gives access to the tables of a batch. */
 export class Batch<DB> {
   table<N extends TableName<DB>>(name: N): BatchTable<DB, TableOf<DB, N>> {
     return new BatchTable(name);
@@ -83,7 +83,7 @@ export class Batch<DB> {
 
 export type Answers<O extends readonly Operation<any>[]> = { -readonly [K in keyof O]: O[K]["answer"] };
 
-/** Returns the body of a batch. */
+/** Returns the body of a batch request, and numbers the operations so that references to them can be written. */
 export function operations(list: readonly Operation<unknown>[]): object {
   list.forEach((operation, index) => {
     if (operation.index !== undefined) throw new TypeError("An operation is twice in the list of the batch, or was run before.");

@@ -1,4 +1,4 @@
-// The client: tables, batches, SQL, media. It must not know how any of them is written.
+// The client: tables, batches, SQL, media. Must not know how their requests are formed.
 import { Batch, operations, type Answers, type Operation } from "./batch.js";
 import { Http, type ClientOptions, type Request } from "./http.js";
 import { Media } from "./media.js";
@@ -6,10 +6,10 @@ import { search } from "./operations.js";
 import { Table } from "./table.js";
 import type { AnyDatabase, CallOptions, TableName, TableOf } from "./types.js";
 
-/** A value of a statement; a list stands for several, as in `IN (${ids})`. */
+/** A value in an SQL statement; a list stands for several values, as in `IN (${ids})`. */
 export type SqlValue = string | number | bigint | boolean | null | Date;
 
-/** What a statement without rows answers. */
+/** The answer of a statement that returns no rows. */
 export interface SqlChange {
   affectedRows: number;
   insertId: number | string;
@@ -28,7 +28,7 @@ export interface Sql extends SqlTag {
   (options: SqlOptions): SqlTag;
 }
 
-/** MariaDB's own text, in UTC: a statement's value has no column whose type would tell a time. */
+/** Converts a `Date` to MariaDB's text in UTC: no column tells the server that the value is a time. */
 const bound = (value: SqlValue) => (value instanceof Date ? value.toISOString().replace("T", " ").slice(0, -1) : value);
 
 export class Selkie<DB = AnyDatabase> {
@@ -67,7 +67,8 @@ export class Selkie<DB = AnyDatabase> {
     return (await this.#http.envelope({ method: "POST", path: "batch", body, repeat: "undone" }, call)).payload;
   }
 
-  /** Sends a request that has no call here, and returns the answer's payload. `path` is below `/api/v1/`. */
+  /** Sends a request for which this client has no method, and returns the answer's payload. `path` is below
+   * `/api/v1/`. */
   async request<R = any>(
     method: string, path: string, { query = {}, body, ...call }: CallOptions & { query?: Record<string, unknown>; body?: unknown } = {},
   ): Promise<R> {

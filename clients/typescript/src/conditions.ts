@@ -1,4 +1,5 @@
-// Turns `where`, `order`, `include` and the other options of reads into the API's. It must not know tables and requests.
+// Turns `where`, `order`, `include` and the other options of reads into options of the API. Must not know tables or
+// requests.
 
 type Any = Record<string, unknown>;
 
@@ -47,7 +48,7 @@ function condition(field: string, value: unknown): unknown {
   return members.length === 1 ? members[0] : group("AND", members);
 }
 
-/** Returns `query` of the API. */
+/** Returns the API's option `query`. */
 export function query(where: Any): Any {
   const entries = Object.entries(where).map(([name, value]) => {
     const grouped = (name === "and" || name === "or") && Array.isArray(value) && value.every(isObject);
@@ -60,19 +61,20 @@ export function query(where: Any): Any {
 
 const upper = (strategy: unknown) => String(strategy).toUpperCase();
 
-/** Returns `order` of the API, a list. */
+/** Returns the API's option `order`, a list. */
 function order(items: unknown): Any[] {
   if (Array.isArray(items)) return items.flatMap(order);
   if (typeof items === "string") {
     return [items[0] === "-" ? { field: items.slice(1), strategy: "DESC" } : { field: items }];
   }
   const item = items as Any;
-  // The API's own form, unless a column is itself named `field`.
+  // An item in the API's own form is passed on, unless a column itself is named `field`.
   if ("field" in item && !/^(asc|desc)$/i.test(item.field as string)) return [item];
   return Object.entries(item).map(([field, strategy]) => ({ field, strategy: upper(given(strategy, `The order by ${field}`)) }));
 }
 
-/** Returns `include` of the API, a list. The member of the record has the name that is written here, also if that is `comments.post_id`. */
+/** Returns the API's option `include`, a list. The record's member has the name that the caller writes here, even if
+ * it is `comments.post_id`. */
 function include(items: unknown): unknown[] {
   if (Array.isArray(items)) return items.flatMap((item) => include(typeof item === "string" ? { [item]: true } : item));
   const relations = Object.entries(items as Any).filter(([, options]) => options);
@@ -85,7 +87,7 @@ function include(items: unknown): unknown[] {
 const NAMES: Record<string, string> = { select: "selectFields", omit: "omitFields", where: "query" };
 const CALL_OPTIONS = ["signal", "timeout", "retries", "headers", "repeatable"];
 
-/** Returns the API's options of a read, without those of the call. */
+/** Returns the API's options of a read, without those that concern the call, such as `timeout`. */
 export function read(options: object): Any {
   const entries = Object.entries(options)
     .filter(([name, value]) => value !== undefined && !CALL_OPTIONS.includes(name))

@@ -1,6 +1,6 @@
 // The error of every call, and whether a call may be repeated after it. It must not know how requests are sent.
 
-/** The codes of docs/api.md, and the client's own: `network_error`, `timeout`, `invalid_answer`. */
+/** The codes that docs/api.md lists, and three codes of this client: `network_error`, `timeout`, `invalid_answer`. */
 export type ErrorCode =
   | "invalid_request" | "invalid_json" | "invalid_query_option" | "invalid_filter" | "invalid_body" | "unknown_field"
   | "invalid_identifier" | "sql_error" | "fulltext_index_missing" | "ambiguous_relation" | "invalid_media" | "missing_key"
@@ -15,7 +15,7 @@ export type ErrorCode =
   | "network_error" | "timeout" | "invalid_answer"
   | (string & {});
 
-/** Where the fault is, as far as it is known. */
+/** The place of the fault in the request. A member is missing if the server does not know it. */
 export interface ErrorDetails {
   field?: string;
   row?: number;
@@ -34,7 +34,7 @@ interface Fault {
   requestId?: string;
 }
 
-/** What a call fails with, except for an abort, which is the signal's own reason. */
+/** The error that a failed call throws. An aborted call throws the reason of its signal instead. */
 export class SelkieError extends Error {
   override readonly name = "SelkieError";
   readonly code: ErrorCode;
@@ -50,7 +50,7 @@ export class SelkieError extends Error {
     readonly status: number,
     /** All faults of a body, of which this error is the first. */
     readonly errors: readonly Pick<Fault, "code" | "message" | "details">[] = [fault],
-    /** Seconds to wait, as the server asks. */
+    /** Seconds to wait before a retry, from the header `Retry-After`. */
     readonly retryAfter?: number,
     cause?: unknown,
   ) {
@@ -73,7 +73,7 @@ export function noAnswer(code: "network_error" | "timeout", message: string, cau
   return new SelkieError({ code, message, retryable: true }, 0, undefined, undefined, cause);
 }
 
-/** Reads the error of an answer that is no success. */
+/** Reads the error from a response that is no success. */
 export async function refusal(response: Response): Promise<SelkieError> {
   const { status, headers } = response;
   const text = await response.text();
@@ -83,7 +83,7 @@ export async function refusal(response: Response): Promise<SelkieError> {
     const { error, errors } = JSON.parse(text);
     if (error.code) return new SelkieError(error, status, errors, retryAfter);
   } catch {
-    // Not Selkie's: a proxy's page, or an answer to HEAD.
+    // The body is not Selkie's: a proxy's page, or an answer to HEAD.
   }
   const fault = {
     code: "invalid_answer",
@@ -95,8 +95,9 @@ export async function refusal(response: Response): Promise<SelkieError> {
 }
 
 /**
- * How far a call may be repeated: `always`; if it was `undone` (or never began); or only if it was `refused` before it began,
- * as statements of any kind, which may commit in between.
+ * After which errors a call may be repeated. `always`: after any temporary error. `undone`: only if the server rolled
+ * the call back or refused it before it began. `refused`: only if the server refused it before it began, as for SQL,
+ * which may commit in between.
  */
 export type Repeat = "always" | "undone" | "refused";
 

@@ -1,8 +1,9 @@
-// Sends requests: key, timeout, abort, retries. It must not know what is asked.
+// Sends requests: key, timeout, abort, retries. Must not know what the requests mean.
 import { SelkieError, mayRepeat, noAnswer, refusal, type Repeat } from "./errors.js";
 import type { CallOptions } from "./types.js";
 
-/** The key itself, or a function that returns it. It is called for each attempt; `expired` is true after a 401. */
+/** The API key, or a function that returns it. The function is called for each attempt; `expired` is true after a
+ * 401. */
 export type KeySource = string | ((expired: boolean) => string | Promise<string>);
 
 export interface ClientOptions {
@@ -25,29 +26,31 @@ export interface ClientOptions {
 
 export interface Request {
   method: string;
-  /** Below the client's address, with its options; or an absolute address there. */
+  /** The path relative to `/api/v1/`, with its query string; or an absolute URL on the same server. */
   path: string;
   /** Sent as JSON, unless it is a form or bytes. */
   body?: unknown;
   headers?: Record<string, string>;
   repeat: Repeat;
-  /** The answer is read later: `read` calls `release` at its end, and only the answer's head has a timeout. */
+  /** The body is read after the call returns: `read` must call `release` at the body's end, and the timeout is for
+   * the head only. */
   streams?: true;
 }
 
-/** Makes a result of an answer. */
+/** Converts a response to the result of a call. */
 type Read<R> = (response: Response, release: () => void) => Promise<R>;
 
 const PAUSE_FIRST_MS = 200;
 const PAUSE_MAX_MS = 10_000;
-/** A longer `Retry-After` ends the retries: the caller should know. */
+/** The longest `Retry-After` that is waited for. After a longer one the call fails, so that the caller learns of it. */
 const RETRY_AFTER_MAX_MS = 30_000;
 
-/** Writes JSON, big integers as strings of digits. */
+/** Returns the value as JSON, with bigints as strings of digits. */
 export const json = (value: unknown): string =>
   JSON.stringify(value, (_, member) => (typeof member === "bigint" ? String(member) : member));
 
-/** Waits before the repetition `attempt`, counted from 0: exponentially longer, with jitter. Fails if the signal aborts. */
+/** Waits before retry `attempt`, counted from 0: exponentially longer, with jitter, and at least `least` ms. Rejects
+ * if the signal aborts. */
 export function pause(attempt: number, signal?: AbortSignal, least = 0): Promise<void> {
   const most = Math.min(PAUSE_MAX_MS, PAUSE_FIRST_MS * 2 ** attempt);
   const ms = least + (most * (1 + Math.random())) / 2;
@@ -71,7 +74,7 @@ export class Http {
   private position?: string;
 
   constructor(readonly options: ClientOptions) {
-    // In a page, an address may be relative to it.
+    // In a web page, the URL may be relative to the page's.
     this.url = new URL(options.url, globalThis.location?.href).href.replace(/\/+$/, "");
   }
 
@@ -125,7 +128,7 @@ export class Http {
       kept = request.streams ?? false;
       return result;
     } catch (error) {
-      // An abort by the caller, or the timeout.
+      // The reason is an abort by the caller, or the timeout.
       if (control.signal.aborted) throw control.signal.reason;
       if (error instanceof SelkieError) throw error;
       throw noAnswer("network_error", `${request.method} ${address.origin}${address.pathname} got no complete answer.`, error);
@@ -143,7 +146,7 @@ export class Http {
         const answer = JSON.parse(text);
         if (answer.success) return { ...answer, etag: response.headers.get("etag") ?? undefined };
       } catch {
-        // Fails below.
+        // The body is not JSON: the error below is thrown.
       }
       const fault = { code: "invalid_answer", message: `The answer of ${response.url || request.path} is not Selkie's.` };
       throw new SelkieError(fault, response.status);

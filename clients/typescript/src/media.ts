@@ -1,4 +1,4 @@
-// Files: upload, list, sign, remove. It must not know the steps of a resumable upload.
+// Files: upload, list, sign, remove. Must not know the steps of a resumable upload.
 import { SelkieError } from "./errors.js";
 import type { Http, Request } from "./http.js";
 import { search } from "./operations.js";
@@ -12,7 +12,7 @@ export interface UploadedFile {
   name: string;
   folder: string;
   url: string;
-  /** Of images only: null if the format has no thumbnail. */
+  /** Only of images; null if the image's format has no thumbnail. */
   thumbnailUrl?: string | null;
 }
 
@@ -32,7 +32,8 @@ export interface UploadOptions extends CallOptions {
   /** The file's name; by default that of a `File`. */
   readonly name?: string;
   readonly folder?: string;
-  /** By default what the media type says: a picture with a thumbnail, a film or a sound; else `file`. */
+  /** By default derived from the media type: `image` for pictures that get a thumbnail, `video`, `audio`, else
+   * `file`. */
   readonly type?: FileKind;
   readonly private?: boolean;
   /** Replaces a file of the same name and folder, and keeps its id. */
@@ -40,7 +41,7 @@ export interface UploadOptions extends CallOptions {
   readonly onProgress?: (progress: { sent: number; total: number }) => void;
   /** Receives the address of a resumable upload, to be kept for `resume`. */
   readonly onStart?: (upload: string) => void;
-  /** The address of an upload that was interrupted: sends the rest of the same file. */
+  /** The address of an upload that was interrupted, to send the rest of the same file. */
   readonly resume?: string;
   /** Bytes above which an upload is resumable (8 MB). */
   readonly resumableAbove?: number;
@@ -94,7 +95,7 @@ export class Media {
       const metadata = { filename: name, filetype: blob.type, kind: type, ...fields };
       const { id, url } = await resumable(this.#http, blob, metadata, options, within);
       const info = await this.get(id, { signal: options.signal }).catch((error) => {
-        // A role may upload and not read.
+        // A role may allow uploads but no reads.
         if (error instanceof SelkieError && error.status === 403) return null;
         throw error;
       });
@@ -116,14 +117,14 @@ export class Media {
     return this.#http.send(request, call, async () => {});
   }
 
-  /** Returns the files, the newest first unless there is an order. */
+  /** Returns the files, the newest first unless `order` is given. */
   async list({ signal, timeout, retries, headers, repeatable, ...options }: ListFiles = {}): Promise<FileList> {
     const call = { signal, timeout, retries, headers, repeatable };
     const { payload, count } = await this.#http.envelope({ method: "GET", path: `media${search(options)}`, repeat: "always" }, call);
     return Object.defineProperty(payload, "count", { value: count });
   }
 
-  /** Returns what is known of a file, or null if there is none with this id. */
+  /** Returns a file's metadata, or null if no file has this id. */
   get(id: number, call: CallOptions = {}): Promise<FileInfo | null> {
     return this.#send({ method: "GET", path: `media/${+id}`, repeat: "always" }, call).catch((error) => {
       if (error instanceof SelkieError && error.code === "media_not_found") return null;
@@ -131,7 +132,6 @@ export class Media {
     });
   }
 
-  /** Deletes a file. */
   remove(id: number, call: CallOptions = {}): Promise<{ id: number }> {
     return this.#send({ method: "DELETE", path: `media/${+id}`, repeat: "undone" }, call);
   }

@@ -1,19 +1,19 @@
-// Describes the operations on a table: their requests and what their answers mean. It must not know how they are sent,
-// alone or in a batch.
+// Describes the operations on a table: their requests and how their answers are read. Must not know whether they are
+// sent alone or in a batch.
 import { query, read } from "./conditions.js";
 import type { Repeat } from "./errors.js";
 
 /** A request on a table, as both a call and a batch send it. */
 export interface Description {
   method: string;
-  /** Below `/api/v1/`. */
+  /** Relative to `/api/v1/`. */
   path: string;
   body?: unknown;
   ifMatch?: string;
   repeat: Repeat;
 }
 
-/** Stands for the key of a record that an earlier operation of the same batch inserts. */
+/** A placeholder for the key of a record that an earlier operation of the same batch inserts. */
 export class Ref {
   constructor(private readonly index: () => number, private readonly row?: number) {}
 
@@ -45,7 +45,7 @@ function tagOf(match: unknown): string | undefined {
   throw new TypeError('ifMatch is a record without an ETag. Give one that get() without options or returning: "*" answered.');
 }
 
-/** Returns a key as a part of a path. An empty key or dots would name another path. */
+/** Returns a key as a path segment. Throws for an empty key, `.` and `..`, which would lead to another path. */
 function part(key: unknown): string {
   if (key instanceof Ref) return String(key);
   const text = key instanceof Date ? key.toISOString() : String(key ?? "");
@@ -68,7 +68,7 @@ export function search(options: Record<string, unknown>): string {
   return given.length ? `?${new URLSearchParams(given.map(([name, value]) => [name, text(value)]))}` : "";
 }
 
-/** Returns whether the argument selects many records by conditions, and is no key. */
+/** Returns whether the argument selects records by conditions, rather than one record by its key. */
 export const isSelection = (what: any): what is { where: any } => typeof what === "object" && what !== null && "where" in what;
 
 interface Write {
@@ -91,7 +91,8 @@ export const describe = {
     repeat: "always",
   }),
 
-  // By POST: the URL is the same for all reads of a table, so a browser asks for CORS once a day.
+  // Sent by POST: the URL is then the same for all reads of a table, so a browser sends a CORS preflight request only
+  // once a day.
   list: (path: string, options: object): Description => ({
     method: "POST",
     path: `${path}/query`,

@@ -1,4 +1,4 @@
-// The calls on one table. It must not know how operations are written, nor how requests are repeated.
+// The calls on one table. Must not know how requests are formed, nor how they are repeated.
 import { SelkieError } from "./errors.js";
 import type { Http, Request } from "./http.js";
 import { type Description, describe, isSelection, keepTag, pathOf } from "./operations.js";
@@ -8,10 +8,10 @@ import type {
   ListOptions, ManyOptions, Result, Selection, Strict, Update, Where,
 } from "./types.js";
 
-/** Records of a page of `pages` if no `limit` is given. */
+/** Records of a page of `pages` if the caller gives no `limit`. */
 const PAGE_RECORDS = 1_000;
 
-/** Returns a random key for an insert, also where a page has no `crypto.randomUUID` (http). */
+/** Returns a random idempotency key for an insert, even in a page over http, which has no `crypto.randomUUID`. */
 const randomKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** A table or view. */
@@ -46,24 +46,24 @@ export class Table<DB, T extends AnyTable> {
     }
   }
 
-  /** Returns the records, with `next` if there are more, and `count` if asked. */
+  /** Returns the records; the list has `next` if there are more, and `count` if requested. */
   async list<const O extends ListOptions<DB, T> = {}>(
     options?: O & Strict<DB, T, O, ListOptions<DB, T>>,
   ): Promise<List<Result<DB, T, O>>> {
     const call: ListOptions<DB, T> = options ?? {};
     const { payload, next, count, limited } = await this.#send(describe.list(this.#path, call), call);
-    // Beside the records, so that the list compares and prints like one.
+    // These members are not enumerable, so that the list compares and prints like a plain array.
     for (const [name, value] of Object.entries({ next, count, limited })) Object.defineProperty(payload, name, { value });
     return payload;
   }
 
-  /** Returns the number of records, or of those that fulfil the conditions. */
+  /** Returns the number of records that meet the conditions, or of all records. */
   async count({ where, ...call }: { readonly where?: Where<DB, T> } & CallOptions = {}): Promise<number> {
     const request = describe.list(this.#path, { where, limit: 0, count: true });
     return (await this.#send(request, call)).count!;
   }
 
-  /** Reads page by page, each with at most `limit` (1,000) records. */
+  /** Reads page by page, each with at most `limit` (by default 1,000) records. */
   async *pages<const O extends ListOptions<DB, T> = {}>(
     options?: O & Strict<DB, T, O, ListOptions<DB, T>>,
   ): AsyncGenerator<List<Result<DB, T, O>>, void, undefined> {
@@ -71,7 +71,7 @@ export class Table<DB, T extends AnyTable> {
     do {
       const page = await this.list<any>(read);
       yield page as any;
-      // A page option would be beside the cursor.
+      // The options `page` and `offset` can't be combined with a cursor.
       const { page: _, offset: __, ...rest } = read;
       read = page.next && { ...rest, after: page.next };
     } while (read);
@@ -94,7 +94,7 @@ export class Table<DB, T extends AnyTable> {
       yield* records;
       return;
     }
-    // The key's role allows no more records in one answer: several answers then.
+    // The key's role limits the records of one answer, so they are read in several answers.
     let left = call.limit ?? Infinity;
     for await (const page of this.pages<any>(call as any)) {
       for (const record of page) {
@@ -116,7 +116,7 @@ export class Table<DB, T extends AnyTable> {
     const key = idempotencyKey || own;
     const safely: Request = key ? { ...request, repeat: "always", headers: { "idempotency-key": key } } : request;
     const answer = this.#http.envelope(safely, options).catch((error) => {
-      // Views and tables without transactions can't keep the key. Nothing was inserted.
+      // Views and tables without transactions refuse the key before anything is inserted.
       if (!own || !(error instanceof SelkieError) || error.status >= 409 || !error.message.includes("Idempotency-Key")) throw error;
       this.#refusesKeys = true;
       return this.#http.envelope(request, options);
@@ -124,14 +124,14 @@ export class Table<DB, T extends AnyTable> {
     return this.#record(answer);
   }
 
-  /** Changes the record with this key, or those that fulfil the conditions, and returns their number. */
+  /** Changes the record with this key, or all records that meet the conditions, and returns their number. */
   update<const O extends ManyOptions<T> = {}>(which: Selection<DB, T>, data: Update<T>, options?: O): Promise<ChangedMany<T, O>>;
   update<const O extends ChangeOptions<T> = {}>(key: Key<T>, data: Update<T>, options?: O): Promise<Changed<T, O>>;
   update(which: unknown, data: unknown, options: ChangeOptions<T> & ManyOptions<T> = {}): Promise<any> {
     return this.#change(() => describe.update(this.#path, which, data, options), which, options);
   }
 
-  /** Deletes the record with this key, or those that fulfil the conditions, and returns their number. */
+  /** Deletes the record with this key, or all records that meet the conditions, and returns their number. */
   remove<const O extends ManyOptions<T> = {}>(which: Selection<DB, T>, options?: O): Promise<ChangedMany<T, O>>;
   remove<const O extends ChangeOptions<T> = {}>(key: Key<T>, options?: O): Promise<Changed<T, O>>;
   remove(which: unknown, options: ChangeOptions<T> & ManyOptions<T> = {}): Promise<any> {

@@ -1,4 +1,5 @@
-// Resumable uploads by tus 1.0: create, send parts, ask for the offset after a failure. It must not know what files are.
+// Resumable uploads by tus 1.0: create, send parts, ask for the offset after a failure. Must not know what is in the
+// files.
 import { SelkieError } from "./errors.js";
 import { pause, type Http, type Request } from "./http.js";
 import type { UploadOptions } from "./media.js";
@@ -8,13 +9,14 @@ const CHUNK_BYTES = 5_000_000;
 
 const base64 = (text: string) => btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 
-/** Where an upload is: its offset, and the file that it became once it was complete. */
+/** The state of an upload: its offset in bytes, and the finished file once the upload is complete. */
 interface State {
   offset: number;
   file?: { id: number; url: string };
 }
 
-/** Uploads a file and returns it. Goes on where the server is after a failure that may pass, `retries` times without progress. */
+/** Uploads a file and returns it. After a temporary failure, asks the server for the offset and continues there;
+ * throws after more than `retries` failures in a row. */
 export async function resumable(
   http: Http, blob: Blob, metadata: Record<string, unknown>, options: UploadOptions, within: (bytes: number) => CallOptions,
 ): Promise<{ id: number; url: string }> {

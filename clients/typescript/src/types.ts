@@ -1,6 +1,6 @@
-// Types of tables, options and results. It holds no code, and must not know how requests are sent.
+// Types of tables, options and results. Must not contain code, nor know how requests are sent.
 
-/** What `selkie types --lang ts` prints of one table. */
+/** The types of one table, as `selkie types --lang ts` prints them. */
 export interface AnyTable {
   row: any;
   insert: any;
@@ -33,7 +33,7 @@ type Related<DB, T extends AnyTable, K> = IsAny<T["relations"]> extends true
   ? AnyTable
   : K extends keyof T["relations"] ? TableOf<DB, T["relations"][K]["table"]> : never;
 
-/** A record's key. That of a composite key may also be a list, in the key's order. */
+/** A record's key. A composite key may also be given as a list of its values, in the key's order. */
 export type Key<T extends AnyTable> = T["key"] | readonly (string | number)[];
 
 // Conditions
@@ -64,11 +64,11 @@ export interface Operators<V> {
   readonly notRegexp?: string;
   readonly match?: string;
   readonly matchBoolean?: string;
-  /** Holds where these do not. */
+  /** True if these operators do not hold. */
   readonly not?: Operators<V>;
 }
 
-/** A condition as the API writes it, for what the short forms lack. */
+/** A condition in the API's own form, for conditions that the short operators can't express. */
 export interface ApiCondition {
   readonly value?: unknown;
   readonly equality?: string;
@@ -151,7 +151,7 @@ export interface Join {
   readonly nest?: boolean;
 }
 
-/** What every call takes. */
+/** Options that every call takes. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
   /** Milliseconds until an attempt fails with the code `timeout`; 0: never. */
@@ -159,7 +159,7 @@ export interface CallOptions {
   /** How often a failed attempt is repeated. */
   readonly retries?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Says that this call may be repeated even if its outcome is unknown. */
+  /** Allows retries of this call even if its outcome is unknown. */
   readonly repeatable?: boolean;
 }
 
@@ -174,7 +174,7 @@ export interface ListOptions<DB, T extends AnyTable> extends GetOptions<DB, T> {
   readonly limit?: number;
   readonly page?: number;
   readonly offset?: number;
-  /** The `next` of an earlier answer to the same call. */
+  /** The cursor `next` that an earlier answer to the same call had. */
   readonly after?: string;
   readonly count?: boolean;
   readonly group?: Field<T> | readonly Field<T>[];
@@ -234,7 +234,7 @@ type StrictMap<DB, T extends AnyTable, M> = {
     ? M[K] extends object ? Strict<DB, Related<DB, T, K>, M[K], IncludeOptions<DB, Related<DB, T, K>>> : M[K]
     : never;
 };
-/** Refuses options that `Shape` lacks, which a generic parameter would let pass. */
+/** Refuses options that `Shape` lacks: TypeScript would accept them in an argument of a generic type. */
 export type Strict<DB, T extends AnyTable, O, Shape> = {
   [K in keyof O]: K extends keyof Shape
     ? K extends "include"
@@ -260,7 +260,7 @@ export interface List<R> extends Array<R> {
   readonly next?: string;
   /** The number of all records that match, if `count` was asked for. */
   readonly count?: number;
-  /** The key's role allows no more records in one answer. */
+  /** Whether the key's role withholds further records from this answer. */
   readonly limited?: boolean;
 }
 
@@ -275,18 +275,19 @@ export type Update<T extends AnyTable> = IsAny<T["update"]> extends true
   : { readonly [K in keyof T["update"]]: Values<T["update"]>[K] | Add<T["update"][K]> };
 
 interface WriteOptions<T extends AnyTable> extends CallOptions {
-  /** Answers the records, with these fields or all of them. */
+  /** Returns the written records, with these fields or all of them (`"*"`). */
   readonly returning?: "*" | readonly Field<T>[];
-  /** Answers how many records the write would affect, and undoes it. */
+  /** Returns how many records the write would affect, and rolls it back. */
   readonly dryRun?: boolean;
 }
 export interface InsertOptions<T extends AnyTable> extends WriteOptions<T> {
   readonly onConflict?: "update" | "ignore";
-  /** Your own key instead of a random one; false: none, so that a lost answer ends the retries. */
+  /** Your own key instead of a random one; false: no key, so an insert whose answer was lost is not retried. */
   readonly idempotencyKey?: string | false;
 }
 export interface ChangeOptions<T extends AnyTable> extends WriteOptions<T> {
-  /** The ETag of the record, or the record as `get` or `returning: "*"` gave it; `"*"`: it exists. */
+  /** The ETag of the record, or the record itself as `get` or `returning: "*"` returned it; `"*"`: any existing
+   * record. */
   readonly ifMatch?: string | T["row"];
 }
 export interface ManyOptions<T extends AnyTable> extends WriteOptions<T> {

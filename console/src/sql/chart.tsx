@@ -1,11 +1,11 @@
-// A result as a chart: one column on the x axis, one column of numbers against it.
+// Shows a result as a chart: one column on the x axis, one column of numbers on the y axis.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { texts } from "../texts";
 import { label, type Row } from "../values";
 
 const HEIGHT_PX = 320;
-/** More points are not seen on a screen. */
+/** Maximum points of a chart: a screen can't show more. */
 const POINTS_MAX = 5_000;
 
 const isNumber = (value: unknown) => value !== null && value !== "" && Number.isFinite(Number(value));

@@ -1,4 +1,4 @@
-// The SQL editor: CodeMirror in a shadow root, whose styles are adopted style sheets, which a strict CSP allows.
+// The SQL editor: CodeMirror in a shadow root. Its styles are adopted style sheets, which a strict CSP allows.
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { MariaSQL, sql } from "@codemirror/lang-sql";
@@ -11,7 +11,7 @@ import { texts } from "../texts";
 export interface Editor {
   text(): string;
   setText(text: string): void;
-  /** Completes these tables and their fields. */
+  /** Sets the tables and fields that are offered for completion. */
   setSchema(schema: Record<string, string[]>): void;
   focus(): void;
   destroy(): void;
@@ -39,7 +39,8 @@ const look = EditorView.theme({
   ".cm-matchingBracket": { backgroundColor: "var(--bg-active)" },
 });
 
-/** Types over a selection. Left to the browser, that makes elements with style attributes, which the policy refuses and reports. */
+/** Replaces a selection by typed text. The browser would insert elements with style attributes, which the CSP
+ * refuses and reports. */
 const typeOver = EditorView.domEventHandlers({
   beforeinput(event, view) {
     const { inputType, data } = event as InputEvent;

@@ -1,4 +1,4 @@
-// SQL: one statement at a time, its plan, its result as table, chart or file, and what was run before.
+// Runs SQL, one statement at a time: its plan, its result as table, chart or file, and the earlier statements.
 import type { SqlChange } from "@selkie/client";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import type { ComponentType } from "preact";
@@ -11,7 +11,7 @@ import { csv, type Row, save, show } from "../values";
 import { type Editor, openEditor } from "./editor";
 
 const HISTORY_MAX = 50;
-/** Tables whose fields are completed; reading more schemas would take too long. */
+/** Maximum tables whose fields are offered for completion; reading more schemas would take too long. */
 const COMPLETED_TABLES_MAX = 80;
 const ROW_PX = 28;
 
@@ -142,7 +142,7 @@ export default function Sql() {
   );
 }
 
-/** A statement as it was typed, without values. */
+/** Returns a typed statement as the template that the client's `sql` takes, without values. */
 const template = (text: string) => Object.assign([text], { raw: [text] });
 
 function Sets({ sets, ms }: { sets: Row[][]; ms: number }) {

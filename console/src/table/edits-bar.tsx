@@ -1,4 +1,4 @@
-// The bar of unsaved changes: review, undo, save, and conflicts with what others wrote.
+// The bar of unsaved changes: review, undo, save, and conflicts with changes by others.
 import { useEffect, useState } from "preact/hooks";
 import { texts } from "../texts";
 import { Button, Problem, Popup } from "../ui";
@@ -84,7 +84,7 @@ const short = (value: unknown) => {
   return text.length > SHORT_CHARS ? `${text.slice(0, SHORT_CHARS)}…` : text;
 };
 
-/** Shows what the user and somebody else made of a record, and asks whose stays. */
+/** Shows the user's and somebody else's version of a record, and asks which to keep. */
 export function Conflict({ edits, edit }: { edits: Edits; edit: Edit }) {
   const { theirs } = edit;
   return (

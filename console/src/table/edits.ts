@@ -1,12 +1,12 @@
-// The changes of a table that are not saved yet: kept for the tab, undone one by one, saved together. It must not know how
-// they are shown.
+// The unsaved changes of a table: stored for the tab, undone one by one, saved together. Must not know how they are
+// shown.
 import { etagOf, isSelkieError, type SelkieError } from "@selkie/client";
 import { computed, signal, type ReadonlySignal } from "@preact/signals";
 import { keyFields, type Schema } from "../schema";
 import { api, keep, kept, tableOf } from "../session";
 import { type Row, same } from "../values";
 
-/** What the service refused, at the field if it named one. */
+/** An error of the API about an edit, with the field at fault if the API named one. */
 export interface Fault {
   code: string;
   message: string;
@@ -21,11 +21,11 @@ export interface Edit {
   key: unknown[];
   /** The ETag of the record that the user saw. */
   tag?: string | undefined;
-  /** The fields of `data`, or all fields, as they were. */
+  /** The values before the edit, of the fields in `data`; of all fields for a delete. */
   before: Row;
   data: Row;
   faults?: Fault[];
-  /** The record that somebody else wrote meanwhile; null: deleted. */
+  /** The record as somebody else changed it meanwhile; null: deleted. */
   theirs?: Row | null;
 }
 
@@ -34,7 +34,7 @@ export class Edits {
   readonly #history = signal<Edit[][]>([]);
   readonly list = signal<Edit[]>([]);
   readonly isSaving = signal(false);
-  /** What was refused and belongs to no single edit. */
+  /** The error of a save that belongs to no single edit. */
   readonly fault = signal<SelkieError | null>(null);
   readonly byId: ReadonlySignal<Map<string, Edit>> = computed(() => new Map(this.list.value.map((edit) => [edit.id, edit])));
   readonly canUndo: ReadonlySignal<boolean> = computed(() => this.#history.value.length > 0);
@@ -86,7 +86,7 @@ export class Edits {
     this.#keep();
   }
 
-  /** Changes a field of a record, or of a new one. */
+  /** Changes a field of an existing record. */
   change(row: Row, field: string, value: unknown): void {
     const id = this.idOf(row);
     const edit = this.byId.value.get(id);
@@ -105,7 +105,7 @@ export class Edits {
     if (!edit) this.#reads.push(this.#see(next, row));
   }
 
-  /** Reads the record's tag, so that the save can tell whether somebody else changed it meanwhile. */
+  /** Reads the record's ETag, so that the save can tell whether somebody else changed the record meanwhile. */
   async #see(edit: Edit, row: Row): Promise<void> {
     try {
       const record = await tableOf(this.table).get(edit.key as any);
@@ -113,7 +113,7 @@ export class Edits {
       if (isChanged) this.#patch(edit.id, { theirs: record });
       else this.#patch(edit.id, { tag: etagOf(record) });
     } catch {
-      // Without a tag the save reads it again.
+      // `save` reads the ETag again if there is none.
     }
   }
 
@@ -158,7 +158,8 @@ export class Edits {
     this.#keep();
   }
 
-  /** Keeps the user's values although somebody else changed the record: the save is checked against their state. */
+  /** Keeps the user's values although somebody else changed the record: the save expects the ETag of the other's
+   * version. */
   async keepMine(id: string): Promise<void> {
     const edit = this.byId.value.get(id);
     if (!edit) return;
@@ -168,7 +169,7 @@ export class Edits {
     this.#patch(id, { tag: etagOf(record), before, theirs: undefined, faults: [] } as Partial<Edit>);
   }
 
-  /** Saves all changes, all or none. Returns whether that worked. */
+  /** Saves all changes: all or none, or one by one if the table has no transactions. Returns whether all were saved. */
   async save(): Promise<boolean> {
     if (this.isSaving.value) return false;
     this.fault.value = null;
@@ -201,7 +202,8 @@ export class Edits {
       else await this.#all(list);
     } catch (error) {
       if (!needsTransactions(error)) throw error;
-      // Neither batches nor If-Match: what is saved leaves the list, so that a refusal ends the rest only.
+      // The table allows neither batches nor If-Match, so edits are sent one by one. Each saved edit leaves the list,
+      // so that after an error only the rest remains.
       for (const edit of list) {
         this.#sent = [edit];
         await this.#one({ ...edit, tag: undefined });
@@ -232,7 +234,7 @@ export class Edits {
     });
   }
 
-  /** Puts what was refused where it belongs: at the field, at the record, or above all. */
+  /** Shows errors at the edit and field that they name, or above the list. */
   async #refused(list: readonly Edit[], error: unknown): Promise<void> {
     if (!isSelkieError(error)) throw error;
     const own = error.errors.map(({ code, message, details }) => ({ code, message, field: details?.field, at: details?.operation }));
@@ -252,5 +254,6 @@ export class Edits {
   }
 }
 
-/** Returns whether a table was refused since its engine has no transactions: nothing was done. */
+/** Returns whether the server refused a write because the table's engine has no transactions. Nothing was written
+ * then. */
 const needsTransactions = (error: unknown) => isSelkieError(error) && error.status === 400 && /transaction/i.test(error.message + (error.hint ?? ""));

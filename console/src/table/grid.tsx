@@ -13,7 +13,7 @@ import type { Rows } from "./rows";
 import type { May } from "./view";
 
 const ROW_PX = 32;
-/** Rows outside of the view that are in the page too. */
+/** Rows above and below the visible ones that are rendered too. */
 const OVERSCAN = 12;
 const WIDTH_MIN_PX = 56;
 
@@ -52,7 +52,7 @@ export function Grid({ database, table, schema, rows, edits, query, may, setQuer
     own.current?.style.setProperty("--columns", columns);
   }, [fields, widths]);
 
-  /** Returns what stands in a line: a new record, a record, or nothing yet. */
+  /** Returns the content of a line: a new record, a record that was read, or undefined if it is not read yet. */
   const lineAt = (index: number) => {
     const edit = added[index];
     if (edit) return { id: edit.id, row: undefined, record: edit.data, edit };
@@ -205,7 +205,7 @@ function Header({ field, column, query, sort, width, resize }: {
   );
 }
 
-/** A value as it is shown, with a link to the record that it names. */
+/** Shows a value, with a link to the record to which its foreign key refers. */
 export function Value({ database, field, record, isNew }: { database: string; field: Field; record: Row; isNew?: boolean }) {
   const value = record[field.name];
   if (value === undefined) {

@@ -1,4 +1,4 @@
-// The editor of one value, by the type of its field. It must not know where the value goes.
+// The editor of one value, by the type of its field. Must not know where the value is stored.
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { type Field, isNumeric, kindOf } from "../schema";
 import { texts } from "../texts";
@@ -10,9 +10,9 @@ export interface InputProps {
   value: unknown;
   onChange: (value: unknown) => void;
   label: string;
-  /** Whether it takes the focus when it appears. */
+  /** Whether the editor takes the focus when it appears. */
   focused?: boolean;
-  /** One line, for a cell of the grid. */
+  /** Whether the editor has one line, for a cell of the grid. */
   compact?: boolean;
   describedBy?: string | undefined;
   invalid?: boolean;
@@ -76,7 +76,7 @@ export function FieldInput(props: InputProps) {
       </div>
     );
   }
-  // Pickers can't hold zeros for unknown parts, nor more than three digits of a second.
+  // Date pickers can't hold zeros for unknown parts, nor more than three fractional digits of a second.
   const hasPicker = text === "" || !/^0000|-00|\.\d{4}/.test(text);
   const type = hasPicker && kind === "date" ? "date" : hasPicker && kind === "datetime" ? "datetime-local" : "text";
   return (
@@ -98,7 +98,7 @@ function Json({ field, value, onChange, label, focused, describedBy, invalid, ch
   const [text, setText] = useState(editable(value, kind));
   const [isWrong, setWrong] = useState(false);
   useEffect(() => void (focused && own.current?.focus()), []);
-  // Another value from outside, as after an undo.
+  // The value was changed outside of this editor, as by an undo.
   useEffect(() => {
     const isOther = (() => {
       try {

@@ -1,4 +1,4 @@
-// What the grid asks for: filters, order, search and columns, as the client takes them and as code that a user copies.
+// The query of the grid: filters, order, search and columns, as options of the client and as code for a user to copy.
 import { type Kind, isNumeric } from "../schema";
 
 export interface Filter {
@@ -9,15 +9,15 @@ export interface Filter {
 
 export interface Query {
   filters: Filter[];
-  /** Whether one filter is enough. */
+  /** Whether records need to meet only one of the filters, rather than all. */
   any: boolean;
   order: { field: string; strategy: "ASC" | "DESC" }[];
   search: { fields: string[]; searchTerm: string; mode: "natural" | "boolean" } | null;
-  /** The columns that are shown; null: all. */
+  /** The shown columns; null: all. */
   columns: string[] | null;
 }
 
-/** The operators of the interface: the client's name, the interface's, how many values, and for which kinds. */
+/** An operator: its name in the client and in the API (`equality`), its label, and how many values it takes. */
 export interface Operator {
   name: string;
   equality: string;
@@ -47,7 +47,7 @@ const OPERATORS: Operator[] = [
 ];
 const OF_TEXT = ["contains", "startsWith", "endsWith", "like", "notLike", "regexp"];
 
-/** Returns the operators that make sense for a kind of values. */
+/** Returns the operators for a kind of values; for texts, the operators on text come first. */
 export function operatorsOf(kind: Kind): Operator[] {
   const others = OPERATORS.filter(({ name }) => !OF_TEXT.includes(name));
   if (isNumeric(kind) || kind === "boolean" || kind === "date" || kind === "datetime" || kind === "time") return others;
@@ -72,7 +72,7 @@ export function readQuery(options: URLSearchParams): Query {
   };
 }
 
-/** Returns the query as the options of an address, without what is not set. */
+/** Returns the query as options of the console's address, without options that are not set. */
 export const writeQuery = ({ filters, any, order, search, columns }: Query): Record<string, unknown> => ({
   filter: filters.length ? filters : undefined,
   any: any || undefined,
@@ -81,7 +81,7 @@ export const writeQuery = ({ filters, any, order, search, columns }: Query): Rec
   columns: columns ?? undefined,
 });
 
-/** A filter without the value that its operator needs asks for nothing yet. */
+/** Returns whether a filter has all values that its operator needs. Incomplete filters are ignored. */
 export const isComplete = ({ operator, value }: Filter): boolean => {
   const { values } = operatorOf(operator);
   return values === "none" || (values === "two" ? listOf(value).length === 2 : values === "list" ? listOf(value).length > 0 : true);
@@ -102,7 +102,7 @@ function condition(filter: Filter): unknown {
 
 type Options = Record<string, unknown>;
 
-/** Returns the options of the client's `list`. `keys` are read too, so that records can be addressed. */
+/** Returns the options of the client's `list`. The `keys` are always selected, so that records can be addressed. */
 export function listOptions(query: Query, keys: readonly string[]): Options {
   const filters = query.filters.filter(isComplete);
   const conditions = filters.map((filter) => ({ [filter.field]: condition(filter) }));
@@ -119,7 +119,7 @@ export function listOptions(query: Query, keys: readonly string[]): Options {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
-/** Returns the interface's own options, for curl. */
+/** Returns the query as options of the API, for curl. */
 function plainOptions(query: Query, keys: readonly string[]): Options {
   const filters = query.filters.filter(isComplete);
   const labels = new Set<string>();
@@ -144,7 +144,8 @@ function plainOptions(query: Query, keys: readonly string[]): Options {
 
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** Returns the request for a shell. The key stays in a variable: what is copied is often shown to others. */
+/** Returns the request as a curl command. The API key is a shell variable in it, since copied commands are often
+ * shown to others. */
 export function asCurl(database: string, table: string, query: Query, keys: readonly string[], limit: number): string {
   const address = `${location.origin}/api/v1/crud/${encodeURIComponent(database)}/${encodeURIComponent(table)}`;
   const options = Object.entries({ ...plainOptions(query, keys), limit }).map(([name, value]) => {
@@ -154,7 +155,7 @@ export function asCurl(database: string, table: string, query: Query, keys: read
   return [`curl -G ${quoted(address)}`, '-H "Authorization: Bearer $SELKIE_KEY"', ...options].join(" \\\n  ");
 }
 
-/** Returns the call of the client in TypeScript. */
+/** Returns the request as TypeScript code for the client. */
 export function asClient(database: string, table: string, query: Query, keys: readonly string[], limit: number): string {
   const options = JSON.stringify({ ...listOptions(query, keys), limit }, null, 2).replace(/^(\s*)"([A-Za-z_$][\w$]*)":/gm, "$1$2:");
   return [

@@ -1,4 +1,4 @@
-// One record beside the grid: every field with its editor, faults at the field, and links to related records.
+// One record beside the grid: every field with its editor and errors, and links to related records.
 import { useEffect, useRef } from "preact/hooks";
 import { type Field, kindOf, type Relation, type Schema } from "../schema";
 import { to } from "../session";
@@ -119,7 +119,7 @@ function whole(value: unknown, field: Field): string {
 const linkTo = (database: string, table: string, field: string, value: unknown) =>
   to("data", [database, table], writeQuery({ ...NO_QUERY, filters: [{ field, operator: "eq", value: label(value) }] }));
 
-/** Links to the records whose foreign keys lead here, and through link tables. */
+/** Links to the records that refer to this record by foreign keys, or through link tables. */
 function Related({ database, relations, record }: { database: string; relations: Relation[]; record: Row }) {
   const many = relations.filter(({ kind, fields }) => kind === "many" && fields.every((field) => record[field] !== null && record[field] !== undefined));
   if (many.length === 0) return null;
@@ -128,7 +128,7 @@ function Related({ database, relations, record }: { database: string; relations:
       <h3>{texts.record.related}</h3>
       <ul>
         {many.map((relation) => {
-          // Of a relation through a link table, `references` are fields of that table.
+          // If the relation has a link table, `references` are fields of the link table.
           const filters = relation.references.map((field, at) => ({ field, operator: "eq", value: label(record[relation.fields[at]!]) }));
           return (
             <li key={relation.name}>

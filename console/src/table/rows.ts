@@ -1,10 +1,11 @@
-// The records of the grid, read page by page with cursors, and dropped again where nobody looks. It must not know the page.
+// The records of the grid, read page by page with cursors. Pages far from the view are dropped. Must not know how they
+// are shown.
 import { signal } from "@preact/signals";
 import { tableOf } from "../session";
 import type { Row } from "../values";
 
 const PAGE_RECORDS = 100;
-/** Pages that are kept; those farthest from the view are dropped and read again when they are shown. */
+/** Maximum pages in memory; the pages farthest from the view are dropped, and read again when they are shown. */
 const PAGES_MAX = 60;
 
 interface Page {
@@ -16,7 +17,7 @@ interface Page {
 }
 
 export class Rows {
-  /** Grows with every change, so that views follow. */
+  /** Increases with every change, so that views render again. */
   readonly version = signal(0);
   readonly error = signal<unknown>(null);
   readonly isLoading = signal(true);
@@ -30,7 +31,7 @@ export class Rows {
     void this.#fill();
   }
 
-  /** The number of records whose place is known. */
+  /** The number of records on all pages that were read, including dropped pages. */
   get length(): number {
     return this.#pages.reduce((sum, { length }) => sum + length, 0);
   }
@@ -44,20 +45,20 @@ export class Rows {
     return this.#pages[Math.floor(index / this.#size)]?.rows?.[index % this.#size];
   }
 
-  /** Reads the records from `first` to `last`, if they are not there. */
+  /** Reads the records from `first` to `last`, unless they are in memory. */
   want(first: number, last: number): void {
     this.#wanted = [first, last];
     void this.#fill();
   }
 
-  /** Reads again what is shown. */
+  /** Reads the shown records again. */
   reload(): void {
     for (const page of this.#pages) page.rows = undefined;
     this.error.value = null;
     void this.#fill();
   }
 
-  /** Shows another state of a record until the next read. */
+  /** Overwrites fields of a record in memory, until it is read again. */
   replace(matches: (row: Row) => boolean, other: Row): void {
     for (const page of this.#pages) page.rows = page.rows?.map((row) => (matches(row) ? { ...row, ...other } : row));
     this.version.value += 1;
@@ -93,7 +94,7 @@ export class Rows {
     const page = this.#pages[at]!;
     const options = { ...this.options, limit: this.#size, after: page.after, signal: this.#abort.signal };
     const rows = await tableOf(this.table).list(options as any);
-    // A role may allow fewer records in one answer.
+    // A role may allow fewer records in one answer, which then is the size of a page.
     if (at === 0 && rows.next && rows.length > 0) this.#size = rows.length;
     const end = JSON.stringify(rows.at(-1));
     const isFollowed = page.end === end && (this.#pages[at + 1] !== undefined) === (rows.next !== undefined);

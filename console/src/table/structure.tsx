@@ -1,4 +1,4 @@
-// What a table is made of: fields, indexes, relations.
+// Shows the structure of a table: fields, indexes, relations.
 import { indexesOf, type Schema } from "../schema";
 import { holder, to } from "../session";
 import { texts } from "../texts";

@@ -1,4 +1,4 @@
-// What is asked of the table: filters, search, columns, and the request as code.
+// The controls above a table: filters, search, columns, and the request as code.
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { indexesOf, kindOf, type Schema } from "../schema";
@@ -53,7 +53,7 @@ function Filters({ schema, query, setQuery, close }: PanelProps) {
   const change = (at: number, part: Partial<Filter>) => setFilters(filters.map((one, index) => (index === at ? { ...one, ...part } : one)));
   const submit = (event: Event) => {
     event.preventDefault();
-    // An empty text is a value; an empty number is none yet.
+    // In a text field, an empty input means the empty text; in other fields it means that the value is still missing.
     const hasValue = ({ field, operator, value }: Filter) =>
       value !== "" || operatorOf(operator).values === "none" || ["text", "long", "enum"].includes(kind(field));
     setQuery({ ...query, filters: filters.filter((filter) => isComplete(filter) && hasValue(filter)), any });
@@ -107,7 +107,7 @@ function Search({ database, table, schema, query, setQuery, close }: PanelProps)
   const [fields, setFields] = useState<string[]>(query.search?.fields ?? candidates);
   const [term, setTerm] = useState(query.search?.searchTerm ?? "");
   useEffect(() => {
-    // Full keys can see which fields have an index together.
+    // With a full key, the fields that share a FULLTEXT index are known, and are preselected.
     if (query.search || holder.value.access !== "full") return;
     indexesOf(database, table).then((indexes) => {
       const index = indexes.find(({ type }) => type === "FULLTEXT");

@@ -37,7 +37,7 @@ export function TableView({ database, table, tab }: { database: string; table: s
   );
 }
 
-/** What this key may do here. */
+/** The actions that the key may do on this table. */
 export interface May {
   read: boolean;
   insert: boolean;
@@ -69,7 +69,7 @@ function Records({ database, table, schema }: { database: string; table: string;
     if (!rows) return;
     const control = new AbortController();
     setCount(undefined);
-    // After the first page, which is what the user waits for.
+    // The records are counted after the first page, for which the user waits.
     const stop = effect(() => {
       if (rows.isLoading.value || rows.error.value) return;
       queueMicrotask(() => stop());

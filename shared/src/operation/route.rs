@@ -60,7 +60,8 @@ pub fn file(method: &str, path: &str) -> Result<FilePath, Problem> {
     FilePath::parse(path)
 }
 
-/// Returns the route of a page for browsers, or of a file of one, as logs name it. Pages need no key.
+/// Returns the route pattern, for logs, of a browser page or of a file below the page's path; `None` for other paths.
+/// Pages need no key.
 #[must_use]
 pub fn page(path: &str) -> Option<&'static str> {
     let pages = [("/docs", "/docs/{path}"), ("/console", "/console/{path}")];

@@ -98,7 +98,8 @@ impl IdempotentRequest {
             fingerprint.update(format.content_type().as_bytes());
             fingerprint.update([0]);
         }
-        // Without `returning`, the fingerprint is the same as in earlier versions, whose receipts may still be stored.
+        // Without `returning`, the fingerprint is the same as in earlier versions, whose stored answers may still be in
+        // use.
         match returning {
             None => {}
             Some(Selection::Only(fields)) => {

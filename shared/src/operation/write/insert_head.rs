@@ -33,8 +33,8 @@ pub(in crate::operation) struct InsertHead {
 const ON_CONFLICT: &str = "onConflict";
 
 impl InsertHead {
-    /// Parses the options and headers of an insert. A body of an unsupported type is treated as JSON here, and refused
-    /// elsewhere.
+    /// Parses the options and headers of an insert. A body of an unsupported type is treated as JSON here;
+    /// `headers::check_content` refuses it.
     pub(in crate::operation) fn new(options: Options, head: &RequestHead<'_>) -> Result<Self, Problem> {
         let format = Format::of_body(head.content_type).unwrap_or_default();
         let mut insert = Self { format, ..Self::default() };

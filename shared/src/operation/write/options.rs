@@ -31,7 +31,7 @@ impl Preference {
     }
 }
 
-/// The options of a write beyond what it writes.
+/// The options of a write besides its records and values.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct WriteOptions {
