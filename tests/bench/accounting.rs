@@ -15,7 +15,7 @@ pub(crate) fn cpu(pid: u32) -> Result<Duration> {
     let after_name = stat.rsplit_once(')').context("stat without a name")?.1;
     let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
     let field = |index: usize| fields.get(index).and_then(|text| text.parse::<u32>().ok()).context("short stat");
-    // Fields 14 and 15 of proc(5), of which the first two are cut off.
+    // Fields 14 and 15 of proc(5). The first two fields were removed, so their indexes here are 11 and 12.
     Ok(Duration::from_secs(1) * (field(11)? + field(12)?) / TICKS_PER_SECOND)
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn resident(pid: u32) -> Result<u64> {
     kilobytes(&read(pid, "smaps_rollup")?, "Rss:")
 }
 
-/// Returns the highest resident memory of a process since [`forget_peak`], in bytes.
+/// Returns the highest resident memory of a process since its start or the last [`forget_peak`], in bytes.
 pub(crate) fn peak(pid: u32) -> Result<u64> {
     kilobytes(&read(pid, "status")?, "VmHWM:")
 }

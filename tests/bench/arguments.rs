@@ -1,4 +1,4 @@
-//! The command line. Every figure has an upper limit, so that no slip of the hand loads a machine for hours.
+//! The command line. Every number has an upper limit, so that a typing error can't load a machine for hours.
 
 use std::{net::SocketAddr, path::PathBuf};
 

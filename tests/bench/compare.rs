@@ -78,7 +78,7 @@ impl<'a> Comparison<'a> {
         for subject in self.subjects {
             self.report.idle(&subject.name, subject.idle_bytes);
         }
-        // All answers are checked before anything is measured, so that a wrong one is reported early.
+        // All answers are checked before the first measurement, so that a wrong answer is reported early.
         for &workload in &workloads {
             for subject in self.taking_part(workload) {
                 check(subject, workload).await.with_context(|| format!("{}: {}", subject.name, workload.title()))?;
@@ -103,7 +103,7 @@ impl<'a> Comparison<'a> {
         self.subjects.iter().filter(|subject| subject.role.takes_part(workload)).collect()
     }
 
-    /// Measures all contenders of a league at one rate that each can carry.
+    /// Measures all contenders of a league at one rate, which the slowest of them can keep up with.
     async fn open(&mut self, workload: Workload, league: League) -> Result<()> {
         let mut members = self.taking_part(workload);
         members.retain(|subject| subject.role.league() == Some(league));

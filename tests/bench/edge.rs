@@ -35,7 +35,8 @@ use crate::{
 /// Time before a measurement in which code is compiled and connections are opened.
 const WARM_UP: Duration = Duration::from_secs(2);
 
-/// More keys than the edge caches (two generations of 2,048), so that each is evicted before it is used again.
+/// Number of keys, more than the edge caches (two generations of 2,048), so that each is evicted before it is used
+/// again.
 const KEYS: usize = 8_192;
 
 /// Path of a record in the database of the benchmark.
@@ -184,7 +185,7 @@ async fn measure(
     alternate(asked, origin, workers, &lone, report).await
 }
 
-/// Measures both workers in turn, for each round; the first one alternates.
+/// Measures both workers in turn, for each round; which of them is first alternates.
 async fn alternate(
     asked: &Edge,
     origin: &'static str,
@@ -193,7 +194,7 @@ async fn alternate(
     report: &mut Report,
 ) -> Result<()> {
     writeln!(std::io::stderr().lock(), "{origin} origin, {}", measure.title)?;
-    // Each worker has its own sequence of keys, so that none skips keys that the other used.
+    // Each worker has its own sequence of keys, so that neither skips keys that the other used.
     let mut turns: Vec<(&Worker, Arc<Requests>)> =
         workers.iter().map(|worker| (worker, Requests::new(RECORD_PATH, &measure.keys))).collect();
     for (worker, requests) in &turns {

@@ -1,4 +1,4 @@
-//! The floor: the same statements by the bare driver, without HTTP, JSON or a pool. No server can be faster.
+//! The floor: runs the same statements with the bare driver, without HTTP, JSON or a pool. No server can be faster.
 
 use std::{
     sync::Arc,

@@ -1,6 +1,6 @@
 //! Measures how cost grows with rows, columns, callers, tables, keys and projects: one curve for each. Each curve has
-//! its own new origin on the same private MariaDB. Where it helps, the bare driver or the hand-written server is
-//! measured too, to tell MariaDB's part from Selkie's.
+//! its own new origin on the same private MariaDB. Some curves also measure the bare driver or the hand-written server,
+//! to tell MariaDB's part of the cost from Selkie's.
 
 mod columns;
 mod connections;
@@ -86,7 +86,7 @@ impl Part {
         Self::InUse,
     ];
 
-    /// Returns what MariaDB must contain. Curves that create thousands of things have their own MariaDB.
+    /// Returns what MariaDB must contain. A curve that creates thousands of tables or projects has its own MariaDB.
     const fn ground(self) -> Contents {
         match self {
             Self::Rows | Self::Columns | Self::Width | Self::Connections | Self::Keys => Contents::Posts,
@@ -95,7 +95,7 @@ impl Part {
     }
 }
 
-/// Duration of a measurement, and the largest point.
+/// How long a measurement takes, and the largest point that is measured.
 #[derive(Debug, Clone, Copy)]
 struct Extent {
     duration: Duration,

@@ -78,7 +78,7 @@ fn router(serve: &Serve) -> Result<Router> {
     let Some(constraints) = PoolConstraints::new(usize::from(serve.pool), usize::from(serve.pool)) else {
         bail!("a pool of none");
     };
-    // Without resetting returned connections, which would cost half of the throughput.
+    // Returned connections are not reset, which would cost half of the throughput.
     let pool_options = PoolOpts::default().with_constraints(constraints).with_reset_connection(false);
     let options = OptsBuilder::from_opts(mariadb::options(&serve.socket, Some(DATABASE))).pool_opts(pool_options);
     let server = Arc::new(Server { pool: Pool::new(options), style: serve.style });

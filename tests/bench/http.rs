@@ -1,5 +1,5 @@
 //! A keep-alive HTTP/1.1 connection with minimal work per request: the load shares the machine with the server and the
-//! database, so its cost reduces the result.
+//! database, so its own cost would lower the measured throughput.
 //!
 //! Reads answers with a length or in chunks; anything else is an error. Not for general use.
 
@@ -66,7 +66,7 @@ impl Connection {
         let (status, length) = self.head().await?;
         let began = Instant::now();
         let (bytes, ended) = match length {
-            // A small answer is read at once, so the clock is read once.
+            // A small answer was read together with its head, so the clock is not read a second time.
             Length::Known(bytes) if bytes <= (self.end - self.start) as u64 => {
                 self.body(bytes, keep).await?;
                 (bytes, began)

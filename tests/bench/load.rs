@@ -21,7 +21,7 @@ use crate::{
     workload::{Random, Workload},
 };
 
-/// Time after the end of a load at which it is given up; longer than any answer should take.
+/// Time after the end of a load after which a missing answer is an error; longer than any answer should take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum latency that is recorded, in microseconds; longer ones are recorded as this.
 const LATENCY_MAX_MICROS: u64 = 120_000_000;
@@ -61,7 +61,7 @@ impl Outcome {
         let micros = |time: Duration| {
             u64::try_from(time.as_micros()).map_or(LATENCY_MAX_MICROS, |micros| micros.min(LATENCY_MAX_MICROS))
         };
-        // The histogram has the range for all values up to this maximum.
+        // Recording can't fail: `micros` returns no value beyond the histogram's maximum.
         let _ = self.latency.record(micros(latency));
         let _ = self.first_byte.record(micros(first_byte));
     }
@@ -87,7 +87,7 @@ pub(crate) async fn run(load: Load) -> Result<Outcome> {
     thread.await.context("the load's thread")?
 }
 
-/// What all callers of a load share.
+/// The parts of a load that all its callers share.
 struct Common {
     load: Load,
     clock: Clock,

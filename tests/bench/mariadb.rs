@@ -29,7 +29,7 @@ impl MariaDb {
     pub(crate) async fn start() -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("selkie-bench-").tempdir()?;
         let data = directory.path().join("data");
-        // MariaDB's own directory: at its start it removes the temporary tables of all servers that share one.
+        // A directory of its own: at its start, MariaDB removes the temporary tables of all servers that share one.
         let temporary = directory.path().join("tmp");
         fs::create_dir(&temporary)?;
         let log = directory.path().join("mariadb.log");

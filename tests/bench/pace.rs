@@ -1,5 +1,5 @@
-//! When requests are sent: after the last answer, or at a fixed rate. The floor and the HTTP callers use the same
-//! clock, so that their latencies can be compared.
+//! Decides when requests are sent: after the last answer, or at a fixed rate. The floor and the HTTP callers use the
+//! same clock, so that their latencies can be compared.
 
 use std::{
     io,
@@ -37,8 +37,8 @@ pub(crate) struct Clock {
 struct Schedule {
     per_second: u32,
     next: u64,
-    /// A timer of the kernel: tokio's timers have a resolution of a millisecond, in which a hundred requests would be
-    /// due at once. Read as a pipe, which needs no `unsafe`.
+    /// A timer of the kernel: the timers of tokio have a resolution of one millisecond, in which a hundred requests
+    /// would be due at once. It is read as a pipe, which needs no `unsafe`.
     timer: pipe::Receiver,
 }
 

@@ -39,7 +39,7 @@ pub(crate) async fn start(peer: Contender, mariadb: &MariaDb, pool: u16) -> Resu
         Contender::Xmysql => xmysql(&directory, mariadb)?,
         _ => fastify(&directory, mariadb, pool).await?,
     };
-    // A key of the same length as Selkie's, which these servers ignore, so that all read the same number of bytes.
+    // A key as long as Selkie's, so that all servers read the same number of bytes; these servers ignore it.
     let (key, database) = ("x".repeat(300), DATABASE.to_owned());
     let endpoint = Endpoint { address, requests: Requests { dialect, host: address.to_string(), key, database } };
     wait_until_it_answers(&endpoint).await?;

@@ -18,7 +18,7 @@ use crate::{
     workload::Workload,
 };
 
-/// The measurement of each contender: a workload, in a closed loop or at a rate.
+/// A workload, in a closed loop or at a fixed rate; each contender is measured in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Case {
     pub(crate) workload: Workload,
@@ -46,7 +46,7 @@ struct Entry {
     role: Role,
     contender: String,
     samples: Vec<Sample>,
-    /// Why a round has no sample.
+    /// The reason why a round has no sample.
     failure: Option<String>,
 }
 
@@ -138,7 +138,8 @@ impl Report {
         entry.map_or(&[], |entry| &entry.samples)
     }
 
-    /// Returns the floor's rounds to compare with: with as many connections as callers, if that was measured.
+    /// Returns the rounds of the floor with as many connections as callers; if that was not measured, those of the
+    /// other floor.
     fn floor(&self, case: Case) -> &[Sample] {
         match self.rounds(case, Role::WideFloor) {
             [] => self.rounds(case, Role::Floor),

@@ -8,7 +8,7 @@ use crate::{
     workload::{AGGREGATE, BATCH_ROWS, Random, Workload},
 };
 
-/// The rows of a batch, made once: making them for each request would cost as much as a hand-written server does.
+/// The rows of a batch, built once: building them for each request would cost as much as a hand-written server does.
 static BATCH: LazyLock<String> = LazyLock::new(|| {
     let rows: Vec<String> = (1..=BATCH_ROWS).map(new_post).collect();
     format!(r#"{{"batchData":[{}]}}"#, rows.join(","))
@@ -55,7 +55,8 @@ impl Requests {
                         ),
                         buffer,
                     ),
-                    // {"is_published":1,"category":"c…"} and {"field":"id","strategy":"DESC"}
+                    // The query string below decodes to {"is_published":1,"category":"c…"} and
+                    // {"field":"id","strategy":"DESC"}.
                     Dialect::Selkie => self.get(
                         format_args!(
                             "{tables}/posts?limit=20&query=%7B%22is_published%22%3A1%2C%22category%22%3A%22c{category}%22%7D\
@@ -66,7 +67,7 @@ impl Requests {
                 }
             }
             Workload::Stories => self.get(format_args!("{tables}/stories?limit=20&order=-id"), buffer),
-            // [{"relation":"replies","limit":5,"order":"-id"}, "writer"]
+            // The option `include` below decodes to [{"relation":"replies","limit":5,"order":"-id"}, "writer"].
             Workload::Related => self.get(
                 format_args!(
                     "{tables}/stories?limit=20&order=-id&include=%5B%7B%22relation%22%3A%22replies%22%2C%22limit%22%3A5%2C\
@@ -126,7 +127,7 @@ fn new_post(number: u64) -> String {
     )
 }
 
-/// 500 bytes.
+/// A text of 500 bytes.
 pub(crate) const BODY: &str = "The tide was out and the boats lay still in the mud of the inner harbour. Wait for the evening, \
 said the old man on the bench, and went on mending his net. Nobody asked him how long he had been waiting himself. \
 The bell of the ferry rang twice, as it does when there is fog, and the gulls rose and settled again on the same posts. \

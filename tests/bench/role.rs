@@ -25,7 +25,7 @@ pub(crate) enum Role {
 
 impl Role {
     pub(crate) fn takes_part(self, workload: Workload) -> bool {
-        // A ratio of Selkie's own figures.
+        // These workloads are only compared with each other, as a ratio of Selkie's own figures.
         let is_related = matches!(workload, Workload::Stories | Workload::Related);
         match self {
             Self::Floor | Self::WideFloor | Self::Hello | Self::Values | Self::Streamed if is_related => false,
@@ -51,7 +51,8 @@ impl Role {
     }
 }
 
-/// Contenders that are measured at the same rate: workerd carries a fraction of what a server does.
+/// Contenders that are measured at the same rate. workerd has its own league, since it handles a fraction of a server's
+/// rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum League {
     Direct,

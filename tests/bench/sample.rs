@@ -91,8 +91,8 @@ pub(crate) fn micros_each(time: Duration, requests: u64) -> f64 {
     short(time.as_secs_f64() * 1e6 / requests.max(1) as f64)
 }
 
-/// Returns the median of the rounds' ratios of `ours` to `theirs`. Both of a round were measured one after the other,
-/// so that slow changes of the machine affect both. `None` if either was not measured.
+/// Returns the median of the rounds' ratios of `ours` to `theirs`. Both figures of a round were measured one after the
+/// other, so that slow changes of the machine affect both. `None` if either was not measured.
 pub(crate) fn ratio(ours: &[Sample], theirs: &[Sample], figure: Figure) -> Option<f64> {
     let ratios = ours.iter().zip(theirs).filter_map(|(ours, theirs)| {
         let (ours, theirs) = (figure(ours)?, figure(theirs)?);

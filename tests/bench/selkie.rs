@@ -69,7 +69,7 @@ pub(crate) async fn serve(
     let log = File::create(mariadb.directory().join("selkie.log"))?;
     let started = Started::new(binary, |command| {
         command.arg("serve").envs(environment.clone()).envs(settings.iter().copied()).current_dir(mariadb.directory());
-        // The log is written to a file, since its cost is part of the service's.
+        // The log is written to a file, since writing it is part of the service's cost.
         if let Ok(other) = log.try_clone() {
             command.stdout(other);
         }

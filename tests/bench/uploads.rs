@@ -63,7 +63,7 @@ async fn large(asked: &Uploads, started: &Started, endpoint: &Endpoint) -> Resul
     let pid = started.pid();
     let file = noise(usize::from(asked.megabytes) * MEBIBYTE * 3 / 4);
     let request = upload(endpoint, "large.bin", "file", "application/octet-stream", &file);
-    // The first upload starts threads and opens connections.
+    // The first upload is not measured, since it starts threads and opens connections.
     send(endpoint.address, &upload(endpoint, "small.bin", "file", "application/octet-stream", b"x")).await?;
     let before = accounting::resident(pid)?;
     let (mut rates, mut growth) = (Vec::new(), 0);

@@ -93,7 +93,7 @@ impl Workload {
         }
     }
 
-    /// Returns what the next request does: for a mixed load one of its parts, else the workload itself.
+    /// Returns the workload of the next request: for a mixed load one of its parts, else the workload itself.
     pub(crate) fn next(self, random: &mut Random) -> Self {
         match self {
             Self::Mixed if random.up_to(10) == 10 => Self::W3,

@@ -4,7 +4,6 @@
 //! These files are written from the description of the API alone, and must not know how the service parses, plans or
 //! renders. A disagreement is reduced to a small one, and printed with the seed that repeats it:
 //! `SELKIE_DIFFERENTIAL_SEED=… SELKIE_DIFFERENTIAL_ROUNDS=1`.
-//! SELKIE_DIFFERENTIAL_ROUNDS=1`.
 
 mod cell;
 mod dice;
@@ -50,7 +49,7 @@ const ROUNDS: [(Host, usize); 2] = [(Host::Origin, 10), (Host::Edge, 3)];
 /// Number of reads of each schema.
 const READS: usize = 40;
 
-/// Number of reads of each schema that are followed page by page.
+/// Number of reads of each schema whose cursor `next` is followed from page to page.
 const PAGED: usize = 12;
 
 fn setting(name: &str) -> Option<u64> {

@@ -1,4 +1,4 @@
-//! Tests `POST /mcp`, the Model Context Protocol: by hand-written JSON-RPC, and by the protocol's client from npm
+//! Tests `POST /mcp`, the Model Context Protocol: with hand-written JSON-RPC, and with the protocol's client from npm
 //! (`client`).
 
 mod calls;
@@ -30,7 +30,7 @@ fn tool(host: Host, key: &str, name: &str, arguments: &Value) -> Call {
     message(host, &request("tools/call", &json!({"name": name, "arguments": arguments}))).key(key)
 }
 
-/// Returns the text of a tool's result as JSON. Panics unless the result is an error exactly if `code` is given.
+/// Returns the text of a tool's result as JSON. Panics unless the result is an error if and only if `code` is given.
 #[track_caller]
 fn outcome(result: &Value, code: Option<&str>) -> Value {
     let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {result}"));
@@ -41,7 +41,7 @@ fn outcome(result: &Value, code: Option<&str>) -> Value {
     body
 }
 
-/// Returns the result of an answered request.
+/// Returns the result in a successful JSON-RPC answer.
 #[track_caller]
 fn result(answer: &Answer) -> Value {
     assert_eq!(answer.status, 200, "{answer}");

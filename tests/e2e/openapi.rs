@@ -208,7 +208,7 @@ async fn linters_find_no_fault_in_the_document(host: Host) {
         let path = file.path().to_str().expect("a path").to_owned();
         (file, path)
     };
-    // Spectral decodes paths that are percent-encoded, and then misses what is below them.
+    // Spectral decodes percent-encoded paths, and then doesn't check the parts below them.
     let plain: Vec<_> = TABLES.iter().filter(|statement| !statement.contains("odd names")).copied().collect();
     let ((_file, path), (_plain_file, plain_path)) = (document(TABLES).await, document(&plain).await);
     let redocly = ["lint", "--config", "tests/clients/redocly.yaml", &path].map(str::to_owned).to_vec();

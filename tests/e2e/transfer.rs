@@ -1,4 +1,5 @@
-//! `selkie import` and `selkie export`: by a URL and a key through both hosts, and directly on the installation.
+//! Tests `selkie import` and `selkie export`: with a URL and a key through both hosts, and directly on the
+//! installation.
 
 pub(crate) mod broken;
 mod memory;
@@ -99,7 +100,7 @@ impl WorkingDirectory {
         serde_json::from_str(&answer).expect("JSON")
     }
 
-    /// Returns the refused rows.
+    /// Returns the entries of the file of refused rows.
     fn rejects(&self, name: &str) -> Vec<Value> {
         self.read(name).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }
@@ -129,7 +130,7 @@ async fn survives(host: Host, way: Way, formats: &[&str]) {
         let read = async |table: &str| db.get(&format!("{table}?order=id")).await.body;
         assert_eq!(read("copy").await, read("t").await, "{format}: {rows}");
         let names: Vec<String> = TYPES.iter().map(|(name, ..)| format!("`{name}`")).collect();
-        // JSON's own null is read as NULL.
+        // JSON's null in a JSON column is exported like NULL, so the column `scalar` is not compared.
         let exact = names.iter().filter(|name| *name != "`scalar`").map(|name| format!("a.{name} <=> b.{name}"));
         let same = exact.collect::<Vec<_>>().join(" AND ");
         let count = db.value(&format!("SELECT COUNT(*) FROM t a JOIN copy b ON a.id = b.id AND {same}")).await;
@@ -168,7 +169,7 @@ async fn refused_rows_are_listed_with_their_lines_and_the_rest_is_imported(host:
     assert_eq!(rejects[0]["field"], "n");
     assert_eq!(rejects[1]["text"], "3,1");
     assert!(!directory.path("rows.import-journal").exists());
-    // The same of lines of JSON, with a file of another name for the refused rows.
+    // The same import with lines of JSON, and with another name for the file of refused rows.
     directory.write(
         "rows.ndjson",
         "{\"id\": 11, \"n\": 1}\n\n{\"id\": 12, \"nope\": 1}\n{\"id\": 13,\n{\"id\": \"x\"}\n{\"id\": 14}\n",
@@ -255,7 +256,7 @@ async fn a_new_table_has_the_types_of_the_file(host: Host) {
     let row = db.get("a/1").await.payload();
     let expected = json!({"id": 1, "zip": "01234", "price": "3.20", "at": "2024-01-01 06:00:00.00", "on": 1, "meta": {"a": 1}, "note": null});
     assert_eq!(row, expected);
-    // Lines of JSON through standard input, compressed, without a column `id`.
+    // Lines of JSON from standard input, compressed, without a column `id`.
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(b"{\"name\": \"a\", \"n\": 1}\n{\"name\": null, \"more\": [1]}\n").expect("bytes");
     let mut child = directory
@@ -312,7 +313,7 @@ async fn an_export_is_chosen_by_query_select_and_order(host: Host) {
     let arguments =
         ["export", &format!("{}.t", db.name), "--query", "{\"n\": 2}", "--select", "n,id", "--order", "-n,-id"];
     assert_eq!(directory.exits(0, &arguments).0, "n,id\r\n2,3\r\n2,2\r\n");
-    // A key in a file.
+    // The API key is read from a file.
     directory.write("key", format!("{}\n", directory.key));
     let mut command = directory.command(&[&arguments[..], &["--key-file", "key"]].concat());
     let output = command.env_remove("SELKIE_KEY").output().expect("it runs");

@@ -1,4 +1,5 @@
-//! Kills, stops or blocks parts of a service and checks what must hold then. Each case starts its own service.
+//! Kills, stops or blocks parts of a service, and checks what must still be true afterwards. Each case starts its own
+//! service.
 
 use crate::case::{edge_is_open, eventually};
 use crate::host::{Call, Host};
@@ -108,7 +109,7 @@ fn edge() -> Edge {
 
 async fn control_c_ends_it_too(_: Host) {
     let service = start(edge(), &[]).await;
-    // Like a terminal, which sends SIGINT to every process of the group.
+    // Acts like a terminal, which sends SIGINT to every process of the group.
     for (id, _) in service.processes() {
         kill(id, Signal::INT);
     }
@@ -133,7 +134,7 @@ async fn a_killed_parent_leaves_no_process(_: Host) {
         .collect();
     let mark = format!("parent-{}", std::process::id());
     let mut shell = std::process::Command::new("sh");
-    // The second command keeps the shell from replacing itself by the service.
+    // The command `true` at the end keeps the shell from replacing itself by the service.
     shell
         .args(["-c", &format!("{}; true", words.join(" "))])
         .stdout(Stdio::null())

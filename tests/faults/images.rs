@@ -165,8 +165,8 @@ fn tiff(width: u32, bits: u32, samples: u32) -> Vec<u8> {
     file
 }
 
-/// Returns a mid-grey JPEG: the tables of a small encoded one, and a scan of equal blocks. A progressive one has only
-/// the blocks' means.
+/// Returns a mid-grey JPEG: the tables of a small encoded JPEG, and a scan of equal blocks. A progressive JPEG has only
+/// the mean of each block.
 fn jpeg(colours: ColorType, frame_marker: u8) -> Vec<u8> {
     let mut small = Vec::new();
     let pixels = vec![128; 64 * usize::from(colours.bytes_per_pixel())];

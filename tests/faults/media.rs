@@ -1,6 +1,6 @@
-//! Crashes an origin at each step of storing, replacing, deleting or sweeping files. Afterwards the files are in the
-//! old state or the new one: rows refer to complete objects, and a sweep removes all else. The steps are the points of
-//! `origin/src/fault.rs`.
+//! Crashes an origin at each step of storing, replacing, deleting or sweeping files. Afterwards the files must be in
+//! the old state or the new one: rows refer to complete objects, and a sweep removes everything else. The steps are the
+//! fault points of `origin/src/fault.rs`.
 
 use crate::case::eventually;
 use crate::faults::{start, stop};
@@ -82,7 +82,7 @@ async fn walk(deed: Deed, old: &[&str], new: &[&str]) {
         let second = second(&service).await;
         eventually("nothing is left over", SWEPT_MAX, || async { is_clean(&service).then_some(()) }).await;
         drop(second);
-        // The sweep must not change the rows.
+        // The sweep at the origin's start must not change the rows.
         assert_eq!(rows(&service, point).await, after, "{point}");
         for row in &after {
             is_whole(&service, row).await;
@@ -235,7 +235,7 @@ async fn fetch(service: &Service, url: &str) -> Answer {
     answer
 }
 
-/// Makes what the crash left behind old enough to be swept, which otherwise takes hours.
+/// Makes the remains of the crash old enough for a sweep, which otherwise takes hours.
 fn make_due(service: &Service) {
     let due = "UPDATE selkie.media_due SET due_at = 1 WHERE due_at > 0";
     service.root_sql(due).unwrap();

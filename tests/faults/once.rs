@@ -1,5 +1,5 @@
-//! Checks `Idempotency-Key` if a process is killed during an insert: the record and its receipt both exist, or neither.
-//! Each case starts its own service.
+//! Tests `Idempotency-Key` when a process is killed during an insert: afterwards the record and its receipt (the stored
+//! answer) both exist, or neither does. Each case starts its own service.
 
 use crate::case::eventually;
 use crate::faults::{database_process, start, stop};
@@ -156,7 +156,7 @@ async fn whatever_moment_an_origin_is_killed_an_insert_happens_once(_: Host) {
         tokio::task::spawn_blocking(move || second.kill()).await.expect("a task");
         for (n, first) in keys.iter().zip(calls) {
             let first = first.await.expect("a task").ok();
-            // The other origin finds the receipts of the first one.
+            // The other origin finds the receipts that the killed origin wrote.
             let key = format!("key-{n}");
             let answer = until_answered(&service.origin, &service, &key, *n).await;
             if let Some(first) = first.filter(|first| first.status == 200) {

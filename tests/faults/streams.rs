@@ -49,7 +49,7 @@ async fn records_with_related_ones_leave_memory_as_it_was(_: Host) {
     let service = start(Edge::Without, &[]).await;
     for statement in [
         "CREATE TABLE parents (PRIMARY KEY (id)) AS SELECT seq AS id FROM seq_1_to_100000",
-        // Two for each parent, 60 MB in all.
+        // Two child records for each parent, 60 MB in all.
         "CREATE TABLE children (id INT PRIMARY KEY, parent_id BIGINT UNSIGNED NOT NULL, body TEXT NOT NULL,
            FOREIGN KEY (parent_id) REFERENCES parents (id))
          AS SELECT seq AS id, seq % 100000 + 1 AS parent_id, REPEAT('x', 300) AS body FROM seq_1_to_200000",

@@ -42,7 +42,7 @@ pub(super) async fn measure(
     let mut sample = Sample::of(&outcome);
     sample.server_micros = used.server.map(each);
     sample.worker_micros = used.worker.map(each);
-    // An installation that was not started here has its own MariaDB.
+    // An installation that was not started here has its own MariaDB, whose processor time is not measured.
     let asks_ours = subject.server.is_some() && subject.role != Role::Hello;
     sample.database_micros = asks_ours.then(|| each(used.database));
     if let Kind::Server(_) = subject.kind {

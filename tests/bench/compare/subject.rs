@@ -46,7 +46,7 @@ impl Subject {
     }
 }
 
-/// All contenders, and the processes that must live as long.
+/// All contenders, and their processes, which end when this value is dropped.
 #[derive(Default)]
 pub(super) struct Subjects {
     /// Contenders in the order of measurement.

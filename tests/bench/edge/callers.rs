@@ -1,4 +1,4 @@
-//! Callers that send prepared requests, each one the next when the last is answered.
+//! Callers that send prepared requests. Each sends its next request when the last one is answered.
 
 use std::{
     net::SocketAddr,
@@ -21,7 +21,7 @@ use crate::{http::Connection, load::Outcome};
 /// Maximum time of an answer; longer than any should take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Requests that are sent in turn, repeatedly.
+/// Requests of which callers take one after the other, again and again.
 #[derive(Debug)]
 pub(super) struct Requests {
     texts: Vec<Vec<u8>>,
@@ -55,7 +55,7 @@ fn request(path: &str, key: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Returns the installation's public keys as a JWK set, and different valid keys signed by them.
+/// Returns the installation's public keys as a JWK set, and `count` different valid API keys signed by them.
 pub(super) fn keys(count: usize, now: Duration) -> Result<(String, Vec<String>)> {
     let signing = SigningKey::from_seed("01a1fe91-341c-7651-b215-93e1164c4edf", &[7; 32]);
     let project = ProjectName::parse("bench").map_err(|_| anyhow::anyhow!("a name"))?;

@@ -11,7 +11,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// Path whose answer is large; all other paths answer one record.
+/// The path whose answer is large; every other path answers with one record.
 pub(super) const LARGE_PATH: &str = "/api/v1/crud/bench/large";
 
 const HEAD_MAX_BYTES: usize = 16 * 1024;

@@ -1,4 +1,4 @@
-# What the edge is compared with, served as edge/workerd.capnp serves the edge.
+# Configures the worker that the edge is compared with, like edge/workerd.capnp configures the edge.
 using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (

@@ -1,4 +1,4 @@
-// A minimal worker that only forwards: the edge's cost is measured as the difference to it.
+// A minimal worker that only forwards. The difference to this worker is the edge's cost.
 export default {
   async fetch(request, env) {
     const url = new URL(request.url);

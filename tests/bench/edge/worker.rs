@@ -1,4 +1,4 @@
-//! The two workers that are compared, each in its own workerd, so that time and memory can be told apart.
+//! The two workers that are compared, each in its own workerd, so that the time and memory of each can be measured.
 
 use std::{
     fs::File,
@@ -46,7 +46,7 @@ impl Kind {
 pub(crate) struct Setting {
     pub(crate) origin: SocketAddr,
     pub(crate) jwks: String,
-    /// Value of the worker's variable: `on` or `off`.
+    /// The worker's variable for its request log: `on` or `off`.
     pub(crate) log_requests: &'static str,
     /// Directory for the worker's log.
     pub(crate) directory: PathBuf,

@@ -1,4 +1,5 @@
-//! What all curves share: a private MariaDB with the tables of the comparison, origins on it, and the bare driver.
+//! The things that all curves share: a private MariaDB with the tables of the comparison, origins on it, and the bare
+//! driver.
 
 use std::{
     fs,

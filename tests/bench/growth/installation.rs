@@ -1,5 +1,5 @@
 //! Creates keys, accounts and projects by the thousand, directly in MariaDB, since the installation's commands create
-//! one at a time. The rows are the same, and are derived from the secret of the private installation.
+//! only one at a time. The rows are the same as those of the commands, and are derived from the installation's secret.
 
 use std::{
     fs,

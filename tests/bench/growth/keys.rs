@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::{Extent, curve::Curve, drive::drive, ground::Ground, installation::Installation, once::each_once};
 use crate::data::{DATABASE, POSTS};
 
-/// Numbers of keys; the last is three times what the origin caches.
+/// Numbers of keys; the last is three times the number that the origin caches.
 const POINTS: [u64; 6] = [1, 10, 100, 1_000, 10_000, 30_000];
 const CALLERS: u64 = 32;
 

@@ -1,4 +1,4 @@
-//! Sends each request of a list once, to measure the cost of first requests.
+//! Sends each request of a list only once, to measure the cost of first requests.
 
 use std::{
     sync::{

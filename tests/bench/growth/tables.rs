@@ -24,7 +24,7 @@ const CALLERS: u64 = 32;
 /// Name of a database with many tables; the prefix makes it one of project `default`.
 const DATABASE: &str = "default_many";
 
-/// Up to this number tables are created durably and timed; beyond, waiting for the disk would take most of the run.
+/// Up to this number, tables are created durably and timed; more tables are created without waiting for the disk.
 const TIMED_MAX: u64 = 1_000;
 
 const FIGURES: [(&str, &str, usize); 13] = [

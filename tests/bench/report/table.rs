@@ -89,7 +89,7 @@ fn cells(report: &Report, entry: &Entry, median: &Sample) -> Vec<Cell> {
     let micros = |value: Option<f64>| value.map(|value| format!("{value:.1}"));
     let millis = |value: f64| Some(format!("{value:.2}"));
     let times = |value: Option<f64>| value.map(|value| format!("{value:.2}"));
-    // At a fixed rate, throughput says nothing.
+    // At a fixed rate, all contenders have the same throughput.
     let closed = case.rate.is_none();
     let against = |other: &[Sample]| times(ratio(&entry.samples, other, rate)).filter(|_| closed);
     let is_long = matches!(case.workload, Workload::W4 | Workload::Million);

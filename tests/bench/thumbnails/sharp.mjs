@@ -11,7 +11,7 @@ const sharp = createRequire(import.meta.url)('sharp');
 sharp.concurrency(1);
 sharp.cache(false);
 
-// Octaves of smooth noise over a few edges, with as much detail at every scale as photographs.
+// Draws octaves of smooth noise over a few edges, with as much detail at every scale as in a photograph.
 function photo(width, height) {
   let state = 42;
   const random = () => {

@@ -1,4 +1,4 @@
-//! A value of a column: how it is compared and written in SQL and JSON. Knows no table and no request.
+//! A value of a column: how it is compared, and how it is written in SQL and JSON. Knows no table and no request.
 
 use super::json::Json;
 use std::cmp::Ordering;
@@ -86,7 +86,7 @@ pub(super) enum Cell {
     Time(String),
 }
 
-/// Returns all values of a kind whose sort order is the order of this list.
+/// Returns all values of a kind that has a fixed list of values, in sort order; `None` for other kinds.
 fn listed(kind: Kind) -> Option<&'static [&'static str]> {
     match kind {
         Kind::Enum => Some(&MEMBERS),
@@ -123,7 +123,7 @@ impl Cell {
         })
     }
 
-    /// Returns the sort order of two values: NULL comes first.
+    /// Returns the order in which MariaDB sorts two values: NULL comes first.
     pub(super) fn sort(&self, other: &Self, kind: Kind) -> Ordering {
         if kind == Kind::Enum {
             return self.ordinal(kind).cmp(&other.ordinal(kind));
@@ -166,7 +166,7 @@ impl Cell {
         }
     }
 
-    /// Returns the same value for all values that a column of this kind treats as equal.
+    /// Returns one value that stands for all values that a column of this kind treats as equal.
     pub(super) fn representative(&self, kind: Kind) -> Self {
         match self {
             Self::Text(text) if kind == Kind::Loose => Self::Text(folded(text)),
@@ -240,7 +240,7 @@ pub(super) fn pool(kind: Kind) -> Vec<Cell> {
             .into_iter()
             .map(|digits| Cell::Decimal(digits, scale))
             .collect(),
-        // Sums of these values are exact in any order.
+        // The sum of any of these values is exact in any order.
         Kind::Double => {
             [-1.5, 0.0, 0.25, 0.5, 1.5, 2.0, 1_048_576.0, 1.0 / 1024.0].into_iter().map(Cell::Double).collect()
         }

@@ -1,5 +1,5 @@
-//! Evaluates a read row by row, as simply as possible. Written from the interface and SQL's three-valued logic; must
-//! not know how the service does it.
+//! Evaluates a read row by row, as simply as possible. Written from the API's documentation and SQL's three-valued
+//! logic; must not know how the service evaluates reads.
 
 mod aggregate;
 mod condition;
@@ -14,7 +14,7 @@ use condition::all_or_any;
 pub(super) use output::{Output, Source, outputs};
 use std::cmp::Ordering;
 
-/// Index of one record of each table of a read; `None` where a join found no partner.
+/// The index of one record for each table of a read; `None` if a join found no matching record.
 type Tuple = Vec<Option<usize>>;
 
 /// The read, the tables and the records for the evaluation of a tuple.
@@ -41,7 +41,7 @@ impl Sight<'_> {
     }
 }
 
-/// Returns for each record of the root table whether the read's conditions hold.
+/// Returns, for each record of the root table, whether it meets the read's conditions.
 pub(super) fn allowed(read: &Read, world: &World) -> Vec<bool> {
     let sight = Sight { read, world };
     let either = read.either.unwrap_or(false);

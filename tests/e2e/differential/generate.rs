@@ -9,7 +9,7 @@ use super::evaluate::{Source, outputs};
 use super::read::{Aggregate, By, Fields, Naming, Order, Pick, Place, Read, Window};
 use super::world::{Table, World};
 
-/// Aliases that are no column's name.
+/// Aliases that are not the name of a column.
 const ALIASES: [&str; 8] = ["a", "sum", "first name", "Preis", "x1", "größe", "the.dot", "most"];
 
 /// Returns a random read of any kind.
@@ -52,7 +52,7 @@ pub(super) fn whole(root: usize) -> Read {
     }
 }
 
-/// Returns a read of those records of a table for which random conditions hold.
+/// Returns a read of the records of a table that meet random conditions.
 pub(super) fn filtered(dice: &mut Dice, world: &World, root: usize) -> Read {
     let mut read = whole(root);
     let members = *dice.pick(&[1, 1, 2, 3]);
@@ -126,7 +126,7 @@ fn fields(dice: &mut Dice, table: &Table, at: usize) -> Fields {
     }
 }
 
-/// Changes the read to a grouped one, or to aggregates over all records.
+/// Turns the read into a grouped read, or into aggregates over all records.
 fn aggregated(dice: &mut Dice, world: &World, read: &mut Read) {
     for _ in 0..*dice.pick(&[0, 1, 1, 2]) {
         let place = any_place(dice, world, read);

@@ -10,7 +10,7 @@ use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-/// Number of reads of each set of records.
+/// Number of reads for each random set of records.
 const READS: usize = 40;
 
 const SCHEMA: &[&str] = &[
@@ -22,13 +22,14 @@ const SCHEMA: &[&str] = &[
      FOREIGN KEY (b_id) REFERENCES b (id))",
 ];
 
-/// A relation: of a table, its name in requests, its target, and the pairs of equal columns.
+/// A relation: its table, its name in requests, its target table, and the columns that must be equal.
 struct Relation {
     of: &'static str,
     name: &'static str,
     to: &'static str,
     is_one: bool,
-    /// The columns of the table and of the target; of the link table `ab` for both sides if the relation has one.
+    /// The columns of the table and of the target; if the relation has a link table, the columns of `ab` for both
+    /// sides.
     on: (&'static str, &'static str),
     link: Option<(&'static str, &'static str)>,
 }
@@ -67,7 +68,7 @@ struct World {
 }
 
 enum Condition {
-    /// `x` compared with a number; `IS NULL` without one.
+    /// `x` compared with a number, or `x IS NULL` if there is no number.
     Leaf(&'static str, Option<i64>),
     Group(bool, Vec<Condition>),
     Related(usize, &'static str, Option<Box<Condition>>),
@@ -77,7 +78,7 @@ struct Include {
     relation: usize,
     alias: String,
     filter: Option<Condition>,
-    /// Whether `x` is the order, and its direction.
+    /// The direction of an order by `x`; `None` for no order.
     order: Option<bool>,
     limit: Option<usize>,
     includes: Vec<Include>,
@@ -107,7 +108,7 @@ impl Condition {
         }
     }
 
-    /// Returns the members of a `query`.
+    /// Adds the condition to the members of a `query`.
     fn spelled(&self, out: &mut Map<String, Value>) {
         let label = format!("g{}", out.len());
         match self {

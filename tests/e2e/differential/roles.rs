@@ -1,5 +1,5 @@
-//! Roles with random rules on random tables. What a role's caller reads must be what anyone reads of the tables without
-//! the denied records and fields, and what it writes must change exactly the allowed records.
+//! Roles with random rules on random tables. A caller with a role must read what a full key would read of the same
+//! tables without the denied records and fields. Its writes must change exactly the allowed records.
 
 use super::cell::{Cell, pool};
 use super::dice::Dice;
@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 /// Number of writes to the tables of each schema.
 const WRITES: usize = 30;
 
-/// Maximum number of claims of a caller, which must fit a key.
+/// Maximum number of claims of a caller, so that the key is not too long.
 const CLAIMS_MAX: usize = 12;
 
 /// The claims of the caller, by name.
@@ -36,7 +36,7 @@ impl Claims {
                     Operand::List(list) => list,
                 };
                 for asked in values {
-                    // A claim that is null denies.
+                    // A claim that is null would deny all records, so null is not replaced.
                     if !asked.json.is_null() && self.0.len() < CLAIMS_MAX && dice.chance(50) {
                         let name = format!("c{}", self.0.len());
                         self.0.insert(name.clone(), std::mem::replace(&mut asked.json, json!({"claim": name})));
@@ -70,7 +70,7 @@ fn visible(world: &World, rule: &Read, hidden: &[usize]) -> world::Table {
     table
 }
 
-/// Returns some columns that are no part of a key, none of them `id` or a column by which the generator joins tables.
+/// Returns random columns to hide: none that is part of a key, is `id`, or is used by the generator to join tables.
 fn some_hidden(dice: &mut Dice, table: &world::Table) -> Vec<usize> {
     let links = |at: &usize| matches!(&*table.columns[*at].name, "parent" | "owner");
     let columns = (1..table.columns.len()).filter(|at| !table.key.contains(at) && !links(at));
@@ -142,7 +142,7 @@ fn value(cell: &Cell) -> Value {
     serde_json::from_str(&cell.json().to_string()).expect("JSON")
 }
 
-/// A random write to a table: what is sent, and what must come of it.
+/// A random write to a table: the request, and the expected answer and effect.
 struct Write {
     what: String,
     answer: Answer,
@@ -183,7 +183,7 @@ impl WriteOption {
         }
     }
 
-    /// Returns what must be answered to a write that affects the records with these ids, and whether it is done.
+    /// Returns the expected answer to a write that affects the records with these ids, and whether the write is done.
     fn outcome(self, ids: &[Value]) -> (Expected, bool) {
         match self {
             Self::MaxAffected(most) if ids.len() > most => (Expected::Refusal("too_many_affected"), false),
@@ -255,7 +255,7 @@ async fn random_write(dice: &mut Dice, caller: &Caller<'_>, world: &mut World, r
             let mut kept = changes.map(|(new, _)| new).all(|new| allows(&rules.update, world, new));
             kept |= affected.is_empty();
             let option = match WriteOption::random(dice) {
-                // Either refusal would be right.
+                // The role and `maxAffected` would both refuse the write, and either refusal would be right.
                 WriteOption::MaxAffected(_) if !kept => WriteOption::None,
                 option => option,
             };

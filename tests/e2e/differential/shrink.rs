@@ -55,7 +55,7 @@ pub(super) async fn smallest(
     (read, fault)
 }
 
-/// Returns reads with one part less.
+/// Returns copies of a read that each lack one part.
 fn simpler(read: &Read) -> Vec<Read> {
     let mut found = Vec::new();
     let mut with = |change: &dyn Fn(&mut Read)| {
@@ -128,7 +128,7 @@ fn simpler(read: &Read) -> Vec<Read> {
     found
 }
 
-/// Returns lists of conditions with one condition less, or with a smaller one.
+/// Returns copies of a list of conditions that each lack one condition or have a smaller one.
 fn fewer(conditions: &[Condition]) -> Vec<Vec<Condition>> {
     let mut found = Vec::new();
     for (at, condition) in conditions.iter().enumerate() {

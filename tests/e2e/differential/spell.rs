@@ -1,4 +1,4 @@
-//! Writes a read as options with JSON values. `encode` then encodes these for a request.
+//! Writes a read as options with JSON values, which `encode` then encodes for a request.
 
 mod encode;
 
@@ -34,7 +34,7 @@ pub(super) fn options(read: &Read, world: &World) -> Options {
     }
     if !read.order.is_empty() {
         let mut list: Vec<Value> = read.order.iter().map(|o| order(read, world, o)).collect();
-        // A single order may be written without a list. The form of the whole depends on the first field's naming.
+        // A list with a single step of order may be written without the list.
         let alone = list.len() == 1 && read.order[0].naming != Naming::Labelled;
         options.push(("order", if alone { list.remove(0) } else { Value::from(list) }));
     }
@@ -157,7 +157,7 @@ fn joined(read: &Read, world: &World, join: &Join, at: usize) -> Value {
     Value::Object(object)
 }
 
-/// Returns `field` for the root table, `alias.field` for others.
+/// Returns `field` for a field of the root table, `alias.field` for a field of another table.
 fn dotted(read: &Read, world: &World, place: Place) -> String {
     let field = read.column(world, place).name;
     match place.at {
@@ -216,7 +216,7 @@ fn conditions(read: &Read, world: &World, conditions: &[Condition]) -> Value {
                     (Naming::Plain, _) => dotted(read, world, leaf.place),
                     (Naming::Apart, _) => read.column(world, leaf.place).name.to_owned(),
                 };
-                // A key can occur once: the second condition on a field needs a label.
+                // A JSON object can have a key only once, so a second condition on the same field needs a label.
                 if object.contains_key(&key) {
                     let labelled = Leaf { naming: Naming::Labelled, ..leaf.clone() };
                     (label, self::leaf(read, world, &labelled))

@@ -1,4 +1,4 @@
-//! Compares an answer with the expected one. Rows that the order leaves tied may come in any order.
+//! Compares an answer with the expected answer. Rows with equal sort keys may come in any order.
 
 use super::cell::{Kind, folded};
 use super::evaluate::{Expected, Source, evaluate, outputs};
@@ -104,7 +104,8 @@ pub(super) fn differs(expected: &Expected, start: usize, limit: usize, rows: &[J
         let here = passed.saturating_sub(from).min(rest.len());
         let (came, after) = rest.split_at(here);
         rest = after;
-        // If the window cuts a tie, any of its rows may be in the answer, but none too often.
+        // If the window contains only some rows of a group with equal sort keys, any of them may be in the answer, but
+        // none twice.
         let mut left = tie.clone();
         for row in came {
             match left.iter().position(|known| known == row) {

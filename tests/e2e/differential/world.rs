@@ -1,4 +1,4 @@
-//! A random schema and its records, known to both the service and the evaluation.
+//! A random schema and its records, which both the service and the evaluation use.
 
 use super::cell::{Cell, Kind, pool};
 use super::dice::Dice;
@@ -26,7 +26,7 @@ pub(super) struct Column {
 
 const TABLES: [&str; 4] = ["items", "shelves", "makers", "notes"];
 
-/// Columns of tables. Many tables have the same names, so that joins give collisions.
+/// Names and types of columns. Many tables share names, so that the fields of joined tables have equal names.
 const COLUMNS: [(&str, Kind); 21] = [
     ("name", Kind::Exact),
     ("label", Kind::Loose),
@@ -51,7 +51,7 @@ const COLUMNS: [(&str, Kind); 21] = [
     ("vintage", Kind::Year),
 ];
 
-/// Columns that contain ids of other tables' records, or unknown ids.
+/// Columns that contain ids of other tables' records, or ids of no record.
 const LINKS: [&str; 2] = ["parent", "owner"];
 
 /// Ids are in `1..=ID_MAX`: enough for every table, and few enough that references match.
@@ -115,7 +115,7 @@ impl Table {
             .iter()
             .map(|column| match column.name {
                 _ if column.nullable && dice.chance(25) => Cell::Null,
-                // Columns of a composite key may repeat; without a key whole records may.
+                // Columns of a composite key may repeat; in a table without a key, whole records may repeat.
                 "id" if self.key.len() == 1 => id(dice, ID_MAX),
                 "id" => id(dice, 12),
                 name if LINKS.contains(&name) => id(dice, ID_MAX / 2),

@@ -1,4 +1,4 @@
-//! Writes actual answers into a page. Answers with `…`, and errors, are left to a person.
+//! Writes actual answers into a page. A person must write answers that contain `…`, and errors.
 
 use super::desk::Ran;
 use super::page::{Answer, Example, Page};
@@ -17,8 +17,8 @@ pub(super) fn wanted() -> bool {
     std::env::var("SELKIE_BLESS").is_ok_and(|value| value == "1")
 }
 
-/// Returns whether a call's answer may be written into the page: the page leaves nothing of it open, and the call did
-/// not fail. A person writes errors, since a page shows them on purpose.
+/// Returns whether a call's answer may be written into the page: its text on the page contains no `…` except a
+/// cursor's, and the call did not fail. A person writes errors, since a page shows them on purpose.
 pub(super) fn may_mend(example: &Example, ran: &Ran) -> bool {
     let closed = |answer: &Answer| !answer.text.replace(NEXT, "").contains('…');
     let refused = ran.output.contains(r#""success":false"#);
@@ -116,7 +116,7 @@ fn laid_out(json: &str) -> String {
             }
             ']' | '}' => {
                 open.pop();
-                // The text has another JSON value: the answer of a second call.
+                // Another JSON value follows: the answer of a second call.
                 let another = rest.peek().is_some_and(|next| *next != '\n');
                 (open.is_empty() && another).then_some(0)
             }
@@ -133,7 +133,7 @@ fn laid_out(json: &str) -> String {
     text
 }
 
-/// Tests this file, for the case `an_answer_that_is_written_reads_as_the_same`.
+/// Tests this file; called by the case `an_answer_that_is_written_reads_as_the_same`.
 pub(super) fn tests() {
     let record = r#"{"title":"a, [b] {\"c\"}","list":[1,2],"price":"9.57","meta":{"x":[{"y":1},{"y":2}]}}"#;
     let long = format!(r#"{{"success":true,"payload":[{record},{record},{record}]}}"#);

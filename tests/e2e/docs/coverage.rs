@@ -1,5 +1,5 @@
-//! Checks that the pages are complete: each option that the service lists in a hint is used in a call, and each
-//! operator on the page exists.
+//! Checks that the pages are complete: each option that a hint of the service names occurs in a call on a page, and
+//! each operator on a page exists.
 
 use super::page;
 use crate::host::{Host, enc, option};
@@ -10,7 +10,7 @@ use std::fs;
 /// A word that is no option, part or operator, nor similar to one.
 const UNKNOWN: &str = "qqqqqqqqqqqq";
 
-/// Asks for an unknown name wherever the service has options, and finds the names that the hint lists in the pages.
+/// Sends an unknown name wherever the service has options, and looks for the names in the hints on the pages.
 pub(super) async fn every_option_stands_in_a_call(host: Host) {
     let posts = "/api/v1/crud/demo/posts";
     let part = json!({UNKNOWN: 1});
@@ -73,7 +73,8 @@ pub(super) async fn every_operator_on_the_page_is_known(host: Host) {
     }
     assert!(operators.len() > 30, "{operators:?}");
     for operator in operators {
-        // The value has the wrong kind for most operators, but the error must not be about the operator.
+        // The value has the wrong type for most operators; the error may be about the value, but not about the
+        // operator.
         let query = json!({"id": {"equality": operator, "value": 1}});
         let path = format!("/api/v1/crud/demo/posts?limit=1&query={}", enc(&query.to_string()));
         let answer = host.get(&path).send().await;

@@ -1,5 +1,5 @@
-//! Runs a page's calls: a shell in a directory that looks like a clone of the repository with a running service, and
-//! the service's demo database, restored for each page. Knows bash, curl and the service, but no page.
+//! Runs a page's calls in a shell, in a directory that looks like a clone of the repository with a running service. The
+//! service's demo database is restored for each page. Knows bash, curl and the service, but no page.
 
 use super::page::Example;
 use crate::host::Host;
@@ -40,7 +40,7 @@ impl<'a> Desk<'a> {
         };
         let settings = dir.path().join(".selkie");
         fs::create_dir(&settings).expect("a directory");
-        // Both hosts' variables have this host's URL, so that each page is run completely through each host.
+        // The variables of both hosts have the URL of this host, so that each page is run completely through each host.
         let lines = [
             ("SELKIE_ORIGIN_URL", url),
             ("SELKIE_EDGE_URL", url),
@@ -52,7 +52,7 @@ impl<'a> Desk<'a> {
         .map(|(name, value)| format!("{name}={value}\n"));
         put(&settings.join("dev.env"), &lines.concat());
         put(&dir.path().join(".curlrc"), CURLRC);
-        // As `npm install` of the folder leaves it.
+        // The package is installed as `npm install` of its folder does it: by a link.
         let packages = dir.path().join("node_modules/@selkie");
         fs::create_dir_all(&packages).expect("a directory");
         symlink(crate::typescript::client(), packages.join("client")).expect("a link");

@@ -1,11 +1,11 @@
-//! A page of Markdown, taken apart into the calls that stand on it and their answers.
+//! A page of Markdown, parsed into its calls and their answers.
 //!
 //! - A block ```` ```sh ````, ```` ```js ```` or ```` ```python ```` is run; the block right under it, in any other
 //!   language, is its answer. A block whose interpreter is not installed is left out.
-//! - `<!-- no answer: why -->` right above it: the call is run and prints nothing.
-//! - `<!-- not run: why -->` right above it: the block is left alone.
+//! - `<!-- no answer: why -->` right above a block: the block is run and must print nothing.
+//! - `<!-- not run: why -->` right above a block: the block is not run.
 //!
-//! Nothing else is allowed, so that no call can stand on a page unseen. Must not know how a call is run.
+//! Any other block is a fault, so that no call can be on a page without being run. Must not know how a call is run.
 
 use super::pattern::Kind;
 use crate::service::workspace;
@@ -147,7 +147,7 @@ impl Page {
 }
 
 impl Page {
-    /// Returns whether a call uses the full key: other calls can't change data.
+    /// Returns whether a call on the page may change data, which only calls with the full key can.
     pub(super) fn may_write(&self) -> bool {
         let is_full = |script: &str| script.contains("$full") || script.contains("SELKIE_FULL_KEY");
         self.examples.iter().any(|e| is_full(&e.script))
@@ -194,7 +194,7 @@ fn fences(lines: &[String]) -> Vec<Fence> {
     found
 }
 
-/// Tests this file, for the case `a_page_is_read_as_its_fences_and_marks_say`.
+/// Tests this file; called by the case `a_page_is_read_as_its_fences_and_marks_say`.
 pub(super) fn tests() {
     let page = |text: &str| Page::parse(PathBuf::from("p.md"), &text.replace('~', "```"));
     let read = page("~sh\nset x\n~\n\n~json\n{}\n~\n\n- a list\n\n  ~sh\n  two\n  ~\n  ~\n  2\n  ~\n");

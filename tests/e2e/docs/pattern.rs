@@ -1,12 +1,12 @@
-//! An answer as a page writes it, and whether what came fits it. `…` leaves something open:
+//! An answer as a page writes it, and whether the actual answer fits. `…` matches anything:
 //!
 //! - within a text or a line: any characters;
 //! - as a JSON value: any value; among the items of a list: any number of items; among the members of an object: any
 //!   other members;
 //! - as a line by itself: any number of lines.
 //!
-//! JSON is compared as JSON, so a page may break lines where it likes. An answer that begins with an HTTP status line
-//! is a head and a body: the status and the headers that the page shows must be there, in any order, then the body.
+//! JSON is compared as JSON, so a page may break lines anywhere. An answer that begins with an HTTP status line is a
+//! head and a body: the actual head must have this status and the headers that the page shows, in any order.
 
 use serde_json::Value;
 
@@ -217,7 +217,7 @@ fn lists(path: &str, wanted: &[Value], came: &[Value], found: &mut Vec<String>) 
     }
 }
 
-/// Tests this file, for the case `an_answer_fits_where_only_what_is_left_open_differs`.
+/// Tests this file; called by the case `an_answer_fits_where_only_what_is_left_open_differs`.
 pub(super) fn tests() {
     let head = "HTTP/1.1 200 OK\r\nETag: \"a1\"\r\nDate: now\r\n\r\n{\"a\":1}";
     for (kind, page, answer, as_it_should) in [

@@ -1,4 +1,4 @@
-//! Checks the text of the pages: their links lead somewhere, and the table of errors is complete.
+//! Checks the text of the pages: their links name existing files and headings, and the table of errors is complete.
 
 use super::page;
 use crate::service::workspace;
@@ -6,7 +6,7 @@ use shared::error::ErrorCode;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Checks that the pages for users list each code in a table row that begins with its status.
+/// Checks that the pages for users list each error code in a table row that begins with the code's status.
 pub(super) fn codes_stand_with_their_status() {
     let rows: Vec<String> =
         page::all().iter().flat_map(|page| page.lines.iter().filter(|line| line.starts_with("| "))).cloned().collect();

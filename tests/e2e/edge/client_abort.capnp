@@ -1,5 +1,5 @@
-# The worker behind one that aborts requests, as Cloudflare does when clients disconnect: a workerd on its own does not
-# notice that they did.
+# Configures the worker behind another worker, which aborts requests as Cloudflare does when clients disconnect: workerd
+# alone does not notice a disconnect.
 using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (

@@ -1,4 +1,4 @@
-// Forwards requests, and aborts each after the number of milliseconds in the request.
+// Forwards requests, and aborts each after the number of milliseconds in the request's header `x-aborts-after-ms`.
 export default {
   async fetch(request, env) {
     const controller = new AbortController();

@@ -22,13 +22,13 @@ cases! {
 const BODY_BYTES: usize = 1_000_000;
 const AT_ONCE: usize = 5;
 
-/// Requests before the measurement: after them the runtime's garbage doesn't grow any more.
+/// Number of requests before the measurement: after them, the memory for the runtime's garbage no longer grows.
 const BEFORE: usize = 20;
 
-/// Requests during the measurement; each once leaked more than its body.
+/// Number of measured requests; a former fault leaked more than the body of each.
 const BETWEEN: usize = 40;
 
-/// Maximum growth of memory: far less than the requests' bodies, far more than the garbage varies.
+/// Maximum growth of memory, in KiB: far less than the requests' bodies, far more than the garbage varies.
 const GROWTH_MAX_KIB: u64 = 100 * 1024;
 
 async fn aborted_requests_leave_nothing_behind(_: Host) {

@@ -118,7 +118,7 @@ async fn an_origin_counts_the_requests_of_each_key(_: Host) {
         let state = answer.header("ratelimit").unwrap_or_default();
         assert!(state.starts_with(&format!("\"key\";r={left};t=")), "{state}");
     }
-    // Requests that are refused for another reason count too, and so does a private file.
+    // Requests that are refused for another reason count too, and so does a request for a private file.
     let odd = Call::new(url, Method::GET, "/api/v1/crud/demo/posts?limit=x").key(read);
     let odd = odd.send().await;
     odd.refused(ErrorCode::InvalidQueryOption);
@@ -137,11 +137,12 @@ async fn an_origin_counts_the_requests_of_each_key(_: Host) {
     get(url, full).send().await.payload();
     let metrics = Call::new(url, Method::GET, "/metrics").send().await.text();
     assert!(metrics.contains("selkie_rate_limited_total 2\n"), "{metrics}");
-    // The edge's requests don't count for another origin.
+    // Requests through the edge don't count towards the limit of another origin.
     get(&shared().origin, read).send().await.payload();
 }
 
-/// Returns the names and the form of a refusal without its numbers.
+/// Returns the error and the header names of a rate-limit refusal, without digits, so that two refusals can be
+/// compared.
 fn form(answer: &Answer) -> (Value, Vec<(String, String)>) {
     let bare = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
     let mut error = answer.refused(ErrorCode::RateLimited);
@@ -213,7 +214,7 @@ async fn full_keys_are_refused_to_pages(host: Host) {
     }
     let read = get(host.url(), &shared().read_key).header("origin", PAGE);
     read.send().await.payload();
-    // A direct request to the origin is not a browser's.
+    // A direct request to this origin is accepted even if it has an `Origin` header: no edge calls it a browser's.
     let direct = get(&shared().origin, &shared().full_key).header("origin", PAGE);
     direct.send().await.payload();
 }
@@ -259,7 +260,7 @@ async fn an_origin_behind_its_edge_answers_nobody_else(_: Host) {
     get(&trusting.origin, key).send().await.payload();
 }
 
-/// Returns the host in the URL of a new signature.
+/// Returns the host in the URL of a newly signed link.
 async fn url_host(base: &str, id: &Value, secret: Option<&str>) -> String {
     let path = format!("/api/v1/media/{id}");
     let mut call = Call::new(base, Method::GET, &path)
@@ -342,7 +343,7 @@ async fn the_edges_secret_is_never_told(_: Host) {
             assert!(!answer.text().contains(&secret), "{answer}");
         }
     }
-    // An origin that can't be reached, and one whose answers are wrong.
+    // One worker whose origin can't be reached, and one whose origin sends wrong answers.
     let log = worker.log();
     let gone = [("ORIGINS", "http://127.0.0.1:9"), ("EDGE_SECRET", secret.as_str())];
     let lost = Worker::start(&gone);

@@ -27,7 +27,7 @@ cases! {
 const MEDIA: &str = "/api/v1/media";
 const SOON: Duration = Duration::from_secs(20);
 
-/// An edge with a cache, and a recording proxy in front of its origin.
+/// An edge with a cache, and a recording proxy between the edge and its origin.
 struct Stand {
     edge: Worker,
     tap: RecordingProxy,
@@ -64,7 +64,7 @@ impl Stand {
         answer.payload()[0].clone()
     }
 
-    /// Builds a request for the file of a description.
+    /// Builds a request for the file with this description.
     fn at(&self, file: &Value) -> Call {
         let url = file["url"].as_str().expect("a URL");
         let path = url.strip_prefix(&self.edge.url);
@@ -274,7 +274,7 @@ async fn a_file_is_asked_about_again_after_its_time(_: Host) {
     })
     .await;
 
-    // Directly at the origin, without the edge's knowledge.
+    // The file is deleted directly at the origin, so the edge does not know of it.
     let path = format!("{MEDIA}/{}", going["id"]);
     let call = Call::new(&shared().origin, Method::DELETE, &path);
     call.key(&shared().full_key).send().await.payload();

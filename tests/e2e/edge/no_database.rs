@@ -1,4 +1,5 @@
-//! An origin that lives but has lost its database: the edge asks other origins, and sends it only health checks.
+//! An origin that runs but has lost its database: the edge sends it only health checks, and all requests to other
+//! origins.
 
 use super::origins::{POSTS, Pair, call, states};
 use crate::case::eventually;

@@ -126,7 +126,8 @@ async fn a_read_goes_on_to_the_next_whatever_the_first_does(_: Host) {
         let [a, b] = &states(&pair.worker).await[..] else { panic!("two origins") };
         assert!(a["failures"].as_u64() > Some(0), "{manner:?}: {a}");
         assert_eq!((&b["state"], &b["failures"]), (&json!("healthy"), &json!(0)));
-        // One request when the origin hung, and at most one after each cool-down, of which the shortest takes a second.
+        // One request when the origin began to hang, and at most one after each cool-down, the shortest of which is one
+        // second.
         let most = 2 + usize::try_from(began.elapsed().as_secs()).unwrap();
         assert!(pair.a.signs() <= most, "{manner:?}: {}", pair.a.signs());
         assert!(pair.worker.log().contains("origin=1"), "{manner:?}");
@@ -155,7 +156,7 @@ fn writes(worker: &Worker) -> Vec<Call> {
         call(worker, Method::PUT, &format!("{POSTS}/1")).json(&body),
         call(worker, Method::DELETE, &format!("{POSTS}/1")),
         call(worker, Method::POST, "/api/v1/sql").json(&json!({"query": "DO 1"})),
-        // A streamed body.
+        // An upload, whose body is streamed.
         call(worker, Method::POST, "/api/v1/media")
             .json(&json!({"media": [{"name": "a", "base64": "data:text/plain;base64,aGk="}], "type": "file"})),
     ]
@@ -168,7 +169,7 @@ async fn a_write_that_may_have_been_taken_is_never_sent_twice(_: Host) {
         let pair = Pair::start(manner.clone().well_asked(), Manner::Well).await;
         let count = writes(&pair.worker).len();
         for nth in 0..count {
-            // Both are well again each time, so that the first origin is asked.
+            // Both origins answer well again before each case, so that the first origin is asked.
             pair.a.turn(Manner::Well);
             eventually("the first origin answers", Duration::from_secs(20), || async {
                 (pair.read().await.payload() == "a").then_some(())
@@ -189,7 +190,7 @@ async fn an_insert_with_an_idempotency_key_goes_on_to_the_next_once(_: Host) {
     for manner in [Manner::Close, Manner::Hang, Manner::Raw(BAD_GATEWAY)] {
         let pair = Pair::start(manner.clone().well_asked(), Manner::Well).await;
         if manner == Manner::Hang {
-            // Otherwise the edge would wait for it.
+            // Without this request, the edge would still wait for the first origin to answer.
             pair.a.turn(Manner::Hang);
             assert_eq!(pair.read().await.payload(), "b");
         }

@@ -121,7 +121,7 @@ async fn a_read_that_may_be_old_is_asked_of_the_origin_once(_: Host) {
     assert_eq!(ids.len(), 6, "every answer has its own id");
     assert_eq!(kept.asked(), 1);
 
-    // A client that doesn't allow a cached answer, or has a full key, gets the current one.
+    // A client that doesn't allow cached answers, or has a full key, gets the current answer.
     let same = "t?selectFields=v&limit=1&order={\"field\":\"id\"}";
     for call in [
         kept.get(same),
@@ -184,7 +184,7 @@ async fn what_is_kept_is_for_those_who_may_read_it(_: Host) {
     assert!(age(&again).is_some());
     assert_eq!(kept.asked(), 0);
 
-    // Neither a read key's answer nor that of another caller is for a role's caller.
+    // A caller with a role gets neither the cached answer of a read key nor that of another caller.
     let rule = json!({"read": {"fields": ["id"], "rows": {"id": {"value": {"claim": "sub"}}}}});
     let role = create_role(&role_of(&kept.db, [("t", rule)]));
     for _ in 0..2 {
@@ -279,7 +279,7 @@ async fn a_stale_answer_is_given_while_another_one_is_fetched(_: Host) {
         (first(&read().await) == json!(11)).then_some(())
     })
     .await;
-    // One request at first, one in the background; more only if this took longer than a second.
+    // One request at first, one in the background; more requests only if the reads took longer than a second.
     assert!(kept.asked() >= 2);
 }
 

@@ -25,7 +25,8 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Returns false for the worker's health checks: on a busy machine an answer may be slow enough to trigger one.
+    /// Returns whether a client sent the request; false for a health check, which the worker sends if an answer is
+    /// slow.
     fn is_a_callers(self: &&Self) -> bool {
         self.target != "/healthz"
     }

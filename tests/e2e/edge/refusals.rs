@@ -40,7 +40,7 @@ const DIFFERENT: &[(&str, &str)] = &[
 
 /// Which host can return a code.
 enum Source {
-    /// The edge returns the code by itself; the tables of refusals have such a request.
+    /// The edge returns the code by itself; one of the tables of refusals has a request that gets it.
     Edge,
     /// The edge can't return the code by itself, for this reason.
     Beyond(&'static str),
@@ -57,7 +57,7 @@ fn source(code: ErrorCode) -> Source {
         | ErrorCode::InvalidQueryOption
         | ErrorCode::InvalidFilter
         | ErrorCode::InvalidBody
-        // A name that no column can have.
+        // For a name that no column can have.
         | ErrorCode::UnknownField
         | ErrorCode::InvalidIdentifier
         | ErrorCode::InvalidMedia
@@ -66,7 +66,7 @@ fn source(code: ErrorCode) -> Source {
         | ErrorCode::ExpiredKey
         | ErrorCode::FullAccessRequired
         | ErrorCode::RouteNotFound
-        // An id or a path that no file can have.
+        // For an id or a path that no file can have.
         | ErrorCode::MediaNotFound
         | ErrorCode::MethodNotAllowed
         | ErrorCode::PreconditionFailed
@@ -143,8 +143,8 @@ impl Bench {
         Self { worker, tap }
     }
 
-    /// Checks that the origin got no request. A request that the worker sends after its answer would be recorded before
-    /// the one that this function sends last.
+    /// Checks that the origin got no request. Sends a last request itself: a request that the worker sent after its
+    /// answer would be recorded before it.
     async fn nothing_was_asked(&self) {
         let sentinel = Call::new(&self.worker.url, Method::GET, "/readyz").send();
         assert_eq!(sentinel.await.status, 200);
@@ -261,7 +261,7 @@ async fn expired_key() -> String {
     key
 }
 
-/// The bodies are announced, but not sent.
+/// The requests announce bodies by their `Content-Length`, but don't send them.
 async fn what_is_announced_too_large_is_refused_before_it_is_sent(_: Host) {
     let bench = Bench::start().await;
     let types = "Content-Type: application/json\r\n";

@@ -1,4 +1,4 @@
-//! Tool calls: each is an API request of the key that makes it.
+//! Tests tool calls: each becomes an API request with the key of the MCP request.
 
 use super::{message, outcome, request, result, tool};
 use crate::case::eventually;
@@ -71,7 +71,7 @@ async fn a_long_answer_is_truncated_after_a_record(host: Host) {
     assert_eq!(answer["truncated"]["records"], records.len());
     assert!(answer["truncated"]["hint"].as_str().is_some_and(|hint| hint.contains("limit")));
     assert_eq!(records.last().expect("a record")["id"], records.len());
-    // As the hint says.
+    // Follows the hint of the truncated answer.
     arguments["limit"] = json!(records.len());
     let page = outcome(&called(host, "read_records", arguments.clone()).await, None);
     assert!(page.get("truncated").is_none());

@@ -15,7 +15,7 @@ cases! {
     ],
 }
 
-/// Connects with a key, takes the steps, and returns what the client prints.
+/// Connects with a key, runs the steps, and returns what the client prints.
 async fn connect(host: Host, key: &str, steps: Value) -> Value {
     let mut client = Command::new("node");
     client

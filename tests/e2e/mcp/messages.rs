@@ -1,4 +1,4 @@
-//! The protocol: what a message must be, and how failures of the protocol are answered.
+//! Tests the protocol: the form of messages, and the answers to failures of the protocol.
 
 use super::{BOTH, message, outcome, request, result, tool};
 use crate::host::{Call, Host};
@@ -114,7 +114,7 @@ async fn a_batch_belongs_to_the_version_that_has_batches(host: Host) {
     }
 }
 
-/// Versions until 2025-11-25 begin with `initialize`; 2026-07-28 says its version in each request.
+/// Up to 2025-11-25, a connection begins with `initialize`; from 2026-07-28 on, each request names its version.
 async fn both_lifecycles_are_answered(host: Host) {
     for (asked, agreed) in [
         ("2025-03-26", "2025-03-26"),
@@ -166,7 +166,7 @@ async fn a_web_page_of_another_origin_is_refused(host: Host) {
         let read = Call::new(&base, Method::GET, "/api/v1/crud/demo/posts/1").key(&shared().read_key);
         read.header("origin", "https://evil.example").send().await.payload();
     }
-    // With any origin allowed, as by default, web pages may call with keys that they may have.
+    // By default any web origin is allowed, so web pages may call with keys that they may have.
     let anywhere = tool(host, &shared().read_key, "list_tables", &json!({})).header("origin", "https://a.example");
     outcome(&result(&anywhere.send().await), None);
 }

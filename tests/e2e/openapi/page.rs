@@ -1,4 +1,4 @@
-//! The page `/docs`, alone and in Chromium.
+//! Tests the page `/docs`: its HTML by itself, and in Chromium.
 
 use crate::host::{Call, Host};
 use crate::roles::Caller;

@@ -1,4 +1,5 @@
-//! Holds the service to its document: `tests/clients/openapi-probe.mjs` sends what it allows and what it forbids.
+//! Checks the service against its document: `tests/clients/openapi-probe.mjs` sends requests that the document allows,
+//! and requests that it forbids.
 
 use super::TABLES;
 use crate::host::Host;
@@ -8,7 +9,7 @@ use crate::test_db::TestDb;
 use serde_json::json;
 use std::process::Command;
 
-/// Requests of each kind that are drawn for each operation.
+/// Number of random requests of each kind for each operation.
 const ROUNDS: &str = "3";
 
 cases! {

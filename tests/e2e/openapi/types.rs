@@ -1,4 +1,4 @@
-//! Types of the tables: `GET /api/v1/types.ts` and `selkie types`, as compilers read them.
+//! Types of the tables: checks `GET /api/v1/types.ts` and `selkie types` with compilers.
 
 use super::{TABLES, node};
 use crate::host::{Call, Host};
@@ -8,7 +8,7 @@ use serde_json::json;
 use std::path::Path;
 use std::process::Command;
 
-/// The Rust types of the case's tables, which this compiles: `SELKIE_BLESS=1` writes them anew.
+/// The Rust types of the case's tables, compiled with this test. `SELKIE_BLESS=1` writes the file again.
 #[allow(dead_code, unreachable_pub, reason = "compiled only to see that they can be")]
 #[rustfmt::skip]
 mod golden;
@@ -16,7 +16,7 @@ mod golden;
 const PROJECT: &str = "typed";
 const DATABASE: &str = "typed_shop";
 
-/// Code that uses the types: what they allow, and what they must not.
+/// TypeScript code that uses the types: lines that must compile, and lines that must not.
 const USE: &str = r#"
 import type { Database } from "./types.js";
 type Shop = Database["typed_shop"];

@@ -1,4 +1,4 @@
-//! Imports that are killed: each row must be in the table once, and each refused row in its file once.
+//! Imports that are killed: afterwards each row must be in the table once, and each refused row in its file once.
 
 use super::{Way, WorkingDirectory};
 use crate::case::eventually;
@@ -17,10 +17,10 @@ cases! {
     Origin: [a_killed_import_without_a_url_goes_on],
 }
 
-/// Points at which the process ends as by SIGKILL: see `origin/src/fault.rs`.
+/// The fault points of `origin/src/fault.rs` at which the process ends as if by SIGKILL.
 pub(crate) const POINTS: [&str; 4] = ["batch_answered", "batch_split", "rows_refused", "batch_recorded"];
 
-/// Maximum runs until an import ends that is killed again and again.
+/// Maximum number of runs of an import that is killed again and again, until it must have finished.
 const RUNS_MAX: usize = 60;
 
 const CREATE: &str = "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT, CHECK (n < 100))";

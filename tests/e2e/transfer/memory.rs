@@ -13,16 +13,16 @@ cases! {
 /// Bytes of a row's text.
 const ROW_BYTES: usize = 64 * 1024;
 
-/// Rows after which the memory is first looked at, and all rows.
+/// Number of rows after which the memory is measured first, and of all rows.
 const FIRST_ROWS: usize = 400;
 const ROWS: usize = 1_600;
 
-/// Maximum growth over the rows after the first ones, which have 75 MiB.
+/// Maximum growth of memory while the later rows, 75 MiB of text, are imported.
 const GROWTH_MAX_BYTES: u64 = 24 * 1024 * 1024;
 
 async fn an_import_runs_in_constant_memory(host: Host) {
     let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, word MEDIUMTEXT)"]).await;
-    // Directly, so that the memory of the origin within the process counts too.
+    // Imports directly, so that the memory of the origin inside the process counts too.
     let directory = WorkingDirectory::new(Way::Direct);
     let import = ["import", &format!("{}.t", db.name), "-", "--format", "ndjson"];
     let mut child = directory.command(&import).stdin(Stdio::piped()).spawn().expect("it runs");

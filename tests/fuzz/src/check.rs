@@ -14,8 +14,8 @@ const SENTENCE_MAX_BYTES: usize = 2_400;
 
 /// Maximum bytes of memory for a request of any size, for schemas and Selkie's own texts.
 const MEMORY_BASE_BYTES: usize = 64 * 1024;
-/// Maximum bytes of memory for each byte of a request. A list's item may be two bytes (`1,`) and takes 24 bytes parsed
-/// and 40 bound (twice with a count), in vectors that may be growing.
+/// Maximum bytes of memory for each byte of a request. An item of a list may be two bytes (`1,`), and takes 24 bytes
+/// when it is parsed and 40 when it is bound (twice with a count), in vectors that may be growing.
 const MEMORY_FACTOR: usize = 150;
 /// Maximum bytes of memory for each cell of a batch. Each row has a cell for every field that any row names.
 const MEMORY_CELL_BYTES: usize = 100;
@@ -97,7 +97,7 @@ pub(crate) fn is_clear(problem: &Problem) {
     }
 }
 
-/// Checks that the head alone decides which keys may send the request.
+/// Checks that the head of a request, without its body, decides which keys may send the request.
 fn is_judged_by_its_head(request: &Request<'_>) {
     if let Ok(pending) = parse_head(&request.head()) {
         assert!(permit(pending.action(), &Grant::Full).is_ok());

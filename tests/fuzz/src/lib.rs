@@ -1,4 +1,4 @@
-//! What must hold whatever a caller sends, checked without database or network:
+//! The invariants that must hold for any request, checked without database or network:
 //!
 //! ```text
 //! bytes → Request → parse_head → finish → plan::build → sql::… → Outcome       requests
@@ -7,8 +7,8 @@
 //! bytes → Role::parse → what the role allows                                    roles
 //! ```
 //!
-//! The programs in `targets/` hand it the fuzzer's inputs, `tests/replay.rs` those that are known. It knows
-//! the stages' public functions only, and says what is wrong by panicking, which is what a fuzzer looks for.
+//! The programs in `targets/` pass the fuzzer's inputs to this crate, `tests/replay.rs` passes known inputs. The crate
+//! uses only public functions of the stages, and reports a broken invariant by a panic, which the fuzzer looks for.
 #![allow(clippy::expect_used, clippy::panic, reason = "a breach is told by a panic")]
 
 pub mod catalogue;

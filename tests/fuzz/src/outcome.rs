@@ -161,7 +161,8 @@ fn table(path: &TablePath) -> Option<&'static Arc<Table>> {
     catalogue::find(&path.database, &path.table)
 }
 
-/// Cursors are signed, so the fuzzer's tokens are used as the values in a cursor.
+/// Returns the value that a cursor stands for. Real cursors are signed, so the fuzzer's tokens are used as values
+/// themselves.
 fn last_seen(token: &str) -> Param {
     match (token, token.parse()) {
         ("null", _) => Param::Null,

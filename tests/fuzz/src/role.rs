@@ -1,10 +1,10 @@
-//! What must hold for any role file:
+//! The invariants that must hold for any role file:
 //!
 //! ```text
 //! bytes → Role::parse → a clear fault, or a role → what it allows on the catalogue's tables
 //! ```
 //!
-//! White space changes nothing, a rule that needs a claim denies without it, and each condition is sound SQL.
+//! White space changes nothing; without its claim, a rule that needs one denies; each condition is valid SQL.
 
 use crate::catalogue;
 use crate::statement::is_ours;
@@ -53,7 +53,7 @@ pub fn role(bytes: &[u8]) {
                 assert!(!said.chars().any(char::is_control), "{said:?}");
             }
         }
-        // White space counts towards the maximum size.
+        // The added white space may make the file larger than allowed.
         (Ok(_), Err(fault)) => assert!(fault.fault.contains("larger than"), "{fault}: {spaced}"),
         (Ok(role), Ok(same)) => {
             let named: Map<_, _> = role.claims().into_iter().map(|name| (name.to_owned(), json!("7"))).collect();

@@ -1,4 +1,4 @@
-//! A read as a structure, in every spelling that callers may use: the same meaning, so the same outcome.
+//! A read as a structure, encoded in every way that callers may use: all encodings must have the same outcome.
 //!
 //! | spelling | `query` | |
 //! | --- | --- | --- |
@@ -7,7 +7,7 @@
 //! | one option an item | `selectFields=id&selectFields=views`, `order=-id`, `count=True` | as Python's requests writes them |
 //! | a body | `{"query":{"views":5}}` | the POST twin |
 //!
-//! What brackets can't say is not in the structure.
+//! The structure has only values that brackets can express.
 
 use crate::outcome::{self, Outcome};
 use crate::request::Request;

@@ -1,4 +1,4 @@
-//! Checks the text of Selkie's statements: only known words, quoted names, and a `?` for each value.
+//! Checks the text of the statements that Selkie builds: only known words, quoted names, and a `?` for each value.
 
 use origin::query::sql::Statement;
 use shared::operation::sql::SqlCall;
@@ -84,7 +84,7 @@ const SIGNS: &[&str] = &["'|'", "<=>", "<>", "<=", ">=", "=", "<", ">", "(", ")"
 /// Maximum number of placeholders in a prepared statement: MariaDB counts them in 16 bits.
 const PLACEHOLDERS_MAX: usize = 65_535;
 
-/// Checks a statement of Selkie's and returns its text with each quoted name replaced by `` `n` ``.
+/// Checks a statement that Selkie built, and returns its text with each quoted name replaced by `` `n` ``.
 ///
 /// # Panics
 /// The text contains an unknown word or token, or the numbers of `?` and of values differ.
@@ -117,7 +117,7 @@ pub fn is_ours(statement: &Statement) -> String {
 fn word(rest: &str, text: &str) -> usize {
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
     let word = &rest[..end];
-    // Numbers, and the columns `c0`, `c1` … of a count's inner SELECT.
+    // Besides words, allows numbers, and the columns `c0`, `c1` … of a count's inner SELECT.
     let digits = word.strip_prefix('c').unwrap_or(word);
     assert!(
         WORDS.contains(&word) || digits.bytes().all(|byte| byte.is_ascii_digit()),

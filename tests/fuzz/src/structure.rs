@@ -147,7 +147,7 @@ fn place(u: &mut Unstructured<'_>) -> arbitrary::Result<Json> {
     Ok(object(vec![("tableName", table.into()), ("fieldName", name.into())]))
 }
 
-/// Returns a field, and whether a number and its text mean the same for the field.
+/// Returns a field's name, and whether the field is numeric, so that a number and its text mean the same.
 fn field(u: &mut Unstructured<'_>) -> arbitrary::Result<(String, bool)> {
     if u.ratio(1, 16)? {
         return Ok((label(u)?, false));

@@ -1,11 +1,11 @@
-//! What must hold for any body of an upload:
+//! The invariants that must hold for any body of an upload:
 //!
 //! ```text
 //! bytes     → a JSON or multipart body ┐
 //! structure → writer, then edits       ┴→ Parser, in any pieces → the same; as serde_json over the whole says
 //! ```
 //!
-//! The pieces that a body comes in change nothing; a refusal is clear; memory does not grow with the body.
+//! The sizes of the pieces change nothing; a refusal has a clear error; memory does not grow with the body.
 
 pub mod reference;
 pub mod writer;
@@ -87,7 +87,7 @@ fn agrees(body: &[u8], seed: u64) {
         (Err(_), None) => {}
         (Ok((form, files)), Some(expected)) => assert_eq!(Expected::of(&form, files), expected),
         (Err(problem), Some(_)) => assert!(
-            // The reference doesn't see how long an escaped text was.
+            // The reference parser doesn't check how long an escaped text was before it was unescaped.
             problem.message().contains("is longer than 2048 bytes"),
             "{problem}, but the reference reads it: {}",
             String::from_utf8_lossy(body)

@@ -1,5 +1,5 @@
-//! Checks the invariants for known requests: the fuzzer's seeds, and requests that once broke one. One test, since it
-//! measures memory.
+//! Checks the invariants for known requests: the fuzzer's seeds, and requests that once broke an invariant. There is
+//! only one test, since it measures memory.
 
 #[test]
 fn known_requests_are_refused_clearly_or_become_sound_sql() {

@@ -1,4 +1,4 @@
-//! Checks the invariants for the fuzzer's role files, and for these with random changes.
+//! Checks the invariants for the fuzzer's role files, unchanged and with random changes.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

@@ -1,4 +1,5 @@
-//! Checks the invariants for random uploads and for the fuzzer's seeds. One test, since it measures memory.
+//! Checks the invariants for random uploads and for the fuzzer's seeds. There is only one test, since it measures
+//! memory.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -14,7 +15,7 @@ fn uploads_are_read_as_a_whole_parse_reads_them_in_whatever_pieces_and_in_consta
         fuzz::upload::upload(&seed);
     }
     for way in 0..4u8 {
-        // A runner counts cases over all its runs, so each kind has its own.
+        // A runner counts cases over all its runs, so each kind of upload has its own runner.
         let mut runner = TestRunner::new(Config { cases: CASES, failure_persistence: None, ..Config::default() });
         let bytes = proptest::collection::vec(any::<u8>(), 0..BYTES_MAX_COUNT);
         let checked = runner.run(&(any::<u64>(), bytes), |(seed, bytes)| {

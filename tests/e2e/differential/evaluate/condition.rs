@@ -6,9 +6,9 @@ use crate::differential::cell::{Cell, Kind, folded};
 use crate::differential::read::{Asked, Condition, Leaf, Op, Operand};
 use std::cmp::Ordering;
 
-/// Returns the OR of all if `either`, else the AND; `None` is unknown.
+/// Returns the OR of all values if `either`, else their AND; `None` is unknown.
 pub(super) fn all_or_any(each: impl IntoIterator<Item = Option<bool>>, either: bool) -> Option<bool> {
-    // A value that equals `either` decides; otherwise an unknown one makes the result unknown.
+    // A value that equals `either` decides; if there is none, an unknown value makes the result unknown.
     let mut unknown = false;
     for truth in each {
         match truth {
@@ -56,7 +56,7 @@ impl Sight<'_> {
     }
 }
 
-/// Returns whether a value is in a list, in which null matches a missing value.
+/// Returns whether a value is in a list; null in the list matches NULL.
 fn any(cell: &Cell, kind: Kind, list: &[Asked]) -> Option<bool> {
     let each = list.iter().map(|asked| one(cell, kind, Op::Equal, asked));
     all_or_any(each, true)

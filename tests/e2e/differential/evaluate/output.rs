@@ -20,7 +20,7 @@ pub(in crate::differential) enum Source {
     Aggregate(Aggregate, Place),
 }
 
-/// Returns the fields of a read in order; `None` if two would have one name.
+/// Returns the fields of a read's rows in order; `None` if two fields would have the same name.
 pub(in crate::differential) fn outputs(read: &Read, world: &World) -> Option<Vec<Output>> {
     let mut outputs: Vec<Output> = Vec::new();
     let mut taken: Vec<String> = Vec::new();

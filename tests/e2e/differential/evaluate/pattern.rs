@@ -1,4 +1,4 @@
-//! Matches patterns of LIKE, and those regular expressions that the test generates.
+//! Matches patterns of LIKE, and the few forms of regular expressions that the test generates.
 
 /// Matches LIKE: `%` is any text, `_` any character, and `\` escapes the next character.
 pub(super) fn is_like(text: &str, pattern: &str) -> bool {

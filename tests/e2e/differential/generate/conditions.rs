@@ -1,4 +1,4 @@
-//! Generates conditions, and the values to compare with in every form that the interface allows.
+//! Generates conditions, and the values to compare with in every form that the API accepts.
 
 use crate::differential::cell::{Cell, Kind, decimal, pool};
 use crate::differential::dice::Dice;
@@ -48,7 +48,7 @@ const MEMBER_OPS: [Op; 7] = [Op::Equal, Op::NotEqual, Op::Same, Op::In, Op::NotI
 const TEXT_OPS: [Op; 8] =
     [Op::Like, Op::NotLike, Op::Regexp, Op::NotRegexp, Op::Contains, Op::StartsWith, Op::EndsWith, Op::IsNotNull];
 
-/// Returns the ways to write an operator.
+/// Returns the names of an operator.
 fn words(op: Op) -> &'static [&'static str] {
     match op {
         Op::Equal => &["=", "==", "EQUAL", "equal"],
@@ -154,7 +154,7 @@ fn is_ordering(op: Op) -> bool {
     matches!(op, Op::Greater | Op::GreaterOrEqual | Op::Less | Op::LessOrEqual)
 }
 
-/// Returns a value in one of the forms that the interface accepts.
+/// Returns a value in one of the JSON forms that the API accepts.
 fn json(dice: &mut Dice, cell: &Cell) -> Value {
     let second = dice.chance(30);
     match cell {

@@ -126,7 +126,7 @@ impl Spelling {
                 }
             }
             Value::String(text) => parts.push(format!("{path}={}", enc(text))),
-            // A boolean is 1 or 0; only `not…` and `nest` also take a word.
+            // In brackets a boolean is 1 or 0; only `not…` and `nest` also accept a word.
             Value::Bool(value) => {
                 let last = path.rsplit(self.open).next().unwrap_or_default();
                 let word = last.starts_with("not") || last.starts_with("nest");

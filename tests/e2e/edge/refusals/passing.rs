@@ -20,7 +20,7 @@ cases! {
 
 const MIB: usize = 1024 * 1024;
 
-/// Returns an insert's body of about `bytes` bytes, with other text before and after its long value.
+/// Returns an insert's body of about `bytes` bytes, with the texts `before` and `behind` around its long value.
 fn insert(before: &str, bytes: usize, behind: &str) -> Vec<u8> {
     let fill = "xy\\n\u{e9}\\u00e9 ".repeat(bytes / 13 + 1);
     format!("{{{before}\"body\": \"{fill}\"{behind}").into_bytes()

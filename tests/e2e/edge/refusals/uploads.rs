@@ -21,7 +21,7 @@ fn good() -> Value {
     json!({"media": [{"name": "a.txt", "base64": "data:text/plain;base64,aGk="}], "folder": "f", "type": "file"})
 }
 
-/// Returns a valid body with other values for some keys; null removes a key.
+/// Returns a valid body in which some keys have other values; null removes a key.
 fn with(changes: Value) -> String {
     let mut body = good();
     for (key, value) in changes.as_object().expect("changes") {

@@ -48,7 +48,7 @@ impl Users {
         Self { project, issuers }
     }
 
-    /// Returns the value of `ISSUERS`.
+    /// Returns the value of the worker's variable `ISSUERS`.
     fn keys(&self) -> String {
         shared().cli_ok(&["issuer", "keys", "--project", &self.project]).trim().to_owned()
     }
@@ -137,7 +137,7 @@ async fn a_token_that_the_edge_can_not_verify_is_forwarded(_: Host) {
     for (token, code) in [
         (named("b"), None),
         (named("c"), Some(InvalidKey)),
-        // A token without a key's name may have been signed by any key of its algorithm.
+        // A token that doesn't name its key may have been signed by any key of its algorithm.
         (new.sign(&json!({"alg": "ES256"}), &good), None),
         (issuer.key.sign(&json!({"alg": "EdDSA"}), &good), None),
         (Signer::new("EdDSA").sign(&json!({"alg": "EdDSA"}), &good), Some(InvalidKey)),

@@ -169,7 +169,7 @@ fn item(text: &str, kind: MediaKind, private: Option<bool>) -> Option<(bool, Ite
     None
 }
 
-/// Returns the file name that the second shape makes of a name and a type.
+/// Returns the file name that the parser builds from a name and a type in the second shape of an upload.
 fn composed(name: &str, kind: &str) -> Option<(String, Option<Label>)> {
     let body = json!({"type": "file", "media": {"fileName": name, "fileType": kind, "fileBase64": "YQ=="}});
     let body = body.to_string();

@@ -249,7 +249,7 @@ fn stem(file: &File) -> &'static str {
     STEMS[usize::from(file.stem) % STEMS.len()]
 }
 
-/// Returns the expected name of a file, which the second shape composes.
+/// Returns the expected name of a file; in the second shape, the parser composes it.
 fn name(at: usize, file: &File) -> String {
     format!("{at}-{}.png", stem(file))
 }
