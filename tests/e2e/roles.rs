@@ -1,4 +1,4 @@
-//! Roles: keys that may do what a role file allows, table by table.
+//! Roles: keys that may do only what a role file allows, table by table.
 //!
 //! Each case sets roles of its own through the CLI, and sends requests with keys that have these roles.
 
@@ -79,7 +79,7 @@ fn claim_arguments(claims: &Value) -> Vec<String> {
     claims.iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
-/// A key with a role, which sends requests for a database through the database's host.
+/// A key with a role. Sends requests for a database to the database's host.
 pub(crate) struct Caller<'a> {
     pub(crate) db: &'a TestDb,
     pub(crate) key: String,

@@ -6,7 +6,8 @@
 //! - as a line by itself: any number of lines.
 //!
 //! JSON is compared as JSON, so a page may break lines anywhere. An answer that begins with an HTTP status line is a
-//! head and a body: the actual head must have this status and the headers that the page shows, in any order.
+//! head and a body. The actual head must have this status and the headers that the page shows, in any order; then the
+//! body must fit.
 
 use serde_json::Value;
 

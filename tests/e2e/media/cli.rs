@@ -1,4 +1,5 @@
-//! `selkie media`: uploads by the CLI are served over HTTP, and the reverse. `cli/faults.rs` tests errors.
+//! `selkie media`: files uploaded by the CLI are served over HTTP, and the CLI reads files uploaded over HTTP.
+//! `cli/faults.rs` tests errors.
 
 pub(super) mod faults;
 
@@ -112,7 +113,7 @@ async fn what_is_put_is_served_and_got_back(host: Host) {
         ("a.png", png(), "image"),
         ("b.wav", wav(), "audio"),
         ("c.txt", b"text".to_vec(), "file"),
-        // Larger than the pieces in which files are read.
+        // This file is larger than the pieces in which files are read.
         ("d.bin", vec![7; 700_000], "file"),
     ];
     for (name, bytes, _) in &files {

@@ -1,7 +1,8 @@
-//! Uploads through the edge: checked while they are forwarded, and never complete at the origin if they are bad.
+//! Uploads through the edge: the edge checks them while it forwards them, so that an invalid upload is never complete
+//! at the origin.
 //!
-//! wrangler's local proxy forwards an answer with status 400 only when the client has sent everything
-//! (docs/troubleshooting.md, "Limits of the local edge"), so these clients do so here.
+//! wrangler's local proxy forwards an answer with status 400 only after the client has sent everything
+//! (docs/troubleshooting.md, "Limits of the local edge"), so these clients send everything.
 
 use super::fixtures::data_url;
 use super::shelf::{MEDIA, Shelf};
@@ -41,7 +42,7 @@ fn body(shelf: &Shelf, base64_bytes: usize) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Returns the head of an upload with this `Content-Length`; `None`: chunked.
+/// Returns the head of an upload with this `Content-Length`; `None` for a chunked body.
 fn head(key: &str, length: Option<usize>) -> Vec<u8> {
     let length = match length {
         Some(bytes) => format!("Content-Length: {bytes}\r\n"),
@@ -73,7 +74,7 @@ fn staged(service: &Service) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// Waits for a staged file of at least this size: other cases stage small ones at the same time.
+/// Waits for a staged file of at least this size, since other cases stage small files at the same time.
 async fn large_file_staged(bytes: usize) -> Vec<String> {
     eventually("the file is staged", GONE_MAX, || async {
         let files = staged(shared());
@@ -223,7 +224,7 @@ async fn a_body_that_ends_before_its_last_bracket_is_refused(host: Host) {
     wire.send(&bytes[..bytes.len() - 1]).await;
     let (status, error) = error(wire.answer().await);
     assert_eq!((status, &error["code"]), (400, &json!("invalid_json")));
-    // A chunked body whose last chunk comes too early.
+    // The last chunk of a chunked body comes too early.
     let mut wire = Wire::open(host.url()).await;
     wire.send(&head(&shared().full_key, None)).await;
     wire.send(&chunk(&bytes[..300_000])).await;
@@ -241,14 +242,14 @@ async fn bodies_are_limited_by_length_and_pauses_and_not_by_the_time_they_take(h
     let service = tokio::task::spawn_blocking(start).await.unwrap().expect("a service");
     let edge = service.edge.clone().expect("an edge");
     let shelf = Shelf::new(host);
-    // Refused because of its announced length, before its body is sent.
+    // The body is refused because of its announced length, before it is sent.
     for length in [2 * MIB + 1, 100 * 1024 * MIB] {
         let mut wire = Wire::open(&edge).await;
         wire.send(&head(&service.full_key, Some(length))).await;
         let (status, error) = error(wire.answer().await);
         assert_eq!((status, &error["code"]), (413, &json!("body_too_large")));
     }
-    // Refused because of its actual length, although it never ends.
+    // The body is refused because of its actual length, before it ends.
     let bytes = body(&shelf, 4 * MIB);
     let mut wire = Wire::open(&edge).await;
     wire.send(&head(&service.full_key, None)).await;

@@ -47,7 +47,7 @@ async fn sign(host: Host, file: &Value, seconds: u64) -> Value {
     call.send().await.payload()
 }
 
-/// Returns the parts of an answer that are the same for each request.
+/// Returns the parts of an answer that do not differ between equal requests.
 fn face(answer: &Answer) -> (u16, Vec<(String, String)>, Value) {
     let headers =
         answer.headers.iter().filter(|(name, _)| !["x-request-id", "server-timing", "date"].contains(&name.as_str()));
@@ -151,7 +151,7 @@ async fn a_signed_url_opens_one_file_and_its_thumbnail(host: Host) {
     }
     let part = shelf.at(&signed["url"]).header("range", "bytes=0-7");
     assert_eq!(part.send().await.body, bytes[..8]);
-    // The signature alone, without the version.
+    // The signature without the file's version, `v`.
     let url = signed["url"].as_str().unwrap();
     let (path, query) = url.split_once('?').unwrap();
     let pairs = query.split('&').filter(|pair| !pair.starts_with("v="));
@@ -245,7 +245,7 @@ async fn files_of_a_folder_that_becomes_private_are_so_at_once(host: Host) {
     let below = shelf.put("a.txt", "file", "text/plain", b"x").await;
     shelf.folder = format!("{folder}0");
     let beside = shelf.put("a.txt", "file", "text/plain", b"x").await;
-    // Repeated, so that they are cached wherever they can be.
+    // Fetched repeatedly, so that the files are cached wherever that is possible.
     for file in [&top, &below, &beside].repeat(3) {
         assert_eq!(shelf.fetch(&file["url"]).await.text(), "x");
     }

@@ -200,7 +200,7 @@ async fn too_many_files_are_refused(host: Host) {
 
 async fn bombs_are_refused_before_they_go_off(host: Host) {
     let shelf = Shelf::new(host);
-    // A valid head of a PNG of 60,000 × 60,000 pixels, without its pixels.
+    // A valid PNG header for 60,000 × 60,000 pixels, without the pixels.
     let mut png = png();
     png[16..20].copy_from_slice(&60_000_u32.to_be_bytes());
     png[20..24].copy_from_slice(&60_000_u32.to_be_bytes());

@@ -30,7 +30,7 @@ cases! {
 /// Bytes of a file that is larger than the pieces in which it is read and sent.
 pub(super) const LARGE: usize = 3 * 1024 * 1024 + 17;
 
-/// Returns bytes of which each part differs, so that a test can tell their position.
+/// Returns bytes in which no part repeats, so that a test can tell the position of a part.
 pub(super) fn large(seed: u64) -> Vec<u8> {
     let mut state = seed | 1;
     let mut next = || {
@@ -56,7 +56,7 @@ pub(super) async fn put_large(shelf: &Shelf) -> (Vec<u8>, Call) {
     (bytes, shelf.at(&file["url"]))
 }
 
-/// Builds a GET of a file's path with another query.
+/// Builds a GET of a file's path with this query instead of the URL's own.
 fn asking(shelf: &Shelf, url: &Value, query: &str) -> Call {
     let bare = url.as_str().unwrap().split('?').next().unwrap();
     shelf.at(&json!(format!("{bare}{query}")))

@@ -78,7 +78,7 @@ async fn shape_b_is_answered_with_urls(host: Host) {
 async fn shape_b_with_one_object_is_answered_with_one(host: Host) {
     let shelf = Shelf::new(host);
     let item = json!({"fileBase64": base64(b"a,b\n1,2\n"), "fileName": "table", "fileType": "text/csv"});
-    // A single item is answered by itself, whether it was sent in a list or not.
+    // The answer to a single item is an object, whether the item was sent in a list or not.
     for media in [item.clone(), json!([item])] {
         let body = json!({"media": media, "folder": shelf.folder, "type": "file", "update": true});
         let answer = shelf.send(&body).await.payload();
@@ -86,7 +86,7 @@ async fn shape_b_with_one_object_is_answered_with_one(host: Host) {
     }
 }
 
-/// Sends a multipart form. Each part is the rest of its Content-Disposition, and its content.
+/// Sends a multipart form. Each part is given as the rest of its Content-Disposition header, and its content.
 async fn send_form(host: Host, parts: &[(&str, &[u8])]) -> Answer {
     let boundary = "x-boundary-x";
     let mut body = Vec::new();

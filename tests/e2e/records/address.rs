@@ -55,7 +55,7 @@ async fn a_composite_key_is_addressed_in_key_order(host: Host) {
     assert_eq!(db.put("t/1,one", &json!({"x": 9})).await.payload(), 1);
     assert_eq!(db.delete("t/1,two").await.payload(), 1);
     db.get("t/1,nope").await.refused(ErrorCode::RecordNotFound);
-    // The parts are not in the key's order: no such record, because of their type or their value.
+    // The parts are in the wrong order: no such record, because a part has the wrong type or value.
     let swapped = db.get("t/two,1").await;
     swapped.refused(ErrorCode::RecordNotFound);
     assert_eq!(db.get("t/2,comma%2C%20here").await.payload()["x"], 3);
@@ -66,7 +66,7 @@ async fn a_composite_key_is_addressed_in_key_order(host: Host) {
     assert_eq!(db.post("t", &json!({"a": 5, "b": "five"})).await.status, 200);
 }
 
-/// Commas within a part are encoded; those between parts are not.
+/// Commas within a part are encoded; commas between parts are not.
 async fn every_operation_takes_a_composite_key(host: Host) {
     let db = TestDb::new(
         host,
@@ -114,7 +114,7 @@ async fn a_composite_key_of_the_wrong_parts_changes_nothing(host: Host) {
             answer.refused(ErrorCode::InvalidValue);
         }
     }
-    // The right number of parts, but of no existing key.
+    // The right number of parts, but no record has this key.
     for id in ["x,one", "1,", ",one", "one,1"] {
         let at = format!("t/{id}");
         db.get(&at).await.refused(ErrorCode::RecordNotFound);
@@ -198,7 +198,7 @@ async fn a_table_without_any_key_has_no_single_records(host: Host) {
     assert_eq!(db.value("SELECT x FROM t").await, 1);
 }
 
-/// MariaDB compares `'1abc'` and 1 as equal; an id must not.
+/// MariaDB compares `'1abc'` and 1 as equal; an id must not match so loosely.
 async fn an_id_is_never_read_loosely(host: Host) {
     let db = TestDb::new(
         host,
@@ -213,7 +213,7 @@ async fn an_id_is_never_read_loosely(host: Host) {
         let answer = db.put(&rest, &json!({"x": 9})).await;
         assert_eq!(answer.payload(), 0, "{rest}");
     }
-    // An empty id is the table itself, of which nothing is changed without conditions.
+    // A path with an empty id is that of the whole table, of which nothing is changed without conditions.
     assert_eq!(db.get("t/?order=id").await.payload(), db.get("t?order=id").await.payload());
     for answer in [db.delete("t/").await, db.put("t/", &json!({"x": 9})).await] {
         answer.refused(ErrorCode::InvalidBody);

@@ -5,7 +5,7 @@ use crate::test_db::TestDb;
 use serde_json::Value;
 use shared::error::ErrorCode;
 
-/// Returns `table?…` with each option as JSON; words and numbers are without quotes.
+/// Returns `table?…` with each option as JSON, except that strings and numbers have no quotes.
 pub(crate) fn spelled(table: &str, options: &Value) -> String {
     let options = options.as_object().expect("options are an object");
     let pairs: Vec<String> = options
@@ -18,7 +18,7 @@ pub(crate) fn spelled(table: &str, options: &Value) -> String {
     format!("{}?{}", enc(table), pairs.join("&"))
 }
 
-/// Sends a read in both forms, compares the answers, and returns the one to the URL. Of refusals only the codes are
+/// Sends a read in both forms, compares the answers, and returns the answer to the URL. Of refusals only the codes are
 /// compared, since messages may quote the value as it was written.
 pub(crate) async fn ask(db: &TestDb, table: &str, options: &Value) -> Answer {
     let by_url = db.get(&spelled(table, options)).await;

@@ -67,7 +67,7 @@ async fn rows_of_megabytes_are_inserted_all_or_none(host: Host) {
     let batch = json!({"batchData": [
         {"body": text("a"), "n": 1}, {"body": "small", "n": 2}, {"body": text("c"), "n": 3}, {"blb": text("QUFB"), "n": 4}
     ]});
-    // Without the last row, whose 20 MB exceed the limit of a body.
+    // Without the last row, whose 20 MB exceed the limit of a body, the batch is inserted.
     let mut fitting = batch.clone();
     fitting["batchData"][3]["blb"] = json!("QUFB".repeat(1_000_000));
     assert_eq!(db.post("t", &fitting).await.payload(), json!([1, 2, 3, 4]));
@@ -138,7 +138,7 @@ async fn small_packets_of_mariadb_bound_a_row_but_not_a_batch(_: Host) {
         let call = Call::new(&second.origin, Method::POST, "/api/v1/sql").key(&service.full_key);
         call.json(&statement).send().await.refused(ErrorCode::BodyTooLarge);
     }
-    // Also in a batch: all or none.
+    // In a batch too, the large row is refused, and no row is inserted.
     let batch = json!({"batchData": [{"body": "a"}, large, {"body": "c"}]});
     post(&second.origin, &service, "t", &batch).send().await.refused(ErrorCode::BodyTooLarge);
     let count = service.root_sql("SELECT COUNT(*) FROM demo.t");

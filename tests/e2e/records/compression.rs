@@ -1,4 +1,4 @@
-//! Compressed answers: of records in every format, row by row, and of nothing else.
+//! Compressed answers: lists and records in every format, sent row by row. Nothing else is compressed.
 
 use crate::case::eventually;
 use crate::host::{Call, Host};
@@ -21,8 +21,8 @@ cases! {
         the_tag_of_a_compressed_record_is_weak,
         rows_that_are_ready_do_not_wait_for_later_ones,
     ],
-    // Miniflare, like Cloudflare, compresses answers that the worker does not. A local workerd hides an incomplete
-    // answer (see `streaming.rs`), and speaks HTTP/1.1 to the origin.
+    // Only through the origin: Miniflare, like Cloudflare, compresses answers that the worker does not. A local workerd
+    // hides that an answer is incomplete (see `streaming.rs`), and speaks HTTP/1.1 to the origin.
     Origin: [
         what_is_small_or_refused_is_sent_as_it_is,
         a_head_is_that_of_the_answer_without_a_coding,
@@ -62,7 +62,7 @@ fn decoded(coding: &str, body: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();
     match coding {
         "gzip" => write(flate2::write::GzDecoder::new(&mut plain), body),
-        // Its buffer must be large: each write produces at most one buffer of output.
+        // The decoder's buffer must be large, since each write produces at most one buffer of output.
         "br" => write(brotli::DecompressorWriter::new(&mut plain, 1 << 20), body),
         "zstd" => write(zstd::stream::write::Decoder::new(&mut plain).expect("a decoder"), body),
         other => panic!("no coding that was accepted: {other}"),
@@ -135,7 +135,7 @@ async fn the_tag_of_a_compressed_record_is_weak(host: Host) {
             assert_eq!(response.status(), 304, "{accepted} {known}");
             assert_eq!(header(&response, "etag"), Some(expected.as_str()), "{accepted} {known}");
             if host == Host::Origin {
-                // Miniflare adds one to the edge's answer.
+                // Miniflare adds this header to the edge's answer.
                 assert_eq!(header(&response, "content-encoding"), None);
             }
             assert_eq!(header(&response, "vary"), Some("Accept, Accept-Encoding"));
@@ -162,7 +162,8 @@ async fn rows_that_are_ready_do_not_wait_for_later_ones(host: Host) {
         let mark = format!("{coding}_{}", db.name);
         // The last row is computed only when the others have been read.
         let query = format!("SELECT id, name, IF(id = 5000, SLEEP(600), 0) AS x FROM t ORDER BY id /* {mark} */");
-        // Other cases may have taken all streams of the project, or the proxy before the edge closes an idle connection.
+        // Waits until a stream is free, since other cases may have taken all streams of the project. Also repeats the
+        // request if the proxy before the edge closed an idle connection.
         let begun = eventually("a stream is free", Duration::from_secs(180), || async {
             let call = db.sql(&query).header("accept-encoding", coding);
             call.request().send().await.ok().filter(|response| response.status() == 200)
@@ -176,7 +177,8 @@ async fn rows_that_are_ready_do_not_wait_for_later_ones(host: Host) {
         }
         let thread = eventually("the statement runs", Duration::from_secs(10), || async { thread_of(&mark) }).await;
         shared().root_sql(&format!("KILL QUERY {thread}")).expect("the kill");
-        // The answer ends, so that the origin does not kill what its connection runs next.
+        // Reads to the end of the answer, so that the origin does not kill the next statement of the connection
+        // instead.
         while let Some(Ok(_)) = chunks.next().await {}
     }
 }

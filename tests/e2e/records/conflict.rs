@@ -102,13 +102,13 @@ async fn a_batch_updates_and_inserts_and_answers_all_ids_in_order(host: Host) {
     ]});
     assert_eq!(db.post("t?onConflict=update", &batch).await.payload(), json!([50, 2, 1, 40]));
     assert_eq!(db.column("t?order[field]=id", "name").await, ["A2", "B2", "Y", "X"]);
-    // The whole batch is inserted or nothing.
+    // Either the whole batch is inserted or nothing of it.
     let faulty = json!({"batchData": [{"id": 1, "qty": 99}, {"id": 60, "name": null}]});
     db.post("t?onConflict=update", &faulty).await.refused(ErrorCode::InvalidValue);
     assert_eq!(record(&db, 1).await["qty"], 1);
 }
 
-/// The later row wins, whatever fields the rows have.
+/// If rows of one batch conflict with each other, the later row wins, whatever fields the rows have.
 async fn rows_of_one_batch_may_be_in_conflict_with_each_other(host: Host) {
     let db = TestDb::new(host, T).await;
     let batch = json!({"batchData": [
@@ -169,7 +169,7 @@ async fn ignoring_lets_no_other_fault_pass(host: Host) {
         (json!({"name": "b", "nope": 1}), ErrorCode::UnknownField),
     ] {
         db.post("t?onConflict=ignore", &row).await.refused(code);
-        // Also after an ignored row: then no row of the batch is stored.
+        // The row is refused after an ignored row too, and then no row of the batch is stored.
         let batch = json!({"batchData": [{"id": 5, "name": "five"}, {"id": 1, "name": "z"}, row]});
         db.post("t?onConflict=ignore", &batch).await.refused(code);
         assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 1, "{row}");

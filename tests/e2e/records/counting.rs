@@ -1,4 +1,4 @@
-//! `count=true`: the total without paging, whatever else is asked.
+//! `count=true`: the number of all matching records without paging, whatever other options the read has.
 
 use super::asking::{SHOP, ask, refused};
 use crate::host::Host;

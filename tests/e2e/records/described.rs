@@ -1,4 +1,4 @@
-//! What `_schema` says of each kind of column, and that reads and writes keep to it.
+//! Checks what `_schema` says of each kind of column, and that reads and writes behave accordingly.
 
 use crate::host::Host;
 use crate::roles::Caller;
@@ -126,7 +126,7 @@ async fn invisible_fields_are_returned_only_where_they_are_named(host: Host) {
     }
     let csv = db.call(Method::GET, "t?order=key_&limit=1").header("accept", "text/csv").send().await;
     assert_eq!(csv.text(), "n\r\n5\r\n");
-    // Pages go on by a field that no row has.
+    // The pages are ordered by a field that is hidden in their rows.
     let mut seen = Vec::new();
     let mut rest = "t?limit=1&order=-hidden".to_owned();
     loop {

@@ -50,7 +50,7 @@ async fn an_error_names_field_row_and_constraint(host: Host) {
         (json!({"title": null}), InvalidValue, json!({"field": "title"})),
         (json!({"n": 1}), InvalidValue, json!({"field": "title"})),
         (json!({"title": "no"}), RejectedByDatabase, json!({})),
-        // Found before any SQL runs.
+        // These faults are found before any SQL runs.
         (json!({"title": "x", "n": "many"}), InvalidValue, json!({"field": "n"})),
         (json!({"title": "x", "day": "tomorrow"}), InvalidValue, json!({"field": "day"})),
         (json!({"title": "x", "twice": 1}), InvalidValue, json!({"field": "twice"})),
@@ -58,7 +58,7 @@ async fn an_error_names_field_row_and_constraint(host: Host) {
     ] {
         let error = db.post("t", &record).await.refused(code);
         assert_eq!(place(&error), expected, "{record}: {error}");
-        // In a list, the row is named too. A missing field has its default in such a statement.
+        // In a list, the error also has the row. In such a statement, a missing field gets its default.
         let list = json!({"batchData": [{"title": "a"}, {"title": "b"}, record, {"title": "c"}]});
         let error = db.post("t", &list).await.refused(code);
         let mut of_row = expected.clone();
@@ -68,7 +68,7 @@ async fn an_error_names_field_row_and_constraint(host: Host) {
         }
         assert_eq!(place(&error), of_row, "{list}: {error}");
     }
-    // Of several statements, the later one fails.
+    // The insert takes several statements, of which the later one fails.
     let mut rows: Vec<_> = (0..1500).map(|at| json!({"title": format!("r{at}")})).collect();
     rows[1300]["title"] = json!("one");
     let error = db.post("t", &json!({"batchData": rows})).await.refused(DuplicateKey);

@@ -43,7 +43,7 @@ fn insert(db: &TestDb, table: &str, body: &Value) -> Call {
 }
 
 /// Inserts `bodies` concurrently and returns the answers in their order. `t` is locked at first, so that the inserts
-/// share statements.
+/// wait and share statements.
 async fn all_at_once(db: &TestDb, table: &str, bodies: &[Value]) -> Vec<Answer> {
     // Loads the table's schema before it is locked.
     db.get(&format!("{table}?limit=1")).await.payload();
@@ -107,7 +107,8 @@ async fn each_of_many_gets_its_own_id(host: Host) {
     assert_eq!(stored(&db).await, expected);
 }
 
-/// Inserts that are refused for different reasons, among many valid ones: each gets the same refusal as alone.
+/// Inserts many valid rows concurrently with rows that are refused for different reasons: each refusal is the same as
+/// if the row were inserted alone.
 async fn nobody_pays_for_a_neighbour(host: Host) {
     let made = [
         "CREATE TABLE p (id INT PRIMARY KEY)",
@@ -223,7 +224,7 @@ async fn who_waits_for_a_row_holds_nobody_up(host: Host) {
     let held = tokio::task::spawn_blocking(move || shared().root_sql(&script).unwrap());
     eventually("the lock is held", SOON, || async { (running(shared(), &mark) > 0).then_some(()) }).await;
     let together = hold(&db, &["t"]).await;
-    // No more inserts wait than the pool has connections to spare.
+    // No more inserts wait for the locked row than the pool has connections to spare.
     let calls: Vec<_> = (0..CALLERS)
         .map(|v| {
             let parent = if v % 40 == 5 { 2 } else { 1 };

@@ -1,4 +1,4 @@
-//! Aggregates, groups and `distinct`: their results, and refusals of what has no meaning.
+//! Aggregates, groups and `distinct`: their results, and refusals of reads that have no meaning.
 
 use super::asking::{SHOP, ask, refused, rows};
 use crate::host::Host;

@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: an insert that is sent again is done once.
+//! `Idempotency-Key`: an insert that is sent again with the same key is done only once.
 
 use crate::host::{Answer, Call, Host};
 use crate::service::shared;
@@ -60,7 +60,7 @@ async fn a_repeated_insert_gets_the_first_answer_and_inserts_nothing(host: Host)
     for _ in 0..3 {
         replays(&insert(&db, "t", &key, &body).send().await, &first);
     }
-    // The receipt is answered even if the record was changed or deleted.
+    // The stored answer is repeated even if the record was changed or deleted.
     assert_eq!(db.delete("t/1").await.payload(), 1);
     replays(&insert(&db, "t", &key, &body).send().await, &first);
     assert_eq!(count(&db).await, 0);
@@ -79,7 +79,8 @@ async fn a_repeated_batch_gets_the_first_answer(host: Host) {
     assert_eq!(count(&db).await, 10_000);
 }
 
-/// 1,500 records of 12 KB: MariaDB inserts 1,000 by a statement, so only all statements together return too much.
+/// Inserts 1,500 records of 12 KB. MariaDB inserts 1,000 by a statement, so only the answers of all statements together
+/// are too large.
 async fn an_answer_too_large_to_keep_keeps_nothing(host: Host) {
     let table = "CREATE TABLE wide (id INT PRIMARY KEY AUTO_INCREMENT, n INT, body TEXT DEFAULT (REPEAT('x', 12000)))";
     let db = TestDb::new(host, &[table]).await;
@@ -88,7 +89,7 @@ async fn an_answer_too_large_to_keep_keeps_nothing(host: Host) {
     let key = key();
     insert(&db, "wide?returning=*", &key, &body).send().await.refused(ErrorCode::InvalidBody);
     assert_eq!(db.value("SELECT COUNT(*) FROM wide").await, 0);
-    // The key is free for the corrected request.
+    // The refused request left the key free for a corrected request.
     let first = insert(&db, "wide?returning=n", &key, &body).send().await;
     assert_eq!(first.payload().as_array().map(Vec::len), Some(1_500));
     replays(&insert(&db, "wide?returning=n", &key, &body).send().await, &first);
@@ -150,7 +151,7 @@ async fn a_failed_insert_leaves_the_key_free(host: Host) {
         insert(&db, "t", &key, &taken).send().await.refused(ErrorCode::DuplicateKey);
     }
     assert_eq!(count(&db).await, 1);
-    // Even with another body: nothing of a failed insert is stored.
+    // The key is free even for another body, since nothing of a failed insert is stored.
     let long = json!({"name": "much too long for twenty characters"});
     insert(&db, "t", &key, &long).send().await.refused(ErrorCode::InvalidValue);
     insert(&db, "t", &key, &json!({"nope": 1})).send().await.refused(ErrorCode::UnknownField);
@@ -196,12 +197,12 @@ async fn seen_by_root(what: &str, query: impl Fn() -> String) {
 async fn a_key_that_is_held_is_in_progress(host: Host) {
     let db = TestDb::new(host, T).await;
     db.exec("INSERT INTO t (name, n) VALUES ('a', 1)").await;
-    // A lock on this row makes the insert wait.
+    // The lock on this row makes the insert below wait.
     let holder =
         format!("START TRANSACTION; UPDATE `{}`.t SET name = 'held' WHERE n = 1; DO SLEEP(4); COMMIT", db.name);
     let held = tokio::task::spawn_blocking(move || shared().root_sql(&holder));
     seen_by_root("the row is held", || format!("SELECT COUNT(*) FROM `{}`.t WHERE name = 'held'", db.name)).await;
-    // The first use of a key creates the table of receipts.
+    // The first insert with a key creates the table of receipts, which the query below reads.
     let body = json!({"name": "c", "n": 2});
     insert(&db, "t", &key(), &body).send().await.payload();
     let (key, body) = (key(), json!({"name": "b", "n": 1}));
@@ -378,7 +379,7 @@ async fn keys_of_projects_do_not_meet(host: Host) {
     call.send().await.refused(ErrorCode::PermissionDenied);
 }
 
-/// The hashes of the keys are next to each other in one index.
+/// Concurrent inserts whose keys have neighbouring hashes in the index of the receipts do not wait for each other.
 async fn keys_side_by_side_do_not_wait_for_each_other(host: Host) {
     let db = TestDb::new(host, T).await;
     let keys: Vec<String> = (0..60).map(|_| key()).collect();

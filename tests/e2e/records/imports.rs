@@ -1,4 +1,4 @@
-//! Inserts of CSV and of lines of JSON: the same as `batchData`.
+//! Inserts of CSV and of lines of JSON behave like inserts of `batchData`.
 
 use crate::formats::types::{TYPES, types};
 use crate::host::{Answer, Host};
@@ -66,7 +66,7 @@ async fn csv_and_lines_are_rows_of_one_insert(host: Host) {
         assert_eq!(db.get("t?order=id").await.payload(), expected, "{kind}");
         db.exec("TRUNCATE TABLE t").await;
     }
-    // One row is a list of one id.
+    // A single row is answered with a list of one id.
     assert_eq!(send(&db, "t/", CSV, "name\nx").await.payload(), json!([1]));
     assert_eq!(send(&db, "t", NDJSON, "{}").await.payload(), json!([2]));
     assert_eq!(db.get("t/2").await.payload()["name"], "none");

@@ -76,7 +76,7 @@ async fn records_have_what_they_refer_to_and_what_refers_to_them(host: Host) {
     let all = rows(&db, "posts", &json!({"include": "editorId", "limit": 1})).await;
     let ben = json!({"id": 2, "name": "Bob", "boss_id": 1});
     assert_eq!(all, json!([{"id": 1, "title": "one", "author_id": 1, "editorId": 2, "editor": ben}]));
-    // Only one key leads from comments to posts.
+    // The foreign key from comments to posts is the only one, so the table's name `posts` finds the relation.
     let posts =
         field(&db, "comments", &json!({"include": {"relation": "posts", "selectFields": "title"}}), "post").await;
     assert_eq!(posts, json!([{"title": "one"}, {"title": "one"}, {"title": "one"}, {"title": "two"}]));
@@ -90,7 +90,7 @@ async fn a_relation_goes_through_a_link_table_in_both_directions(host: Host) {
     let posts =
         json!({"include": {"relation": "posts", "selectFields": "id", "order": {"field": "id", "strategy": "DESC"}}});
     assert_eq!(field(&db, "tags", &posts, "posts").await, json!([[{"id": 2}, {"id": 1}], [{"id": 1}], []]));
-    // The link table's fields order and filter, too; its records are a relation of their own.
+    // The link table's fields can order and filter the related records; its own records are a separate relation.
     let heavy = json!({"include": {"relation": "tags", "selectFields": "id", "limit": 1,
         "order": {"field": "post_tags.weight", "strategy": "DESC"}}});
     assert_eq!(field(&db, "posts", &heavy, "tags").await, json!([[{"id": 2}], [{"id": 1}], []]));
@@ -252,7 +252,7 @@ async fn a_batch_reads_related_records(host: Host) {
 
 async fn many_records_stream_with_theirs(host: Host) {
     let db = blog(host).await;
-    // More than one batch of 256, twice, and more than the branches of one UNION.
+    // More parents than two batches of 256, and more than one UNION has SELECTs.
     db.exec("INSERT INTO posts SELECT seq, CONCAT('p', seq), 1 + seq % 3, NULL FROM seq_10_to_700").await;
     db.exec("INSERT INTO comments SELECT seq, 10 + seq % 691, 1, seq % 5 FROM seq_10_to_2000").await;
     let comments = db
@@ -300,7 +300,7 @@ async fn conditions_on_related_records_choose_records(host: Host) {
         (json!({"comments": {"some": {}}}), json!([1, 2])),
         (json!({"comments": {"none": {}}}), json!([3])),
         (json!({"comments": {"none": {"stars": {"value": 4, "equality": ">="}}}}), json!([3])),
-        // Without related records, "every" holds; NULL meets no condition.
+        // "every" holds without related records; NULL meets no condition.
         (json!({"comments": {"every": {"stars": {"value": 4, "equality": ">="}}}}), json!([2, 3])),
         (json!({"comments": {"every": {"user_id": {"value": 0, "equality": ">"}}}}), json!([2, 3])),
         (json!({"comments": {"some": {}, "none": {"stars": 5}}}), json!([2])),
@@ -321,7 +321,7 @@ async fn conditions_on_related_records_choose_records(host: Host) {
         let options = json!({"query": query, "selectFields": "id", "order": {"field": "id"}});
         assert_eq!(field(&db, "posts", &options, "id").await, expected, "{query}");
     }
-    // A condition never multiplies rows, and goes with joins, counts and includes.
+    // A condition on related records never repeats a row, and can be combined with joins, counts and includes.
     let options = json!({"query": {"comments": {"some": {}}}, "count": true, "limit": 1, "include": "comments",
         "join": {"tableName": "users", "alias": "related1", "match": {"source": "author_id", "target": "id"}, "selectFields": ["name"]}});
     let answer = ask(&db, "posts", &options).await.json();

@@ -1,4 +1,4 @@
-//! Inserts: one, many, defaults, and what is refused.
+//! Inserts: one record, many records, defaults, and refusals.
 
 use crate::host::Host;
 use crate::ledger::NEVER_LOGGED;
@@ -251,7 +251,7 @@ async fn an_insert_into_a_view_that_takes_none_is_refused(host: Host) {
     assert_eq!(db.value("SELECT name FROM t").await, "through");
 }
 
-/// The log of the whole run is searched for this value at the end (`ledger::read_log`).
+/// At the end of the run, `ledger::read_log` searches the log for this value.
 async fn values_do_not_reach_the_log(host: Host) {
     let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) UNIQUE, n INT)"])
         .await;
@@ -268,8 +268,8 @@ async fn a_tables_triggers_run(host: Host) {
     assert_eq!(db.get("t/1").await.payload()["name"], "LOUD");
 }
 
-/// The ids of a batch are computed from MariaDB's first one, while other inserts run and some rows have their own ids
-/// (negative, so that AUTO_INCREMENT ignores them).
+/// Concurrent batches are answered with their own ids. The ids of a batch are computed from the first id that MariaDB
+/// reports; some rows have ids of their own (negative, so that AUTO_INCREMENT ignores them).
 async fn batches_side_by_side_answer_each_its_own_ids(host: Host) {
     let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v INT)"]).await;
     let rows = |batch: i64| -> Vec<Value> {

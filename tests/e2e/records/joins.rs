@@ -30,7 +30,7 @@ pub(super) fn author(kind: &str) -> Value {
     json!({"tableName": "authors", "joinType": kind, "match": {"source": "author_id", "target": "id"}})
 }
 
-/// Returns a join with more keys.
+/// Returns a join with further members.
 pub(super) fn with(mut join: Value, more: Value) -> Value {
     let more = more.as_object().expect("an object").clone();
     join.as_object_mut().expect("an object").extend(more);
@@ -117,7 +117,7 @@ async fn a_literal_is_compared_like_a_condition(host: Host) {
             json!({"match": [
             {"source": "author_id", "target": "id"}, {"source": null, "target": field_name, "targetLiteral": literal}]}),
         );
-        // A match is {source, target} or {source, targetLiteral}.
+        // A match has the form {source, target} or {source, targetLiteral}.
         drop(join);
         let join = json!({"tableName": "books", "joinType": "JOIN", "selectFields": ["id"], "match": [
             {"source": "id", "target": "author_id"}, {"source": field_name, "targetLiteral": literal}]});
@@ -307,7 +307,7 @@ async fn orders_reach_joined_fields(host: Host) {
         let options = with(base.clone(), json!({"order": order}));
         assert_eq!(field(&db, "books", &options, "id").await, json!([5, 2, 3, 1]), "{order}");
     }
-    // A name that two joined tables have is ambiguous.
+    // A name that no table has is an unknown field, even with several joined tables.
     let joins =
         json!([author("JOIN"), {"tableName": "staff", "joinType": "JOIN", "match": {"source": "id", "target": "id"}}]);
     refused(&db, "books", &json!({"join": joins, "order": {"field": "nme"}}), ErrorCode::UnknownField, &["nme"]).await;

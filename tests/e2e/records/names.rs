@@ -151,7 +151,8 @@ async fn names_of_all_scripts_are_shown_as_themselves(host: Host) {
 
 async fn names_of_64_characters_work(host: Host) {
     let db = TestDb::new(host, &[]).await;
-    // A table's name becomes a file name, in which some characters take five of 255 bytes; a field's name does not.
+    // MariaDB writes a table's name as a file name of at most 255 bytes, in which some characters take five bytes. A
+    // field's name has no such limit.
     for (table, field) in
         [("x", "`"), ("ü", "日"), ("X", "ü")].map(|(table, field)| (table.repeat(64), field.repeat(64)))
     {
@@ -169,7 +170,7 @@ async fn field_names_count_in_any_case_as_in_mariadb(host: Host) {
             .await;
     db.get("mixed").await.refused(ErrorCode::TableNotFound);
     let answer = db.get("Mixed?selectFields=name").await;
-    // Either as in MariaDB, or refused with the right name as a hint.
+    // The read in another case either succeeds, as in MariaDB, or is refused with the right name as a hint.
     match answer.code().as_str() {
         "ok" => assert_eq!(answer.payload()[0].as_object().unwrap().len(), 1, "{answer}"),
         _ => {

@@ -22,7 +22,7 @@ async fn a_nested_join_is_an_object_or_null(host: Host) {
         rows(&db, "books", &options).await,
         json!([{"id": 1, "author": {"id": 1, "name": "Ada"}}, {"id": 4, "author": null}])
     );
-    // The fields that show whether there is a record may be hidden.
+    // The nested object is null only if there is no record, even if the fields that show this are not selected.
     let join = with(author("LEFT JOIN"), json!({"nest": true, "alias": "author", "selectFields": ["country"]}));
     let options = json!({"join": [join], "selectFields": ["id"], "order": by_id(), "query": {"id": [4, 5]}});
     assert_eq!(

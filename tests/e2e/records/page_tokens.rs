@@ -97,7 +97,7 @@ async fn a_token_of_another_read_is_refused(host: Host) {
         options["after"] = token.clone();
         refused(&db, table, &options, ErrorCode::InvalidQueryOption, &["after"]).await;
     }
-    // Another database with the same tables is refused; the same project's read key is accepted.
+    // A cursor is refused for another database with the same tables, but accepted with the same project's read key.
     let other = TestDb::new(host, SHOP).await;
     let mut options = base.clone();
     options["after"] = token;

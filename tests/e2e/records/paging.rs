@@ -130,7 +130,7 @@ pub(super) async fn holds_with_key(db: &TestDb, table: &str, options: &Value, li
         None => vec![],
     };
     if !orders.iter().any(|order| order["field"] == "id") {
-        // The key is ordered in the direction of the last field, so that an index can be used.
+        // The key has the direction of the last field, so that MariaDB can use an index.
         let direction = orders.last().map_or(json!("ASC"), |order| order["strategy"].clone());
         orders.push(json!({"field": "id", "strategy": direction}));
     }
@@ -264,7 +264,7 @@ async fn a_table_without_a_primary_key_has_one_page(host: Host) {
         let Ok(paged) = walk(&db, "n", &options, 1).await else { panic!("{options}") };
         assert_eq!(paged.len(), 4, "{options}");
     }
-    // A UNIQUE key of NOT NULL columns doesn't give pages either.
+    // A table whose only key is UNIQUE and NOT NULL, but not primary, has no cursor.
     db.exec("CREATE TABLE u (a INT NOT NULL, b INT, UNIQUE KEY (a))").await;
     db.exec("INSERT INTO u VALUES (1,1),(2,1),(3,2),(4,NULL)").await;
     let answer = ask(&db, "u", &json!({"limit": 1, "order": by("b", "ASC")})).await;

@@ -55,7 +55,7 @@ async fn pages_follow_texts_of_other_character_sets(host: Host) {
     }
 }
 
-/// Texts that only differ beyond the prefix that sorting uses by default (`max_sort_length` is 1,024 bytes).
+/// Texts that differ only after the 1,024 bytes that MariaDB sorts by (`max_sort_length`).
 async fn pages_follow_long_texts(host: Host) {
     let db = TestDb::new(
         host,

@@ -1,4 +1,4 @@
-//! `Prefer: return=representation` and `return=minimal` (RFC 7240): applied where they can be, else ignored.
+//! `Prefer: return=representation` and `return=minimal` (RFC 7240): applied where possible, else ignored.
 
 use super::ITEMS;
 use crate::host::Host;
@@ -56,7 +56,8 @@ async fn a_preference_that_can_not_be_met_is_ignored(host: Host) {
     let writes = json!({"insert": true, "update": true, "delete": true});
     let blind = Caller::new(&db, [("t", writes)], json!({}));
     let full = Caller { db: &db, key: shared().full_key.clone() };
-    // The role may not read the id, which is the next one of the table that the view shows.
+    // The role's insert returns null, since the role may not read the id. Its id is 2, since the view's insert took the
+    // id 1 of `t`.
     let cases = [(&full, "plain", 1, json!(1)), (&full, "v", 1, json!(1)), (&blind, "t", 2, json!(null))];
     for (caller, table, id, answer) in cases {
         let send = async |method: Method, rest: &str, body: Value| {

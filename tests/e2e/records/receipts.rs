@@ -69,7 +69,7 @@ async fn receipts_that_were_dropped_are_forgotten(host: Host) {
     let first = insert(&db, "t", &key, &body).send().await;
     assert_eq!(first.payload(), 1);
     assert_eq!(first.header("idempotency-replayed"), None);
-    // The failed insert rolled back its receipt, but not the creation of the table.
+    // The failed insert rolled back its receipt, but the table of receipts, which it had created, remains.
     db.behind("DROP TABLE selkie_receipts");
     let long = json!({"name": "much too long for twenty characters"});
     let failed = insert(&db, "t", &key, &long).send().await;
@@ -91,7 +91,7 @@ async fn an_account_that_can_keep_no_receipts_is_told_so(host: Host) {
     shared().create_project(&project);
     let token = shared().create_key(&project, "full", &[]).token;
     let database = format!("{project}_a");
-    // Before the account's first connection, so that no session has earlier rights.
+    // The right is revoked before the account's first connection, so that no session has earlier rights.
     let prepared = format!(
         "REVOKE CREATE ON `{project}\\_%`.* FROM 'selkie-{project}-rw'@'localhost'; \
          CREATE DATABASE {database}; USE {database}; \
@@ -159,7 +159,8 @@ async fn the_table_of_receipts_is_none_of_the_interface(host: Host) {
     let db = TestDb::new(host, T).await;
     let body = json!({"name": "a"});
     insert(&db, "t", &key(), &body).send().await.payload();
-    // A name of the same length, as different from all tables.
+    // A name of the same length that no table has, and that is as different from all tables as the name of the
+    // receipts.
     let (ours, none) = ("selkie_receipts", "selkie_deceipts");
     let join = |table: &str| {
         let joins =
@@ -200,7 +201,7 @@ async fn the_table_of_receipts_is_none_of_the_interface(host: Host) {
         assert_eq!(said(&answer), said(&other).replace(none, ours));
         assert!(answer.status.is_client_error(), "{answer}");
     }
-    // The table is not in a hint, whatever the case of the letters.
+    // No hint names the table of receipts, whatever the case of the letters.
     for near in ["selkie_receipt", "Selkie_Receipts", "selkie_receipts2"] {
         let answer = db.get(near).await;
         let error = answer.refused(ErrorCode::TableNotFound);

@@ -14,7 +14,7 @@ cases! {
     ],
 }
 
-/// Contains what a shortened or filtered message would lose: account names, paths, punctuation.
+/// A message with account names, paths and punctuation, which would be lost if messages were shortened or filtered.
 const SAID: &str = "Discount not allowed for user 'bob', see /help/discounts/rules (limit: 10%)";
 
 async fn db(host: Host) -> TestDb {

@@ -1,4 +1,4 @@
-//! `fullTextSearch`: what it finds in each mode, its score, its order, and a search without an index.
+//! `fullTextSearch`: the records found in each mode, their scores, their order, and a search without an index.
 
 use super::asking::{ask, field, refused, rows};
 use crate::host::Host;
@@ -101,7 +101,7 @@ async fn a_search_goes_with_other_options(host: Host) {
     assert_eq!((answer.json()["count"].clone(), answer.payload()[0]["id"].clone()), (json!(3), json!(3)), "{answer}");
     let options = json!({"fullTextSearch": base, "query": {"owner": 1}});
     assert_eq!(field(&db, "notes", &options, "id").await, json!([1]));
-    // OR joins the conditions of `query`; the search must match too.
+    // OR joins only the conditions of `query`; a record must also match the search.
     let options = json!({"fullTextSearch": base, "query": {"id": 1, "owner": 1}, "searchOperator": "OR"});
     assert_eq!(field(&db, "notes", &options, "id").await, json!([1]));
     let options = json!({"fullTextSearch": search("database", json!({})), "group": "owner", "order": {"field": "owner"},
@@ -185,7 +185,7 @@ async fn odd_search_terms_are_no_fault(host: Host) {
     }
 }
 
-/// An invalid boolean search is the client's error; MariaDB doesn't say which search it means.
+/// An invalid boolean search is the client's error. MariaDB doesn't say which search is invalid, so the answer must.
 async fn what_is_no_boolean_search_is_named(host: Host) {
     let db = TestDb::new(host, NOTES).await;
     for term in ["+", "(", "+*", "@", "((((", "+-x", "**", "<>~", "(a"] {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Number of concurrent reads: too many for one statement.
 const CALLERS: i64 = 150;
-/// Ids in table `t` are 1 to this; twice as many are requested.
+/// Table `t` has records with the ids 1 to this number; twice as many ids are requested.
 const RECORDS: i64 = 40;
 pub(in crate::records) const SOON: Duration = Duration::from_secs(20);
 
@@ -68,7 +68,7 @@ pub(in crate::records) async fn lock(service: &'static Service, db: &str, then: 
 /// Returns how many running statements contain this text.
 pub(in crate::records) fn running(service: &Service, text: &str) -> u64 {
     let (first, rest) = text.split_at(1);
-    // The text is composed, so that this query doesn't find itself.
+    // The search text is composed in SQL, so that this query doesn't find itself.
     let query =
         format!("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE CONCAT('%{first}', '{rest}%')");
     service.root_sql(&query).unwrap().trim().parse().unwrap()
@@ -266,7 +266,7 @@ async fn a_caller_who_leaves_disturbs_nobody(host: Host) {
                 (n, id, tokio::spawn(call.attempt()))
             })
             .collect();
-        // The first statements wait by now, and the other reads are collected for the next ones.
+        // The first statements are now waiting for the lock; the other reads are collected for the next statements.
         eventually("the statements wait", SOON, || async {
             (running(shared(), &format!("`{}`.`t` WHERE", db.name)) > 0).then_some(())
         })
@@ -400,7 +400,7 @@ async fn a_pool_without_connections_is_told_to_each(_: Host) {
     let sleeping = tokio::spawn(faults::sql(&service, "SELECT SLEEP(12) AS taken").attempt());
     eventually("the only connection is taken", SOON, || async { (running(&service, "AS taken") > 0).then_some(()) })
         .await;
-    // One read is sent through an edge in front of this origin.
+    // One of the reads is sent through an edge in front of this origin.
     let jwks = service.cli_ok(&["key", "jwks"]);
     let variables = [("ORIGINS", service.origin.as_str()), ("JWKS", jwks.trim())];
     let worker = tokio::task::block_in_place(|| Worker::start(&variables));

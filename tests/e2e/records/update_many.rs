@@ -36,7 +36,7 @@ async fn records_that_match_are_changed_and_counted(host: Host) {
     assert_eq!(db.put("items", &none).await.payload(), 0);
     let two = body(json!([{"key": "id", "value": [1, 3]}]));
     assert_eq!(db.put("items", &two).await.payload(), 2);
-    // The answer counts matched rows: their values don't change.
+    // The answer counts the matched rows, even rows whose values don't change.
     assert_eq!(db.put("items", &two).await.payload(), 2);
     assert_eq!(changed(&db).await, [1, 3]);
     assert_eq!(

@@ -84,7 +84,7 @@ async fn what_can_not_be_added_is_refused(host: Host) {
         ("n", json!([1])),
         ("n", json!(1.5)),
         ("n", json!({"$add": 1})),
-        // Out of range.
+        // The next three results are out of range; in the other cases, the addend or the column is no number.
         ("n", json!(-6)),
         ("n", json!(251)),
         ("price", json!("999.99")),
@@ -217,7 +217,7 @@ async fn writes_of_many_return_lists(host: Host) {
     let deleted = db.delete_where("items?returning=name", &json!({"query": {"id": [1, 2, 99]}})).await;
     assert_eq!(deleted.payload(), json!([{"name": "apple"}, {"name": "banana"}]));
     assert_eq!(db.delete("items?query[id]=1&returning=*").await.payload(), json!([]));
-    // More records than one statement reads again.
+    // More changed records than one statement reads again.
     db.exec("INSERT INTO items (name, qty) SELECT CONCAT('s', seq), 50 FROM seq_1_to_2500").await;
     let many = json!({"query": {"qty": 50}, "data": {"qty": 51}});
     let answer = db.put("items?returning=qty,name", &many).await.payload();
@@ -409,7 +409,7 @@ async fn tables_that_can_not_keep_the_promise_refuse(host: Host) {
     }
     db.delete("v/1?returning=*").await.refused(ErrorCode::InvalidQueryOption);
     db.post("v?returning=*", &json!({"id": 2})).await.refused(ErrorCode::InvalidQueryOption);
-    // Several records have this id.
+    // Several records have this id, so a single record can't be returned or compared.
     for call in [db.call(Method::PUT, "texts/1?returning=*"), db.call(Method::PUT, "texts/1").header("if-match", "*")] {
         call.json(&new).send().await.refused(ErrorCode::InvalidQueryOption);
     }

@@ -1,4 +1,4 @@
-//! Claims in rules: how they are compared, what a missing one means, and the fields that a role sets from them.
+//! Claims in rules: how claims are compared, what a missing claim means, and the fields that a role sets from claims.
 
 use super::rows::{NOTES, own_notes};
 use super::{Caller, create_role, role_of};
@@ -39,7 +39,7 @@ async fn a_field_that_the_role_sets_is_not_the_callers_choice(host: Host) {
     assert_eq!(caller.put("notes/1", &json!({"title": "mine"})).await.payload(), 1);
     let record = caller.get("notes/1").await.payload();
     assert_eq!((&record["owner"], &record["title"]), (&json!(7), &json!("mine")));
-    // Without the claim, or with one that the field can't hold, nothing is written.
+    // Nothing is written without the claim, or if the field can't hold the claim's value.
     for claims in [json!({}), json!({"sub": null}), json!({"sub": {"a": 1}}), json!({"sub": "many"})] {
         let caller = Caller::with_role(&db, &role, claims.clone());
         caller.post("notes", &json!({"title": "x"})).await.refused(ErrorCode::RoleForbids);
@@ -80,7 +80,7 @@ async fn a_claim_is_compared_as_the_value_that_it_is(host: Host) {
         ("number", json!([]), &[]),
         ("word", json!("ann"), &[2]),
         ("word", json!(7), &[1]),
-        // MariaDB takes a text for 0 if it is compared with a number.
+        // MariaDB takes a text as 0 if it is compared with a number, so a number must not match this text.
         ("word", json!(0), &[]),
         ("word", json!("%"), &[4]),
         ("word", json!("' OR 1=1 -- x"), &[5]),

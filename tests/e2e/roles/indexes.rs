@@ -1,5 +1,5 @@
-//! Row rules and relations on indexed fields: MariaDB reads the records that it needs, not the whole table. MariaDB
-//! itself counts the records that it reads of each table (`userstat`), so the statements are those that callers cause.
+//! Row rules and relations on indexed fields: MariaDB must read few records, not the whole table. MariaDB counts the
+//! records that it reads of each table (`userstat`), so the test measures the statements of real requests.
 
 use super::Caller;
 use crate::host::{Host, option};
@@ -17,7 +17,8 @@ cases! {
     ],
 }
 
-/// Maximum records that one read may read of a table: it needs 10 to 40, and a scan of any table takes 1,000.
+/// Maximum number of records of one table that MariaDB may read for one request. It needs 10 to 40; a scan of any table
+/// reads 1,000.
 const READ_MAX: u64 = 200;
 
 /// 10 people a team, 2 tasks a person, 2 labels a task.
@@ -47,7 +48,7 @@ fn counted(db: &TestDb) -> BTreeMap<String, u64> {
     counts.map(|(table, count)| (table.to_owned(), count.parse().expect("a number"))).collect()
 }
 
-/// Runs a read, and checks that it returns records, and that MariaDB read few of any table for it.
+/// Runs a read, and checks that it returns records and that MariaDB read few records of any table for it.
 async fn reads_few(caller: &Caller<'_>, rest: &str) {
     let before = counted(caller.db);
     let answer = caller.call(Method::GET, rest).send().await;
@@ -64,7 +65,7 @@ fn count_reads() {
     shared().root_sql("SET GLOBAL userstat = 1").expect("statistics");
 }
 
-/// Returns a key that sees the tasks and people of team 7, and one with full access.
+/// Returns a key that sees only the tasks and people of team 7, and a key with full access.
 fn callers(db: &TestDb) -> [Caller<'_>; 2] {
     let of_team = json!({"read": {"rows": {"team": {"claim": "team"}}}});
     let rules = [

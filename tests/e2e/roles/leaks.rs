@@ -1,4 +1,4 @@
-//! Nothing that a role's caller gets holds the name of a hidden field, or a value of a hidden field or record.
+//! No answer to a role's caller contains the name of a hidden field, or a value of a hidden field or record.
 
 use super::{Caller, is_claim};
 use crate::host::{Answer, Host};
@@ -50,7 +50,7 @@ fn caller(db: &TestDb) -> Caller<'_> {
     Caller::new(db, [("t", all), ("u", of_u)], json!({"sub": 1}))
 }
 
-/// Asserts that neither headers nor body nor the page token in the body holds the mark.
+/// Asserts that the mark is neither in a header, nor in the body, nor in the decoded page cursor of the body.
 fn holds_no_mark(answer: &Answer) {
     for (name, value) in &answer.headers {
         let value = String::from_utf8_lossy(value.as_bytes());
@@ -106,7 +106,7 @@ async fn no_answer_holds_a_hidden_name_or_value(host: Host) {
                 body => caller.call(Method::POST, rest).json(body),
             };
             let answer = call.header("accept", accept).send().await;
-            // Only JSON has a place for a count.
+            // Only JSON can contain a count.
             let counted = rest.contains("count") && accept != "application/json";
             assert_eq!(answer.status, if counted { 400 } else { 200 }, "{answer}");
             holds_no_mark(&answer);
@@ -135,7 +135,8 @@ async fn no_refusal_of_mariadb_holds_a_hidden_name_or_value(host: Host) {
     let caller = Caller::new(&db, role, json!({}));
     let many = |name: &str| json!({"updateKeyValues": [{"key": "id", "value": [1, 2, 4]}], "data": {"name": name}});
     for (method, rest, body, code) in [
-        // The message of MariaDB shows the hidden part of the key: Duplicate entry 'a-zqhushed_value' for key 'zqhushed_key'.
+        // MariaDB's message shows the hidden part of the key: Duplicate entry 'a-zqhushed_value' for key
+        // 'zqhushed_key'.
         (Method::PUT, "t/2", json!({"name": "a"}), ErrorCode::DuplicateKey),
         (Method::PUT, "t", many("a"), ErrorCode::DuplicateKey),
         (Method::PUT, "t/1", json!({"age": 100}), ErrorCode::InvalidValue),
@@ -196,7 +197,7 @@ async fn pages_hold_no_value_of_a_hidden_key(host: Host) {
             holds_no_mark(&answer);
         }
     }
-    // An insert does not tell the key that it got.
+    // The answer to an insert does not contain the hidden key of the new record.
     assert_eq!(caller.post("i", &json!({"id": "zqhushed_5", "name": "c"})).await.payload(), Value::Null);
     let batch = json!({"batchData": [{"id": "zqhushed_6"}, {"id": "zqhushed_7"}]});
     assert_eq!(caller.post("i", &batch).await.payload(), json!([null, null]));

@@ -1,4 +1,4 @@
-//! The life of roles and their keys: set, listed, shown, checked, changed and removed through the CLI.
+//! Roles and their keys over time: set, listed, shown, checked, changed and removed through the CLI.
 
 use super::{Caller, create_role, is_claim, role_of, set_role_in, try_set};
 use crate::case::eventually;
@@ -28,7 +28,7 @@ cases! {
     Own: [two_origins_follow_a_change],
 }
 
-/// Maximum time until a change acts: 5 s, and more on a loaded machine.
+/// Maximum time until a change takes effect: 5 s, and more on a loaded machine.
 const CHANGE_MAX: Duration = Duration::from_secs(9);
 
 const T: &[&str] = &[
@@ -250,7 +250,8 @@ async fn a_role_is_of_its_project_alone(host: Host) {
     let name = create_role(&role_of(&db, [("t", json!({"read": true}))]));
     let output = shared().cli(&["key", "create", "--project", &project, "--role", &name]);
     assert!(!output.status.success(), "a key of one project has a role of another");
-    // A role of the same name may name tables of another project, but no key of its project reaches them.
+    // Another project's role of the same name may name this project's tables, but keys of that project don't reach
+    // them.
     set_role_in(shared(), &project, &name, &json!({"tables": {"*": {"read": true}}}));
     let key = shared().create_role_key(&project, &name, &[]).token;
     Caller { db: &db, key }.get("t").await.refused(ErrorCode::DatabaseNotFound);

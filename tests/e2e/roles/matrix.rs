@@ -1,7 +1,7 @@
 //! The matrix of roles: every operation on records × allowed, denied by action, by table, by field.
 //!
-//! `requests` matches every `Action`, so an action without a row doesn't compile. `auth_matrix` is about the
-//! actions that concern no table.
+//! `requests` matches every `Action`, so an action without a row doesn't compile. `auth_matrix` tests the actions that
+//! concern no table.
 
 use super::{Caller, role_of};
 use crate::host::{Answer, Call, Host, option};
@@ -79,7 +79,7 @@ impl Request {
 
 /// What a role may allow for the requests of an action.
 enum Row {
-    /// Allowed by the table's rule; the table with this name denies the action, but not all.
+    /// The table's rule decides. The table with this name has a rule that denies only this action.
     ByTable(&'static str, Vec<Request>),
     /// No role allows it.
     Never(Vec<Request>),
@@ -195,9 +195,9 @@ fn requests(action: Action, db: &TestDb, table: &str, field: &str) -> Row {
         }
         // Each request is also sent in a batch.
         Action::Batch => Row::NoTable,
-        // Each of its API requests is admitted by itself: `mcp`.
+        // Each API request of a message is authorized separately, which the module `mcp` tests.
         Action::Mcp => Row::NoTable,
-        // `listing` is about the lists that a role sees.
+        // The module `listing` tests the lists that a role sees.
         Action::ListDatabases
         | Action::ListTables
         | Action::DescribeApi
@@ -212,7 +212,7 @@ fn requests(action: Action, db: &TestDb, table: &str, field: &str) -> Row {
     }
 }
 
-/// What a request is denied by.
+/// The reason why a role denies a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Denied {
     Nothing,
@@ -234,7 +234,7 @@ impl Denied {
     }
 }
 
-/// Returns the requests of an action that are denied by this, with the expected code.
+/// Returns the requests of an action that are denied for this reason, with the expected code.
 fn row(action: Action, denied: Denied, db: &TestDb) -> Vec<(Request, &'static str)> {
     let by_table = |table: &str, field: &str| requests(action, db, table, field);
     let denying = match by_table("open", "name") {
@@ -298,7 +298,7 @@ async fn every_operation_is_answered_as_the_role_says(host: Host) {
     assert_eq!(state().await, before, "what is denied was changed");
 }
 
-/// Returns status and error of an answer, without the request's id and with `…` for a name.
+/// Returns the status and error of an answer, without the request's id, and with the name replaced by `…`.
 fn shape(answer: &Answer, name: &str) -> (u16, Value) {
     let text = answer.text().replace(name, "…");
     let mut body: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {answer}"));
@@ -332,7 +332,7 @@ async fn a_denied_table_is_answered_like_a_missing_one(host: Host) {
     for denied in ["denied", "unnamed"] {
         assert_eq!(shape(&joined(denied).send().await, denied), shape(&missing, "missing"));
     }
-    // A hint names no table that the caller may not see.
+    // No hint names a table that the caller may not see.
     for near in ["unname", "denie", "opem"] {
         let answer = caller.get(near).await;
         let error = answer.refused(ErrorCode::TableNotFound);
@@ -384,7 +384,7 @@ async fn the_methods_of_a_table_are_those_that_the_role_allows(host: Host) {
 async fn a_role_that_only_reads_changes_nothing_and_one_that_only_writes_reads_nothing(host: Host) {
     let db = TestDb::new(host, TABLES).await;
     let caller = caller(&db);
-    // Nothing of a table without reads comes out: not the id of an insert, and conditions know no field.
+    // Without read access to a table, a caller gets no id of its inserts, and its conditions know no field.
     assert_eq!(caller.post("dropbox", &json!({"name": "c"})).await.payload(), Value::Null);
     assert_eq!(caller.post("dropbox", &json!({"batchData": [{}, {}]})).await.payload(), json!([null, null]));
     assert_eq!(caller.post("dropbox?onConflict=update", &json!({"id": 1, "name": "z"})).await.payload(), Value::Null);
@@ -409,7 +409,7 @@ async fn a_role_that_only_reads_changes_nothing_and_one_that_only_writes_reads_n
         answer.refused(ErrorCode::RoleForbids);
     }
     assert_eq!(db.value("SELECT GROUP_CONCAT(name ORDER BY id) FROM gallery").await, "a,b");
-    // A field that is read, but not given.
+    // The caller may read all fields, but give only `name` in an insert and only `hidden` in an update.
     let narrow = json!({"read": true, "insert": {"fields": ["name"]}, "update": {"fields": ["hidden"]}});
     let caller = Caller::new(&db, [("open", narrow)], json!({}));
     for (answer, code) in [

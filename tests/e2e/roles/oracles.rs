@@ -1,4 +1,4 @@
-//! Indirect ways to learn of hidden records and fields, or to pass for another caller.
+//! Indirect ways to learn about hidden records and fields, or to be taken for another caller.
 
 use super::{Caller, create_role, is_claim, role_of};
 use crate::case::eventually;

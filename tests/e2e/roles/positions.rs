@@ -1,5 +1,5 @@
-//! A hidden field is an unknown field, wherever a request can name one: each position is tried with a visible field, a
-//! hidden one and one that does not exist, and the last two are answered alike.
+//! A hidden field must look like an unknown field wherever a request can name a field. Each position is tried with a
+//! visible, a hidden and an absent field; the answers for the last two must be alike.
 
 use super::Caller;
 use crate::host::{Answer, Host, option};
@@ -35,7 +35,7 @@ fn caller(db: &TestDb) -> Caller<'_> {
     Caller::new(db, [("t", all), ("u", json!({"read": visible}))], json!({}))
 }
 
-/// Returns status and error of an answer, without the request's id and with `…` for the field.
+/// Returns the status and error of an answer, without the request's id, and with the field replaced by `…`.
 fn shape(answer: &Answer, field: &str) -> (u16, Value) {
     let mut body: Value = serde_json::from_str(&answer.text().replace(field, "…")).expect("JSON");
     body["error"]["requestId"].take();
@@ -108,7 +108,7 @@ fn in_url(options: &Value) -> String {
     parts.collect::<Vec<_>>().join("&")
 }
 
-/// Asserts that a position takes a visible field, and answers a hidden and an absent one alike.
+/// Asserts that a position accepts a visible field, and that the answers for a hidden and an absent field are alike.
 fn judge(visible: &Answer, hidden: &Answer, absent: &Answer) {
     assert_eq!(visible.code(), "ok", "{visible}");
     hidden.refused(ErrorCode::UnknownField);
@@ -147,8 +147,8 @@ async fn a_hidden_field_is_unknown_in_every_position_of_a_read(host: Host) {
     }
 }
 
-/// Returns writes that name the field, each in another position: method, rest of the path, body. None of those with a
-/// visible field changes a record that another one needs.
+/// Returns writes that name the field, each in another position: method, rest of the path, body. A write with a visible
+/// field changes no record that another write needs.
 fn writes(field: &str) -> Vec<(Method, String, Value)> {
     let data = json!({"name": "z"});
     let key = |equality: &str| json!([{"key": field, "value": "nobody", "operator": equality}]);
@@ -204,7 +204,7 @@ async fn a_hidden_field_is_unknown_in_every_position_of_a_write(host: Host) {
         };
         judge(&import(VISIBLE).await, &import(HIDDEN).await, &import(ABSENT).await);
     }
-    // A reference to an id is a value like another.
+    // A reference to an id may be the value of a field, like any value.
     let refers = async |field: &str| {
         let path = db.path("t");
         caller
@@ -249,7 +249,8 @@ async fn a_hidden_field_of_one_table_does_not_stand_for_that_of_another(host: Ho
     let caller = Caller::new(&db, [("t", hides), ("u", json!({"read": true}))], json!({}));
     let join = json!([{"tableName": "u", "joinType": "INNER JOIN", "match": {"source": "id", "target": "id"}}]);
     db.exec("UPDATE u SET zq_hidden = 'of u'").await;
-    // The name is that of the only visible field, and comes out without a table in front.
+    // The table's own field of this name is hidden, so the joined table's field is the only visible one, and needs no
+    // prefix.
     let read = json!({"join": join, "query": {HIDDEN: "of u"}, "order": {"field": HIDDEN}, "limit": 1});
     let record = caller.post("t/query", &read).await.payload()[0].clone();
     assert_eq!(record, json!({"id": 1, "name": "a", "label": "b", "u_id": 1, "u_label": "b", "zq_hidden": "of u"}),);

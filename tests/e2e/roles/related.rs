@@ -1,5 +1,5 @@
-//! Relations under a role: a table, field or record that the role hides is not reached by include or by conditions on
-//! related records.
+//! Relations under a role: neither an include nor a condition on related records reaches a table, field or record that
+//! the role hides.
 
 use super::{Caller, is_claim};
 use crate::host::{Host, option};

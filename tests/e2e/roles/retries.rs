@@ -1,4 +1,4 @@
-//! `Idempotency-Key` under roles: the same key of another caller is another key.
+//! `Idempotency-Key` under roles: the same key of two callers counts as two different keys.
 
 use super::{Caller, create_role, role_of};
 use crate::host::{Answer, Host};
@@ -49,7 +49,7 @@ async fn a_caller_gets_no_answer_of_another_caller(host: Host) {
         assert_eq!(id, at + 1, "each caller inserts its own record");
         assert_eq!(db.value(&format!("SELECT owner FROM t WHERE id = {id}")).await, *owner);
     }
-    // Of the full key and another body too.
+    // The same key of the full key's caller is a different key too, with another body.
     let full = db.call(Method::POST, "t").header("idempotency-key", &key).json(&json!({"name": "full"})).send().await;
     assert_eq!((full.payload(), full.header("idempotency-replayed")), (json!(5), None));
     for (at, (caller, _)) in callers.iter().enumerate() {
@@ -66,7 +66,7 @@ async fn a_repeat_by_the_same_caller_gets_the_first_answer(host: Host) {
     let role = create_role(&role_of(&db, [("t", rule())]));
     let claims = json!({"sub": 1, "team": "red"});
     let caller = Caller::with_role(&db, &role, claims);
-    // A new key of the same subject; the role's rules do not refer to its other claims.
+    // A new API key for the same subject. The role's rules do not refer to the claims that differ.
     let renewed = Caller::with_role(&db, &role, json!({"sub": 1, "team": "blue", "plan": "pro"}));
     let (key, body) = (unique("key-of-roles-"), json!({"batchData": [{"name": "a"}, {}]}));
     let first = insert(&caller, &key, &body).await;

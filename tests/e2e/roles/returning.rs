@@ -1,4 +1,4 @@
-//! What a role gets back from its writes, and under which entity tags it may write.
+//! Roles and writes: which written records are returned, and which entity tags allow a write.
 
 use super::{Caller, is_claim};
 use crate::host::Host;
@@ -63,7 +63,7 @@ async fn only_records_that_may_be_read_come_back(host: Host) {
         caller.put("t?returning=id,n", &many(10)).await.payload(),
         json!([{"id": 1, "n": 10}, {"id": 2, "n": 10}])
     );
-    // The record as it now stands is another's.
+    // After the update the record belongs to another owner, so it is not returned.
     assert_eq!(caller.put("t/1?returning=*", &json!({"owner": 8})).await.payload(), Value::Null);
     assert_eq!(db.value("SELECT owner FROM t WHERE id = 1").await, 8);
     assert_eq!(caller.delete("t/1?returning=*").await.payload(), Value::Null);
@@ -98,10 +98,10 @@ async fn a_tag_is_that_of_the_record_as_the_role_sees_it(host: Host) {
     let put =
         |rest: &str, tag: &str| caller.call(Method::PUT, rest).json(&json!({"n": 9})).header("if-match", tag).send();
     put("t/1", &whole).await.refused(ErrorCode::PreconditionFailed);
-    // A change of what the role can't see is none to it.
+    // A change of a field that the role can't see does not change the record's entity tag for the role.
     db.exec("UPDATE t SET secret = 'other' WHERE id = 1").await;
     assert_eq!(put("t/1", &seen).await.payload(), 1);
-    // Another's record is not there.
+    // For this caller, another owner's record does not exist.
     put("t/3", "*").await.refused(ErrorCode::PreconditionFailed);
     assert_eq!(db.value("SELECT n FROM t WHERE id = 3").await, 3);
 }

@@ -27,7 +27,7 @@ cases! {
     ],
 }
 
-/// Notes of two owners: odd ids are of 1, even ids of 2; the last two are closed.
+/// Notes of two owners: odd ids belong to owner 1, even ids to owner 2; the last two are closed.
 pub(super) const NOTES: &[&str] = &[
     "CREATE TABLE notes (id INT PRIMARY KEY AUTO_INCREMENT, owner INT, title VARCHAR(40), \
      status VARCHAR(10) NOT NULL DEFAULT 'open', words INT, double_owner INT GENERATED ALWAYS AS (owner * 2) STORED, \
@@ -36,7 +36,7 @@ pub(super) const NOTES: &[&str] = &[
      (1, 'c', 'open', 3), (2, 'd', 'open', 40), (1, 'e', 'closed', 5), (2, 'f', 'closed', 60)",
 ];
 
-/// Everything with the own notes; only open ones can be changed.
+/// A rule that allows everything with the caller's own notes, except that only open notes can be changed.
 pub(super) fn own_notes() -> Value {
     let open = json!({"owner": {"value": {"claim": "sub"}}, "status": "open"});
     json!({
@@ -144,7 +144,7 @@ async fn a_denied_record_of_a_joined_table_is_no_match(host: Host) {
         let matched: Vec<_> = expected.iter().copied().filter(|(_, author)| author.is_some()).collect();
         assert_eq!(pairs(kind, conditions).await, matched, "{kind} with a condition");
     }
-    // A match that holds for every record opens no record either.
+    // A join condition that is true for every record reveals no hidden record either.
     let every = |kind: &str| {
         let on = json!([{"source": "id", "targetLiteral": 10}, {"source": "id", "targetLiteral": 12}]);
         let join = json!([{"tableName": "authors", "joinType": kind, "match": on, "operator": "OR"}]);
@@ -242,7 +242,7 @@ async fn a_new_record_must_keep_to_the_rule(host: Host) {
     let ids = caller.post("notes", &json!({"batchData": many})).await.payload();
     assert_eq!(ids.as_array().unwrap().len(), 1_500);
     let mut wrong = many;
-    // In the second statement of the insert.
+    // The wrong row is in the second statement of the insert.
     wrong[1_400]["owner"] = json!(2);
     caller.post("notes", &json!({"batchData": wrong})).await.refused(ErrorCode::RoleForbids);
     assert_eq!(db.value("SELECT COUNT(*) FROM notes WHERE title = 'm'").await, 1_500);
@@ -268,7 +268,8 @@ async fn an_update_must_not_leave_the_rule(host: Host) {
             assert_eq!(state().await, before, "{body}");
         }
     }
-    // What the rule does not look at is free, and so is a value that keeps to it; of others' records nothing is told.
+    // A caller may change fields that the rule does not mention, and set values that meet the rule. The answer reveals
+    // nothing about others' records.
     for (rest, body, matched) in [
         ("notes/1", json!({"owner": 1, "status": "open", "title": "x"}), 1),
         ("notes/1", json!({"status": "OPEN"}), 1),
@@ -322,7 +323,7 @@ async fn a_rule_on_a_generated_field_holds(host: Host) {
     caller.post("notes", &json!({"owner": 2, "title": "n"})).await.refused(ErrorCode::RoleForbids);
     caller.post("notes", &json!({"title": "n"})).await.refused(ErrorCode::RoleForbids);
     assert_eq!(titles(&db).await, "abcdfn");
-    // MariaDB computes the field after the change, so that an update could not be checked with it.
+    // MariaDB computes the field only after the change, so a rule on it can't be checked in an update.
     let updates = role_of(&db, [("notes", json!({"update": two}))]);
     let refused = try_set(shared(), "default", &unique("role"), &updates.to_string());
     assert!(String::from_utf8_lossy(&refused.stderr).contains("update.rows: MariaDB computes double_owner"));
@@ -399,7 +400,8 @@ async fn views_and_tables_without_transactions_take_no_write_that_can_not_be_che
     assert_eq!(db.value("SELECT GROUP_CONCAT(title) FROM plain").await, "b");
 }
 
-/// The verdict on an update is kept in its session until the update ends.
+/// The result of the rule's check of an update is a session variable until the update ends; it must not affect the next
+/// update.
 async fn a_failed_update_leaves_no_verdict_for_the_next(host: Host) {
     let db = TestDb::new(
         host,

@@ -34,7 +34,7 @@ async fn table(host: Host) -> TestDb {
     db
 }
 
-/// What a caller sees of a record; `None` for nothing.
+/// Returns what a caller sees of a record; `None` if it sees nothing.
 type Sees = fn(id: i64, sub: i64) -> Option<Value>;
 
 async fn reads_at_once_give_each_caller_its_own(host: Host) {

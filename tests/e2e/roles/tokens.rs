@@ -1,4 +1,4 @@
-//! Tokens of a project's own users: an issuer signs them, and a role says what they may do.
+//! Tokens of a project's own users: an issuer signs them, and a role says what a user may do.
 
 use super::{create_role, role_of};
 use crate::case::eventually;
@@ -21,7 +21,7 @@ cases! {
     ],
 }
 
-/// Maximum time until a change acts: 5 s, and more on a loaded machine.
+/// Maximum time until a change takes effect: 5 s, and more on a loaded machine.
 const CHANGE_MAX: Duration = Duration::from_secs(9);
 
 const T: &[&str] = &[
@@ -29,14 +29,15 @@ const T: &[&str] = &[
     "INSERT INTO t (owner, name) VALUES ('ann', 'a'), ('bob', 'b')",
 ];
 
-/// Adds an issuer to the project `default`, whose claim `role` names the role; `arguments` come last.
+/// Adds an issuer to the project `default`, whose claim `role` is the name of the role; `arguments` are added to the
+/// command.
 fn add_issuer(arguments: &[&str]) -> Issuer {
     let issuer = Issuer::new("default", "EdDSA");
     issuer.publish(&[issuer.key.jwk("a")], arguments);
     issuer
 }
 
-/// Waits until the hosts know the issuer: the token is no longer an unknown one's.
+/// Waits until the hosts know the issuer, so that they no longer answer its token with 401.
 async fn known(db: &TestDb, token: &str) {
     eventually("the issuer is known", CHANGE_MAX, || async { (get(db, "t", token).await.status != 401).then_some(()) })
         .await;

@@ -1,4 +1,4 @@
-//! `onConflict` under a role: a conflict neither reads nor changes a record that the role could not.
+//! `onConflict` under a role: a conflict must neither read nor change a record that the role could not read or change.
 
 use super::{Caller, is_claim};
 use crate::host::Host;
@@ -50,7 +50,7 @@ async fn a_conflict_changes_no_record_outside_the_rule(host: Host) {
         caller.post("t?onConflict=update", &body).await.refused(ErrorCode::RoleForbids);
         assert_eq!(state(&db).await, BEFORE, "{body}");
     }
-    // Nor does a refusal tell what the record holds.
+    // A refusal doesn't reveal the record's values either.
     let refusals = async |body: Value| {
         let mut error = caller.post("t?onConflict=update", &body).await.refused(ErrorCode::RoleForbids);
         error["requestId"].take();
@@ -113,10 +113,10 @@ async fn an_ignored_conflict_is_null(host: Host) {
 
 async fn rows_of_one_upsert_are_judged_one_by_one(host: Host) {
     let db = TestDb::new(host, T).await;
-    // Anyone's record may be updated, but only own ones inserted.
+    // With this rule, any owner's record may be updated, but only own records inserted.
     let rule = json!({"read": true, "insert": {"rows": {"owner": 1}}, "update": true});
     let inserts = Caller::new(&db, [("t", rule)], json!({}));
-    // Own records may be updated, but anyone's inserted.
+    // With this rule, only own records may be updated, but any owner's inserted.
     let rule = json!({"read": true, "insert": true, "update": {"rows": {"owner": 1}}});
     let updates = Caller::new(&db, [("t", rule)], json!({}));
     for (caller, rows, code) in [
@@ -141,7 +141,7 @@ async fn rows_of_one_upsert_are_judged_one_by_one(host: Host) {
             json!([{"code": "a", "owner": 1, "name": "y"}, {"code": "b", "owner": 1, "name": "y"}]),
             "role_forbids",
         ),
-        // The second row meets the first one.
+        // The second row conflicts with the first.
         (&updates, json!([{"code": "r", "owner": 1, "name": "x"}, {"code": "r", "owner": 1, "name": "z"}]), "ok"),
         (
             &updates,
@@ -194,7 +194,8 @@ async fn an_upsert_needs_both_rights(host: Host) {
     }
 }
 
-/// The verdict on a conflict is kept in its session until the row ends.
+/// The result of the rule's check of a conflict is a session variable until the row ends; it must not affect the next
+/// insert.
 async fn a_failed_upsert_leaves_no_verdict_for_the_next(host: Host) {
     let db = TestDb::new(host, T).await;
     let rule = json!({"read": true, "insert": {"rows": {"owner": 1}}, "update": true});

@@ -1,4 +1,4 @@
-//! `POST /api/v1/sql`: what it answers.
+//! `POST /api/v1/sql`: the answers to statements of every kind.
 
 use crate::host::Host;
 use crate::service::shared;
@@ -217,7 +217,7 @@ async fn databases_are_made_and_dropped(host: Host) {
     host.get(&format!("/api/v1/crud/{name}/t")).send().await.refused(ErrorCode::DatabaseNotFound);
     run("CREATE DATABASE elsewhere".into()).await.refused(ErrorCode::PermissionDenied);
     run("CREATE DATABASE other_project".into()).await.refused(ErrorCode::PermissionDenied);
-    // The underscore in the project's pattern is no wildcard.
+    // The underscore in the pattern of the project's databases is not a wildcard.
     run("CREATE DATABASE defaultXescaped".into()).await.refused(ErrorCode::PermissionDenied);
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use shared::error::ErrorCode;
 use std::time::Duration;
 
-/// Maximum time until a statement is killed: the interface promises 1 s, the rest is for a loaded machine.
+/// Maximum time until a statement is killed: the API promises 1 s, the rest is for a loaded machine.
 const KILL_MAX: Duration = Duration::from_secs(5);
 const SEEN_MAX: Duration = Duration::from_secs(10);
 
@@ -51,7 +51,7 @@ async fn wait_until_running(text: &str, count: usize) {
 async fn a_lock_that_is_not_granted_is_a_lock_timeout(host: Host) {
     let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (1, 1)"]).await;
     let mark = format!("holder_{}", db.name);
-    // Holds the row's lock while it sleeps.
+    // This statement holds the row's lock while it sleeps.
     let holder = db.sql(&format!("UPDATE t SET n = n + 1 + SLEEP(20) WHERE id = 1 /* {mark} */"));
     let holder = tokio::spawn(holder.attempt());
     wait_until_running(&mark, 1).await;

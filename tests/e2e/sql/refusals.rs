@@ -273,7 +273,7 @@ async fn a_read_key_runs_no_statement(host: Host) {
     }
 }
 
-/// MariaDB lets an account change its own password without any right. A project must not lock itself out by it.
+/// MariaDB lets an account change its own password without any right. This must not lock a project out.
 async fn a_changed_password_of_the_account_locks_no_one_out(host: Host) {
     let project = unique("locked");
     shared().create_project(&project);
@@ -301,7 +301,7 @@ async fn a_changed_password_of_the_account_locks_no_one_out(host: Host) {
         ))
         .unwrap();
     for kill in kills.lines() {
-        // A connection may have ended already.
+        // The kill fails if the connection has already ended.
         let _ = shared().root_sql(kill);
     }
     eventually("the project works on new connections", Duration::from_secs(15), || async {
@@ -344,7 +344,7 @@ async fn a_statement_that_signals_gets_the_code_of_its_number(host: Host) {
         let query = format!("SIGNAL SQLSTATE '{state}' SET MYSQL_ERRNO = {errno}, MESSAGE_TEXT = 'raised'");
         let answer = db.sql(&query).send().await;
         let error = answer.refused(code);
-        // A statement that was stopped by its timeout is reported as such, whatever stopped it.
+        // The error has the signalled number; only a timeout's error may have another number.
         let told = error["details"]["errno"] == errno || code == ErrorCode::QueryTimeout;
         assert!(told, "{answer}");
     }

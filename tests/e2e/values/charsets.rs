@@ -1,5 +1,5 @@
-//! Every character set of MariaDB: its characters are stored and found; other characters are refused in a record, and
-//! find nothing in a condition.
+//! Every character set of MariaDB: its characters are stored and found. Other characters are refused in a record, and
+//! match nothing in a condition.
 
 use crate::host::Host;
 use crate::test_db::TestDb;

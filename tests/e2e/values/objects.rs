@@ -1,4 +1,4 @@
-//! Values that are JSON objects: the errors if a column can't store one, or a condition contains one.
+//! Values that are JSON objects: the errors if a column can't store the object, or if a condition contains it.
 
 use crate::host::Host;
 use crate::test_db::TestDb;

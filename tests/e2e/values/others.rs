@@ -52,7 +52,7 @@ async fn json_is_the_value_itself(host: Host) {
     let id = db.post("t", &json!({"v": null})).await.payload();
     assert_eq!(db.get(&format!("t/{id}")).await.payload()["v"], Value::Null);
     assert_eq!(db.value(&format!("SELECT v IS NULL FROM t WHERE id = {id}")).await, 1);
-    // Inserted by SQL with more white space: the same value.
+    // The same value, inserted by SQL with more white space.
     db.exec("INSERT INTO t VALUES (500, ' { \"a\" : [ 1 , 2 ] } ')").await;
     assert_eq!(db.get("t/500").await.payload()["v"], json!({"a": [1, 2]}));
 }

@@ -1,4 +1,4 @@
-//! Random values of every type: each is returned in its normal form, which finds its record.
+//! Random values of every type: each is returned in its normal form, and a condition on that form finds its record.
 
 mod numbers;
 mod others;

@@ -113,7 +113,7 @@ async fn enums_and_sets_are_texts(host: Host) {
     are_no_filters(host, "SET('x','y')", &["\"w\"", "\"x,w\"", "3"]).await;
 }
 
-/// The same rule for all operators, statements and collations: a value that is no member is refused.
+/// All operators, statements and collations follow the same rule: a value that is not a member is refused.
 async fn a_condition_on_an_enum_names_its_members(host: Host) {
     let db = TestDb::new(
         host,

@@ -1,4 +1,4 @@
-//! DATE, DATETIME, TIMESTAMP, TIME: returned as MariaDB's text in UTC; accepted as that or RFC 3339.
+//! DATE, DATETIME, TIMESTAMP, TIME: returned as MariaDB's text in UTC; accepted in that form or as RFC 3339.
 
 use super::Found::{ByInput, NotAsked};
 use super::{are_no_filters, are_refused, round_trips};
@@ -194,7 +194,8 @@ async fn rfc_3339_is_read_in_every_spelling(host: Host) {
     ];
     round_trips(host, "DATETIME", ByInput, &pairs).await;
     round_trips(host, "TIMESTAMP NULL", ByInput, &pairs).await;
-    // A fraction is cut off as in MariaDB, not rounded, so a value with more digits is another time.
+    // Further digits of a fraction are cut off as in MariaDB, not rounded, so a value with more digits becomes another
+    // time.
     let cut = [
         ("\"2026-11-20T08:36:16.9999Z\"", "\"2026-11-20 08:36:16.999\""),
         ("\"2026-11-20T08:36:16.123456789Z\"", "\"2026-11-20 08:36:16.123\""),

@@ -47,7 +47,7 @@ async fn times_are_at_utc_on_a_server_of_another_zone(_: Host) {
             let found = call(Method::GET, &format!("{records}?{query}&selectFields=id")).send().await;
             assert_eq!(found.payload(), json!([{"id": id}]), "{field} {given}");
         }
-        // A session whose time zone a client changed returns to UTC.
+        // The session's time zone, which a client's SQL changed, returns to UTC.
         sql("SET time_zone = '+05:00'").await;
     }
     service.root_sql("SET GLOBAL time_zone = '-11:00'").expect("a zone");

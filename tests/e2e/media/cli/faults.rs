@@ -85,7 +85,7 @@ async fn no_local_file_is_replaced_unasked(host: Host) {
 
 async fn an_interrupted_put_leaves_nothing(host: Host) {
     let desk = Desk::new(host);
-    // A media store of its own, without the files of other cases.
+    // The command uses a media store of its own, without the files of other cases.
     let store = tempfile::tempdir().unwrap();
     let folder = desk.shelf.folder.as_str();
     let arguments = ["media", "put", "-", "--name", "a.bin", "--folder", folder];

@@ -107,7 +107,7 @@ async fn more_than_was_announced_is_not_kept(host: Host) {
     upload.patch(0, b"abc").await;
     upload.patch(3, b"def").await.refused(ErrorCode::BodyTooLarge);
     assert_eq!(upload.offset().await, 3);
-    // If the length was not announced, excess bytes are only seen when they arrive.
+    // A chunked body announces no length, so excess bytes are noticed only when they arrive.
     let parts = ["d", "ef"].map(Ok::<_, std::io::Error>);
     let chunked = upload.part(3, b"").request().body(reqwest::Body::wrap_stream(futures_util::stream::iter(parts)));
     let refused = chunked.send().await.expect("an answer");

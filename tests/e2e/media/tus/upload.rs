@@ -1,4 +1,4 @@
-//! A resumable upload, for cases.
+//! A resumable upload and its requests, for test cases.
 
 use crate::host::{Answer, Call, Host};
 use base64::Engine as _;

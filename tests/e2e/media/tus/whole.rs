@@ -48,7 +48,7 @@ async fn an_upload_goes_from_its_creation_to_its_file(host: Host) {
         assert_eq!(taken.header("tus-resumable"), Some("1.0.0"));
         assert_eq!(taken.header("selkie-media-id").is_some(), at == content.len());
     }
-    // Also for a client that didn't receive the last answer.
+    // A client that didn't receive the last answer can ask for the offset, or send the end again.
     let last = upload.head().await;
     assert_eq!(last.header("upload-offset"), Some("700000"));
     let again = upload.patch(700_000, b"").await;

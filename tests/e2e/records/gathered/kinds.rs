@@ -1,4 +1,5 @@
-//! Concurrent inserts into tables of every kind. Some can't share a statement, but the answers don't show it.
+//! Concurrent inserts into tables of every kind. Some tables don't allow shared statements, but the answers don't show
+//! it.
 
 use super::{CALLERS, TABLE, all_at_once, as_they_come, count, hold, insert};
 use crate::host::{Answer, Host};
@@ -70,7 +71,7 @@ async fn keys_of_every_kind_are_answered_as_alone(host: Host) {
             let read = db.get(&format!("t/{id}?selectFields=v")).await;
             match read.code().as_str() {
                 "ok" => assert_eq!(read.payload()["v"], v, "{key}"),
-                // The table has no key, so its records have no address.
+                // The table has no key, so its records can't be read by an id.
                 _ => assert!(key.ends_with("UNIQUE"), "{key}: {read}"),
             }
         }

@@ -37,7 +37,7 @@ fn documents() -> Samples {
     ];
     let document = leaf.prop_recursive(3, 12, 3, |inner| {
         let list = prop::collection::vec(inner.clone(), 0..3).prop_map(|parts| format!("[{}]", parts.join(", ")));
-        // A key may occur twice: MariaDB stores the text.
+        // A key may occur twice in an object, since MariaDB stores the text.
         let object = prop::collection::vec((select(&["a", "b", ""][..]), inner), 0..3).prop_map(|members| {
             let members: Vec<_> = members.iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
             format!("{{{}}}", members.join(" ,"))
@@ -48,7 +48,7 @@ fn documents() -> Samples {
     document
         .prop_filter("no list", |text| !text.starts_with('['))
         .prop_map(|text| match serde_json::from_str(&text) {
-            // The service writes a bare string anew, but leaves strings within a document unchanged.
+            // The service writes a value that is only a string anew, but leaves strings within a document unchanged.
             Ok(Value::String(bare)) => (text, quoted(&bare)),
             _ => (text.clone(), text),
         })
@@ -91,7 +91,7 @@ async fn random_bytes_documents_and_places_come_back_and_are_found(host: Host) {
     come_back(host, "JSON", Equal::Exactly, &documents()).await;
     let points = places().prop_filter("a point", |text| text.contains("\"Point\"") && !text.contains("geometries"));
     come_back(host, "POINT", Equal::AsPlaces, &points.prop_map(|text| (text.clone(), text)).boxed()).await;
-    // Other shapes are only compared with what was inserted, without ST_Equals.
+    // Other shapes are compared only with the inserted text, not by ST_Equals.
     let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v GEOMETRY)"]).await;
     let mut runner = TestRunner::new(Config::default());
     for _ in 0..3 * COUNT {

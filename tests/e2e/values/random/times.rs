@@ -19,7 +19,7 @@ fn fractions(kept: usize) -> impl Strategy<Value = (String, String)> {
     })
 }
 
-/// Returns dates and times for a column with `kept` fractional digits; those with an offset stay within their day.
+/// Returns dates and times for a column with `kept` fractional digits. A time with an offset is on the same day in UTC.
 fn moments(years: std::ops::Range<u16>, kept: usize) -> Samples {
     let day = (years, 1..13_u8, 1..29_u8).prop_map(|(year, month, day)| format!("{year:04}-{month:02}-{day:02}"));
     let clock = (6..18_u8, 0..60_u8, 0..60_u8);
@@ -54,7 +54,7 @@ async fn random_times_come_back_and_are_found(host: Host) {
         );
         come_back(host, &format!("TIME({kept})"), Equal::Exactly, &times.boxed()).await;
     }
-    // Zeros for an unknown month or day.
+    // Dates may have zeros for an unknown month or day.
     let dates = (0..10_000_u16, 0..13_u8, 0..29_u8).prop_map(|(year, month, day)| {
         let date = quoted(&format!("{year:04}-{month:02}-{day:02}"));
         (date.clone(), date)
