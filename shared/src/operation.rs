@@ -40,7 +40,8 @@ pub struct TablePath {
     pub table: TableName,
 }
 
-/// The `{id}` in a record's path: the value of the table's primary key, or several values for a composite key.
+/// The `{id}` in a record's path: the value of the column `id`, or else of the primary key; several values for a
+/// composite key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RecordId {
     whole: String,
@@ -57,14 +58,14 @@ impl RecordId {
         Ok(Self { whole: route::decode_segment(segment)?.into_owned(), parts })
     }
 
-    /// Returns the undivided id, for a primary key of one field.
+    /// Returns the undivided id, for a key of one column.
     #[must_use]
     pub fn whole(&self) -> &str {
         &self.whole
     }
 
-    /// Returns the parts for a primary key of `wanted` fields; `None` if the id has another number of parts. An id
-    /// without plain commas is split at its encoded commas.
+    /// Returns the parts for a key of `wanted` columns; `None` if the id has another number of parts. An id without
+    /// plain commas is split at its encoded commas.
     #[must_use]
     pub fn parts(&self, wanted: usize) -> Option<Vec<&str>> {
         let parts: Vec<&str> = match self.parts.as_slice() {

@@ -18,7 +18,6 @@ pub enum Action {
     Delete,
     Describe,
     ListDatabases,
-    /// List the tables and views of a database.
     ListTables,
     /// Describe what the caller may do: the OpenAPI document, or the types of the tables.
     DescribeApi,

@@ -95,7 +95,6 @@ const WARM: &str = "a key that is known";
 const LONE: &str = "a key that is known, one caller";
 const COLD: &str = "a new key every time";
 
-/// Runs all measurements and prints the result.
 pub(crate) async fn run(asked: &Edge) -> Result<()> {
     let wanted = |origin| asked.origins.is_empty() || asked.origins.contains(&origin);
     let mut report = Report::new(asked.seconds, asked.rounds, asked.connections);

@@ -110,7 +110,6 @@ impl Extent {
     }
 }
 
-/// Measures, prints and saves the curves.
 pub(crate) async fn run(growth: &Growth) -> Result<()> {
     tokio::time::timeout(RUN_LIMIT, measure(growth)).await.context("the curves took too long")?
 }

@@ -52,7 +52,6 @@ pub(crate) async fn start(configure: impl FnOnce(&mut Command)) -> Result<(Start
     Ok((process, Endpoint { address, requests }))
 }
 
-/// Serves until the process is ended.
 pub(crate) async fn serve(serve: Serve) -> Result<()> {
     listen(serve.listen, router(&serve)?).await
 }

@@ -73,7 +73,6 @@ struct Setting {
     machine: Machine,
 }
 
-/// All measurements of a run.
 #[derive(Debug)]
 pub(crate) struct Report {
     setting: Setting,
@@ -176,7 +175,6 @@ impl Report {
         )
     }
 
-    /// Prints the report for the terminal.
     pub(crate) fn print(&self, out: &mut impl Write) -> Result<()> {
         writeln!(out, "{}", self.preamble())?;
         writeln!(out, "µs are processor time for one request; × floor and × axum are ratios of req/s")?;

@@ -44,7 +44,6 @@ pub(crate) struct Uploads {
     rate: u32,
 }
 
-/// Runs both measurements and prints the result.
 pub(crate) async fn run(asked: &Uploads) -> Result<()> {
     let mariadb = MariaDb::start().await?;
     let mut administrator = Conn::new(mariadb::options(&mariadb.socket(), None)).await?;

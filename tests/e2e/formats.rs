@@ -39,7 +39,6 @@ cases! {
     ],
 }
 
-/// Sends a read with this `Accept` header.
 async fn get(db: &TestDb, rest: &str, accept: &str) -> Answer {
     db.call(Method::GET, rest).header("accept", accept).send().await
 }
@@ -59,7 +58,6 @@ fn table(answer: &Answer) -> (Vec<String>, Vec<Vec<String>>) {
     (names, rows)
 }
 
-/// Returns the lines of an NDJSON answer.
 #[track_caller]
 fn lines(answer: &Answer) -> Vec<String> {
     assert_eq!(answer.status, 200, "{answer}");

@@ -25,7 +25,6 @@ fn request(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
 }
 
-/// Builds a tool call with a key.
 fn tool(host: Host, key: &str, name: &str, arguments: &Value) -> Call {
     message(host, &request("tools/call", &json!({"name": name, "arguments": arguments}))).key(key)
 }

@@ -79,7 +79,6 @@ fn operations(document: &Value) -> BTreeSet<String> {
     operations.filter_map(|operation| operation["operationId"].as_str().map(str::to_owned)).collect()
 }
 
-/// Runs a program of `node_modules`.
 pub(crate) async fn node(program: &str, arguments: Vec<String>) -> Output {
     let mut command = Command::new(workspace().join("node_modules/.bin").join(program));
     command.args(arguments).current_dir(workspace()).env("REDOCLY_TELEMETRY", "off");

@@ -60,7 +60,6 @@ fn try_set(service: &Service, project: &str, name: &str, text: &str) -> Output {
     service.cli(&["role", "set", name, "--project", project, "--file", path])
 }
 
-/// Creates or replaces a role of a project.
 pub(crate) fn set_role_in(service: &Service, project: &str, name: &str, role: &Value) {
     let output = try_set(service, project, name, &role.to_string());
     assert!(output.status.success(), "role {name}: {}", String::from_utf8_lossy(&output.stderr));

@@ -105,7 +105,6 @@ async fn walk<const COUNT: usize>(files: [(&str, Vec<u8>, Outcome); COUNT]) {
     stop(service).await;
 }
 
-/// Uploads a file and returns the last answer.
 async fn upload(service: &Service, name: &str, bytes: &[u8]) -> Answer {
     let call = |method, path: &str| {
         Call::new(&service.origin, method, path).key(&service.full_key).header("tus-resumable", "1.0.0")

@@ -85,7 +85,6 @@ pub struct ReadingOne {
     pub format: Format,
 }
 
-/// Runs a read of one record.
 pub async fn one(
     mut lease: Lease,
     reading: ReadingOne,

@@ -44,7 +44,6 @@ const HEADERS: [(header::HeaderName, &str); 6] = [
     (header::VARY, "Accept-Encoding"),
 ];
 
-/// Returns the routes of the console.
 pub(super) fn console() -> Router<Arc<App>> {
     Router::new().route("/console", get(answer)).route("/console/", get(answer)).route("/console/{*path}", get(answer))
 }

@@ -62,7 +62,6 @@ pub struct InsertTraits {
     pub update_triggers: bool,
     /// The table's storage engine supports transactions; false for views.
     pub transactional: bool,
-    /// The table's storage engine is InnoDB.
     pub innodb: bool,
 }
 
@@ -85,7 +84,6 @@ pub struct Column {
     pub on_update: bool,
     /// The column is INVISIBLE: a read returns it only if the read names it.
     pub invisible: bool,
-    /// The column is part of the primary key.
     pub primary: bool,
     /// A unique key consists of this column alone.
     pub unique: bool,
@@ -99,7 +97,6 @@ pub struct Column {
     pub sorted_chars: Option<u16>,
 }
 
-/// The column to which another column's foreign key refers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     pub table: String,

@@ -38,7 +38,6 @@ pub struct MediaInterface {
 #[derive(Debug)]
 pub struct TableInterface {
     access: TableAccess,
-    /// The relations that reads may include.
     relations: Vec<Arc<Relation>>,
     actions: Vec<Action>,
 }

@@ -74,12 +74,9 @@ pub struct Select {
     pub(super) rows: Rows,
     pub(super) order: Vec<(Expression, Direction)>,
     pub(super) limit: Option<u64>,
-    /// Whether `limit` is the maximum for any read ([`PlanLimits::read_max_rows`]), and the request asks for more.
     is_limited: bool,
     pub(super) offset: u64,
-    /// The total order for keyset pagination; `None` if no page can follow by keyset.
     keyset: Option<Keyset>,
-    /// The reads of the records that are related to the selected ones.
     includes: Vec<Included>,
 }
 
@@ -242,7 +239,7 @@ impl Insert {
 /// How an insert treats a row whose value of a unique key exists already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnConflict {
-    /// The insert fails.
+    /// The insert fails with `duplicate_key`.
     Refuse,
     /// The existing record gets the row's values, except for key columns. If the row has only key columns, the column
     /// with index `anchor` is set to itself, which changes nothing.

@@ -160,7 +160,6 @@ impl Role {
         })
     }
 
-    /// Returns the rules by pattern.
     #[must_use]
     pub fn tables(&self) -> &[(Pattern, TableRule)] {
         &self.tables

@@ -21,7 +21,6 @@ pub struct Export {
     pub order: Vec<String>,
 }
 
-/// The size of a finished export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exported {
     pub bytes: u64,

@@ -88,7 +88,6 @@ pub struct ImportOptions {
     pub target: String,
 }
 
-/// The result of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
     pub imported: u64,

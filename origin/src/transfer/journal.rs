@@ -198,7 +198,6 @@ impl Journal {
         Ok(())
     }
 
-    /// Deletes the journal of a complete import.
     pub(super) fn delete(self) -> Result<(), TransferError> {
         std::fs::remove_file(&self.path).map_err(|error| TransferError::file(&self.path, "deleted", &error))
     }

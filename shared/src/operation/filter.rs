@@ -25,7 +25,6 @@ pub(in crate::operation) fn check_extent(conditions: &Value) -> Result<(), Probl
     }
 }
 
-/// A condition on a record.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     Test(FieldRef, Test),

@@ -54,7 +54,6 @@ impl fmt::Display for MediaId {
     }
 }
 
-/// A request to the media library.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MediaCall {
     /// Upload files, which are in the request's body.

@@ -191,7 +191,6 @@ pub(super) fn boolean(value: &Value) -> Option<bool> {
     }
 }
 
-/// Returns an `invalid_query_option` problem.
 pub(super) fn invalid(message: impl Into<Cow<'static, str>>) -> Problem {
     Problem::new(ErrorCode::InvalidQueryOption, message)
 }

@@ -36,8 +36,8 @@ pub struct Read {
     /// The fields of `GROUP BY`.
     pub group: Vec<FieldRef>,
     pub rows: Rows,
-    /// Sort fields, the most significant first. If empty, records are sorted by search score or else by primary key, or
-    /// are unsorted if there is neither.
+    /// Sort fields, the most significant first. If empty, records are sorted by search score. Without a search, the
+    /// records of a page are sorted by their keys, and a read without a limit is unsorted.
     pub order: Vec<Order>,
     pub window: Window,
     pub count: Count,
@@ -49,7 +49,6 @@ pub struct Read {
 #[non_exhaustive]
 pub struct ReadOne {
     pub table: TablePath,
-    /// The value of the table's primary key.
     pub id: RecordId,
     pub joins: Vec<Join>,
     pub includes: Vec<Include>,

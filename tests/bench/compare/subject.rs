@@ -49,14 +49,12 @@ impl Subject {
 /// All contenders, and their processes, which end when this value is dropped.
 #[derive(Default)]
 pub(super) struct Subjects {
-    /// Contenders in the order of measurement.
     pub(super) measured: Vec<Subject>,
     servers: Vec<Started>,
     workers: Vec<Worker>,
 }
 
 impl Subjects {
-    /// Starts all contenders that the arguments name.
     pub(super) async fn start(compare: &Compare, mariadb: &MariaDb, options: &Opts) -> Result<Self> {
         let mut subjects = Self::default();
         let wanted = |contender: Contender| contender.is_wanted(&compare.contenders);

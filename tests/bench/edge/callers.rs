@@ -40,7 +40,6 @@ impl Requests {
         &self.texts[number % self.texts.len()]
     }
 
-    /// Returns the first request.
     pub(super) fn any(&self) -> &[u8] {
         &self.texts[0]
     }

@@ -85,7 +85,6 @@ struct Bar {
     holds: bool,
 }
 
-/// All measurements, in order.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Report {

@@ -88,7 +88,6 @@ impl Curve {
         Ok(())
     }
 
-    /// Returns the table in Markdown.
     pub(super) fn markdown(&self) -> String {
         let mut text = String::new();
         for (number, row) in self.cells().iter().enumerate() {
@@ -150,7 +149,6 @@ fn grouped(number: &str) -> String {
     text + fraction
 }
 
-/// Writes all curves to one file.
 pub(super) fn write_json(curves: &[Curve], path: &Path) -> Result<()> {
     let mut file = File::create(path)?;
     serde_json::to_writer_pretty(&mut file, curves)?;

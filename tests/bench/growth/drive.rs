@@ -119,7 +119,6 @@ impl Seen {
         self.failures.values().sum()
     }
 
-    /// Returns an error if any answer was a failure.
     pub(super) fn require_success(&self) -> Result<()> {
         if self.failures.is_empty() {
             return Ok(());

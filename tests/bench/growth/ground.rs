@@ -53,7 +53,6 @@ impl Ground {
         Ok(Self { mariadb, admin, binary: binary.to_owned() })
     }
 
-    /// Starts a new origin.
     pub(super) async fn origin(&self) -> Result<Subject> {
         let (process, endpoint) = selkie::start(&self.binary, &self.mariadb).await?;
         Ok(Subject { process, endpoint })
@@ -74,7 +73,6 @@ impl Ground {
         Ok(())
     }
 
-    /// Returns a value of `SHOW GLOBAL STATUS`.
     pub(super) async fn status(&mut self, name: &str) -> Result<f64> {
         let row: Option<(String, String)> = self.admin.query_first(format!("SHOW GLOBAL STATUS LIKE '{name}'")).await?;
         Ok(row.context("no such status")?.1.parse()?)

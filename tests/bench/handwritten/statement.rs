@@ -11,7 +11,6 @@ pub(crate) const ALL_MILLION: &str = "SELECT * FROM million";
 pub(crate) const INSERT: &str =
     "INSERT INTO inbox (title, body, category, price, is_published, views, published_at) VALUES (?, ?, ?, ?, ?, ?, ?)";
 
-/// The insert of a thousand rows.
 pub(crate) static INSERT_BATCH: LazyLock<String> = LazyLock::new(|| {
     let more = ", (?, ?, ?, ?, ?, ?, ?)".repeat(BATCH_ROWS as usize - 1);
     format!("{INSERT}{more}")

@@ -191,7 +191,6 @@ impl Window {
 }
 
 impl Read {
-    /// Returns the root table or a joined table.
     pub(super) fn table<'w>(&self, world: &'w World, at: usize) -> &'w Table {
         let table = match at {
             0 => self.root,

@@ -10,7 +10,6 @@ use serde_json::{Map, Value, json};
 /// Options in order, by name.
 pub(super) type Options = Vec<(&'static str, Value)>;
 
-/// Returns all options of a read.
 pub(super) fn options(read: &Read, world: &World) -> Options {
     let mut options: Options = Vec::new();
     let table = read.table(world, 0);

@@ -108,7 +108,6 @@ impl Table {
         table
     }
 
-    /// Returns a random record.
     pub(super) fn row(&self, dice: &mut Dice) -> Vec<Cell> {
         let id = |dice: &mut Dice, most| Cell::Integer(dice.between(1, most) as i128);
         self.columns

@@ -72,7 +72,6 @@ impl Kept {
         requests.iter().filter(|seen| seen.target.starts_with(&path)).count()
     }
 
-    /// Changes the value of the first row.
     fn set(&self, value: i32) {
         self.db.behind(&format!("UPDATE t SET v = {value} WHERE id = 1"));
     }

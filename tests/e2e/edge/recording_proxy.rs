@@ -71,7 +71,6 @@ impl RecordingProxy {
         Self { url: format!("http://{address}"), record, listening: listening.abort_handle() }
     }
 
-    /// Returns the number of connections that were opened.
     pub(crate) fn connections(&self) -> usize {
         lock(&self.record).connections
     }

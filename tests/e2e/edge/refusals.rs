@@ -136,7 +136,6 @@ impl Bench {
         Self::with(&[]).await
     }
 
-    /// Starts the worker with further variables.
     async fn with(variables: &[(&str, &str)]) -> Self {
         let tap = RecordingProxy::before(&shared().origin).await;
         let worker = Worker::start(&[&[("ORIGINS", &*tap.url)], variables].concat());

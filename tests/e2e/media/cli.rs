@@ -39,7 +39,6 @@ impl Desk {
         Self { here: tempfile::tempdir().expect("a directory"), shelf: Shelf::new(host) }
     }
 
-    /// Writes a file into the local directory.
     fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.here.path().join(name);
         fs::write(&path, bytes).expect("a file");
@@ -50,7 +49,6 @@ impl Desk {
         names_in(self.here.path())
     }
 
-    /// Runs `selkie media …` in the local directory.
     fn run(&self, arguments: &[&str]) -> Output {
         let mut command = shared().cli_command(&[&["media"], arguments].concat());
         let output = command.current_dir(self.here.path()).output();
@@ -76,7 +74,6 @@ impl Desk {
         told
     }
 
-    /// Uploads files into the library's folder.
     #[track_caller]
     fn put(&self, arguments: &[&str]) -> Value {
         self.ok(&[&["put", "--folder", &self.shelf.folder], arguments].concat())

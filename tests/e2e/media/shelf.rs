@@ -21,7 +21,6 @@ impl Shelf {
         Self { host, folder: unique("shelf") }
     }
 
-    /// Sends `body` as an upload.
     pub(crate) async fn send(&self, body: &Value) -> Answer {
         self.host.post(MEDIA, body).send().await
     }
@@ -47,7 +46,6 @@ impl Shelf {
         payload[0].clone()
     }
 
-    /// Lists the files of the folder.
     pub(crate) async fn list(&self, options: &str) -> Answer {
         let path = format!("{MEDIA}?folder={}{options}", enc(&self.folder));
         self.host.get(&path).send().await
@@ -60,7 +58,6 @@ impl Shelf {
         names.map(|file| file["name"].as_str().expect("a name").to_owned()).collect()
     }
 
-    /// Gets the description of a file by its id.
     pub(crate) async fn describe(&self, id: &Value) -> Answer {
         self.host.get(&format!("{MEDIA}/{id}")).send().await
     }
@@ -83,7 +80,6 @@ impl Shelf {
     }
 }
 
-/// Returns the read key of the project.
 pub(crate) fn read_key() -> &'static str {
     &shared().read_key
 }

@@ -33,7 +33,6 @@ cases! {
     ],
 }
 
-/// Returns the cases of this module's files.
 pub(crate) fn more_cases() -> Vec<Case> {
     [kinds::cases(), ends::cases()].concat()
 }
@@ -73,7 +72,6 @@ async fn hold(db: &TestDb, tables: &[&str]) -> JoinHandle<()> {
     held
 }
 
-/// Returns `v` of each record by id.
 async fn stored(db: &TestDb) -> BTreeMap<i64, i64> {
     let rows = db.exec("SELECT id, v FROM t").await;
     let rows = rows.as_array().unwrap().iter();

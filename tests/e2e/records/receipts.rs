@@ -78,7 +78,6 @@ async fn receipts_that_were_dropped_are_forgotten(host: Host) {
     assert_eq!(count(&db).await, 1);
 }
 
-/// Returns the CREATE TABLE statement in the docs.
 fn statement_of_the_docs() -> &'static str {
     let text = include_str!("../../../docs/accounts.md");
     let start = text.find("CREATE TABLE selkie_receipts").expect("one");

@@ -62,7 +62,6 @@ impl Request {
         if self.body.is_null() { call } else { call.json(&self.body) }
     }
 
-    /// Returns the request as an operation of a batch.
     fn operation(&self) -> Value {
         let mut operation = json!({"method": self.method.as_str(), "path": self.path});
         if !self.body.is_null() {

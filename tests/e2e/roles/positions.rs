@@ -98,7 +98,6 @@ fn reads(field: &str) -> Vec<Value> {
     reads
 }
 
-/// Returns options as a query string.
 fn in_url(options: &Value) -> String {
     let options = options.as_object().unwrap().iter();
     let parts = options.map(|(name, value)| match value {

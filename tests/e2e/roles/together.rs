@@ -18,7 +18,6 @@ cases! {
 const OWNERS: i64 = 6;
 const IDS: i64 = 24;
 
-/// A record's owner.
 fn owner(id: i64) -> i64 {
     id % OWNERS
 }

@@ -79,7 +79,6 @@ pub fn relations() -> &'static Relations {
     &RELATIONS
 }
 
-/// Returns all tables.
 #[must_use]
 pub fn all() -> &'static [Arc<Table>] {
     &TABLES

@@ -23,7 +23,6 @@ use std::sync::Arc;
 /// The result of a request.
 #[derive(Debug, PartialEq)]
 pub enum Outcome {
-    /// The request is refused with this problem.
     Refused(Problem),
     /// The request's table does not exist.
     Nowhere,
@@ -40,9 +39,7 @@ pub enum Outcome {
 /// What Selkie's statements may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Read records.
     Read,
-    /// Insert rows.
     Insert {
         /// Number of rows times number of fields.
         cells: usize,
@@ -51,7 +48,6 @@ pub enum Verb {
     Change,
 }
 
-/// Parses, plans and renders a request, without I/O.
 #[must_use]
 pub fn of(request: &Request<'_>) -> Outcome {
     follow(request).unwrap_or_else(Outcome::Refused)
@@ -82,8 +78,8 @@ fn follow(request: &Request<'_>) -> Result<Outcome, Problem> {
 
 /// The id that each insert of a batch is assumed to return.
 const GIVEN_ID: &str = "4711";
-/// MariaDB's default for `max_allowed_packet`.
 const LIMITS: PlanLimits = PlanLimits { batch_max_rows: BATCH_MAX_ROWS, read_max_rows: None };
+/// MariaDB's default for `max_allowed_packet`.
 const PACKET_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 fn on_records(operation: &RecordOperation) -> Result<Outcome, Problem> {

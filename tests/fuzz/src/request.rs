@@ -49,7 +49,6 @@ impl<'a> Request<'a> {
         Some(Self { head, body })
     }
 
-    /// Returns the request's head.
     #[must_use]
     pub fn head(&self) -> RequestHead<'a> {
         self.head

@@ -56,7 +56,6 @@ const UPLOADS: [(u8, &str); 7] = [
     (2, "0123456789 0123456789 0123456789 0123456789 0123456789"),
 ];
 
-/// Returns role files.
 #[must_use]
 pub fn roles() -> &'static [&'static str] {
     &ROLES

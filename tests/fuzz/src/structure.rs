@@ -24,7 +24,6 @@ pub struct Read {
 }
 
 impl Read {
-    /// Returns the options' names and values.
     #[must_use]
     pub fn options(&self) -> &[(&'static str, Json)] {
         &self.options

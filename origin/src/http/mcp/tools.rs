@@ -37,7 +37,6 @@ impl ToolName {
         Self::ALL.into_iter().find(|tool| tool.as_str() == name)
     }
 
-    /// Returns the names of the tool's arguments.
     pub(super) fn arguments(self) -> impl Iterator<Item = &'static str> {
         let tool = TOOLS.iter().find(|tool| tool.name == self.as_str());
         let properties = tool.and_then(|tool| tool.input_schema.get("properties")?.as_object());

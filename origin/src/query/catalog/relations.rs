@@ -17,7 +17,6 @@ pub struct ForeignKey {
     pub target_columns: Vec<FieldName>,
 }
 
-/// The relations of each table of a database.
 #[derive(Debug, Default)]
 pub struct Relations {
     by_table: HashMap<TableName, Vec<Arc<Relation>>>,

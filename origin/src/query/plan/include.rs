@@ -30,9 +30,7 @@ pub struct Included {
     /// same order.
     key: Vec<ColumnRef>,
     batch: Batch,
-    /// The maximum number of related records of one parent record.
     limit: Option<u64>,
-    /// The read without the condition on the key, and without a limit.
     select: Select,
     includes: Vec<Included>,
 }

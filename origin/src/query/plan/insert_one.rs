@@ -17,9 +17,7 @@ pub struct InsertOne {
 pub struct RowShape {
     /// The table's description. Shapes compare it by address, so that a reloaded description makes another shape.
     table: Arc<Table>,
-    /// The index of each column that the row gives, and the SQL conversion of its value.
     cells: Box<[(usize, Form)]>,
-    /// The indexes of the columns that an unshared statement returns; determined by `table` and `cells`.
     returning: Vec<usize>,
 }
 

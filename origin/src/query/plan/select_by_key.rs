@@ -106,13 +106,11 @@ impl KeyShape {
     }
 
     /// Returns the indexes of the columns to read; `None` for all.
-    #[must_use]
     pub fn columns(&self) -> Option<&[usize]> {
         self.columns.as_deref()
     }
 
     /// Returns the condition of the caller's role; `None` without one.
-    #[must_use]
     pub fn rule(&self) -> Option<&Predicate> {
         self.rule.as_deref()
     }

@@ -67,7 +67,6 @@ impl Claims {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     text: Box<str>,
-    /// The claims that the text refers to.
     claims: Vec<String>,
 }
 

@@ -4,7 +4,6 @@ use std::fmt::{self, Display, Formatter, Write as _};
 
 use shared::ident::{FieldName, TableName};
 
-/// The type of a new table's column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnType {
     Boolean,

@@ -146,7 +146,6 @@ impl Shape {
         sql.finish()
     }
 
-    /// Returns whether the statement returns rows.
     fn returns(&self) -> bool {
         !self.returning.is_empty() || self.records.is_some() || self.check.is_some()
     }

@@ -44,7 +44,6 @@ fn select(sql: &mut Builder, shape: &KeyShape) {
     };
 }
 
-/// Writes the condition of the caller's role.
 fn rule(sql: &mut Builder, shape: &KeyShape) {
     if let Some(rule) = shape.rule() {
         sql.syntax(" AND ");

@@ -33,7 +33,6 @@ pub enum Session {
 /// Whether a statement can change the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schema {
-    /// The statement can't change the schema.
     Unchanged,
     /// The statement may change the schema: the cached descriptions of the project's tables expire.
     Changed,
@@ -42,7 +41,6 @@ pub enum Schema {
 /// How many result sets a statement can return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Results {
-    /// At most one result set.
     One,
     /// Any number of result sets, as of CALL and compound statements.
     Any,

@@ -12,11 +12,9 @@ pub(super) enum Token<'a> {
     Text(&'a str),
     /// `(`
     Open,
-    /// `@`
     At,
     /// `/*!` or `/*M!`: executable comment.
     Executable,
-    /// `.`
     Dot,
     /// A character that the driver misreads unless a space follows, with its byte offset: a `:` before a lower-case
     /// word, or a `-` or `/` before a string, a name in backticks or a comment.

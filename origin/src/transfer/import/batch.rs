@@ -64,12 +64,10 @@ impl Batch {
         Self { number, rows, bytes, faults, hash: String::new(), last_line: 0 }
     }
 
-    /// Returns the number of rows.
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Returns the indexes of all rows.
     pub(super) fn all(&self) -> Vec<usize> {
         (0..self.rows.len()).collect()
     }

@@ -23,7 +23,6 @@ pub(in crate::differential) enum Style {
 
 pub(in crate::differential) const STYLES: [Style; 4] = [Style::Json, Style::Brackets, Style::Mixed, Style::Twin];
 
-/// Builds the request for options in a style.
 pub(in crate::differential) fn request(
     db: &TestDb,
     table: &Table,
@@ -45,7 +44,6 @@ pub(in crate::differential) fn request(
     db.call(Method::GET, &path)
 }
 
-/// Returns the URL parameters of an option.
 fn encoded(name: &str, value: &Value, style: Style, dice: &mut Dice) -> Vec<String> {
     let brackets = style == Style::Brackets || (style == Style::Mixed && dice.chance(50));
     match value {

@@ -70,7 +70,6 @@ fn read(token: &str) -> Call {
     call(Method::GET, MEDIA).key(token)
 }
 
-/// Waits until the origin accepts the token.
 async fn accepted(token: &str) {
     let accepted = || async { (read(token).at(&shared().origin).send().await.status == 200).then_some(()) };
     eventually("the origin knows the issuer's key", CHANGE_MAX, accepted).await;

@@ -39,7 +39,6 @@ impl Upload {
         Self { host, path }
     }
 
-    /// Builds a request to the upload's URL.
     pub(super) fn call(&self, method: Method) -> Call {
         let call = self.host.call(method, &self.path);
         call.header("tus-resumable", "1.0.0")

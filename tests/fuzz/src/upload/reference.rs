@@ -30,7 +30,6 @@ struct Item {
 }
 
 impl Expected {
-    /// Converts the parser's result.
     #[must_use]
     pub fn of(form: &UploadForm, files: Vec<Vec<u8>>) -> Self {
         let items = form.items().iter().zip(files).map(|(item, bytes)| Item {

@@ -139,7 +139,6 @@ impl Body {
         std::iter::once(&self.first).chain(others.filter(|_| !self.is_single))
     }
 
-    /// Returns the folder of the upload's files.
     #[must_use]
     pub fn folder(&self) -> &'static str {
         self.folder.map_or("", |at| FOLDERS[usize::from(at) % FOLDERS.len()])
@@ -150,12 +149,10 @@ impl Body {
         KINDS[usize::from(self.kind) % known]
     }
 
-    /// Returns the names and contents of the files.
     pub fn files(&self) -> impl Iterator<Item = (String, Vec<u8>)> {
         self.all().enumerate().map(|(at, file)| (name(at, file), file.bytes()))
     }
 
-    /// Returns the upload as JSON.
     #[must_use]
     pub fn json(&self) -> Vec<u8> {
         let mut choices = Choices::new(&self.choices);
@@ -203,7 +200,6 @@ impl Body {
         choices.object(members)
     }
 
-    /// Returns the upload as a multipart form.
     #[must_use]
     pub fn form(&self) -> Vec<u8> {
         let mut choices = Choices::new(&self.choices);

@@ -17,7 +17,6 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 /// The paths of a table, in the order of the document.
 const PATHS: [&str; 4] = ["", "/_schema", "/query", "/{id}"];
 
-/// Returns a name as a segment of a path.
 pub(super) fn encoded(name: &str) -> String {
     utf8_percent_encode(name, ENCODED).to_string()
 }
