@@ -5,8 +5,8 @@
 #   compile: compilers; build: the tools of worker and client too; run (default): and MariaDB; test: as run, a browser and Python;
 #   package: compilers and cargo-deb; test-packages: as package, and what boots a clean Debian; audit: compilers and cargo-deny; fuzz: as compile, and what `make fuzz` wants; count: as compile, and what `make bench-check`
 #   wants
-# It must not know how anything is built. Each step tells what is missing, why it is wanted, and
-# what to do where it can't help itself.
+# Must not know how anything is built. Each step says which program is missing, why it is needed, and, if the step can't
+# install it, what to do.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

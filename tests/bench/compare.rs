@@ -26,7 +26,7 @@ use crate::{
 /// Maximum time of a run, whatever the arguments.
 const RUN_LIMIT: Duration = Duration::from_secs(3 * 3600);
 
-/// Workloads whose latency is also measured at a fixed rate: those with many callers and small answers.
+/// Workloads whose latency is also measured at a fixed rate: workloads with many callers and small answers.
 const OPEN: [Workload; 3] = [Workload::W1, Workload::W2, Workload::W3];
 
 /// Runs the whole comparison, prints and saves it.

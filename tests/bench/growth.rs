@@ -103,7 +103,7 @@ struct Extent {
 }
 
 impl Extent {
-    /// Returns those of `points` that the arguments allow.
+    /// Returns the points that are not greater than the largest one that the arguments allow.
     fn of(self, points: &[u64]) -> impl Iterator<Item = u64> {
         let most = self.most;
         points.iter().copied().filter(move |point| *point <= most)

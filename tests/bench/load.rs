@@ -23,7 +23,7 @@ use crate::{
 
 /// Time after the end of a load after which a missing answer is an error; longer than any answer should take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Maximum latency that is recorded, in microseconds; longer ones are recorded as this.
+/// Maximum latency that is recorded, in microseconds; a longer latency is recorded as this maximum.
 const LATENCY_MAX_MICROS: u64 = 120_000_000;
 
 #[derive(Debug, Clone)]

@@ -118,7 +118,7 @@ impl Requests {
     }
 }
 
-/// Returns a record as large as those of `posts`.
+/// Returns a record as large as the records of `posts`.
 fn new_post(number: u64) -> String {
     format!(
         r#"{{"title":"Letter no. {number}","body":"{BODY}","category":"c{}","price":"{}.50","is_published":1,"views":{number},"published_at":"2026-01-02 03:04:05"}}"#,

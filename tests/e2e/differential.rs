@@ -85,7 +85,7 @@ impl Stage {
         Self { db, world, key: shared().full_key.clone(), seed }
     }
 
-    /// Replaces a table's records in the database by those of the world.
+    /// Replaces the records of a table in the database by the records of the world.
     async fn refill(&self, table: usize) {
         let table = &self.world.tables[table];
         self.db.exec(&format!("DELETE FROM {}", table.name)).await;

@@ -35,7 +35,7 @@ pub(super) async fn run(
     outcome.map_err(Failure::into_problem)
 }
 
-/// Returns the databases that the caller may know, or the one that it asks for.
+/// Returns the databases that the caller may know; if `only` names a database, just that one.
 ///
 /// # Errors
 /// `database_not_found`; errors of MariaDB or the connection.
@@ -64,8 +64,8 @@ struct Named<'a> {
     name: &'a str,
 }
 
-/// What a caller may do with a table. `None`: nothing; `Some(None)`: all that its key allows; otherwise what the rule
-/// of its role allows.
+/// The actions that a caller may do with a table. `None`: nothing; `Some(None)`: all that its key allows; otherwise
+/// what the rule of its role allows.
 type Allowed<'a> = Option<Option<&'a TableRule>>;
 
 impl Lister<'_> {

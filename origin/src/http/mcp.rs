@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// Maximum bytes of an API answer that a tool returns: some 60,000 tokens, more than most models read at once.
 const ANSWER_MAX_BYTES: usize = 256 * 1024;
 
-/// Maximum messages of a JSON-RPC batch, whose answers are held until the last one.
+/// Maximum messages of a JSON-RPC batch. The answers of a batch are held in memory until its last message is answered.
 const BATCH_MAX_COUNT: usize = 16;
 
 /// JSON-RPC's code for a body that is not JSON.

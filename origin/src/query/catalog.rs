@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 pub struct Table {
     database: DatabaseName,
     name: TableName,
-    /// The readable columns, of which the INVISIBLE ones come last, followed by the columns that a role hides.
+    /// The readable columns, with INVISIBLE columns at their end, followed by the columns that a role hides.
     columns: Vec<Column>,
     /// The number of readable columns: all, unless this is a role's view of the table.
     readable: usize,
@@ -238,8 +238,8 @@ impl Table {
         &self.columns[..self.readable]
     }
 
-    /// Returns the columns of a read that does not name its fields: all but invisible ones. They are the first of
-    /// [`Table::columns`].
+    /// Returns the columns of a read that does not name its fields: all but INVISIBLE columns. They are the first
+    /// columns of [`Table::columns`].
     #[must_use]
     pub fn visible_columns(&self) -> &[Column] {
         &self.columns[..self.visible]

@@ -1,5 +1,5 @@
-//! Roles: what a key that is neither full nor read may do, table by table. Parses role files, and answers which rule
-//! holds for a table. `plan::access` applies the rules to a table's columns. Does no I/O.
+//! Roles: the rules, table by table, for a key that has neither full nor read access. Parses role files, and finds the
+//! rule for a table. `plan::access` applies the rules to a table's columns. Does no I/O.
 
 mod claims;
 mod parse;

@@ -83,8 +83,8 @@ pub struct ImportOptions {
     pub journal: PathBuf,
     pub start: Start,
     pub creation: Creation,
-    /// The API's address and the key's hash, from [`Api::identity`]: a continued import must have the same, because the
-    /// server keeps idempotency keys per API key.
+    /// The API's address and the key's hash, from [`Api::identity`]. A continued import must have the same target, or
+    /// the server would not know its idempotency keys.
     pub target: String,
 }
 
@@ -334,7 +334,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Writes the rows of a batch. Returns how many were written, and the refused ones.
+    /// Writes the rows of a batch. Returns the number of rows written, and the refused rows with the reasons.
     async fn rows(
         &mut self,
         batch: &Batch,
@@ -430,7 +430,8 @@ impl Sending {
     }
 }
 
-/// Returns whether a refusal of `rows` rows may be due to single rows, so that the others can be written without them.
+/// Returns whether a refusal of `rows` rows may be due to single rows, so that the other rows can be written without
+/// them.
 fn is_of_rows(refusal: &Refusal, rows: usize, form: Form) -> bool {
     match refusal.code.as_str() {
         "invalid_body"

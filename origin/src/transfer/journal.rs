@@ -204,7 +204,7 @@ impl Journal {
 }
 
 impl Terms {
-    /// Compares the terms of the broken import with those of this one, `wanted`.
+    /// Checks that the target and the options of the broken import equal `wanted`, those of this run.
     fn check(&self, wanted: &Self) -> Result<(), TransferError> {
         let differing = [
             ("the origin or edge, or the key", self.target != wanted.target),

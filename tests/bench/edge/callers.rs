@@ -21,7 +21,7 @@ use crate::{http::Connection, load::Outcome};
 /// Maximum time of an answer; longer than any should take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Requests of which callers take one after the other, again and again.
+/// Prepared requests, which the callers send in turn, repeatedly.
 #[derive(Debug)]
 pub(super) struct Requests {
     texts: Vec<Vec<u8>>,

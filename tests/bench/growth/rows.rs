@@ -1,4 +1,4 @@
-//! Curve over rows of an answer, from 1 to 1,000,000 short ones, with a single caller.
+//! Curve over the rows of an answer, from 1 to 1,000,000 short rows, with a single caller.
 
 use anyhow::Result;
 

@@ -111,7 +111,7 @@ fn cells(report: &Report, entry: &Entry, median: &Sample) -> Vec<Cell> {
     ]
 }
 
-/// Formats a figure: large ones without decimals, with a comma between thousands.
+/// Formats a figure: from 100 on without decimals, and with a comma between thousands.
 pub(super) fn amount(value: f64) -> String {
     if value < 100.0 {
         return format!("{value:.1}");

@@ -1,4 +1,4 @@
-//! Repeatable pseudo-random choices: the same seed gives the same run. Knows nothing of what is chosen.
+//! Repeatable pseudo-random choices: the same seed gives the same run. Knows nothing about the things to choose from.
 
 /// SplitMix64, written here so that a seed means the same run with every version of every library.
 pub(super) struct Dice(u64);

@@ -9,7 +9,7 @@ use super::spell::{self, STYLES};
 use super::verdict::{differs, envelope, rows};
 use serde_json::json;
 
-/// Returns what is wrong with the pages of a read; `None` if nothing.
+/// Returns a description of the fault in the pages of a read; `None` if they are right.
 pub(super) async fn fault(stage: &Stage, read: &Read, dice: &mut Dice) -> Option<String> {
     let expected = evaluate(read, &stage.world);
     let total: usize = expected.ties.iter().map(Vec::len).sum();

@@ -8,7 +8,7 @@ use super::world::World;
 use crate::host::Answer;
 use reqwest::StatusCode;
 
-/// Returns what is wrong with the answer to a read; `None` if nothing.
+/// Returns a description of the fault in the answer to a read; `None` if the answer is right.
 pub(super) fn fault(read: &Read, world: &World, answer: &Answer) -> Option<String> {
     let expected = evaluate(read, world);
     let body = match envelope(answer) {

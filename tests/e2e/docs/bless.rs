@@ -48,7 +48,7 @@ pub(super) fn mend(page: &Page, ran: &[Ran]) {
     }
 }
 
-/// Returns the actual answer in the form of a page, with only those headers that the page showed before.
+/// Returns the actual answer in the form of a page. Its head has only the headers that the page showed before.
 fn rewritten(answer: &Answer, came: &str) -> String {
     if answer.kind == Kind::Json {
         return laid_out(&opened(came));

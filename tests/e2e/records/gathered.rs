@@ -204,7 +204,8 @@ async fn a_long_mixture_comes_out_as_it_was_answered(host: Host) {
     assert_eq!(taken.count(), wanted.len(), "one of each that competed");
 }
 
-/// Inserts whose parent row is locked by another transaction wait; the others are answered before the lock is released.
+/// Inserts whose parent row is locked by another transaction wait; all other inserts are answered before the lock is
+/// released.
 async fn who_waits_for_a_row_holds_nobody_up(host: Host) {
     let made = [
         "CREATE TABLE p (id INT PRIMARY KEY)",

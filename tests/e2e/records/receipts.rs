@@ -158,8 +158,7 @@ async fn the_table_of_receipts_is_none_of_the_interface(host: Host) {
     let db = TestDb::new(host, T).await;
     let body = json!({"name": "a"});
     insert(&db, "t", &key(), &body).send().await.payload();
-    // A name of the same length that no table has, and that is as different from all tables as the name of the
-    // receipts.
+    // The answers for the table of receipts must be the same as for this name, which no table has.
     let (ours, none) = ("selkie_receipts", "selkie_deceipts");
     let join = |table: &str| {
         let joins =

@@ -217,7 +217,7 @@ async fn writes_of_many_return_lists(host: Host) {
     let deleted = db.delete_where("items?returning=name", &json!({"query": {"id": [1, 2, 99]}})).await;
     assert_eq!(deleted.payload(), json!([{"name": "apple"}, {"name": "banana"}]));
     assert_eq!(db.delete("items?query[id]=1&returning=*").await.payload(), json!([]));
-    // More changed records than one statement reads again.
+    // Changes more records than one statement reads again for the answer.
     db.exec("INSERT INTO items (name, qty) SELECT CONCAT('s', seq), 50 FROM seq_1_to_2500").await;
     let many = json!({"query": {"qty": 50}, "data": {"qty": 51}});
     let answer = db.put("items?returning=qty,name", &many).await.payload();

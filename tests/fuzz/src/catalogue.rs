@@ -1,5 +1,5 @@
-//! Tables that the requests refer to: those of the golden file, so that its requests mean the same here, and others
-//! with more names and types.
+//! The tables to which requests refer: the tables of the golden file, so that its requests mean the same here, and
+//! further tables with more names and types.
 
 use origin::query::catalog::relations::{ForeignKey, Relations};
 use origin::query::catalog::{Case, Charset, CharsetCoverage, Column, Kind, Table, Traits};

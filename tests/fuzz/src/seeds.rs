@@ -1,4 +1,4 @@
-//! The fuzzer's initial inputs. Requests: those of the golden file, and those of `seeds.txt` (a line `METHOD target
+//! The fuzzer's initial inputs. Requests: the requests of the golden file and of `seeds.txt` (a line `METHOD target
 //! body` each). Uploads: one of each shape. Roles: each part of a role file at least once.
 
 use std::path::Path;

@@ -15,7 +15,8 @@ use std::borrow::Cow;
 /// The number of records that a read without `limit` returns.
 const DEFAULT_LIMIT: u64 = 100;
 
-/// The characters that are percent-encoded in a path segment or a query value: all but the unreserved ones.
+/// The characters that are percent-encoded in a path segment or a query value: all but RFC 3986's unreserved
+/// characters.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The path that lists the project's databases.

@@ -35,7 +35,7 @@ pub enum Rights {
     Role(Arc<CallerRole>),
 }
 
-/// A role of a project, shared by its callers.
+/// A role of a project. All callers with the role share this value.
 #[derive(Debug)]
 pub struct ProjectRole {
     name: RoleName,
@@ -294,7 +294,8 @@ impl TableAccess {
         rows.map(|rows| &**rows)
     }
 
-    /// Returns the fields that the caller may give in an insert or update, and those that its role sets.
+    /// Returns the names of the fields that the caller may give in an insert or update, and of the fields that its role
+    /// sets.
     #[must_use]
     pub fn fields(&self, action: Action) -> (Vec<&str>, Vec<&str>) {
         let name = |at: usize| self.table.column(at).name.as_str();
@@ -331,7 +332,7 @@ impl TableAccess {
     /// Returns the condition on records that the caller may read.
     ///
     /// # Errors
-    /// `role_forbids`
+    /// `role_forbids` if the caller may not read records of the table.
     pub(super) fn reading(&self) -> Result<RowRule, Problem> {
         let Some(limits) = &self.limits else {
             return Ok(None);
@@ -342,7 +343,7 @@ impl TableAccess {
     /// Returns the condition on records that the caller may delete.
     ///
     /// # Errors
-    /// `role_forbids`
+    /// `role_forbids` if the caller may not delete records of the table.
     pub(super) fn deleting(&self) -> Result<RowRule, Problem> {
         let Some(limits) = &self.limits else {
             return Ok(None);
@@ -353,7 +354,7 @@ impl TableAccess {
     /// Returns the rules for inserts.
     ///
     /// # Errors
-    /// `role_forbids`
+    /// `role_forbids` if the caller may not insert records.
     pub(super) fn inserting(&self) -> Result<Writing<'_>, Problem> {
         self.writing(|limits| limits.insert.as_ref(), "insert records into")
     }
@@ -361,7 +362,7 @@ impl TableAccess {
     /// Returns the rules for updates.
     ///
     /// # Errors
-    /// `role_forbids`
+    /// `role_forbids` if the caller may not update records.
     pub(super) fn updating(&self) -> Result<Writing<'_>, Problem> {
         self.writing(|limits| limits.update.as_ref(), "update records of")
     }
@@ -423,7 +424,8 @@ impl<'a> Writing<'a> {
         self.limits.and_then(|limits| limits.rows.as_ref())
     }
 
-    /// Returns the `role_forbids` problem of a write whose rule can't be checked on the new record, with the reason as hint.
+    /// Returns the `role_forbids` problem of a write if the role's rule can't be checked on the new record; `why` is
+    /// the reason.
     pub(super) fn uncheckable(&self, why: &str) -> Problem {
         self.access.forbids(self.what).with_hint(format!("The role's rule can't be checked: {why}."))
     }

@@ -73,7 +73,7 @@ impl RelatedTable {
     /// Returns the join of the link table, and the conditions of the caller's role on both tables.
     ///
     /// # Errors
-    /// `role_forbids`
+    /// `role_forbids` if the caller may not read the table or the link table.
     pub(super) fn link(&self, scope: &Scope<'_>) -> Result<(Vec<Join>, Option<Predicate>), Problem> {
         let mut joins = Vec::new();
         if let Some(link) = &self.relation.link {
@@ -146,8 +146,8 @@ impl Loader<'_> {
     }
 }
 
-/// Returns the relations of a table whose columns the caller may read: the key columns in the table itself, in the
-/// related table and in the link table.
+/// Returns the relations of a table whose key columns, in the table itself, in the related table and in the link table,
+/// the caller may read.
 #[must_use]
 pub fn visible(
     relations: &Relations,

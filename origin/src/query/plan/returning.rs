@@ -150,7 +150,7 @@ fn unfit(table: &Table, why: &str) -> Problem {
 /// Refuses options that need a table with transactions.
 ///
 /// # Errors
-/// `invalid_query_option`
+/// `invalid_query_option` if an option needs to roll back, and the table's engine can't.
 pub(super) fn check_engine(options: &WriteOptions, table: &Table) -> Result<(), Problem> {
     match options.needs_transaction() {
         Some(what) if !table.traits().inserts.transactional => Err(Problem::new(
@@ -298,7 +298,7 @@ impl KeyedReread {
 /// Resolves the new value of a column.
 ///
 /// # Errors
-/// `invalid_value`
+/// `invalid_value` if the value does not fit the column.
 pub(super) fn change(column: &Column, value: &Value) -> Result<Change, Problem> {
     match bind::addend(column, value)? {
         Some(operand) => Ok(Change::Add(operand)),

@@ -94,7 +94,8 @@ pub(super) fn insert<'a>(
     ))
 }
 
-/// Returns the conditions of the caller's role on the new records, and on those that a conflict would change.
+/// Returns the conditions of the caller's role on the new records, and on existing records that a conflict would
+/// change.
 ///
 /// # Errors
 /// `role_forbids` if the caller may not update the given fields, or if a condition can't be checked.
@@ -131,8 +132,8 @@ pub(in crate::query) fn is_key(at: usize, table: &Table) -> bool {
     table.column(at).primary || table.key().contains(&at)
 }
 
-/// Fails with `method_not_allowed` if the table is a read-only view. The methods for the `Allow` header are those that
-/// the view's metadata names.
+/// Fails with `method_not_allowed` if the table is a read-only view. The `Allow` header then has the methods that the
+/// view's metadata names.
 fn writable(table: &Table) -> Result<(), Problem> {
     if !table.traits().read_only {
         return Ok(());

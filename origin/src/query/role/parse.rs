@@ -129,7 +129,8 @@ struct Parts {
     rows: Option<Template>,
 }
 
-/// Parses what is allowed for one action: an object with some of these parts, or true for all, or false for nothing.
+/// Parses the rule of one action: an object with some of these parts, true to allow everything, or false to allow
+/// nothing.
 fn allowed(place: &str, value: &Value, parts: &[&str]) -> Result<Option<Parts>, RoleFault> {
     match value {
         Value::Bool(true) => return Ok(Some(Parts::default())),

@@ -94,7 +94,8 @@ enum Step {
     Own(Expression),
 }
 
-/// Returns how to render a step of ORDER BY: a selected score as its position, since MariaDB would compute it again.
+/// Returns how to render a step of ORDER BY. A selected score is rendered as its position, or MariaDB would compute it
+/// again.
 fn step(by: Expression, output: &Output) -> Step {
     let Output::Cells(cells) = output else {
         return Step::Own(by);

@@ -1,5 +1,5 @@
-//! Classifies users' own SQL by its text: what it may leave in the session, and whether it may change the schema. It
-//! permits and forbids nothing: MariaDB's grants do.
+//! Classifies users' own SQL by its text: the state that it may leave in the session, and whether it may change the
+//! schema. The classification permits and forbids nothing: MariaDB's grants do.
 //!
 //! The classification is cautious: only a statement that surely calls nothing but well-known functions of MariaDB's own
 //! is [`Session::Stateless`]; an unknown function costs a connection reset, never a leak. The text does not show what

@@ -33,7 +33,7 @@ pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
     };
     let table = scope.root();
     let anchor = first.unwrap_or_default();
-    // The column keeps its new value in both branches.
+    // The column keeps its new value in both branches; it is assigned only to evaluate the condition.
     sql.syntax(", ").column(table, anchor).syntax(" = IF(COALESCE(");
     predicate::write(&mut sql, scope, check);
     sql.syntax(", FALSE), ").column(table, anchor).syntax(", IF(@selkie_denied := 1, ").column(table, anchor);

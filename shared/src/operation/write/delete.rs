@@ -19,7 +19,7 @@ pub struct Delete {
     pub options: WriteOptions,
 }
 
-/// The records to update or delete: one by its id, or those that match a condition.
+/// The records to update or delete: one record by its id, or all records that match a condition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
     Record(RecordId),

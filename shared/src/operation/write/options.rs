@@ -86,7 +86,7 @@ impl WriteOptions {
         Ok(())
     }
 
-    /// Returns whether the write has no options, so that its response is an id or a number.
+    /// Returns whether the write has no options except a preference, so that its response is an id or a number.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         *self == Self { preference: self.preference, ..Self::default() }

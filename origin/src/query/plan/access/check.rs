@@ -11,11 +11,11 @@ use shared::ident::{FieldName, shown};
 use shared::operation::filter::{Condition, Joiner};
 use std::sync::Arc;
 
-/// Checks a rule against its table: each field that it names exists, and each value fits its field. Values that are
-/// claims are not known yet.
+/// Checks a rule against its table: each field that it names exists, and each value fits its field. The value of a
+/// claim is not known yet, so its fit is not checked.
 ///
 /// # Errors
-/// The part of the rule, such as `read.fields`, and what is wrong there.
+/// The part of the rule at fault, such as `read.fields`, and a message.
 pub fn check_rule(rule: &TableRule, table: &Arc<Table>) -> Result<(), (String, String)> {
     let known = |part: &str, name: &FieldName| match table.field(name) {
         Ok(at) => Ok(at),

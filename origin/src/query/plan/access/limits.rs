@@ -88,7 +88,8 @@ fn is_plain_number(text: &str) -> bool {
     all_digits(whole) && all_digits(fraction) && (whole == "0" || !whole.starts_with('0'))
 }
 
-/// Returns a column's index and the value that the role sets it to; `None` if that is not possible.
+/// Returns a column's index and the value that the role sets it to. `None` if the column doesn't exist or is generated,
+/// a claim is missing, or the value doesn't fit the column.
 fn set_value(name: &FieldName, value: &Template, view: &Table, claims: &Claims) -> Option<(usize, Operand)> {
     let at = view.find_hidden(name).filter(|at| !view.column(*at).generated)?;
     let value = value.fill(claims)?;

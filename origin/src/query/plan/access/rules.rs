@@ -26,7 +26,7 @@ pub(in crate::query::plan) fn and(condition: Option<Predicate>, rule: Option<Pre
 /// of that join.
 ///
 /// # Errors
-/// `role_forbids`
+/// `role_forbids` if the caller may not read one of the tables.
 pub(in crate::query::plan) fn restrict(joins: &mut [Join], scope: &Scope<'_>) -> Result<Option<Predicate>, Problem> {
     let mut kept = rule_of(0, scope)?;
     for (at, join) in joins.iter_mut().enumerate() {
@@ -91,7 +91,7 @@ fn moved_step(by: Expression, to: &impl Fn(ColumnRef) -> ColumnRef) -> Expressio
 }
 
 /// Returns whether a condition reads one of these columns, or a column whose value may change by itself when the record
-/// is written: a generated one, or one with a time.
+/// is written: a generated column, or a column with a date and time.
 pub(in crate::query::plan) fn depends_on(predicate: &Predicate, changed: &[usize], table: &Table) -> bool {
     columns(predicate).into_iter().any(|at| {
         let column = table.column(at);

@@ -1,5 +1,5 @@
-//! Checks values for JSON columns for what MariaDB would refuse without naming the field. The values themselves are
-//! bound unchanged.
+//! Checks values for JSON columns for faults that MariaDB would report without the field's name. The values themselves
+//! are bound unchanged.
 
 /// Returns whether an escape in the JSON text is an unpaired surrogate, which MariaDB rejects as invalid JSON.
 pub(super) fn has_lone_surrogate(text: &str) -> bool {

@@ -1,4 +1,4 @@
-//! Tests of role files: what they mean, and how their faults are named.
+//! Tests the parsing of role files: the parsed rules, and the errors of invalid files.
 
 use super::*;
 
