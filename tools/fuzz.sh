@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes requests, first any bytes, then structures in all their spellings, the bodies of uploads, and role files (tests/fuzz).
+# Fuzzes requests of any bytes, reads in all their notations, the bodies of uploads, and role files (tests/fuzz).
 #
 # Usage: tools/fuzz.sh [TARGET…]      FUZZ_SECONDS (60) are shared out among the targets, all by default
 #
@@ -19,8 +19,8 @@ MEMORY_MAX_MB=1024
 targets=("${@:-${ALL[@]}}")
 seconds=$((${FUZZ_SECONDS:-60} / ${#targets[@]}))
 
-# The stable toolchain has coverage, but no sanitizers; there is no unsafe code for them to watch. Built
-# apart from everything else, since each crate is instrumented.
+# The stable toolchain has coverage but no sanitizers, and there is no unsafe code that they could check. Built in a
+# directory of its own, since each crate is instrumented.
 fuzz() {
   CARGO_PROFILE_RELEASE_LTO=off .tools/bin/cargo-fuzz fuzz "$1" --fuzz-dir "$FOLDER" --sanitizer none \
     --target-dir target/fuzz --codegen-units 16 "${@:2}"

@@ -45,7 +45,7 @@ pub(crate) async fn start(configure: impl FnOnce(&mut Command)) -> Result<(Start
     let requests = Requests {
         dialect: Dialect::Handwritten,
         host: format!("{address}"),
-        // As long as a real key, so that all servers read the same number of bytes.
+        // The key is as long as a real key, so that all servers read the same number of bytes.
         key: "x".repeat(300),
         database: DATABASE.to_owned(),
     };

@@ -95,7 +95,7 @@ impl Schedule {
             self.timer.readable().await?;
             match self.timer.try_read(&mut [0_u8; 8]) {
                 Ok(_) => {}
-                // The timer was ready because of an earlier alarm.
+                // The timer was ready because of an earlier alarm: the loop waits again.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error.into()),
             }

@@ -155,7 +155,7 @@ async fn fill(endpoint: &Endpoint) -> Result<()> {
     }
     let mut request = Vec::new();
     endpoint.requests.create_database(&mut request);
-    // An error is ignored: the database may exist; the statements then fill it anew.
+    // An error is ignored: the database may exist; the statements then fill it again.
     Connection::open(endpoint.address).await?.fetch(&request).await?;
     for statement in data::STATEMENTS {
         let (status, body) = sql(endpoint, statement).await?;

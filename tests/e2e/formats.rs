@@ -31,8 +31,8 @@ cases! {
         stored_json_stays_in_its_line,
         long_tables_come_whole_in_every_form,
     ],
-    // Only through the origin: the edge uses HTTP/1.1 to the origin, and a local workerd hides that an answer is
-    // incomplete (see `streaming.rs`).
+    // These cases are only for the origin: the edge uses HTTP/1.1 to the origin, and a local workerd hides that an
+    // answer is incomplete (see `streaming.rs`).
     Origin: [
         a_caller_of_http_1_0_gets_the_envelope,
         a_form_without_an_end_of_its_own_is_cut_where_it_fails,

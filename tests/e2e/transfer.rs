@@ -130,7 +130,7 @@ async fn survives(host: Host, way: Way, formats: &[&str]) {
         let read = async |table: &str| db.get(&format!("{table}?order=id")).await.body;
         assert_eq!(read("copy").await, read("t").await, "{format}: {rows}");
         let names: Vec<String> = TYPES.iter().map(|(name, ..)| format!("`{name}`")).collect();
-        // JSON's null in a JSON column is exported like NULL, so the column `scalar` is not compared.
+        // JSON's null in a JSON column is imported as NULL, so the column `scalar` is not compared.
         let exact = names.iter().filter(|name| *name != "`scalar`").map(|name| format!("a.{name} <=> b.{name}"));
         let same = exact.collect::<Vec<_>>().join(" AND ");
         let count = db.value(&format!("SELECT COUNT(*) FROM t a JOIN copy b ON a.id = b.id AND {same}")).await;

@@ -56,7 +56,7 @@ async fn an_upload_outlives_the_origin_that_was_taking_it(_: Host) {
     let content: Vec<u8> = (0..LENGTH).map(|at| (at % 251) as u8).collect();
     let path = begin(&service, "outlives.bin", LENGTH).await;
     let mut at = 0;
-    // Killed in the first part, then in the second.
+    // The second origin is killed while it receives the first part, then another while it receives the second part.
     for end in [PART, PART + 1_000_000] {
         let mut second = SecondOrigin::start(&service).expect("a second origin");
         let headers = format!(

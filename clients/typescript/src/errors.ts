@@ -73,7 +73,7 @@ export function noAnswer(code: "network_error" | "timeout", message: string, cau
   return new SelkieError({ code, message, retryable: true }, 0, undefined, undefined, cause);
 }
 
-/** Reads the error from a response that is no success. */
+/** Reads the error from a response that is not a success. */
 export async function refusal(response: Response): Promise<SelkieError> {
   const { status, headers } = response;
   const text = await response.text();

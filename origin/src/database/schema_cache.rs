@@ -269,7 +269,7 @@ impl SchemaCache {
         let known = self.views.get(&project);
         if known.is_some_and(|known| !views.names.is_subset(&known.names)) {
             // Earlier statements did not know these views, and may have changed session state through them without
-            // marking it.
+            // being treated as stateful.
             self.statement_pools.distrust(&project);
         }
         self.views.insert(project, Arc::clone(&views));

@@ -34,7 +34,7 @@ const BATCH_MAX_COUNT: usize = 16;
 
 /// JSON-RPC's code for a body that is not JSON.
 const PARSE_ERROR: i32 = -32_700;
-/// JSON-RPC's code for JSON that is no message.
+/// JSON-RPC's code for JSON that is not a message.
 const INVALID_REQUEST: i32 = -32_600;
 
 /// Answers a message, or a batch of messages. Failures of the protocol are JSON-RPC errors.

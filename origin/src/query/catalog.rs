@@ -280,7 +280,7 @@ impl Table {
     }
 
     /// Returns the index of the key's column; `None` unless the key is one unique and visible integer column (other than
-    /// YEAR) of a table that is no view and has no triggers.
+    /// YEAR) of a table that is not a view and has no triggers.
     #[must_use]
     pub fn number(&self) -> Option<usize> {
         let plain = !self.traits.view && !self.traits.stored_code;

@@ -197,7 +197,7 @@ pub struct Insert {
     /// The indexes of the key's columns, to return from the new rows; empty if there is no key, for a view, or if
     /// MariaDB reports the key as the last insert id.
     pub(super) returning: Vec<usize>,
-    /// What to return of the new records, behind the key; `None` if the records are not returned.
+    /// The columns to return of the new records, after their keys; `None` if the records are not returned.
     pub(super) records: Option<Returning>,
     answer: InsertAnswer,
     pub(super) on_conflict: OnConflict,

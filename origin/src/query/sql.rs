@@ -72,7 +72,7 @@ pub enum Verdict {
     Next,
     /// In the first cell of the only row; the verdict is about the records of the previous statement.
     First,
-    /// In the last cell of each row, behind the key and the record.
+    /// In the last cell of each row, after the key and the record.
     Last,
 }
 

@@ -31,11 +31,11 @@ impl Types {
     }
 }
 
-/// Maximum number of digits of a MariaDB `DECIMAL`, and of digits behind its decimal point.
+/// Maximum number of digits of a MariaDB `DECIMAL`, and of digits after its decimal point.
 const DECIMAL_MAX_DIGITS: usize = 65;
 const DECIMAL_MAX_SCALE: usize = 38;
 
-/// Minimum digits before and behind the point of a `DECIMAL` that is inferred from a sample, so that later rows fit.
+/// Minimum digits before and after the point of a `DECIMAL` that is inferred from a sample, so that later rows fit.
 const SPARE_DIGITS: usize = 20;
 const SPARE_SCALE: usize = 10;
 

@@ -44,7 +44,7 @@ impl Conflict {
     }
 }
 
-/// Whether an import starts anew or continues a broken one.
+/// Whether an import starts from the beginning or continues a broken one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     New,
@@ -468,7 +468,7 @@ fn named(refusal: &Refusal, rows: &[usize]) -> Vec<(usize, Reason)> {
     named
 }
 
-/// Runs blocking work on a thread where it may block.
+/// Runs work that blocks outside the threads of async tasks.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, TransferError> + Send + 'static,
 ) -> Result<T, TransferError> {

@@ -28,7 +28,7 @@ pub(super) fn may_mend(example: &Example, ran: &Ran) -> bool {
 /// Writes the actual answer under each call whose answer differs from the page.
 pub(super) fn mend(page: &Page, ran: &[Ran]) {
     let mut lines = page.lines.clone();
-    // From the last call to the first, so that line numbers of earlier calls stay valid.
+    // Edits the page from the last call to the first, so that line numbers of earlier calls stay valid.
     for (example, ran) in page.examples.iter().zip(ran).rev() {
         let Some(answer) = &example.answer else {
             continue;

@@ -27,7 +27,7 @@ cases! {
     ],
 }
 
-/// An edge that caches reads, the recording proxy behind it, and a table for the case.
+/// An edge that caches reads, the recording proxy between it and its origin, and a table for the case.
 struct Kept {
     worker: Worker,
     tap: RecordingProxy,

@@ -1,4 +1,4 @@
-//! Sends the same read as URL options and as the body of the POST twin. Both answers must be equal.
+//! Sends the same read as URL options and as the body of `POST …/query`. Both answers must be equal.
 
 use crate::host::{Answer, enc};
 use crate::test_db::TestDb;

@@ -21,8 +21,8 @@ cases! {
         the_tag_of_a_compressed_record_is_weak,
         rows_that_are_ready_do_not_wait_for_later_ones,
     ],
-    // Only through the origin: Miniflare, like Cloudflare, compresses answers that the worker does not. A local workerd
-    // hides that an answer is incomplete (see `streaming.rs`), and speaks HTTP/1.1 to the origin.
+    // These cases are only for the origin: Miniflare, like Cloudflare, compresses answers that the worker does not. A
+    // local workerd hides that an answer is incomplete (see `streaming.rs`), and speaks HTTP/1.1 to the origin.
     Origin: [
         what_is_small_or_refused_is_sent_as_it_is,
         a_head_is_that_of_the_answer_without_a_coding,

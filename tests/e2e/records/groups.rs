@@ -146,7 +146,7 @@ async fn a_group_by_one_field(host: Host) {
             json!([{"year": 1850, "n": 1}, {"year": 1999, "n": 1}, {"year": 2005, "n": 1}, {"year": 2010, "n": 2}])
         );
     }
-    // The group's field may be hidden or renamed.
+    // The answer may omit or rename the group's field.
     let options = json!({"group": "year", "selectFields": counted(json!([])), "order": {"field": "year", "strategy": "DESC"}, "limit": 2});
     assert_eq!(rows(&db, "books", &options).await, json!([{"n": 2}, {"n": 1}]));
     let options = json!({"group": "year", "selectFields": counted(json!([{"fieldName": "year", "alias": "in"}])), "order": {"field": "in", "strategy": "DESC"}, "limit": 1});

@@ -147,7 +147,7 @@ async fn a_join_may_match_on_an_earlier_one(host: Host) {
             {"id": 5, "title": null, "name": null},
         ])
     );
-    // In the other order, the match refers to a table that is joined later.
+    // With the joins in the other order, the match refers to a table that is joined later.
     let options = json!({"join": [authors, books]});
     refused(&db, "reviews", &options, ErrorCode::InvalidQueryOption, &["join", "books"]).await;
 }

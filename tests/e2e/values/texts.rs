@@ -79,7 +79,7 @@ async fn columns_of_other_character_sets_are_utf_8_outside(host: Host) {
 async fn what_a_character_set_lacks_is_refused(host: Host) {
     are_refused(host, "VARCHAR(20) CHARACTER SET latin1", &["\"日本\"", "\"🦭\""]).await;
     are_refused(host, "VARCHAR(20) CHARACTER SET utf8mb3", &["\"🦭\""]).await;
-    // As a filter, the value matches nothing.
+    // In a condition, the value matches nothing.
     let db = TestDb::new(
         host,
         &[

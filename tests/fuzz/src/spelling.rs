@@ -5,7 +5,7 @@
 //! | JSON for each option | `query={"views":5}` | numbers are numbers |
 //! | brackets | `query[views]=5` | every leaf is text, or null without `=` |
 //! | one option an item | `selectFields=id&selectFields=views`, `order=-id`, `count=True` | as Python's requests writes them |
-//! | a body | `{"query":{"views":5}}` | the POST twin |
+//! | a body | `{"query":{"views":5}}` | the body of `POST …/query` |
 //!
 //! The structure has only values that brackets can express.
 

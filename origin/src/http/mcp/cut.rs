@@ -6,7 +6,7 @@ use serde_json::json;
 const PREFIX: &[u8] = b"{\"success\":true,\"payload\":[";
 
 /// Truncates the beginning of an answer in the envelope after its last whole record. `hint` says how to get the rest.
-/// Returns `None` if the payload is no list.
+/// Returns `None` if the payload is not a list.
 pub(super) fn cut(beginning: &[u8], hint: &str) -> Option<String> {
     let payload = beginning.strip_prefix(PREFIX)?;
     let (end, records) = last_whole(payload);

@@ -91,7 +91,7 @@ impl Relations {
     }
 }
 
-/// Sets the spelling of each relation to its name, unless another relation in the list has the same name.
+/// Sets the spelling of each relation to its default name, unless another relation in the list has the same name.
 fn spelled(mut relations: Vec<Relation>) -> Vec<Arc<Relation>> {
     for at in 0..relations.len() {
         let is_taken = relations.iter().enumerate().any(|(other, one)| other != at && one.name == relations[at].name);

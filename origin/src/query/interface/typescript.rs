@@ -98,7 +98,7 @@ fn value(column: &Column) -> String {
     }
 }
 
-/// Returns the name of a property, quoted if it is no identifier.
+/// Returns the name of a property, quoted if it is not an identifier.
 fn property(name: &str) -> String {
     if identifier::is_plain(name) { name.to_owned() } else { Value::from(name).to_string() }
 }

@@ -20,7 +20,7 @@ pub(super) enum ValueType<'a> {
         max: u64,
     },
     Float,
-    /// A string of digits, `scale` of them behind the point.
+    /// A string of digits, `scale` of them after the point.
     Decimal {
         scale: u32,
     },
@@ -32,7 +32,7 @@ pub(super) enum ValueType<'a> {
     Set(&'a [String]),
     /// A string that matches a regular expression, and an example of it.
     Formed(&'static str, &'static str),
-    /// A date and time with `digits` digits behind the seconds.
+    /// A date and time with `digits` digits after the seconds.
     DateTime {
         digits: u32,
     },

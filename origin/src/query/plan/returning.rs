@@ -255,7 +255,7 @@ impl Reread {
         };
         let cells = Output::Cells(key.iter().map(|at| column(*at)).collect());
         let mut keys = select(cells, Arc::new(layout), Some(filter.clone()), key);
-        // One more than allowed shows that there are too many.
+        // Reading one record more than allowed shows whether there are too many.
         let most = max_affected.unwrap_or(u64::MAX).min(BATCH_ANSWER_MAX_ROWS as u64);
         keys.limit = Some(most.saturating_add(1));
         Ok(Self::ByKeys(Box::new(KeyedReread { keys, returning, columns })))

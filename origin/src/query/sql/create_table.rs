@@ -78,7 +78,7 @@ pub enum NewKey {
     Column,
     /// A column `id` that the file doesn't have.
     Added,
-    /// No primary key: the file's column `id` has a value that is no whole number, or is empty in some rows.
+    /// No primary key: the file's column `id` has a value that is not a whole number, or is empty in some rows.
     None,
 }
 

@@ -167,7 +167,7 @@ impl Shape {
     }
 
     /// Returns the columns that the rows of an upsert give, and removes the empty cells of other columns. All rows must
-    /// give the same columns. `None` if the insert is no upsert or has no rows.
+    /// give the same columns. `None` if the insert is not an upsert or has no rows.
     fn given(&self, rows: &mut [Row]) -> Option<Vec<usize>> {
         let OnConflict::Update { .. } = self.on_conflict else {
             return None;

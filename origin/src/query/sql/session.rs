@@ -228,7 +228,7 @@ mod tests {
             // To MariaDB these are names, not whitespace or signs before one of its own functions.
             "SELECT f\u{a0}ABS(1)",
             "SELECT ☃ABS(1)",
-            // To MariaDB this is no comment but a minus, another minus, and a name.
+            // To MariaDB this is not a comment but a minus, another minus, and a name.
             "SELECT 1 --\u{a0}, GET_LOCK('x', 1) \n FROM (SELECT 1 AS `\u{a0}`) t",
             "SELECT 1 --\u{2028}, GET_LOCK('x', 1)",
             "SELECT LAST_INSERT_ID()",

@@ -49,7 +49,7 @@ impl Survey {
     /// read twice.
     ///
     /// # Errors
-    /// The file can't be read, is empty, or its header is no row of names.
+    /// The file can't be read, is empty, or its header is not a row of names.
     pub(super) fn of(input: &Input, form: Option<Form>, extent: Extent) -> Result<Self, TransferError> {
         let failed = |error: io::Error| TransferError::Failed {
             message: format!("{} can't be read: {error}", input.name()),

@@ -1,6 +1,6 @@
 //! References to the ids of earlier inserts in a batch: where they are allowed, and how they are written and replaced.
-//! They are replaced in an operation's text before the text is parsed, so that an id is checked and bound like a value
-//! that the caller wrote.
+//! A reference is replaced in an operation's text before the text is parsed, so that its id is checked and bound like a
+//! value that the caller wrote.
 
 use super::{Step, invalid};
 use crate::error::Problem;

@@ -1,4 +1,4 @@
-//! Parses the option `order`: `{field, strategy}` or a name, `-name` to descend; or a list of them.
+//! Parses the option `order`: an object `{field, strategy}`, a name, `-name` for descending order, or a list of these.
 
 use crate::error::Problem;
 use crate::ident::{FieldName, TableName};

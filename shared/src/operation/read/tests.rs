@@ -1,4 +1,4 @@
-//! Tests the fingerprints of reads: equal for all spellings of the same meaning, different for different meanings.
+//! Tests the fingerprints of reads: equal for all notations of one meaning, different for different meanings.
 
 use crate::fingerprint::Fingerprint;
 use crate::operation::{Operation, RecordOperation, parse_head};
@@ -73,7 +73,7 @@ const READS: &[(&str, &str)] = &[
     (POSTS, r#"order=[{"field":"id"},{"field":"title"}]"#),
     (POSTS, r#"order=[{"field":"title"},{"field":"id"}]"#),
     (POSTS, r#"query={"id":1}"#),
-    // These mean different things for a JSON column.
+    // These values mean different things for a JSON column.
     (POSTS, r#"query={"id":"1"}"#),
     (POSTS, r#"query={"id":true}"#),
     (POSTS, r#"query={"id":null}"#),

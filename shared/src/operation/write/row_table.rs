@@ -169,7 +169,7 @@ impl RowTable {
 /// The name of the list of rows in messages about CSV and lines of JSON.
 const BODY: &str = "The body";
 
-/// Returns the problem for a text that is no valid row. `name` is the row's name in the message.
+/// Returns the problem for a text that is not a valid row. `name` is the row's name in the message.
 fn no_row(name: &str, text: &str) -> Problem {
     match (json::value(text), json::members(text)) {
         (Ok(Value::Object(_)), Err(fault)) => body(format!("{name} can't be read: {fault}.")),

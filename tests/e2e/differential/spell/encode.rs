@@ -1,4 +1,4 @@
-//! Encodes options for a request: as JSON in parameters, brackets, comma lists, or the POST twin.
+//! Encodes options for a request: as JSON in parameters, in brackets, as comma lists, or as the body of `POST …/query`.
 
 use super::Options;
 use crate::differential::dice::Dice;
@@ -17,7 +17,7 @@ pub(in crate::differential) enum Style {
     Brackets,
     /// Chooses a random other encoding for each option.
     Mixed,
-    /// Encodes all options in the body of the POST twin.
+    /// Encodes all options in the body of `POST …/query`, which is the same read as the GET.
     Twin,
 }
 

@@ -48,7 +48,7 @@ fn documents() -> Samples {
     document
         .prop_filter("no list", |text| !text.starts_with('['))
         .prop_map(|text| match serde_json::from_str(&text) {
-            // The service writes a value that is only a string anew, but leaves strings within a document unchanged.
+            // The service encodes a value that is only a string again, but leaves strings within a document unchanged.
             Ok(Value::String(bare)) => (text, quoted(&bare)),
             _ => (text.clone(), text),
         })

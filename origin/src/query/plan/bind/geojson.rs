@@ -11,7 +11,7 @@ const NESTING_MAX_LEVELS: u8 = 16;
 const LINE_MIN_POSITIONS: usize = 2;
 const RING_MIN_POSITIONS: usize = 4;
 
-/// The reason why a text is no valid geometry, worded to follow a colon in an error message.
+/// The reason why a text is not a valid geometry, worded to follow a colon in an error message.
 pub(super) type Fault = Cow<'static, str>;
 
 /// Returns a GeoJSON geometry without the members that RFC 7946 does not define for it, which MariaDB may reject.
@@ -85,7 +85,7 @@ fn is_ring(value: &Value) -> bool {
         && value.as_array().is_some_and(|ring| ends(ring.first()) == ends(ring.last()))
 }
 
-/// Returns the two coordinates of a position as floats, so that 1 equals 1.0; `None` if they are no numbers.
+/// Returns the two coordinates of a position as floats, so that 1 equals 1.0; `None` if they are not numbers.
 fn ends(position: Option<&Value>) -> Option<(f64, f64)> {
     let position = position?;
     Some((position[0].as_f64()?, position[1].as_f64()?))

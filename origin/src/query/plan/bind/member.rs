@@ -1,4 +1,4 @@
-//! Checks members of an ENUM or SET. MariaDB takes a number that is no member as the index of a member, so a mistyped
+//! Checks members of an ENUM or SET. MariaDB takes a number that isn't a member as the index of a member, so a mistyped
 //! `"2"` would be stored as another member; and a comparison with a non-member finds nothing.
 //!
 //! Conditions match a member by its text, without trailing spaces, and without case if the column's collation ignores

@@ -8,8 +8,8 @@ use shared::json::Value;
 const DECIMAL_MAX_DIGITS: usize = 65;
 const DECIMAL_MAX_SCALE: usize = 38;
 
-/// Binds a value for an integer, YEAR or BIT column; `None` if it is no number, or has a fraction and is to be stored
-/// or addresses a record.
+/// Binds a value for an integer, YEAR or BIT column. `None` if it is not a number, or if it has a fraction and is not
+/// used in a condition.
 pub(super) fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
     if let (Purpose::Key, Value::Text(text)) = (purpose, value) {
         return key(text);
@@ -63,7 +63,7 @@ fn key(text: &str) -> Option<Operand> {
     canonical.then(|| plain(param))
 }
 
-/// Binds a value for a DECIMAL column; `None` if it is no number, or to be compared and too long for a DECIMAL.
+/// Binds a value for a DECIMAL column; `None` if it is not a number, or to be compared and too long for a DECIMAL.
 pub(super) fn decimal(value: &Value, purpose: Purpose) -> Option<Operand> {
     let text = match value {
         Value::Bool(truth) => return Some(plain(Param::Int(i64::from(*truth)))),
@@ -149,14 +149,14 @@ fn number_text(value: &Value) -> Option<&str> {
 }
 
 /// Binds a value for a FLOAT column in single precision, since a double 0.1 would not equal the column's 0.1. `None` if
-/// it is no finite number.
+/// it is not a finite number.
 pub(super) fn float(value: &Value) -> Option<Operand> {
     let number: f32 = number_text(value)?.parse().ok()?;
     // The number exceeds FLOAT's range: bound as a double, MariaDB refuses it.
     if number.is_finite() { Some(plain(Param::Float(number))) } else { double(value) }
 }
 
-/// Binds a value for a DOUBLE column; `None` if it is no finite number.
+/// Binds a value for a DOUBLE column; `None` if it is not a finite number.
 pub(super) fn double(value: &Value) -> Option<Operand> {
     let number: f64 = number_text(value)?.parse().ok()?;
     number.is_finite().then(|| plain(Param::Double(number)))
@@ -186,7 +186,7 @@ mod tests {
             "1e9999",
             "1e2147483647",
             "1e-2147483647",
-            // The exponent's magnitude is no i32: written out, the number would take 2 GB.
+            // The exponent's magnitude is not an i32: written out, the number would take 2 GB.
             "1e-2147483648",
             "1e99999999999",
             "1.2.3",

@@ -23,7 +23,7 @@ pub(super) enum Hours {
     Kept,
 }
 
-/// Returns a text for a DATE column in MariaDB's form; `None` if it is no valid date.
+/// Returns a text for a DATE column in MariaDB's form; `None` if it is not a valid date.
 pub(super) fn date(text: &str, hours: Hours) -> Option<String> {
     let moment = Moment::parse(text)?.at_utc()?;
     match moment.clock {
@@ -32,7 +32,7 @@ pub(super) fn date(text: &str, hours: Hours) -> Option<String> {
     }
 }
 
-/// Returns a DATETIME or TIMESTAMP in MariaDB's form; `None` if the text is no valid date and time.
+/// Returns a DATETIME or TIMESTAMP in MariaDB's form; `None` if the text is not a valid date and time.
 pub(super) fn datetime(text: &str) -> Option<String> {
     Some(Moment::parse(text)?.at_utc()?.text())
 }
@@ -91,7 +91,7 @@ struct Moment<'a> {
 impl Day {
     /// Returns whether MariaDB can store the date: a calendar day, or one with zeros for an unknown month or day.
     fn is_valid(self) -> bool {
-        // MariaDB's year 0 is no leap year.
+        // MariaDB's year 0 is not a leap year.
         let leap = self.year.is_multiple_of(4) && (!self.year.is_multiple_of(100) || self.year.is_multiple_of(400));
         let days = match self.month {
             2 if leap && self.year != 0 => 29,
@@ -162,7 +162,7 @@ impl<'a> Moment<'a> {
         clock == Some((23, 59)) && matches!((self.day.month, self.day.day), (6, 30) | (12, 31))
     }
 
-    /// Returns the same instant in UTC. `None` if the time has an offset and the date is no calendar day, or if the
+    /// Returns the same instant in UTC. `None` if the time has an offset and the date is not a calendar day, or if the
     /// result is outside of the years 0 to 9999.
     fn at_utc(self) -> Option<Self> {
         let Some(clock) = self.clock.filter(|_| self.offset != 0) else {
