@@ -124,7 +124,7 @@ impl Report {
         self.entries.iter().any(|entry| entry.failure.is_some())
     }
 
-    /// Returns the median of a contender's rounds.
+    /// Returns the median of a contender's rounds; `None` if the contender was not measured.
     pub(crate) fn median(&self, case: Case, contender: &str) -> Option<Sample> {
         let of = |entry: &&Entry| entry.case == case && entry.contender == contender;
         Sample::median(&self.entries.iter().find(of)?.samples)
@@ -137,7 +137,7 @@ impl Report {
         entry.map_or(&[], |entry| &entry.samples)
     }
 
-    /// Returns the rounds of the floor with as many connections as callers; if that was not measured, those of the
+    /// Returns the rounds of the floor with as many connections as callers; if it was not measured, the rounds of the
     /// other floor.
     fn floor(&self, case: Case) -> &[Sample] {
         match self.rounds(case, Role::WideFloor) {

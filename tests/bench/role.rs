@@ -31,7 +31,7 @@ impl Role {
             Self::Floor | Self::WideFloor | Self::Hello | Self::Values | Self::Streamed if is_related => false,
             // The private MariaDB doesn't allow a thousand connections.
             Self::Floor => workload != Workload::Storm,
-            // Other workloads have fewer callers than connections, so the result would be that of `Floor`.
+            // Other workloads have fewer callers than connections, so the result would equal the result of `Floor`.
             Self::WideFloor => matches!(workload, Workload::W1 | Workload::W2 | Workload::W3 | Workload::Mixed),
             Self::Hello => matches!(workload, Workload::W1 | Workload::Lone | Workload::Storm),
             Self::Peer => peers::WORKLOADS.contains(&workload),

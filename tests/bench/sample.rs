@@ -57,7 +57,7 @@ impl Sample {
         }
     }
 
-    /// Returns a sample of the median of each figure.
+    /// Returns a sample with the median of each figure; `None` if there are no samples.
     pub(crate) fn median(samples: &[Self]) -> Option<Self> {
         let of = |figure: fn(&Self) -> f64| middle(samples.iter().map(figure).collect());
         let maybe = |figure: fn(&Self) -> Option<f64>| middle(samples.iter().filter_map(figure).collect());

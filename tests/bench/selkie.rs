@@ -30,7 +30,8 @@ pub(crate) struct Endpoint {
     pub(crate) requests: Requests,
 }
 
-/// Returns the path of the `selkie` binary: the given one, or the one beside this program.
+/// Returns the path of the `selkie` binary: the given path, or else the binary beside this program; `None` if it is
+/// missing.
 pub(crate) fn binary(asked: Option<&Path>) -> Result<Option<PathBuf>> {
     if let Some(path) = asked {
         return Ok(Some(path.canonicalize().with_context(|| path.display().to_string())?));

@@ -1,7 +1,7 @@
 //! Compares the cost of a thumbnail with npm's sharp: the same pictures, size and quality, one thread each, in turn.
 //!
-//! Each measurement is a process of its own, so that its peak of memory can be read. Processor time is that of the
-//! process, after one thumbnail that is not counted.
+//! Each measurement is a process of its own, so that its peak of memory can be read. Its processor time is measured
+//! after one thumbnail that is not counted.
 #![allow(clippy::print_stdout, reason = "a program whose product is what it prints")]
 
 use std::path::{Path, PathBuf};

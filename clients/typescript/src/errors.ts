@@ -1,4 +1,4 @@
-// The error of every call, and whether a call may be repeated after it. It must not know how requests are sent.
+// The error that every call throws, and after which errors a call may be repeated. Must not know how requests are sent.
 
 /** The codes that docs/api.md lists, and three codes of this client: `network_error`, `timeout`, `invalid_answer`. */
 export type ErrorCode =

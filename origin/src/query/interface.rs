@@ -66,7 +66,7 @@ impl Interface {
         self.databases.iter().flat_map(|(_, tables)| tables)
     }
 
-    /// Returns a table of which the caller may read records.
+    /// Returns a table of which the caller may read records; `None` for any other table.
     fn readable(&self, database: &str, name: &str) -> Option<&TableInterface> {
         let at = self.databases.binary_search_by(|(known, _)| known.as_str().cmp(database)).ok()?;
         let (_, tables) = &self.databases[at];

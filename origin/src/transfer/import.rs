@@ -183,7 +183,7 @@ impl Job {
         &self.doubts
     }
 
-    /// Returns the CREATE TABLE that [`Job::run`] sends first, if the table doesn't exist.
+    /// Returns the CREATE TABLE that [`Job::run`] sends first; `None` if the table exists.
     #[must_use]
     pub fn create_statement(&self) -> Option<&str> {
         self.create.as_deref()

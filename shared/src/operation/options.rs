@@ -74,7 +74,7 @@ pub(super) fn none(options: &Options) -> Result<(), Problem> {
 
 pub(super) const DATABASE: &str = "database";
 
-/// Parses the option `database` of requests that take no other.
+/// Parses the option `database` of requests that take no other option; `None` if it is missing.
 pub(super) fn only_database(options: Options) -> Result<Option<DatabaseName>, Problem> {
     let mut database = None;
     for (name, value) in options {

@@ -40,7 +40,7 @@ pub(super) enum Kind {
 }
 
 impl Subject {
-    /// Returns the id of the process that is called, whose memory is measured.
+    /// Returns the id of the process that is called, whose memory is measured; `None` for the floor.
     pub(super) fn called(&self) -> Option<u32> {
         self.worker.or(self.server)
     }

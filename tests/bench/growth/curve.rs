@@ -117,8 +117,8 @@ impl Curve {
         table
     }
 
-    /// Returns the growth exponent of each figure between the last point and the last one at a fifth of it or less: 1
-    /// is linear, 0 is no growth.
+    /// Returns the growth exponent of each figure, between the last point and the latest point that is at most a fifth
+    /// of it: 1 is linear growth, 0 is none. `None` if there is no such point.
     fn slopes(&self) -> Option<Vec<String>> {
         let last = self.points.last()?;
         let before = self.points.iter().rev().find(|point| point.at * 5 <= last.at)?;

@@ -30,7 +30,7 @@ impl Firsts {
         self.times.len() as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// Returns the median time.
+    /// Returns the median time in milliseconds; `None` if no request succeeded.
     pub(super) fn middle(&self) -> Option<f64> {
         self.times.get(self.times.len() / 2).copied()
     }

@@ -107,7 +107,7 @@ fn path(table: u64) -> String {
     format!("/api/v1/crud/{DATABASE}/t{table}/1")
 }
 
-/// Creates tables up to `upto`, with a row each. Returns the milliseconds per table if they are created durably.
+/// Creates tables up to `upto`, with a row each. Returns the milliseconds per table; `None` beyond [`TIMED_MAX`].
 async fn make(ground: &mut Ground, from: u64, upto: u64) -> Result<Option<f64>> {
     say(&format!("making {} tables", upto - from))?;
     let (flushed, synced) = if upto > TIMED_MAX { (0, "OFF") } else { (1, "ON") };

@@ -144,7 +144,7 @@ fn many_callers(report: &Report) -> Vec<Target> {
     ]
 }
 
-/// Returns the open loop's case in which origins were compared.
+/// Returns the case of a fixed rate in which origins were measured; `None` if there is none.
 pub(super) fn open(report: &Report, workload: Workload) -> Option<Case> {
     report.cases().into_iter().find(|case| {
         let is_it = case.workload == workload && case.rate.is_some();
@@ -152,7 +152,7 @@ pub(super) fn open(report: &Report, workload: Workload) -> Option<Case> {
     })
 }
 
-/// Returns the largest value of all rounds, for figures with a maximum.
+/// Returns the largest value of all rounds, for figures with a maximum; `None` if the figure was not measured.
 fn worst(samples: &[Sample], figure: Figure) -> Option<f64> {
     samples.iter().filter_map(figure).max_by(f64::total_cmp)
 }

@@ -36,7 +36,8 @@ pub(super) fn envelope(answer: &Answer) -> Result<Json, String> {
     Ok(body)
 }
 
-/// Returns the rows of an answer, with each group's text replaced by its representative.
+/// Returns the rows of an answer. Of equal texts in a case-insensitive column, MariaDB may return any in a grouped or
+/// distinct row, so such texts are case-folded.
 pub(super) fn rows(read: &Read, world: &World, body: &Json) -> Vec<Json> {
     let rows = match body.member("payload") {
         Some(Json::List(rows)) => rows.clone(),
@@ -90,7 +91,8 @@ impl Expected {
     }
 }
 
-/// Compares a window of the expected rows with the answer's rows.
+/// Compares a window of the expected rows with the answer's rows. Returns a description of the first difference, or
+/// `None`.
 pub(super) fn differs(expected: &Expected, start: usize, limit: usize, rows: &[Json]) -> Option<String> {
     let total: usize = expected.ties.iter().map(Vec::len).sum();
     let count = total.saturating_sub(start).min(limit);

@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::fs;
 
-/// A word that is no option, part or operator, nor similar to one.
+/// A word that is not an option, part or operator, and is similar to none.
 const UNKNOWN: &str = "qqqqqqqqqqqq";
 
 /// Sends an unknown name wherever the service has options, and looks for the names in the hints on the pages.

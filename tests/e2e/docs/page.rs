@@ -163,7 +163,7 @@ enum Mark {
     NoAnswer,
 }
 
-/// Parses a mark in an HTML comment; a mark without a reason is ignored.
+/// Parses a mark in an HTML comment; `None` for other lines and for a mark without a reason.
 fn mark(line: &str) -> Option<Mark> {
     let comment = line.trim().strip_prefix("<!--")?.strip_suffix("-->")?;
     let (word, reason) = comment.split_once(':')?;

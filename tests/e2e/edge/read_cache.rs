@@ -183,7 +183,7 @@ async fn what_is_kept_is_for_those_who_may_read_it(_: Host) {
     assert!(age(&again).is_some());
     assert_eq!(kept.asked(), 0);
 
-    // A caller with a role gets neither the cached answer of a read key nor that of another caller.
+    // A caller with a role gets neither the cached answer of a read key nor the cached answer of another caller.
     let rule = json!({"read": {"fields": ["id"], "rows": {"id": {"value": {"claim": "sub"}}}}});
     let role = create_role(&role_of(&kept.db, [("t", rule)]));
     for _ in 0..2 {

@@ -31,7 +31,7 @@ impl Seen {
         self.target != "/healthz"
     }
 
-    /// Returns the value of the first header with this name, in lower case.
+    /// Returns the value of the first header with this name, given in lower case; `None` if there is none.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
         headers.find(|(known, _)| known == name).map(|(_, value)| value.as_str())

@@ -190,7 +190,8 @@ fn compared<'a>(headers: impl Iterator<Item = (&'a str, String)>) -> BTreeSet<(S
         .collect()
 }
 
-/// Sends a request through both hosts with the same request id; returns how the answers differ from the expected ones.
+/// Sends a request through both hosts with the same request id. Returns how the answers differ from the expected
+/// answers; `None` if they don't.
 async fn fault(bench: &Bench, number: usize, refusal: Refusal) -> Option<String> {
     let Refusal { code, call } = refusal;
     let call = call.header("x-request-id", &format!("refusal-{number}"));

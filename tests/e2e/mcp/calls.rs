@@ -150,7 +150,7 @@ async fn a_tool_call_counts_as_its_api_requests(host: Host) {
     let listed = request("tools/call", &json!({"name": "list_tables"}));
     assert_eq!(left(&ping).await, '4');
     assert_eq!(left(&read).await, '3');
-    // Lists the databases, then the tables of the only one.
+    // `list_tables` made two requests: it listed the databases, then the tables of the only database.
     assert_eq!(left(&listed).await, '2');
     // The second read of the batch is counted too, and takes the last request.
     let batch = json!([read, read, read]);

@@ -213,7 +213,7 @@ async fn an_id_is_never_read_loosely(host: Host) {
         let answer = db.put(&rest, &json!({"x": 9})).await;
         assert_eq!(answer.payload(), 0, "{rest}");
     }
-    // A path with an empty id is that of the whole table, of which nothing is changed without conditions.
+    // A path with an empty id is the path of the whole table, of which nothing is changed without conditions.
     assert_eq!(db.get("t/?order=id").await.payload(), db.get("t?order=id").await.payload());
     for answer in [db.delete("t/").await, db.put("t/", &json!({"x": 9})).await] {
         answer.refused(ErrorCode::InvalidBody);

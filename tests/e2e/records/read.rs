@@ -1,4 +1,4 @@
-//! Lists and single records: selection, number, order and fields.
+//! Lists and single records: which records are returned, how many, in which order, and with which fields.
 
 use super::ITEMS;
 use crate::host::{Host, option};

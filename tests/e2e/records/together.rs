@@ -400,7 +400,7 @@ async fn a_pool_without_connections_is_told_to_each(_: Host) {
     let sleeping = tokio::spawn(faults::sql(&service, "SELECT SLEEP(12) AS taken").attempt());
     eventually("the only connection is taken", SOON, || async { (running(&service, "AS taken") > 0).then_some(()) })
         .await;
-    // One of the reads is sent through an edge in front of this origin.
+    // One of the reads goes through an edge, which forwards it to this origin.
     let jwks = service.cli_ok(&["key", "jwks"]);
     let variables = [("ORIGINS", service.origin.as_str()), ("JWKS", jwks.trim())];
     let worker = tokio::task::block_in_place(|| Worker::start(&variables));

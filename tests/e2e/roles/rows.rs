@@ -466,7 +466,8 @@ async fn a_rule_whose_field_is_gone_denies(host: Host) {
     assert_eq!(caller.ids("notes").await.len(), 4);
 }
 
-/// The tables of a pattern are not known when the role is set, so that no error tells of a name in another case.
+/// The omitted fields of a pattern's rule are hidden in any case. The pattern's tables are not known when the role is
+/// set, so a wrong case can't be refused.
 async fn an_omitted_field_of_a_pattern_is_hidden_in_any_case(host: Host) {
     let db = TestDb::new(host, NOTES).await;
     let role = json!({"tables": {format!("{}.*", db.name): {"read": {"fields": {"omit": ["OWNER", "Double_Owner"]}}}}});

@@ -179,7 +179,8 @@ impl Arguments {
         Ok(path([&*database, &*table]))
     }
 
-    /// Removes and returns `id` as a path segment: the parts of a key of several columns are joined by commas.
+    /// Removes `id` and returns it as a path segment, in which commas join the parts of a composite key; `None` if it
+    /// is missing.
     fn id(&mut self) -> Result<Option<String>, Problem> {
         let part = |value: &Value| match value {
             Value::String(text) if !text.is_empty() => Some(encoded(text)),

@@ -152,7 +152,7 @@ impl Included {
                         RelationKind::Many => self.limit,
                     };
                     if count > 1 {
-                        // Without a LIMIT, MariaDB leaves the ORDER BY of a UNION's SELECT out.
+                        // MariaDB ignores the ORDER BY of a UNION's SELECT that has no LIMIT.
                         select.limit.get_or_insert(u64::MAX);
                     }
                     if let Output::Cells(cells) = &mut select.output {

@@ -325,7 +325,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Adds a cell, named by its alias or else by its own name, with the table's name in front if that is taken.
+    /// Adds a cell, named by its alias or else by its own name; if that name is taken, the table's name precedes it.
     fn flat(&mut self, expression: Expression, alias: Option<&FieldName>, source: usize) -> Result<(), Problem> {
         let given = alias.is_some() || !matches!(expression, Expression::Column(_));
         let name = match alias {

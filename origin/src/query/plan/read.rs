@@ -299,7 +299,8 @@ mod tests {
     use shared::operation::{Operation, parse_head};
     use shared::request::RequestHead;
 
-    /// Returns the end of the statement for a read of at most `read_max_rows`, from LIMIT on, with its parameters.
+    /// Returns the end of the statement for a read of at most `read_max_rows`, from LIMIT on, with its parameters;
+    /// `None` if `of` returns no read.
     fn paging(query: &str, read_max_rows: Option<u64>, of: fn(&Select) -> Option<Select>) -> Option<String> {
         let path = "/api/v1/crud/demo/posts";
         let head = RequestHead { method: "GET", path, query: Some(query), ..RequestHead::default() };

@@ -95,7 +95,7 @@ pub(super) fn insert<'a>(
 }
 
 /// Returns the conditions of the caller's role on the new records, and on existing records that a conflict would
-/// change.
+/// change; `None` if the role has no such condition.
 ///
 /// # Errors
 /// `role_forbids` if the caller may not update the given fields, or if a condition can't be checked.

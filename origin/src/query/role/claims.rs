@@ -5,8 +5,8 @@ use shared::json::{self, Value};
 use shared::limits::LIST_MAX_VALUES;
 use std::collections::BTreeMap;
 
-/// The claims of a token that rules may refer to, as JSON texts. A claim that is null, an object, or a list with such an
-/// item counts as missing: null would be compared with IS NULL. So does a text with a space at its end.
+/// The claims of a token that rules may refer to, as JSON texts. A claim counts as missing if it is null (which would
+/// be compared with IS NULL), an object, a list that contains either, or a text with a space at its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims(BTreeMap<String, String>);
 
@@ -15,7 +15,8 @@ impl Claims {
     pub fn new(claims: &BTreeMap<String, Json>) -> Self {
         let is_scalar = |value: &Json| match value {
             Json::Null | Json::Object(_) | Json::Array(_) => false,
-            // Under most collations, MariaDB compares texts without the spaces at their ends.
+            // Under most collations, MariaDB ignores spaces at the ends of compared texts, so this claim would match
+            // other texts too.
             Json::String(text) => !text.ends_with(' '),
             Json::Bool(_) | Json::Number(_) => true,
         };

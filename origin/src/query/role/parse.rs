@@ -130,7 +130,7 @@ struct Parts {
 }
 
 /// Parses the rule of one action: an object with some of these parts, true to allow everything, or false to allow
-/// nothing.
+/// nothing, for which it returns `None`.
 fn allowed(place: &str, value: &Value, parts: &[&str]) -> Result<Option<Parts>, RoleFault> {
     match value {
         Value::Bool(true) => return Ok(Some(Parts::default())),

@@ -182,7 +182,7 @@ impl Shape {
         Some(given)
     }
 
-    /// Writes the assignments of ON DUPLICATE KEY UPDATE: the given columns, except those of a key, take the row's values.
+    /// Writes the assignments of ON DUPLICATE KEY UPDATE: all given columns except key columns take the row's values.
     fn update(&self, sql: &mut Builder, given: &[usize], anchor: usize, table: &Table) {
         let changes = |at: &usize| !is_key(*at, table) && !self.kept.contains(at);
         let changed: Vec<usize> = given.iter().copied().filter(changes).collect();

@@ -101,8 +101,8 @@ const SCHEMA_KEEPING: [&str; 22] = [
     "USE",
 ];
 
-/// Returns whether `is_one` is true for any name in a statement's text, such as that of a view. Names are passed in
-/// lower case, without their quotes.
+/// Returns whether `is_one` is true for any name in a statement's text, such as the name of a view. Names are passed to
+/// it in lower case, without their quotes.
 #[must_use]
 pub fn names_any(text: &str, is_one: impl Fn(&str) -> bool) -> bool {
     Tokens::new(text).any(|token| match token {

@@ -32,7 +32,7 @@ pub(super) struct Matching {
 }
 
 impl Matching {
-    /// Stores `value` if `name` is the name of a part of the conditions; otherwise returns `value`.
+    /// Stores `value` and returns `None` if `name` is the name of a part of the conditions; otherwise returns `value`.
     pub(super) fn take(&mut self, names: &Names, name: &str, value: Value) -> Option<Value> {
         let part = match name {
             QUERY => &mut self.query,

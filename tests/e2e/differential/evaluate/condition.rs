@@ -56,7 +56,7 @@ impl Sight<'_> {
     }
 }
 
-/// Returns whether a value is in a list; null in the list matches NULL.
+/// Returns whether a value is in a list, in which null matches NULL; `None` if that is unknown.
 fn any(cell: &Cell, kind: Kind, list: &[Asked]) -> Option<bool> {
     let each = list.iter().map(|asked| one(cell, kind, Op::Equal, asked));
     all_or_any(each, true)
@@ -99,7 +99,7 @@ fn one(cell: &Cell, kind: Kind, op: Op, asked: &Asked) -> Option<bool> {
     }
 }
 
-/// Tests the text of a cell, with case folded if its column compares case-insensitively.
+/// Tests the text of a cell, with case folded if its column compares case-insensitively; `None` if the cell is NULL.
 fn text(cell: &Cell, kind: Kind, asked: &Asked, test: impl Fn(&str, &str) -> bool) -> Option<bool> {
     match (cell, &asked.cell) {
         (Cell::Null, _) => None,

@@ -168,7 +168,8 @@ fn item(text: &str, kind: MediaKind, private: Option<bool>) -> Option<(bool, Ite
     None
 }
 
-/// Returns the file name that the parser builds from a name and a type in the second shape of an upload.
+/// Returns the name and media type that the parser builds from a name and a type in the second shape of an upload;
+/// `None` if it refuses them.
 fn composed(name: &str, kind: &str) -> Option<(String, Option<Label>)> {
     let body = json!({"type": "file", "media": {"fileName": name, "fileType": kind, "fileBase64": "YQ=="}});
     let body = body.to_string();
@@ -180,7 +181,7 @@ fn composed(name: &str, kind: &str) -> Option<(String, Option<Label>)> {
     Some((item.name().to_string(), item.label().cloned()))
 }
 
-/// Returns the media type of a data URL, if there is one, and the decoded bytes.
+/// Returns the media type of a data URL, if it has one, and the decoded bytes; `None` if the content is invalid.
 fn decoded(content: &str, must_be_url: bool) -> Option<(Option<String>, Vec<u8>)> {
     let is_url = content.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"));
     if must_be_url && !is_url {
@@ -207,7 +208,7 @@ fn decoded(content: &str, must_be_url: bool) -> Option<(Option<String>, Vec<u8>)
     (!bytes.is_empty()).then_some((mime, bytes))
 }
 
-/// Returns the media type in `data:image/png;name=x;base64`.
+/// Returns the media type in a data URL's head, such as `data:image/png;name=x;base64`; `None` if the head is invalid.
 fn mime(head: &str) -> Option<String> {
     let is_plain = head.len() <= UPLOAD_LABEL_MAX_BYTES && head.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     let mut parts: Vec<&str> = head[5..].split(';').collect();

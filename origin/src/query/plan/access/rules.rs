@@ -21,9 +21,9 @@ pub(in crate::query::plan) fn and(condition: Option<Predicate>, rule: Option<Pre
 }
 
 /// Adds the rules of joined tables to the ON conditions, so that a record that a rule denies only counts as no match.
-/// Returns the rule that must go into WHERE: that of the root table, or that of the last right-joined table, since a
-/// RIGHT JOIN keeps all rows of its own table. The rule that WHERE had before a RIGHT JOIN goes into the ON condition
-/// of that join.
+/// Returns the rule that must go into WHERE: the root table's rule, or the last right-joined table's, since a RIGHT
+/// JOIN keeps all rows of its own table; `None` if that table has no rule. The rule that WHERE had before a RIGHT JOIN
+/// goes into the ON condition of that join.
 ///
 /// # Errors
 /// `role_forbids` if the caller may not read one of the tables.

@@ -1,7 +1,7 @@
-//! Parses dates and times in MariaDB's own form or that of RFC 3339, and converts the latter to UTC.
+//! Parses dates and times in MariaDB's own form or in RFC 3339's, and converts RFC 3339 times to UTC.
 //!
-//! Every part is checked here: MariaDB refuses to store an invalid date, but comparing a column with one is only a
-//! warning, and finds nothing or the wrong records.
+//! Every part is checked here. MariaDB refuses to store an invalid date, but only warns when a column is compared with
+//! an invalid date, and then finds nothing or the wrong records.
 
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
