@@ -93,8 +93,7 @@ node_packages() {
   cp package-lock.json node_modules/.installed-from
 }
 
-# Only the core package: it has the server but no service, so nothing is started at boot, and an existing service is not
-# touched.
+# Only the core package: it has no service, so nothing is started at boot and an existing service is not touched.
 mariadb() {
   PATH=$PATH:/usr/sbin:/usr/local/sbin have mariadbd && return
   [ -n "${SELKIE_DATABASE_URL:-}" ] && return

@@ -35,8 +35,7 @@ use crate::{
 /// Time before a measurement in which code is compiled and connections are opened.
 const WARM_UP: Duration = Duration::from_secs(2);
 
-/// Number of keys, more than the edge caches (two generations of 2,048), so that each is evicted before it is used
-/// again.
+/// More keys than the edge caches (two generations of 2,048), so that each is evicted before it is used again.
 const KEYS: usize = 8_192;
 
 /// Path of a record in the database of the benchmark.

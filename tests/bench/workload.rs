@@ -37,8 +37,7 @@ pub(crate) const BATCH_ROWS: u64 = 1_000;
 pub(crate) const STORM_CALLERS: u16 = 1_000;
 
 impl Workload {
-    /// All workloads in the order of measurement: workloads whose memory is measured come before workloads that use
-    /// much memory.
+    /// All workloads in the order of measurement: workloads that measure memory before workloads that use much of it.
     pub(crate) const ALL: [Self; 12] = [
         Self::W1,
         Self::Lone,

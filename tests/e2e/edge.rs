@@ -120,8 +120,7 @@ async fn both_doors_give_the_same_answers(_: Host) {
     }
 }
 
-/// Stops the origin's process with SIGSTOP, so that the kernel accepts connections to its port but nothing answers
-/// them.
+/// Stops the origin's process by SIGSTOP: the kernel accepts connections to its port, but nothing answers them.
 async fn the_edge_refuses_by_itself_and_says_when_the_origin_is_silent(_: Host) {
     let start = || Service::start(Edge::With, &[]);
     let service = tokio::task::spawn_blocking(start).await.unwrap().expect("a service");

@@ -1,5 +1,4 @@
-//! Tests `selkie import` and `selkie export`: with a URL and a key through both hosts, and directly on the
-//! installation.
+//! Tests `selkie import` and `selkie export`: with a URL and key through both hosts, and directly on the installation.
 
 pub(crate) mod broken;
 mod memory;

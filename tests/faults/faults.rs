@@ -1,5 +1,4 @@
-//! Kills, stops or blocks parts of a service, and checks what must still be true afterwards. Each case starts its own
-//! service.
+//! Kills, stops or blocks parts of a service, and checks what is true afterwards. Each case starts its own service.
 
 use crate::case::{edge_is_open, eventually};
 use crate::host::{Call, Host};

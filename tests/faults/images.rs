@@ -314,8 +314,7 @@ fn webp_with_65_536_groups() -> Vec<u8> {
     add(&mut bits, 0, 1 + 3 + 1 + 1);
     add(&mut bits, 1, 1);
     add(&mut bits, 0, 3 + 1);
-    // The image of the groups has two pixels, for groups 0 and 65,535: green and red are 0 or 255, other channels are
-    // 0.
+    // The image of the groups has two pixels, for groups 0 and 65,535: green and red are 0 or 255, the rest is 0.
     for symbols in [2, 2, 1, 1, 1_u32] {
         add(&mut bits, 1, 1);
         add(&mut bits, symbols - 1, 1);

@@ -1,4 +1,4 @@
-// Turns `where`, `order`, `include` and the other options of reads into options of the API. Must not know tables or
+// Turns `where`, `order`, `include` and other options of reads into options of the API. Must not know tables or
 // requests.
 
 type Any = Record<string, unknown>;

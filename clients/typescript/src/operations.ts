@@ -91,8 +91,7 @@ export const describe = {
     repeat: "always",
   }),
 
-  // Sent by POST: the URL is then the same for all reads of a table, so a browser sends a CORS preflight request only
-  // once a day.
+  // Sent by POST: the URL is then the same for all reads of a table, so browsers send a CORS preflight only once a day.
   list: (path: string, options: object): Description => ({
     method: "POST",
     path: `${path}/query`,

@@ -1,5 +1,5 @@
-// Resumable uploads by tus 1.0: create, send parts, ask for the offset after a failure. Must not know what is in the
-// files.
+// Resumable uploads by tus 1.0: create, send parts, ask for the offset after a failure. Must not know the files'
+// contents.
 import { SelkieError } from "./errors.js";
 import { pause, type Http, type Request } from "./http.js";
 import type { UploadOptions } from "./media.js";

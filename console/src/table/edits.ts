@@ -1,5 +1,4 @@
-// The unsaved changes of a table: stored for the tab, undone one by one, saved together. Must not know how they are
-// shown.
+// The unsaved changes of a table: stored for the tab, undone one by one, saved together. Must not know any view.
 import { etagOf, isSelkieError, type SelkieError } from "@selkie/client";
 import { computed, signal, type ReadonlySignal } from "@preact/signals";
 import { keyFields, type Schema } from "../schema";

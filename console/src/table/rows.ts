@@ -1,5 +1,4 @@
-// The records of the grid, read page by page with cursors. Pages far from the view are dropped. Must not know how they
-// are shown.
+// The records of the grid, read page by page with cursors; pages far from the view are dropped. Must not know any view.
 import { signal } from "@preact/signals";
 import { tableOf } from "../session";
 import type { Row } from "../values";

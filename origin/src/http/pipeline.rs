@@ -90,8 +90,7 @@ fn head(parts: &Parts) -> RequestHead<'_> {
     let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
     let mut head = RequestHead::read(parts.method.as_str(), uri.path(), uri.query(), headers);
     if parts.version <= Version::HTTP_10 {
-        // An HTTP/1.0 client can't notice that a response was truncated unless it is JSON, so other formats are not
-        // offered.
+        // An HTTP/1.0 client can notice that a response was truncated only if it is JSON, so the response is JSON.
         head.accept = None;
     }
     head

@@ -131,8 +131,7 @@ pub(super) fn head(mut response: Response) -> Response {
     response
 }
 
-/// Returns the response to `HEAD` without a body. Reads only the first chunk, since an error in that chunk sets the
-/// status.
+/// Returns the response to `HEAD`, without a body. Reads the first chunk, since an error in it sets the status.
 pub(super) async fn chunks_head(mut chunks: Chunks, content_type: &'static str) -> Result<Response, DbError> {
     if let Some(first) = chunks.next().await {
         first?;

@@ -109,8 +109,7 @@ impl Select {
         &self.includes
     }
 
-    /// Returns whether [`Select::limit`] is the maximum for any read ([`PlanLimits::read_max_rows`]), and the request
-    /// asks for more.
+    /// Returns whether [`Select::limit`] is the maximum for any read, and the request asks for more.
     #[must_use]
     pub fn is_limited(&self) -> bool {
         self.is_limited
@@ -123,8 +122,7 @@ impl Select {
         self.is_limited || self.keyset.is_some()
     }
 
-    /// Returns a read of the first row beyond the maximum for any read; `None` if that maximum doesn't shorten this
-    /// read.
+    /// Returns a read of the first row beyond the maximum for any read; `None` if the maximum withholds no rows.
     #[must_use]
     pub fn withheld(&self) -> Option<Self> {
         let limit = self.limit.filter(|_| self.is_limited)?;
@@ -201,8 +199,7 @@ pub struct Insert {
     pub(super) records: Option<Returning>,
     answer: InsertAnswer,
     pub(super) on_conflict: OnConflict,
-    /// The number of columns at the end of `columns` that the caller's role sets; a conflict does not change these
-    /// columns.
+    /// The number of columns, at the end of `columns`, that the caller's role sets; a conflict does not change them.
     pub(super) set_count: usize,
     /// The values that the caller's role sets in an existing record that a conflict changes, with the columns' indexes.
     pub(super) set_on_conflict: Vec<(usize, Operand)>,

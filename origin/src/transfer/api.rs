@@ -147,7 +147,7 @@ impl From<NoAnswer> for TransferError {
 }
 
 impl Api {
-    /// Creates a client of the API at `base`, such as `https://api.example.org`. Blocks while it reads the system's
+    /// Creates a client of the API at `base`, such as `https://api.example.org`. Blocks to read the system's
     /// certificates.
     ///
     /// # Errors
@@ -195,8 +195,7 @@ impl Api {
         url
     }
 
-    /// Returns the fields of a table and the methods that the key may use; `None` if the table doesn't exist, or the
-    /// key's role hides it.
+    /// Returns the fields of a table and the methods that the key may use; `None` if the table is missing or hidden.
     pub(super) async fn schema(&self, table: &TableRef) -> Result<Option<Schema>, TransferError> {
         let answer = self.call(Method::GET, self.url(table, "_schema"), &HeaderMap::new(), Bytes::new()).await;
         match answer {

@@ -93,7 +93,7 @@ impl Values {
         self.add(types, text);
     }
 
-    /// Adds a JSON value. A JSON string may be a date or a time, but never a number, since the file's writer put it in
+    /// Adds a JSON value. A string may be a date or a time, but never a number, since the file's writer put it in
     /// quotes.
     pub(super) fn add_json(&mut self, value: &RawValue) {
         let text = value.get();
@@ -291,8 +291,7 @@ fn is_date(text: &str) -> bool {
     bytes.len() == 10 && bytes[4] == b'-' && bytes[7] == b'-' && text.parse::<Date>().is_ok()
 }
 
-/// Returns the number of fractional digits of a time `[-]HH[H]:MM:SS[.f]` that a `TIME` column holds; `None` for other
-/// texts.
+/// Returns the number of fractional digits of a time `[-]HH[H]:MM:SS[.f]` in the range of TIME; `None` for other texts.
 fn time_fraction(text: &str) -> Option<usize> {
     let text = text.strip_prefix('-').unwrap_or(text);
     let (hours, rest) = text.split_once(':')?;

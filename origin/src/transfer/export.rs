@@ -72,8 +72,7 @@ pub async fn export(
     Ok(Exported { bytes })
 }
 
-/// Returns the names of the fields that MariaDB doesn't compute; an empty list, which selects all fields, if it
-/// computes none.
+/// Returns the names of the fields that MariaDB doesn't compute; if it computes none, an empty list, which selects all.
 async fn writable(api: &Api, table: &TableRef) -> Result<Vec<String>, TransferError> {
     // The read that follows reports a missing table.
     let fields = api.schema(table).await?.map(|schema| schema.fields).unwrap_or_default();

@@ -108,8 +108,8 @@ pub struct Job {
 }
 
 impl Job {
-    /// Reads the table's fields and the file's first rows; reads all rows if the table is made from them and the input
-    /// is a file.
+    /// Reads the table's fields and the file's first rows, or all rows if the table is made from them and they are in a
+    /// file.
     ///
     /// # Errors
     /// The file can't be read, its header fits no fields, or the API refuses the key or the table. The table exists in
@@ -240,8 +240,8 @@ impl Job {
         let (mut next, mut attempt) = (batches.recv().await, None);
         while let Some(batch) = next.take() {
             let begun = attempt.take().or_else(|| sending.attempt(&batch));
-            // While recorded batches are skipped, the next one isn't sent early: their hash must first show that the
-            // file is the same.
+            // The next batch isn't sent early while recorded batches are skipped: their hash must first prove the file
+            // unchanged.
             if sending.is_new(&batch) {
                 next = batches.try_recv().ok();
                 attempt = next.as_ref().and_then(|next| sending.attempt(next));
@@ -301,7 +301,7 @@ impl Sending {
         format!("{}-{}-{part}", self.journal.run, batch.number)
     }
 
-    /// Writes a batch and its refused rows, unless the journal records it as done. `begun` is the insert that `attempt`
+    /// Writes a batch and its refused rows, unless the journal records it. `begun` is the insert that `attempt`
     /// started.
     async fn batch(
         &mut self,
@@ -341,8 +341,7 @@ impl Sending {
         begun: Option<Attempt>,
         stop: &CancellationToken,
     ) -> Result<(u64, Vec<(usize, Reason)>), TransferError> {
-        // A failed attempt wrote nothing, or the server repeats its answer when the same idempotency key is sent again
-        // below.
+        // A failed attempt wrote nothing, or the server repeats its answer when the same key is sent again below.
         if let Some(begun) = begun
             && let Ok(Ok(written)) = begun.await
         {
@@ -430,8 +429,7 @@ impl Sending {
     }
 }
 
-/// Returns whether a refusal of `rows` rows may be due to single rows, so that the other rows can be written without
-/// them.
+/// Returns whether a refusal of `rows` rows may be due to single rows, so that the other rows can be written alone.
 fn is_of_rows(refusal: &Refusal, rows: usize, form: Form) -> bool {
     match refusal.code.as_str() {
         "invalid_body"

@@ -1,4 +1,4 @@
-//! The things that all curves share: a private MariaDB with the tables of the comparison, origins on it, and the bare
+//! The things that all curves share: a private MariaDB with the comparison's tables, origins on it, and the bare
 //! driver.
 
 use std::{

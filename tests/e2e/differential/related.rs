@@ -28,8 +28,7 @@ struct Relation {
     name: &'static str,
     to: &'static str,
     is_one: bool,
-    /// The columns of the table and of the target; if the relation has a link table, the columns of `ab` for both
-    /// sides.
+    /// The columns of the table and of the target, or the two columns of the link table `ab` if there is one.
     on: (&'static str, &'static str),
     link: Option<(&'static str, &'static str)>,
 }

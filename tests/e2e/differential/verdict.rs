@@ -91,8 +91,8 @@ impl Expected {
     }
 }
 
-/// Compares a window of the expected rows with the answer's rows. Returns a description of the first difference, or
-/// `None`.
+/// Compares a window of the expected rows with the answer's rows. Returns the first difference; `None` if there is
+/// none.
 pub(super) fn differs(expected: &Expected, start: usize, limit: usize, rows: &[Json]) -> Option<String> {
     let total: usize = expected.ties.iter().map(Vec::len).sum();
     let count = total.saturating_sub(start).min(limit);

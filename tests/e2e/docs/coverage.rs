@@ -73,8 +73,7 @@ pub(super) async fn every_operator_on_the_page_is_known(host: Host) {
     }
     assert!(operators.len() > 30, "{operators:?}");
     for operator in operators {
-        // The value has the wrong type for most operators; the error may be about the value, but not about the
-        // operator.
+        // The value has the wrong type for most operators. An error may be about the value, but not about the operator.
         let query = json!({"id": {"equality": operator, "value": 1}});
         let path = format!("/api/v1/crud/demo/posts?limit=1&query={}", enc(&query.to_string()));
         let answer = host.get(&path).send().await;

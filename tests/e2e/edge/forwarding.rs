@@ -29,8 +29,7 @@ async fn a_body_that_is_cut_is_never_asked_for_again(_: Host) {
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Request-Id: REQUEST_ID\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n{\"succes\r\n",
     ] {
         let pair = Pair::start(Manner::Raw(answer), Manner::Well).await;
-        // The client asks for its connection to be closed, since the worker will close it anyway when the answer breaks
-        // off.
+        // The client asks to close its connection, which the worker closes anyway when the answer breaks off.
         let cut = call(&pair.worker, Method::GET, POSTS).header("connection", "close");
         let response = cut.request().send().await;
         // A local workerd may end the body properly: docs/troubleshooting.md, "Limits of the local edge".

@@ -1,5 +1,4 @@
-//! An origin that runs but has lost its database: the edge sends it only health checks, and all requests to other
-//! origins.
+//! An origin that has lost its database: the edge sends it only health checks, and all requests to other origins.
 
 use super::origins::{POSTS, Pair, call, states};
 use crate::case::eventually;

@@ -25,8 +25,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Returns whether a client sent the request; false for a health check, which the worker sends if an answer is
-    /// slow.
+    /// Returns whether a client sent the request. The worker sends health checks if an answer is slow.
     fn is_a_callers(self: &&Self) -> bool {
         self.target != "/healthz"
     }

@@ -177,8 +177,7 @@ async fn rows_that_are_ready_do_not_wait_for_later_ones(host: Host) {
         }
         let thread = eventually("the statement runs", Duration::from_secs(10), || async { thread_of(&mark) }).await;
         shared().root_sql(&format!("KILL QUERY {thread}")).expect("the kill");
-        // Reads to the end of the answer, so that the origin does not kill the next statement of the connection
-        // instead.
+        // Reads the answer to its end, or the origin might kill the next statement of the connection instead.
         while let Some(Ok(_)) = chunks.next().await {}
     }
 }

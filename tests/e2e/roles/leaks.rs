@@ -135,8 +135,7 @@ async fn no_refusal_of_mariadb_holds_a_hidden_name_or_value(host: Host) {
     let caller = Caller::new(&db, role, json!({}));
     let many = |name: &str| json!({"updateKeyValues": [{"key": "id", "value": [1, 2, 4]}], "data": {"name": name}});
     for (method, rest, body, code) in [
-        // MariaDB's message shows the hidden part of the key: Duplicate entry 'a-zqhushed_value' for key
-        // 'zqhushed_key'.
+        // MariaDB's message shows the hidden key: Duplicate entry 'a-zqhushed_value' for key 'zqhushed_key'.
         (Method::PUT, "t/2", json!({"name": "a"}), ErrorCode::DuplicateKey),
         (Method::PUT, "t", many("a"), ErrorCode::DuplicateKey),
         (Method::PUT, "t/1", json!({"age": 100}), ErrorCode::InvalidValue),

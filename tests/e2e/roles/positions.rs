@@ -248,8 +248,7 @@ async fn a_hidden_field_of_one_table_does_not_stand_for_that_of_another(host: Ho
     let caller = Caller::new(&db, [("t", hides), ("u", json!({"read": true}))], json!({}));
     let join = json!([{"tableName": "u", "joinType": "INNER JOIN", "match": {"source": "id", "target": "id"}}]);
     db.exec("UPDATE u SET zq_hidden = 'of u'").await;
-    // The table's own field of this name is hidden, so the joined table's field is the only visible one, and needs no
-    // prefix.
+    // The table's own field is hidden, so the joined table's field is the only visible one, and needs no prefix.
     let read = json!({"join": join, "query": {HIDDEN: "of u"}, "order": {"field": HIDDEN}, "limit": 1});
     let record = caller.post("t/query", &read).await.payload()[0].clone();
     assert_eq!(record, json!({"id": 1, "name": "a", "label": "b", "u_id": 1, "u_label": "b", "zq_hidden": "of u"}),);

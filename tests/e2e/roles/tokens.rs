@@ -29,8 +29,7 @@ const T: &[&str] = &[
     "INSERT INTO t (owner, name) VALUES ('ann', 'a'), ('bob', 'b')",
 ];
 
-/// Adds an issuer to the project `default`, whose claim `role` is the name of the role; `arguments` are added to the
-/// command.
+/// Adds an issuer to the project `default`, with `arguments`. Its claim `role` is the name of the role.
 fn add_issuer(arguments: &[&str]) -> Issuer {
     let issuer = Issuer::new("default", "EdDSA");
     issuer.publish(&[issuer.key.jwk("a")], arguments);

@@ -194,8 +194,7 @@ async fn rfc_3339_is_read_in_every_spelling(host: Host) {
     ];
     round_trips(host, "DATETIME", ByInput, &pairs).await;
     round_trips(host, "TIMESTAMP NULL", ByInput, &pairs).await;
-    // Further digits of a fraction are cut off as in MariaDB, not rounded, so a value with more digits becomes another
-    // time.
+    // Further digits of a fraction are cut off as in MariaDB, not rounded, so the value becomes another time.
     let cut = [
         ("\"2026-11-20T08:36:16.9999Z\"", "\"2026-11-20 08:36:16.999\""),
         ("\"2026-11-20T08:36:16.123456789Z\"", "\"2026-11-20 08:36:16.123\""),

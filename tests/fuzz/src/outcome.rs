@@ -157,8 +157,7 @@ fn table(path: &TablePath) -> Option<&'static Arc<Table>> {
     catalogue::find(&path.database, &path.table)
 }
 
-/// Returns the value that a cursor stands for. Real cursors are signed, so the fuzzer's tokens are used as values
-/// themselves.
+/// Returns the value that a cursor stands for: real cursors are signed, so the fuzzer's tokens are values themselves.
 fn last_seen(token: &str) -> Param {
     match (token, token.parse()) {
         ("null", _) => Param::Null,

@@ -1,5 +1,4 @@
-//! Checks the invariants for random uploads and for the fuzzer's seeds. There is only one test, since it measures
-//! memory.
+//! Checks the invariants for random uploads and the fuzzer's seeds. There is only one test, since it measures memory.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

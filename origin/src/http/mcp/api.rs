@@ -107,8 +107,7 @@ impl Agent {
         self.0.stop.clone().drop_guard()
     }
 
-    /// Returns the header that lists the cache tags the edge must purge; `None` if the API requests changed no cached
-    /// files.
+    /// Returns the header with the cache tags that the edge must purge; `None` if no cached file was changed.
     pub(super) fn purge_header(&self) -> Option<(HeaderName, HeaderValue)> {
         let purges = self.0.purges.lock().unwrap_or_else(PoisonError::into_inner);
         cache_purge::joined(&purges)

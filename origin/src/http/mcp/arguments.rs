@@ -15,8 +15,7 @@ use std::borrow::Cow;
 /// The number of records that a read without `limit` returns.
 const DEFAULT_LIMIT: u64 = 100;
 
-/// The characters that are percent-encoded in a path segment or a query value: all but RFC 3986's unreserved
-/// characters.
+/// The characters that are percent-encoded in a path segment or query value: all but RFC 3986's unreserved ones.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The path that lists the project's databases.
@@ -179,8 +178,8 @@ impl Arguments {
         Ok(path([&*database, &*table]))
     }
 
-    /// Removes `id` and returns it as a path segment, in which commas join the parts of a composite key; `None` if it
-    /// is missing.
+    /// Removes `id`; returns it as a path segment, in which commas join a composite key's parts. `None` if it is
+    /// missing.
     fn id(&mut self) -> Result<Option<String>, Problem> {
         let part = |value: &Value| match value {
             Value::String(text) if !text.is_empty() => Some(encoded(text)),

@@ -24,15 +24,14 @@ pub(super) fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() && name.bytes().all(is_word)
 }
 
-/// Returns the name in the style of type names, `order_lines` → `OrderLines`; drops characters that no identifier may
-/// have.
+/// Returns the name as a type's name, `order_lines` → `OrderLines`, without characters that no identifier may have.
 pub(super) fn pascal(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(|word| [&word[..1].to_ascii_uppercase(), &word[1..]].concat()).collect()
 }
 
-/// Returns the name in the style of field names, `Order-Date` → `order_date`; characters that no identifier may have
-/// become `_`.
+/// Returns the name as a field's name, `Order-Date` → `order_date`, with `_` for characters that no identifier may
+/// have.
 pub(super) fn snake(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 1);
     let mut was_lower = false;

@@ -280,8 +280,8 @@ impl TableAccess {
         insert.is_some_and(|set| set.iter().any(|(at, _)| *at == column))
     }
 
-    /// Returns the role's condition on the records of an action, which the caller must be allowed to do; `None` if the
-    /// role has no condition.
+    /// Returns the role's condition on the records of an action that the caller may do; `None` if there is no
+    /// condition.
     #[must_use]
     pub fn condition(&self, action: Action) -> Option<&Predicate> {
         let limits = self.limits.as_ref()?;
@@ -294,7 +294,7 @@ impl TableAccess {
         rows.map(|rows| &**rows)
     }
 
-    /// Returns the names of the fields that the caller may give in an insert or update, and of the fields that its role
+    /// Returns the names of the fields that the caller may give in an insert or update, and of those that its role
     /// sets.
     #[must_use]
     pub fn fields(&self, action: Action) -> (Vec<&str>, Vec<&str>) {
@@ -424,8 +424,8 @@ impl<'a> Writing<'a> {
         self.limits.and_then(|limits| limits.rows.as_ref())
     }
 
-    /// Returns the `role_forbids` problem of a write if the role's rule can't be checked on the new record; `why` is
-    /// the reason.
+    /// Returns the `role_forbids` problem of a write if the role's rule can't be checked on the new record, with the
+    /// reason.
     pub(super) fn uncheckable(&self, why: &str) -> Problem {
         self.access.forbids(self.what).with_hint(format!("The role's rule can't be checked: {why}."))
     }

@@ -58,8 +58,7 @@ impl Included {
         &self.parent_cells
     }
 
-    /// Returns how the first statement reads the records. Keys whose records it returns only in part are read by
-    /// [`Batch::Union`].
+    /// Returns how the first statement reads the records. Keys read only in part are read again by [`Batch::Union`].
     #[must_use]
     pub fn batch(&self) -> Batch {
         self.batch
@@ -141,8 +140,7 @@ impl Included {
                 let select = |at: usize| {
                     let equals = self.key.iter().enumerate().map(|(part, column_ref)| {
                         let value = keys.get(at).and_then(|key| operand(column_ref, key.get(part)?));
-                        // A key of the padding, or a value that the column can't hold, becomes NULL: `= NULL` matches
-                        // no record.
+                        // Padding, and a value that the column can't hold, become NULL: `= NULL` matches no record.
                         let value = value.unwrap_or(Operand::NULL);
                         Predicate::Compare(*column_ref, Comparison::Equal, value)
                     });

@@ -146,8 +146,7 @@ impl Loader<'_> {
     }
 }
 
-/// Returns the relations of a table whose key columns, in the table itself, in the related table and in the link table,
-/// the caller may read.
+/// Returns the relations of a table for which the caller may read the key columns in all tables of the relation.
 #[must_use]
 pub fn visible(
     relations: &Relations,

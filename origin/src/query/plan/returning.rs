@@ -74,8 +74,7 @@ pub enum Reread {
 pub struct KeyedReread {
     keys: Select,
     returning: Returning,
-    /// For each column of the key: its index, its kind, and its value after the update if the update changes the
-    /// column.
+    /// For each column of the key: its index, its kind, and its new value if the update changes it.
     columns: Vec<(usize, Kind, Option<Operand>)>,
 }
 

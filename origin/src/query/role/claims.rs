@@ -6,7 +6,7 @@ use shared::limits::LIST_MAX_VALUES;
 use std::collections::BTreeMap;
 
 /// The claims of a token that rules may refer to, as JSON texts. A claim counts as missing if it is null (which would
-/// be compared with IS NULL), an object, a list that contains either, or a text with a space at its end.
+/// be compared with IS NULL), an object, a text with a space at its end, or a list with such an item.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims(BTreeMap<String, String>);
 
@@ -15,8 +15,8 @@ impl Claims {
     pub fn new(claims: &BTreeMap<String, Json>) -> Self {
         let is_scalar = |value: &Json| match value {
             Json::Null | Json::Object(_) | Json::Array(_) => false,
-            // Under most collations, MariaDB ignores spaces at the ends of compared texts, so this claim would match
-            // other texts too.
+            // Under most collations, MariaDB ignores spaces at the ends of texts, so the claim would match other texts
+            // too.
             Json::String(text) => !text.ends_with(' '),
             Json::Bool(_) | Json::Number(_) => true,
         };
@@ -106,8 +106,8 @@ impl Template {
         self.fill_with(|name| claims.get(name).map(str::to_owned))
     }
 
-    /// Returns the value with each claim replaced by the JSON text that `claim` returns; `None` if `claim` returns
-    /// `None` for one.
+    /// Returns the value with each claim replaced by the JSON text that `claim` returns; `None` if it returns none for
+    /// one.
     pub fn fill_with(&self, mut claim: impl FnMut(&str) -> Option<String>) -> Option<Value> {
         let value = json::value(&self.text).ok()?;
         let text = fill(&value, &mut claim).ok()?;

@@ -211,8 +211,7 @@ impl Shape {
     }
 }
 
-/// Appends an assignment that sets `@selkie_taken` before the record changes: to 1 if the record meets the role's rule,
-/// else to 2.
+/// Appends an assignment of `@selkie_taken` before the record changes: 1 if the record meets the role's rule, else 2.
 fn mark(sql: &mut Builder, check: &InsertCheck, anchor: usize, scope: &Scope<'_>) {
     let table = scope.root();
     sql.column(table, anchor).syntax(" = IF(@selkie_taken := IF(");

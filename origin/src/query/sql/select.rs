@@ -94,8 +94,7 @@ enum Step {
     Own(Expression),
 }
 
-/// Returns how to render a step of ORDER BY. A selected score is rendered as its position, or MariaDB would compute it
-/// again.
+/// Returns how to render a step of ORDER BY: MariaDB would compute a selected score again, so it is named by position.
 fn step(by: Expression, output: &Output) -> Step {
     let Output::Cells(cells) = output else {
         return Step::Own(by);

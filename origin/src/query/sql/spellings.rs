@@ -1,5 +1,4 @@
-//! Checks reads in the notations of client libraries (`spellings.txt`): all spellings of a read must become the same
-//! SQL.
+//! Checks that all notations of a read that client libraries write (`spellings.txt`) become the same SQL.
 
 use super::golden::rendered;
 

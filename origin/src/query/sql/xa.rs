@@ -16,8 +16,7 @@ pub fn holds_xa(call: &SqlCall) -> bool {
     is_xa(&call.query) || (prepares(&call.query) && prepared_texts(call).any(is_xa))
 }
 
-/// Returns whether a text has an unquoted `XA` that is followed by one of [`VERBS`], or both an `XA` and an executable
-/// comment.
+/// Returns whether a text has an unquoted `XA`, and one of [`VERBS`] follows it or the text has an executable comment.
 fn is_xa(text: &str) -> bool {
     let is = |token: Token<'_>, wanted: &str| token.word().is_some_and(|word| word.eq_ignore_ascii_case(wanted));
     // Executable comments may separate the two words, with characters and numbers of their own.

@@ -98,8 +98,7 @@ impl IdempotentRequest {
             fingerprint.update(format.content_type().as_bytes());
             fingerprint.update([0]);
         }
-        // Without `returning`, the fingerprint is the same as in earlier versions, whose stored answers may still be in
-        // use.
+        // Without `returning`, the fingerprint is the same as in earlier versions, whose stored answers are still used.
         match returning {
             None => {}
             Some(Selection::Only(fields)) => {

@@ -1,5 +1,4 @@
-//! Concurrent inserts into tables of every kind. Some tables don't allow shared statements, but the answers don't show
-//! it.
+//! Concurrent inserts into tables of every kind. Some tables allow no shared statements, but the answers don't show it.
 
 use super::{CALLERS, TABLE, all_at_once, as_they_come, count, hold, insert};
 use crate::host::{Answer, Host};

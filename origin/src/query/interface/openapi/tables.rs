@@ -76,8 +76,7 @@ fn id_parameter(table: &TableInterface) -> Value {
     json!({"name": "id", "in": "path", "required": true, "description": description, "schema": schema})
 }
 
-/// Returns the schema of a record's id in a path. It has no bounds: an id beyond them is valid, but addresses no
-/// record.
+/// Returns the schema of a record's id in a path. It has no bounds: an id beyond them is valid, but finds no record.
 fn id_schema(column: &Column) -> Value {
     match ValueType::of(column) {
         ValueType::Integer { .. } => json!({"type": "integer"}),
@@ -86,8 +85,7 @@ fn id_schema(column: &Column) -> Value {
     }
 }
 
-/// Writes the schemas of a table's records: as reads return them, as inserts and updates take them, and as writes
-/// return them.
+/// Writes the schemas of a table's records: what reads and writes return, and what inserts and updates take.
 pub(super) fn schemas(
     table: &TableInterface,
     interface: &Interface,

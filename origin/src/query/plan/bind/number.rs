@@ -8,8 +8,8 @@ use shared::json::Value;
 const DECIMAL_MAX_DIGITS: usize = 65;
 const DECIMAL_MAX_SCALE: usize = 38;
 
-/// Binds a value for an integer, YEAR or BIT column. `None` if it is not a number, or if it has a fraction and is not
-/// used in a condition.
+/// Binds a value for an integer, YEAR or BIT column; `None` if it is not a number, or has a fraction outside a
+/// condition.
 pub(super) fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
     if let (Purpose::Key, Value::Text(text)) = (purpose, value) {
         return key(text);
