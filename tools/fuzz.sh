@@ -12,7 +12,7 @@ FOLDER=tests/fuzz
 ALL=(requests spellings uploads roles)
 # Bytes of an input: more than a URL may have.
 INPUT_MAX_BYTES=20000
-# Seconds and megabytes for one input; the targets themselves bound memory more tightly.
+# Maximum seconds and megabytes for one input; the targets themselves have stricter limits of memory.
 INPUT_MAX_SECONDS=5
 MEMORY_MAX_MB=1024
 

@@ -29,7 +29,7 @@ for (const [name, content] of await consoleFiles()) write("console", name, conte
 for (const [page, files] of Object.entries(PAGES)) {
   for (const file of files) {
     let content = readFileSync(file);
-    // The source map is not served.
+    // Removes the reference to the source map, which is not served.
     if (file.endsWith(".js") || file.endsWith(".css")) {
       content = Buffer.from(content.toString().replace(/\n(\/\/# sourceMappingURL=\S+|\/\*# sourceMappingURL=\S+ ?\*\/)\s*$/, "\n"));
     }

@@ -21,7 +21,7 @@ pub use input::{Form, Input};
 
 use std::io;
 
-/// Why an import or export failed. Messages contain no key.
+/// Why an import or export failed. Messages contain no API key.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     /// An argument or the file is wrong; nothing was written.

@@ -107,8 +107,8 @@ impl Contender {
 }
 
 impl Compare {
-    /// Sets the defaults of the comparison with other projects' servers: contenders and workloads unless named, and a
-    /// closed loop.
+    /// Sets the defaults for the comparison with other projects' servers: the contenders and workloads, unless the
+    /// arguments name some, and a closed loop.
     pub(crate) fn with_peers(mut self) -> Self {
         if self.contenders.is_empty() {
             self.contenders = vec![Contender::Selkie, Contender::Fastify, Contender::Xmysql];

@@ -33,7 +33,7 @@ export function etagOf(record: object): string | undefined {
   return tags.get(record);
 }
 
-/** Keeps the ETag of a record, which `ifMatch` takes. */
+/** Remembers the ETag of a record, so that the record itself can be given as `ifMatch`. */
 export function keepTag(record: unknown, etag: string | undefined): void {
   if (etag && typeof record === "object" && record) tags.set(record, etag);
 }

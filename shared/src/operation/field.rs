@@ -26,7 +26,7 @@ impl FieldRef {
         let bare = FieldName::parse(text);
         match (bare, split(text).next()) {
             (Ok(field), _) => Ok(Self::from(field)),
-            // Too long for one name, but valid as a table and a field.
+            // The text is too long for one name, but valid as a table and a field.
             (Err(_), Some((table, field))) => Ok(Self::of(table, field)),
             (Err(problem), None) => Err(problem),
         }

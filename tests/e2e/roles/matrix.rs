@@ -80,7 +80,7 @@ impl Request {
 enum Row {
     /// The table's rule decides. The table with this name has a rule that denies only this action.
     ByTable(&'static str, Vec<Request>),
-    /// No role allows it.
+    /// No role allows the action.
     Never(Vec<Request>),
     /// The action concerns no table.
     NoTable,

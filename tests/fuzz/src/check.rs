@@ -1,4 +1,4 @@
-//! The invariants of one request.
+//! Checks the invariants of one request.
 
 use crate::MEMORY;
 use crate::outcome::{self, Outcome, Verb};

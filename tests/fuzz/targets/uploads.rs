@@ -1,4 +1,4 @@
-//! Fuzzes uploads: any bytes, read as an upload's body or as the structure of one.
+//! Fuzzes uploads: any bytes, read as the body of an upload or as the structure from which a body is written.
 #![cfg_attr(fuzzing, no_main)]
 
 #[cfg(fuzzing)]

@@ -1,4 +1,4 @@
-//! Reads the records that are related to other records, for a few hundred of these at a time, and encodes them.
+//! Reads and encodes the records that are related to a batch of a few hundred other records.
 
 use super::{bind, decoders, value, values};
 use crate::database::connection::Connection;

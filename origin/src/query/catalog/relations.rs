@@ -121,8 +121,8 @@ fn far_keys<'a>(
 /// Finds a relation by its name. Tries the spellings first, then the default names, then the aliases.
 ///
 /// # Errors
-/// `ambiguous_relation` with the spellings of all relations that have the name; `code` if none has it, with the nearest
-/// spelling as hint.
+/// `ambiguous_relation` with the spellings of all relations that have the name; `code`, with the nearest spelling as
+/// hint, if no relation has it.
 pub fn find<'a>(
     relations: &'a [Arc<Relation>],
     table: &TableName,

@@ -1,5 +1,5 @@
-//! Writes the OpenAPI 3.1 document of an interface. The parts that don't depend on the tables are in JSON files in
-//! `openapi/`: `components.json` in OpenAPI's own form, the operations as [`template::Template`]s.
+//! Writes the OpenAPI 3.1 document of an [`Interface`], what a caller may do. The parts that don't depend on the tables
+//! are in JSON files in `openapi/`: `components.json` in OpenAPI's own form, the operations as [`template::Template`]s.
 //!
 //! The document is written table by table into one text, since thousands of tables would be millions of JSON values.
 
@@ -28,7 +28,7 @@ const TABLE_USUAL_BYTES: usize = 16_000;
 const ABOUT: &str = "What the key that fetched this document may do. The schema is read live: fetch the document again after \
                      a change of tables or of the key's role. Each GET also answers HEAD.";
 
-/// Returns the OpenAPI document of an interface as JSON.
+/// Returns the OpenAPI document of an interface, as JSON text.
 ///
 /// # Errors
 /// `internal` if a file of the document is malformed, which a test excludes.

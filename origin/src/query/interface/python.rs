@@ -1,4 +1,4 @@
-//! Writes the Python types of an interface: a `TypedDict` for each form of a table's records.
+//! Writes the Python types of an [`Interface`], what a caller may do: a `TypedDict` for each form of a table's records.
 
 use super::identifier::{self, Names};
 use super::value::ValueType;

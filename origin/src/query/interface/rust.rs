@@ -1,4 +1,4 @@
-//! Writes the Rust types of an interface: a struct for each form of a table's records, for `serde` and `serde_json`.
+//! Writes the Rust types of an [`Interface`], what a caller may do: `serde` structs for each form of a table's records.
 
 use super::identifier::{self, Names};
 use super::value::ValueType;

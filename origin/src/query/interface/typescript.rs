@@ -1,4 +1,5 @@
-//! Writes the TypeScript types of an interface, which tell `@selkie/client` the tables and their fields.
+//! Writes the TypeScript types of an [`Interface`], which tell `@selkie/client` the tables and fields that a key may
+//! use.
 
 use super::value::ValueType;
 use super::{Id, Interface, TableInterface, identifier, kind};

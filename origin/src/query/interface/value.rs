@@ -30,7 +30,7 @@ pub(super) enum ValueType<'a> {
     },
     Enum(&'a [String]),
     Set(&'a [String]),
-    /// A string that matches a regular expression, and an example of it.
+    /// A string: the regular expression that it matches, and an example.
     Formed(&'static str, &'static str),
     /// A date and time with `digits` digits after the seconds.
     DateTime {

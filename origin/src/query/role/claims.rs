@@ -100,7 +100,7 @@ impl Template {
         &self.text
     }
 
-    /// Returns the value with the caller's claims; `None` if one is missing.
+    /// Returns the value with the caller's claims; `None` if a claim is missing.
     #[must_use]
     pub fn fill(&self, claims: &Claims) -> Option<Value> {
         self.fill_with(|name| claims.get(name).map(str::to_owned))

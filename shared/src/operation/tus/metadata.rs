@@ -119,7 +119,7 @@ impl<'a> Pairs<'a> {
         Ok(Self(pairs))
     }
 
-    /// Returns the value of the first key of `keys` that has a value, as UTF-8; `None` if none has.
+    /// Returns the value of the first key of `keys` that has a value, as UTF-8; `None` if no key has one.
     fn text(&self, keys: &[&str]) -> Result<Option<String>, Problem> {
         let value = |key: &&str| {
             let found = self.0.iter().find(|(known, _)| known == key);

@@ -42,7 +42,7 @@ const OPS: [Op; 13] = [
     Op::IsNull,
 ];
 
-/// The operators for ENUM columns: the interface doesn't define an order of members.
+/// The operators for ENUM columns: the API doesn't define an order of members, so those of order are missing.
 const MEMBER_OPS: [Op; 7] = [Op::Equal, Op::NotEqual, Op::Same, Op::In, Op::NotIn, Op::IsNull, Op::IsNotNull];
 
 const TEXT_OPS: [Op; 8] =

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The role of the interface's page.
+/// The role that docs/roles.md shows, with its claims written in full.
 const CUSTOMER: &str = r#"{"tables": {
     "shop.products": {"read": {"fields": {"omit": ["cost"]}}},
     "shop.orders": {
