@@ -280,7 +280,8 @@ impl Pending {
     /// [`Pending::finish`] checks an action that only the body asks for.
     ///
     /// # Errors
-    /// `full_access_required` for a read-only key; `unsupported_media_type` for the body's type or encoding.
+    /// `full_access_required` for a read-only key; `role_forbids` for a role; `unsupported_media_type` for the body's
+    /// type or encoding.
     pub(crate) fn permit(mut self, grant: &Grant) -> Result<Self, Problem> {
         permit(self.action, grant)?;
         self.check_body_type()?;

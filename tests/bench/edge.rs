@@ -2,7 +2,7 @@
 //! worker of ten lines that only forwards. Both run in the same kind of workerd and in turn, so that variations of the
 //! machine affect both.
 //!
-//! The origin is first a minimal one in this process, which disturbs least, then Selkie's.
+//! The origin is first a minimal origin in this process, which costs the least processor time, then Selkie's origin.
 
 mod callers;
 mod origin;

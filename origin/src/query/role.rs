@@ -118,7 +118,7 @@ pub struct UploadRule {
     pub folder: Option<Box<str>>,
     /// Media types such as `image/*` or `application/pdf`; empty for all that the service accepts.
     pub types: Vec<Box<str>>,
-    /// The maximum size of a file; `None` for the service's own.
+    /// The maximum size of a file in bytes; `None` for the service's own maximum.
     pub max_bytes: Option<u64>,
 }
 

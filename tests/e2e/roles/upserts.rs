@@ -201,7 +201,7 @@ async fn a_failed_upsert_leaves_no_verdict_for_the_next(host: Host) {
     let rule = json!({"read": true, "insert": {"rows": {"owner": 1}}, "update": true});
     let caller = Caller::new(&db, [("t", rule)], json!({}));
     for at in 0..20 {
-        // The conflict is allowed by the rule for updates, and then a check refuses the record.
+        // The rule for updates allows the conflict, but then a CHECK constraint refuses the record.
         let many = json!({"code": "b", "owner": 2, "name": "many"});
         assert_eq!(caller.post("t?onConflict=update", &many).await.code(), "invalid_value");
         let foreign = json!({"code": format!("n{at}"), "owner": 2, "name": "x"});

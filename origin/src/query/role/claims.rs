@@ -106,8 +106,8 @@ impl Template {
         self.fill_with(|name| claims.get(name).map(str::to_owned))
     }
 
-    /// Returns the value with each claim replaced by the JSON text that `claim` returns; `None` if it returns none for
-    /// one.
+    /// Returns the value with each claim replaced by the JSON text that `claim` returns; `None` if `claim` returns
+    /// `None`.
     pub fn fill_with(&self, mut claim: impl FnMut(&str) -> Option<String>) -> Option<Value> {
         let value = json::value(&self.text).ok()?;
         let text = fill(&value, &mut claim).ok()?;
