@@ -34,8 +34,8 @@ pub struct Relation {
     pub table: TableName,
     /// The columns of the table itself.
     pub columns: Vec<FieldName>,
-    /// The columns on the other side of the join with `columns`, in the same order: of the link table if there is one, else
-    /// of the related table.
+    /// The columns that must equal `columns`, in the same order: of the link table if there is one, else of the related
+    /// table.
     pub matches: Vec<FieldName>,
     pub link: Option<Link>,
     /// Further names of the relation, tried after `spelling` and `name`. Other relations may have the same names.
