@@ -59,10 +59,12 @@ pub(super) async fn run(
     let mut failed = None;
     if reply.status.is_client_error() || reply.status.is_server_error() {
         // An error of the protocol itself, whose body has a code of JSON-RPC.
-        let is_internal = reply.status.is_server_error();
-        let code = if is_internal { ErrorCode::Internal } else { ErrorCode::InvalidRequest };
-        record.log().failed(code);
-        failed = Some((HeaderName::from_static(CODE_HEADER), HeaderValue::from_static(code.as_str())));
+        let problem = match reply.status.is_server_error() {
+            true => Problem::internal("The message could not be answered.", format!("rmcp answered {}", reply.status)),
+            false => Problem::new(ErrorCode::InvalidRequest, "The protocol refuses the message."),
+        };
+        let code = record.refuse(&problem).headers_mut().remove(CODE_HEADER);
+        failed = code.map(|code| (HeaderName::from_static(CODE_HEADER), code));
     }
     let mut response = Response::new(Body::from(reply.body));
     *response.status_mut() = reply.status;
