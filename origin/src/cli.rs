@@ -292,7 +292,8 @@ mod tests {
     fn no_secret_setting_has_a_flag_and_one_given_is_answered_with_the_other_ways() {
         let secret = |setting: &&Setting| setting.visibility == Visibility::Secret;
         let names: Vec<&str> = SETTINGS.iter().filter(secret).map(|row| row.name).collect();
-        let expected = ["database_url", "secret", "media_s3_access_key", "media_s3_secret_key", "otlp_headers"];
+        let expected =
+            ["database_url", "replica_url", "secret", "media_s3_access_key", "media_s3_secret_key", "otlp_headers"];
         assert_eq!(names, expected);
         for setting in SETTINGS.iter().filter(secret) {
             let flag = format!("--{}", setting.flag());
