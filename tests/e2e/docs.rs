@@ -5,15 +5,15 @@
 //! `SELKIE_BLESS=1`, the run through the origin writes the actual answers into the page where they differ.
 
 mod bless;
+mod checkout;
 mod coverage;
-mod desk;
 mod page;
 mod pattern;
 mod rules;
 
 use crate::host::Host;
 use crate::service::{Edge, Service};
-use desk::{Desk, Ran};
+use checkout::{Checkout, Ran};
 use page::{Example, Page};
 
 cases! {
@@ -38,13 +38,13 @@ async fn every_call_on_the_pages_gives_the_answer_under_it(host: Host) {
             Host::Edge => Edge::With,
         };
         let service = Service::start(edge, &[]).expect("a service");
-        let desk = Desk::new(&service, host);
+        let checkout = Checkout::new(&service, host);
         let (mut faults, mut as_filled) = (Vec::new(), true);
         for page in page::all() {
             if !as_filled {
-                desk.refill();
+                checkout.refill();
             }
-            faults.extend(faults_of(&page, &desk));
+            faults.extend(faults_of(&page, &checkout));
             as_filled = !page.may_write();
         }
         service.stop().expect("an end in order");
@@ -59,9 +59,9 @@ async fn every_call_on_the_pages_gives_the_answer_under_it(host: Host) {
 }
 
 /// Runs a page's calls and describes the answers that differ.
-fn faults_of(page: &Page, desk: &Desk<'_>) -> Vec<String> {
-    let ran = desk.run(&page.examples);
-    let blessing = desk.host == Host::Origin && bless::wanted();
+fn faults_of(page: &Page, checkout: &Checkout<'_>) -> Vec<String> {
+    let ran = checkout.run(&page.examples);
+    let blessing = checkout.host == Host::Origin && bless::wanted();
     if blessing {
         bless::mend(page, &ran);
     }

@@ -42,9 +42,9 @@ const COMMANDS: &[&[&str]] = &[
 ];
 
 /// The directory in which `selkie` is run, with all its files.
-struct Desk(TempDir);
+struct WorkingDirectory(TempDir);
 
-impl Desk {
+impl WorkingDirectory {
     fn new() -> Self {
         Self(tempfile::tempdir().expect("a directory"))
     }
@@ -88,84 +88,84 @@ fn tells(told: &str, parts: &[&str]) {
 }
 
 async fn a_command_makes_no_installation(_: Host) {
-    let desk = Desk::new();
-    let data_dir = desk.0.path().join(".selkie").display().to_string();
+    let directory = WorkingDirectory::new();
+    let data_dir = directory.0.path().join(".selkie").display().to_string();
     for command in COMMANDS {
-        let told = desk.misconfigured(command, &[]);
+        let told = directory.misconfigured(command, &[]);
         let parts = ["SELKIE_DATABASE_URL", &data_dir, "selkie.toml", "selkie init"];
         tells(&told, &parts);
-        assert!(desk.is_empty(), "{command:?} made something");
+        assert!(directory.is_empty(), "{command:?} made something");
     }
-    let told = desk.misconfigured(&["edge", "secret"], &[]);
+    let told = directory.misconfigured(&["edge", "secret"], &[]);
     tells(&told, &["SELKIE_SECRET", &data_dir, "selkie init"]);
-    assert!(desk.is_empty(), "`edge secret` made something");
+    assert!(directory.is_empty(), "`edge secret` made something");
 }
 
 async fn a_command_without_the_secret_makes_none(_: Host) {
-    let desk = Desk::new();
+    let directory = WorkingDirectory::new();
     let url = [("SELKIE_DATABASE_URL", "mysql://admin:hush-hush-7@127.0.0.1:1")];
     for command in COMMANDS {
-        let told = desk.misconfigured(command, &url);
+        let told = directory.misconfigured(command, &url);
         tells(&told, &["SELKIE_SECRET", ".selkie/secret", "SELKIE_DATA_DIR"]);
         assert!(!told.contains("hush-hush-7"), "{told}");
-        assert!(desk.is_empty(), "{command:?} made something");
+        assert!(directory.is_empty(), "{command:?} made something");
     }
 }
 
 async fn init_makes_an_installation_once(_: Host) {
-    let desk = Desk::new();
-    let init = || -> Value { serde_json::from_str(&desk.ok(&["init", "--json"])).expect("JSON") };
+    let directory = WorkingDirectory::new();
+    let init = || -> Value { serde_json::from_str(&directory.ok(&["init", "--json"])).expect("JSON") };
     assert_eq!(init()["created"], true);
-    let key_sets = desk.ok(&["key", "jwks"]);
+    let key_sets = directory.ok(&["key", "jwks"]);
     assert_eq!(init()["created"], false);
-    assert_eq!(desk.ok(&["key", "jwks"]), key_sets, "a second init changed the keys");
-    assert!(desk.ok(&["key", "create", "--access", "read"]).starts_with("ey"));
+    assert_eq!(directory.ok(&["key", "jwks"]), key_sets, "a second init changed the keys");
+    assert!(directory.ok(&["key", "create", "--access", "read"]).starts_with("ey"));
     // No command creates a second secret for an installation.
-    let secret = desk.0.path().join(".selkie/secret");
+    let secret = directory.0.path().join(".selkie/secret");
     let kept = fs::read(&secret).expect("a secret");
     fs::remove_file(&secret).expect("a secret");
     let listen = "127.0.0.1:0";
     let makers: [&[&str]; 3] = [&["init"], &["serve", "--listen", listen], &["dev", "--no-edge", "--listen", listen]];
     for command in makers {
-        let output = desk.run(command, &[]);
+        let output = directory.run(command, &[]);
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{command:?}: {told}");
         tells(&told, &["holds an installation already", ".selkie/secret"]);
         assert!(!secret.exists(), "{command:?} made another secret");
     }
-    let told = desk.misconfigured(&["key", "list"], &[]);
+    let told = directory.misconfigured(&["key", "list"], &[]);
     tells(&told, &["SELKIE_SECRET", ".selkie/secret"]);
     fs::write(&secret, kept).expect("the secret");
-    assert_eq!(desk.ok(&["key", "jwks"]), key_sets);
+    assert_eq!(directory.ok(&["key", "jwks"]), key_sets);
 }
 
 async fn a_misspelt_variable_is_refused_and_another_is_named(_: Host) {
-    let desk = Desk::new();
+    let directory = WorkingDirectory::new();
     let listen = "127.0.0.1:0";
     let commands: [&[&str]; 4] = [&["serve", "--listen", listen], &["init"], &["key", "list"], &["config"]];
     for command in commands {
-        let told = desk.misconfigured(command, &[("SELKIE_DATABSE_URL", "mysql://a:hush-7@h")]);
+        let told = directory.misconfigured(command, &[("SELKIE_DATABSE_URL", "mysql://a:hush-7@h")]);
         tells(&told, &["SELKIE_DATABSE_URL", "SELKIE_DATABASE_URL"]);
         assert!(!told.contains("hush-7"), "{told}");
-        assert!(desk.is_empty(), "{command:?} made something");
+        assert!(directory.is_empty(), "{command:?} made something");
     }
-    let output = desk.run(&["config"], &[("SELKIE_IMAGE", "1.2")]);
+    let output = directory.run(&["config"], &[("SELKIE_IMAGE", "1.2")]);
     assert!(output.status.success());
     tells(&String::from_utf8_lossy(&output.stderr), &["warning", "SELKIE_IMAGE is no setting"]);
     // The variables that `selkie dev` writes for a shell must not be taken for misspelt settings.
-    let output = desk.run(&["config"], &[("SELKIE_FULL_KEY", "x")]);
+    let output = directory.run(&["config"], &[("SELKIE_FULL_KEY", "x")]);
     assert!(output.stderr.is_empty());
 }
 
 async fn no_flag_takes_a_secret(_: Host) {
-    let desk = Desk::new();
+    let directory = WorkingDirectory::new();
     for setting in ["database_url", "secret", "media_s3_access_key", "media_s3_secret_key"] {
         let flag = format!("--{}", setting.replace('_', "-"));
         let variable = format!("SELKIE_{}", setting.to_uppercase());
-        let told = desk.misconfigured(&["key", "list", &flag, "hush-hush-7"], &[]);
+        let told = directory.misconfigured(&["key", "list", &flag, "hush-hush-7"], &[]);
         tells(&told, &[&flag, &variable, "in the file"]);
         assert!(!told.contains("hush-hush-7"), "{told}");
-        let help = desk.ok(&["serve", "--help"]);
+        let help = directory.ok(&["serve", "--help"]);
         assert!(!help.contains(&flag), "{help}");
     }
 }

@@ -393,7 +393,7 @@ pub(crate) fn clear_settings(command: &mut Command) {
 /// Returns a port on which nothing listens. Parallel runs begin to search at different ports.
 pub(crate) fn free_port() -> u16 {
     const FIRST: u16 = 19_100;
-    const COUNT: u16 = 200;
+    const COUNT: u16 = 2_000;
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let start = u16::try_from(std::process::id() % u32::from(COUNT)).unwrap_or(0);
     (0..COUNT)

@@ -1,6 +1,6 @@
 //! Writes actual answers into a page. A person must write answers that contain `…`, and errors.
 
-use super::desk::Ran;
+use super::checkout::Ran;
 use super::page::{Answer, Example, Page};
 use super::pattern::{self, Kind};
 use crate::service::workspace;

@@ -100,7 +100,6 @@ async fn headers_of_the_connection_go_no_further_and_the_callers_identity_does(_
     for (name, value) in [
         ("x-forwarded-for", "127.0.0.1"),
         ("x-request-id", "mine-1"),
-        ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
         ("tracestate", "a=b"),
         // The answer depends on this header, so it is forwarded although `Connection` names it.
         ("accept", "application/json"),
@@ -109,6 +108,10 @@ async fn headers_of_the_connection_go_no_further_and_the_callers_identity_does(_
     ] {
         assert_eq!(seen.header(name), Some(value), "{}", seen.head);
     }
+    // The edge continues the caller's trace with a span of its own.
+    let trace: Vec<&str> = seen.header("traceparent").expect("a trace").split('-').collect();
+    assert_eq!((trace[0], trace[1], trace[3]), ("00", "4bf92f3577b34da6a3ce929d0e0e4736", "01"), "{}", seen.head);
+    assert_ne!(trace[2], "00f067aa0ba902b7");
     let head = Seen { head: answer.head, body: Vec::new() };
     for gone in ["keep-alive", "proxy-authenticate", "proxy-connection", "trailer", "upgrade"] {
         assert_eq!(head.header(gone), None, "{}", head.head);

@@ -29,12 +29,12 @@ cases! {
 }
 
 /// A local directory and a folder of the library, for one case.
-struct Desk {
+struct Fixture {
     here: TempDir,
     shelf: Shelf,
 }
 
-impl Desk {
+impl Fixture {
     fn new(host: Host) -> Self {
         Self { here: tempfile::tempdir().expect("a directory"), shelf: Shelf::new(host) }
     }
@@ -105,7 +105,7 @@ fn names_in(path: &Path) -> Vec<String> {
 }
 
 async fn what_is_put_is_served_and_got_back(host: Host) {
-    let desk = Desk::new(host);
+    let fixture = Fixture::new(host);
     let files = [
         ("a.png", png(), "image"),
         ("b.wav", wav(), "audio"),
@@ -114,89 +114,89 @@ async fn what_is_put_is_served_and_got_back(host: Host) {
         ("d.bin", vec![7; 700_000], "file"),
     ];
     for (name, bytes, _) in &files {
-        desk.write(name, bytes);
+        fixture.write(name, bytes);
     }
-    let put = desk.put(&["a.png", "b.wav", "c.txt", "d.bin"]);
-    assert_eq!(desk.shelf.names().await, ["a.png", "b.wav", "c.txt", "d.bin"]);
+    let put = fixture.put(&["a.png", "b.wav", "c.txt", "d.bin"]);
+    assert_eq!(fixture.shelf.names().await, ["a.png", "b.wav", "c.txt", "d.bin"]);
     let there = tempfile::tempdir().unwrap();
     for (at, (name, bytes, kind)) in files.iter().enumerate() {
         let file = &put[at];
         assert_eq!((&file["name"], &file["type"]), (&json!(name), &json!(kind)));
-        assert_eq!(desk.fetch(&file["url"]).await, *bytes, "{name}");
-        let known = desk.shelf.describe(&file["id"]).await.payload();
+        assert_eq!(fixture.fetch(&file["url"]).await, *bytes, "{name}");
+        let known = fixture.shelf.describe(&file["id"]).await.payload();
         assert_eq!(known["sha256"], file["sha256"], "{known}");
         let id = file["id"].to_string();
-        let output = desk.run(&["get", &id, "--output", "-"]);
+        let output = fixture.run(&["get", &id, "--output", "-"]);
         assert_eq!(output.stdout, *bytes, "{name}");
         let to = there.path().to_str().unwrap();
-        desk.ok(&["get", &desk.path(name), "--output", to]);
+        fixture.ok(&["get", &fixture.path(name), "--output", to]);
         assert_eq!(fs::read(there.path().join(name)).unwrap(), *bytes);
     }
     assert_eq!(names_in(there.path()), ["a.png", "b.wav", "c.txt", "d.bin"]);
-    let small = desk.ok(&["get", &desk.path("a.png"), "--thumbnail"]);
-    let small = desk.here.path().join(small["output"].as_str().unwrap());
-    let served = desk.fetch(&put[0]["thumbnailUrl"]).await;
+    let small = fixture.ok(&["get", &fixture.path("a.png"), "--thumbnail"]);
+    let small = fixture.here.path().join(small["output"].as_str().unwrap());
+    let served = fixture.fetch(&put[0]["thumbnailUrl"]).await;
     assert_eq!(fs::read(small).unwrap(), served);
 }
 
 async fn names_of_any_script_come_and_go(host: Host) {
-    let mut desk = Desk::new(host);
-    desk.shelf.folder.push_str("/日 本/ä");
-    desk.write("写真 ü.png", &png());
-    let put = desk.put(&["写真 ü.png", "--type", "image"]);
-    assert_eq!(put[0]["folder"], json!(desk.shelf.folder));
-    assert_eq!(desk.fetch(&put[0]["url"]).await, png());
-    fs::remove_file(desk.here.path().join("写真 ü.png")).unwrap();
-    desk.ok(&["get", &desk.path("写真 ü.png")]);
-    assert_eq!(desk.names_here(), ["写真 ü.png"]);
-    let list = desk.run(&["ls", &desk.shelf.folder]);
+    let mut fixture = Fixture::new(host);
+    fixture.shelf.folder.push_str("/日 本/ä");
+    fixture.write("写真 ü.png", &png());
+    let put = fixture.put(&["写真 ü.png", "--type", "image"]);
+    assert_eq!(put[0]["folder"], json!(fixture.shelf.folder));
+    assert_eq!(fixture.fetch(&put[0]["url"]).await, png());
+    fs::remove_file(fixture.here.path().join("写真 ü.png")).unwrap();
+    fixture.ok(&["get", &fixture.path("写真 ü.png")]);
+    assert_eq!(fixture.names_here(), ["写真 ü.png"]);
+    let list = fixture.run(&["ls", &fixture.shelf.folder]);
     let list = String::from_utf8(list.stdout).unwrap();
-    assert!(list.contains(&desk.path("写真 ü.png")), "{list}");
+    assert!(list.contains(&fixture.path("写真 ü.png")), "{list}");
 }
 
 async fn a_hidden_name_is_not_hidden_here(host: Host) {
-    let desk = Desk::new(host);
-    desk.write("profile", b"echo");
-    desk.put(&["profile", "--name", ".bashrc"]);
-    let got = desk.ok(&["get", &desk.path(".bashrc")]);
+    let fixture = Fixture::new(host);
+    fixture.write("profile", b"echo");
+    fixture.put(&["profile", "--name", ".bashrc"]);
+    let got = fixture.ok(&["get", &fixture.path(".bashrc")]);
     assert_eq!(got["output"], "_bashrc");
-    assert_eq!(desk.names_here(), ["_bashrc", "profile"]);
+    assert_eq!(fixture.names_here(), ["_bashrc", "profile"]);
 }
 
 async fn standard_input_is_put_under_a_name(host: Host) {
-    let desk = Desk::new(host);
-    let file = fs::File::open(desk.write("x", &png())).unwrap();
-    let folder = desk.shelf.folder.as_str();
+    let fixture = Fixture::new(host);
+    let file = fs::File::open(fixture.write("x", &png())).unwrap();
+    let folder = fixture.shelf.folder.as_str();
     let arguments = ["media", "put", "-", "--name", "in.png", "--folder", folder];
     let output = shared().cli_command(&arguments).stdin(file).output();
     let output = output.expect("the CLI runs");
     assert!(output.status.success(), "{output:?}");
     let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.contains(&desk.path("in.png")), "{told}");
-    let output = desk.run(&["get", &desk.path("in.png"), "-o", "-"]);
+    assert!(told.contains(&fixture.path("in.png")), "{told}");
+    let output = fixture.run(&["get", &fixture.path("in.png"), "-o", "-"]);
     assert_eq!(output.stdout, png());
 }
 
 async fn an_update_keeps_the_id(host: Host) {
-    let desk = Desk::new(host);
-    let first = desk.shelf.put("a.txt", "file", "text/plain", b"one").await;
-    desk.write("a.txt", b"two");
-    let told = desk.refused(&["put", "a.txt", "--folder", &desk.shelf.folder], 1);
+    let fixture = Fixture::new(host);
+    let first = fixture.shelf.put("a.txt", "file", "text/plain", b"one").await;
+    fixture.write("a.txt", b"two");
+    let told = fixture.refused(&["put", "a.txt", "--folder", &fixture.shelf.folder], 1);
     assert!(told.contains("--update"), "{told}");
-    let second = desk.put(&["a.txt", "--update"]);
+    let second = fixture.put(&["a.txt", "--update"]);
     assert_eq!(second[0]["id"], first["id"]);
-    assert_eq!(desk.fetch(&second[0]["url"]).await, b"two");
+    assert_eq!(fixture.fetch(&second[0]["url"]).await, b"two");
 }
 
 async fn lists_are_filtered_and_come_in_pages(host: Host) {
-    let desk = Desk::new(host);
+    let fixture = Fixture::new(host);
     for name in ["a.txt", "b.txt", "c.txt"] {
-        desk.shelf.put(name, "file", "text/plain", b"text").await;
+        fixture.shelf.put(name, "file", "text/plain", b"text").await;
     }
-    desk.shelf.put("d.png", "image", "image/png", &png()).await;
-    let folder = desk.shelf.folder.as_str();
+    fixture.shelf.put("d.png", "image", "image/png", &png()).await;
+    let folder = fixture.shelf.folder.as_str();
     let names = |arguments: &[&str]| {
-        let list = desk.ok(&[&["ls", folder], arguments].concat());
+        let list = fixture.ok(&[&["ls", folder], arguments].concat());
         let files = list.as_array().expect("a list").iter();
         files.map(|file| file["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
@@ -204,43 +204,43 @@ async fn lists_are_filtered_and_come_in_pages(host: Host) {
     assert_eq!(names(&["--type", "image"]), ["d.png"]);
     assert_eq!(names(&["--name", "b.txt"]), ["b.txt"]);
     assert_eq!(names(&["--limit", "3", "--page", "2"]), ["a.txt"]);
-    let page = desk.run(&["ls", folder, "--limit", "3"]);
+    let page = fixture.run(&["ls", folder, "--limit", "3"]);
     let told = String::from_utf8(page.stderr).unwrap();
     assert!(told.contains("3 of 4 files; --page 2"), "{told}");
-    desk.refused(&["ls", "--type", "picture"], 2);
-    let told = desk.refused(&["ls", "--project", "nobody"], 1);
+    fixture.refused(&["ls", "--type", "picture"], 2);
+    let told = fixture.refused(&["ls", "--project", "nobody"], 1);
     assert!(told.contains("nobody"), "{told}");
 }
 
 async fn removed_files_are_gone(host: Host) {
-    let desk = Desk::new(host);
-    let a = desk.shelf.put("a.txt", "file", "text/plain", b"a").await;
-    desk.shelf.put("b.txt", "file", "text/plain", b"b").await;
-    let (id, path) = (a["id"].to_string(), desk.path("b.txt"));
-    let told = desk.refused(&["rm", &id, &path, &desk.path("c.txt")], 1);
+    let fixture = Fixture::new(host);
+    let a = fixture.shelf.put("a.txt", "file", "text/plain", b"a").await;
+    fixture.shelf.put("b.txt", "file", "text/plain", b"b").await;
+    let (id, path) = (a["id"].to_string(), fixture.path("b.txt"));
+    let told = fixture.refused(&["rm", &id, &path, &fixture.path("c.txt")], 1);
     assert!(told.contains("c.txt"), "{told}");
-    assert_eq!(desk.shelf.names().await, ["a.txt", "b.txt"]);
-    let removed = desk.ok(&["rm", &id, &path, &desk.path("a.txt")]);
+    assert_eq!(fixture.shelf.names().await, ["a.txt", "b.txt"]);
+    let removed = fixture.ok(&["rm", &id, &path, &fixture.path("a.txt")]);
     assert_eq!(removed.as_array().map(Vec::len), Some(2), "{removed}");
-    assert!(desk.shelf.names().await.is_empty());
+    assert!(fixture.shelf.names().await.is_empty());
     let gone = host.get(&format!("{MEDIA}/{id}")).send().await;
     gone.refused(ErrorCode::MediaNotFound);
-    desk.refused(&["get", &id], 1);
+    fixture.refused(&["get", &id], 1);
 }
 
 async fn a_private_file_is_read_by_a_signed_url(host: Host) {
-    let desk = Desk::new(host);
-    desk.write("a.txt", b"secret");
-    let put = desk.put(&["a.txt", "--private"]);
+    let fixture = Fixture::new(host);
+    fixture.write("a.txt", b"secret");
+    let put = fixture.put(&["a.txt", "--private"]);
     let url = put[0]["url"].as_str().unwrap();
     let bare = Call::new(host.url(), Method::GET, url).send().await;
     bare.refused(ErrorCode::MediaNotFound);
-    let output = desk.run(&["sign", &desk.path("a.txt"), "--expires", "10m"]);
+    let output = fixture.run(&["sign", &fixture.path("a.txt"), "--expires", "10m"]);
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && told.contains("public_url"), "{told}");
     let signed = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(desk.fetch(&json!(signed.trim())).await, b"secret");
+    assert_eq!(fixture.fetch(&json!(signed.trim())).await, b"secret");
     for time in ["8d", "0s", "soon"] {
-        desk.refused(&["sign", &desk.path("a.txt"), "--expires", time], 2);
+        fixture.refused(&["sign", &fixture.path("a.txt"), "--expires", time], 2);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::super::fixtures::png;
 use super::super::shelf::Shelf;
-use super::{Desk, names_in};
+use super::{Fixture, names_in};
 use crate::case::eventually;
 use crate::fake_origin::{FakeOrigin, Manner};
 use crate::host::{Call, Host};
@@ -33,17 +33,17 @@ cases! {
 }
 
 async fn nothing_is_put_if_one_file_is_wrong(host: Host) {
-    let desk = Desk::new(host);
-    desk.shelf.put("taken.txt", "file", "text/plain", b"1").await;
+    let fixture = Fixture::new(host);
+    fixture.shelf.put("taken.txt", "file", "text/plain", b"1").await;
     let whole = png();
-    desk.write("good.png", &whole);
-    desk.write("taken.txt", b"2");
-    desk.write("cut.png", &whole[..whole.len() / 2]);
-    desk.write("text.png", b"no picture");
-    fs::create_dir(desk.here.path().join("folder")).unwrap();
-    fs::create_dir(desk.here.path().join("other")).unwrap();
-    desk.write("other/good.png", &whole);
-    let put = ["put", "--folder", &desk.shelf.folder, "good.png"];
+    fixture.write("good.png", &whole);
+    fixture.write("taken.txt", b"2");
+    fixture.write("cut.png", &whole[..whole.len() / 2]);
+    fixture.write("text.png", b"no picture");
+    fs::create_dir(fixture.here.path().join("folder")).unwrap();
+    fs::create_dir(fixture.here.path().join("other")).unwrap();
+    fixture.write("other/good.png", &whole);
+    let put = ["put", "--folder", &fixture.shelf.folder, "good.png"];
     for (more, code, word) in [
         (&["folder"][..], 1, "is a directory"),
         (&["missing.png"], 1, "missing.png can't be read"),
@@ -57,37 +57,37 @@ async fn nothing_is_put_if_one_file_is_wrong(host: Host) {
         (&["--name", ".."], 2, ".."),
         (&["--project", "nobody"], 1, "nobody"),
     ] {
-        let told = desk.refused(&[&put[..], more].concat(), code);
+        let told = fixture.refused(&[&put[..], more].concat(), code);
         assert!(told.contains(word), "{more:?}: {told}");
         assert!(!told.contains("panicked"), "{told}");
     }
-    assert_eq!(desk.shelf.names().await, ["taken.txt"]);
+    assert_eq!(fixture.shelf.names().await, ["taken.txt"]);
 }
 
 async fn no_local_file_is_replaced_unasked(host: Host) {
-    let desk = Desk::new(host);
-    desk.shelf.put("a.txt", "file", "text/plain", b"new").await;
-    let path = desk.write("a.txt", b"old");
-    let told = desk.refused(&["get", &desk.path("a.txt")], 1);
+    let fixture = Fixture::new(host);
+    fixture.shelf.put("a.txt", "file", "text/plain", b"new").await;
+    let path = fixture.write("a.txt", b"old");
+    let told = fixture.refused(&["get", &fixture.path("a.txt")], 1);
     assert!(told.contains("--force"), "{told}");
     assert_eq!(fs::read(&path).unwrap(), b"old");
     for output in ["/dev/null", "nowhere/a.txt"] {
-        desk.refused(&["get", &desk.path("a.txt"), "--force", "--output", output], 1);
+        fixture.refused(&["get", &fixture.path("a.txt"), "--force", "--output", output], 1);
     }
     for target in ["../a.txt", "a/../b", "", "x\\y"] {
-        desk.refused(&["get", target], 2);
+        fixture.refused(&["get", target], 2);
     }
-    desk.refused(&["get", &desk.path("a.txt"), "--thumbnail"], 1);
-    desk.ok(&["get", &desk.path("a.txt"), "--force"]);
+    fixture.refused(&["get", &fixture.path("a.txt"), "--thumbnail"], 1);
+    fixture.ok(&["get", &fixture.path("a.txt"), "--force"]);
     assert_eq!(fs::read(&path).unwrap(), b"new");
-    assert_eq!(desk.names_here(), ["a.txt"]);
+    assert_eq!(fixture.names_here(), ["a.txt"]);
 }
 
 async fn an_interrupted_put_leaves_nothing(host: Host) {
-    let desk = Desk::new(host);
+    let fixture = Fixture::new(host);
     // The command uses a media store of its own, without the files of other cases.
     let store = tempfile::tempdir().unwrap();
-    let folder = desk.shelf.folder.as_str();
+    let folder = fixture.shelf.folder.as_str();
     let arguments = ["media", "put", "-", "--name", "a.bin", "--folder", folder];
     let mut child = shared()
         .cli_command(&arguments)
@@ -117,7 +117,7 @@ async fn an_interrupted_put_leaves_nothing(host: Host) {
     drop(input);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(folders().is_empty(), "{:?} is left", folders());
-    assert!(desk.shelf.names().await.is_empty());
+    assert!(fixture.shelf.names().await.is_empty());
 }
 
 /// Sets a file's modification time to two hours ago.
@@ -128,8 +128,8 @@ fn age(path: &Path) {
 }
 
 async fn a_sweep_deletes_what_no_row_names(host: Host) {
-    let desk = Desk::new(host);
-    let named = desk.shelf.put("a.txt", "file", "text/plain", b"named").await;
+    let fixture = Fixture::new(host);
+    let named = fixture.shelf.put("a.txt", "file", "text/plain", b"named").await;
     let objects = shared().data_dir().join("media/objects");
     let hex = shared().root_sql(&format!("SELECT LOWER(HEX(object)) FROM selkie.media WHERE id = {}", named["id"]));
     let hex = hex.unwrap();
@@ -146,33 +146,33 @@ async fn a_sweep_deletes_what_no_row_names(host: Host) {
     };
     let (old, young) = (lay(old), lay(young));
     age(&old);
-    let counted = desk.ok(&["sweep"]);
+    let counted = fixture.ok(&["sweep"]);
     assert!(counted["orphans"].as_u64() >= Some(1), "{counted}");
     assert_eq!(counted["deleted"], false);
     assert!(old.exists());
-    let swept = desk.ok(&["sweep", "--delete"]);
+    let swept = fixture.ok(&["sweep", "--delete"]);
     assert!(swept["orphans"].as_u64() >= Some(1), "{swept}");
     assert_eq!(swept["deleted"], true);
     assert!(!old.exists() && young.exists() && named_at.exists());
     fs::remove_file(young).unwrap();
     let url = named["url"].as_str().unwrap();
-    assert_eq!(desk.shelf.fetch(&json!(url)).await.body, b"named");
-    let told = desk.run(&["sweep", "--grace", "2h"]);
+    assert_eq!(fixture.shelf.fetch(&json!(url)).await.body, b"named");
+    let told = fixture.run(&["sweep", "--grace", "2h"]);
     let told = String::from_utf8(told.stdout).unwrap();
     assert!(told.starts_with("would delete "), "{told}");
-    desk.refused(&["sweep", "--grace", "soon"], 2);
-    desk.refused(&["sweep", "--max-share", "101"], 2);
+    fixture.refused(&["sweep", "--grace", "soon"], 2);
+    fixture.refused(&["sweep", "--max-share", "101"], 2);
 }
 
 async fn only_commands_that_reach_the_bucket_ask_for_its_keys(host: Host) {
-    let desk = Desk::new(host);
-    desk.shelf.put("a.txt", "file", "text/plain", b"x").await;
+    let fixture = Fixture::new(host);
+    fixture.shelf.put("a.txt", "file", "text/plain", b"x").await;
     let run = |arguments: &[&str]| {
         let mut command = shared().cli_command(arguments);
         command.env("SELKIE_MEDIA_STORE", "s3://bucket");
         command.output().expect("the CLI runs")
     };
-    let path = desk.path("a.txt");
+    let path = fixture.path("a.txt");
     for arguments in [&["key", "list"][..], &["project", "list"], &["media", "ls"], &["media", "sign", &path]] {
         let output = run(arguments);
         let told = String::from_utf8_lossy(&output.stderr);

@@ -17,7 +17,7 @@ const CURLRC: &str = "silent\nshow-error\nmax-time = 20\nnoproxy = *\n";
 const KEPT: &str = "demo_as_filled";
 
 /// A directory and a service, and the host through which it is called.
-pub(super) struct Desk<'a> {
+pub(super) struct Checkout<'a> {
     pub(super) host: Host,
     service: &'a Service,
     dir: TempDir,
@@ -31,7 +31,7 @@ pub(super) struct Ran {
     pub(super) ended_well: bool,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> Checkout<'a> {
     pub(super) fn new(service: &'a Service, host: Host) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let url = match host {
@@ -56,9 +56,9 @@ impl<'a> Desk<'a> {
         let packages = dir.path().join("node_modules/@selkie");
         fs::create_dir_all(&packages).expect("a directory");
         symlink(crate::typescript::client(), packages.join("client")).expect("a link");
-        let mut desk = Self { host, service, dir, tables: Vec::new() };
-        desk.keep();
-        desk
+        let mut checkout = Self { host, service, dir, tables: Vec::new() };
+        checkout.keep();
+        checkout
     }
 
     /// Copies the demo database.
