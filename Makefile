@@ -13,7 +13,7 @@ export RUSTDOCFLAGS
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run edge client pages test check fuzz bench bench-thumbnails bench-micro bench-check cluster bench-console deb test-packages audit clean
+.PHONY: help setup build run edge client pages test check fuzz bench bench-thumbnails bench-micro bench-check cluster soak bench-console deb test-packages audit clean
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -69,6 +69,10 @@ check: ## Format, lints (native and wasm32), docs, a dry deployment
 cluster: setup build ## Kill, halt and cut off parts of a cluster under load: nothing acknowledged may be lost (ARGS=--help for options)
 	@tools/setup.sh test
 	cargo run --locked --release -p tests --bin endurance -- cluster $(ARGS)
+
+soak: setup build ## Load one installation for an hour with faults: memory, descriptors and connections may not grow (SOAK_SECONDS=… for another time)
+	@tools/setup.sh test
+	cargo run --locked --release -p tests --bin endurance -- soak --seconds $(or $(SOAK_SECONDS),3600) $(ARGS)
 
 audit: ## Check the dependencies: licenses, sources, known vulnerabilities (needs the network: run it on a schedule)
 	@tools/setup.sh audit

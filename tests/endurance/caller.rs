@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use reqwest::{Client, Method, header::HeaderMap};
+use reqwest::{Client, Method, RequestBuilder, header::HeaderMap};
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -14,6 +14,8 @@ use crate::tally::{Purpose, Tally};
 
 /// Longest wait for an answer, after which a caller asks the next edge.
 const ANSWER_MAX: Duration = Duration::from_secs(8);
+/// Longest wait for an answer that is read slowly.
+const SLOW_MAX: Duration = Duration::from_secs(60);
 const CONNECT_MAX: Duration = Duration::from_secs(1);
 /// Wait after a broken connection, which has no `Retry-After`.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -22,8 +24,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Caller {
     pub(crate) number: u32,
+    /// URLs of the edges, or of a soak's edge and origin.
     edges: Arc<Vec<String>>,
-    edge: usize,
+    /// Index of the one that is asked.
+    pub(crate) edge: usize,
     key: String,
     client: Client,
     pub(crate) tally: Arc<Tally>,
@@ -128,10 +132,33 @@ impl Caller {
 
     /// Sends a read without a position.
     pub(crate) async fn look(&mut self, path: String) -> Result<Answer, Refusal> {
-        let answer = self.send(&Request::new(Method::GET, path)).await?;
+        self.get(&Request::new(Method::GET, path)).await
+    }
+
+    /// Sends a read as it is.
+    pub(crate) async fn get(&mut self, request: &Request) -> Result<Answer, Refusal> {
+        let answer = self.send(request).await?;
         self.tally.success(Purpose::Read);
         self.tally.tell(|told| told.reads += 1);
         Ok(answer)
+    }
+
+    /// Sends a read with another key, or without one if `key` is empty, until it succeeds or is refused.
+    pub(crate) async fn read_as(&mut self, key: &str, path: String) -> Result<Answer, Refusal> {
+        let own = std::mem::replace(&mut self.key, key.to_owned());
+        let answer = self.look(path).await;
+        self.key = own;
+        answer
+    }
+
+    /// Returns the key of this caller.
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Returns a request to send once, whose answer may be read slowly.
+    pub(crate) fn builder_of_slow(&self, request: &Request) -> RequestBuilder {
+        self.build(request).timeout(SLOW_MAX)
     }
 
     async fn send(&mut self, request: &Request) -> Result<Answer, Refusal> {
@@ -157,15 +184,23 @@ impl Caller {
         }
     }
 
-    async fn attempt(&mut self, request: &Request) -> Attempt {
+    fn build(&self, request: &Request) -> RequestBuilder {
         let url = format!("{}{}", self.edges[self.edge], request.path);
-        let mut builder = self.client.request(request.method.clone(), url).bearer_auth(&self.key);
+        let mut builder = self.client.request(request.method.clone(), url);
+        if !self.key.is_empty() {
+            builder = builder.bearer_auth(&self.key);
+        }
         for (name, value) in &request.headers {
             builder = builder.header(*name, value);
         }
         if let Some(body) = &request.body {
             builder = builder.json(body);
         }
+        builder
+    }
+
+    async fn attempt(&mut self, request: &Request) -> Attempt {
+        let builder = self.build(request);
         let received = async {
             let answer = builder.send().await?;
             let (status, headers) = (answer.status(), answer.headers().clone());

@@ -1,4 +1,4 @@
-//! A run of `cluster`: starts everything, runs the load, lets parts fail one after the other, and judges.
+//! A run of `cluster` or `soak`: starts everything, runs the load, lets parts fail one after the other, and judges.
 
 use std::{
     net::Ipv4Addr,
@@ -24,19 +24,18 @@ use crate::{
     arguments::{Cluster as Asked, Databases, Hosts},
     caller::{Caller, Request},
     faults::{Cluster, Kind, Stage},
+    growth,
     installation::{Common, edge_url, origin_url},
-    say,
+    mixture, say,
     tally::Tally,
     verdict,
-    work::{DATABASE, Random, TABLES, Worker, counters, sql},
+    work::{DATABASE, Random, Steps, TABLES, Worker, counters, sql},
 };
 
-/// Numbers of databases and of origins, and of edges.
-const MACHINES: usize = 3;
-const EDGES: usize = 2;
-/// How long a fault lasts, and how long nothing fails between two faults, in milliseconds.
+/// How long a fault lasts, and how long nothing fails between two faults, also in a soak, in milliseconds.
 const FAULT_MS: (u64, u64) = (2_500, 4_500);
 const REST_MS: (u64, u64) = (500, 1_500);
+const REST_OF_SOAK_MS: (u64, u64) = (8_000, 20_000);
 /// Maximum time in which callers finish their last request when all is well again.
 const FINISH_MAX: Duration = Duration::from_secs(180);
 
@@ -45,7 +44,7 @@ pub(crate) async fn run(asked: &Asked) -> Result<ExitCode> {
     let directory = scratch::directory()?;
     // Databases and origins have directories in it.
     let result = run_in(asked, directory.path()).await;
-    if let Some(logs) = &asked.logs {
+    if let Some(logs) = &asked.load.logs {
         keep_logs(directory.path(), logs)?;
     }
     result
@@ -53,24 +52,29 @@ pub(crate) async fn run(asked: &Asked) -> Result<ExitCode> {
 
 async fn run_in(asked: &Asked, directory: &Path) -> Result<ExitCode> {
     let began = Instant::now();
-    let sites = Sites::choose().await?;
-    let common = Common::new(asked.selkie.as_deref(), directory, sites.home)?;
+    let sites = Sites::choose(asked.databases.machines().0).await?;
+    let common = Common::new(asked.load.selkie.as_deref(), directory, sites.home)?;
     let (mut stage, open) = start(asked, &common, sites).await?;
     say(&format!("everything is up after {:.1} s", began.elapsed().as_secs_f64()))?;
     let tally = Arc::new(Tally::new());
     prepare(asked, &open, &tally).await?;
-    let end = Instant::now() + Duration::from_secs(asked.seconds.into());
+    let end = Instant::now() + Duration::from_secs(asked.load.seconds.into());
+    let watched = asked.is_soak().then(|| stage.watch(end)).transpose()?;
     let mut callers = JoinSet::new();
     let run = uuid::Uuid::new_v4().simple().to_string();
-    for number in 0..asked.callers {
-        let worker = Worker::new(open.caller(number, &tally)?, asked.seed, run.clone());
+    let steps = if asked.is_soak() { Steps::Mixed } else { Steps::Durable };
+    for number in 0..asked.load.callers {
+        let worker = Worker::new(open.caller(number, &tally)?, steps, asked.load.seed, run.clone());
         callers.spawn(worker.work(end));
     }
-    say(&format!("{} callers work for {} s", asked.callers, asked.seconds))?;
+    say(&format!("{} callers work for {} s", asked.load.callers, asked.load.seconds))?;
     tally.begin("nothing fails");
     if let Err(error) = fail(asked, &mut stage, &tally, end).await {
         for name in ["origin1", "origin2", "origin3", "edge1", "edge2", "s3"] {
-            say(&format!("--- {name}:\n{}", common.log_tail(name)))?;
+            let tail = common.log_tail(name);
+            if !tail.is_empty() {
+                say(&format!("--- {name}:\n{tail}"))?;
+            }
         }
         return Err(error);
     }
@@ -81,7 +85,12 @@ async fn run_in(asked: &Asked, directory: &Path) -> Result<ExitCode> {
     say("the load has ended: comparing what was acknowledged with what is there")?;
     let verdict = verdict::judge(&stage, open.caller(0, &tally)?, &tally).await?;
     verdict.print()?;
-    Ok(if verdict.is_well(asked.briefly) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let mut is_well = verdict.is_well(asked.briefly);
+    if let Some(watched) = watched {
+        is_well &= growth::print(&watched.await?)?;
+    }
+    say(if is_well { "\nAll is well." } else { "\nNot all is well: see above." })?;
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Where the parts run.
@@ -95,17 +104,17 @@ struct Sites {
 
 impl Sites {
     /// Returns machines of the network of its own if this process is in one; else addresses of loopback.
-    async fn choose() -> Result<Self> {
+    async fn choose(machines: usize) -> Result<Self> {
         if !network::is_own() {
-            let sites = || (0..MACHINES).map(|_| Site::on_loopback()).collect();
+            let sites = || (0..machines).map(|_| Site::on_loopback()).collect();
             let home = Site::on_loopback().address;
             return Ok(Self { network: None, home, databases: sites(), origins: sites() });
         }
         let mut network = Network::create()?;
         let (mut databases, mut origins) = (Vec::new(), Vec::new());
-        for machines in [&mut databases, &mut origins] {
-            for _ in 0..MACHINES {
-                machines.push(network.add().await?);
+        for sites in [&mut databases, &mut origins] {
+            for _ in 0..machines {
+                sites.push(network.add().await?);
             }
         }
         Ok(Self { network: Some(network), home: network::HOME, databases, origins })
@@ -137,6 +146,10 @@ async fn start(asked: &Asked, common: &Common, sites: Sites) -> Result<(Stage, O
             say("starting a primary and two replicas, the S3 service, three origins and two edges")?;
             Cluster::Replicated(Replicated::start_on(&sites.databases).await?)
         }
+        Databases::Single => {
+            say("starting MariaDB, the S3 service, an origin and an edge")?;
+            Cluster::Replicated(Replicated::start_on(&sites.databases).await?)
+        }
     };
     let mut origins = Vec::new();
     for (index, site) in sites.origins.iter().enumerate() {
@@ -154,10 +167,11 @@ async fn start(asked: &Asked, common: &Common, sites: Sites) -> Result<(Stage, O
     let key = common.full_key(&database).await?;
     let jwks = common.printed(&database, &["key", "jwks"]).await?;
     let (mut edges, mut addresses) = (Vec::new(), Vec::new());
-    for index in 0..EDGES {
+    let (machines, edges_asked) = asked.databases.machines();
+    for index in 0..edges_asked {
         // Each edge has another origin as its first.
         let urls: Vec<String> =
-            (0..MACHINES).map(|step| origin_url(sites.origins[(index + step) % MACHINES])).collect();
+            (0..machines).map(|step| origin_url(sites.origins[(index + step) % machines])).collect();
         let address = Ipv4Addr::new(127, 0, 0, u8::try_from(index + 1)?);
         // On the machine's own loopback other programs have these ports.
         let address = if sites.network.is_some() { address } else { Site::on_loopback().address };
@@ -165,6 +179,9 @@ async fn start(asked: &Asked, common: &Common, sites: Sites) -> Result<(Stage, O
         edge.launch()?;
         edges.push(edge);
         addresses.push(edge_url(address));
+    }
+    if asked.is_soak() {
+        addresses.push(origin_url(sites.origins[0]));
     }
     let mut stage = Stage { cluster, origins, edges, s3, network: sites.network };
     stage.wait_until_ready().await?;
@@ -178,12 +195,13 @@ fn databases_of(asked: &Asked, sites: &Sites, origin: usize) -> (String, Vec<(&'
         let hosts: Vec<String> = order.iter().map(address).collect();
         format!("mysql://{ACCOUNT}:{ACCOUNT}@{}/", hosts.join(","))
     };
-    let own_first: Vec<usize> = (0..MACHINES).map(|step| (origin + step) % MACHINES).collect();
+    let machines = sites.databases.len();
+    let own_first: Vec<usize> = (0..machines).map(|step| (origin + step) % machines).collect();
     match (asked.databases, asked.hosts) {
         (Databases::Galera, Hosts::All) => (url(&own_first), Vec::new()),
         (Databases::Galera, Hosts::Own) => (url(&own_first[..1]), Vec::new()),
         (Databases::Replicas, Hosts::All) => (url(&[0]), vec![("SELKIE_REPLICA_URL", url(&[1, 2]))]),
-        (Databases::Replicas, Hosts::Own) => (url(&[0]), Vec::new()),
+        (Databases::Replicas, Hosts::Own) | (Databases::Single, _) => (url(&[0]), Vec::new()),
     }
 }
 
@@ -193,7 +211,10 @@ async fn prepare(asked: &Asked, open: &Open, tally: &Arc<Tally>) -> Result<()> {
     let create = json!({"query": format!("CREATE DATABASE {DATABASE}")});
     let mut bodies = vec![create];
     bodies.extend(TABLES.map(sql));
-    bodies.push(sql(&counters(asked.callers)));
+    bodies.push(sql(&counters(asked.load.callers)));
+    if asked.is_soak() {
+        bodies.extend(mixture::tables().iter().map(|statement| sql(statement)));
+    }
     for body in bodies {
         let request = Request::new(Method::POST, "/api/v1/sql".to_owned()).json(body);
         if let Err(refusal) = caller.write(&request).await {
@@ -205,13 +226,14 @@ async fn prepare(asked: &Asked, open: &Open, tally: &Arc<Tally>) -> Result<()> {
 
 /// Lets parts fail one after the other until `end`, each kind of fault once before the next round.
 async fn fail(asked: &Asked, stage: &mut Stage, tally: &Tally, end: Instant) -> Result<()> {
-    let mut random = Random::new(asked.seed);
+    let mut random = Random::new(asked.load.seed);
     let possible = |kind: &Kind| stage.network.is_some() || !kind.needs_network();
     let (kinds, skipped): (Vec<Kind>, Vec<Kind>) = asked.kinds().into_iter().partition(possible);
     for kind in skipped {
         say(&format!("skipped, since this machine allows no network namespaces: {}", kind.title()))?;
     }
     let mut round: Vec<Kind> = Vec::new();
+    let rest_ms = if asked.is_soak() { REST_OF_SOAK_MS } else { REST_MS };
     let began = Instant::now();
     while !kinds.is_empty() {
         if round.is_empty() {
@@ -220,14 +242,14 @@ async fn fail(asked: &Asked, stage: &mut Stage, tally: &Tally, end: Instant) -> 
         let index = usize::try_from(random.below(round.len() as u64))?;
         let kind = round.swap_remove(index);
         let target = usize::try_from(random.below(stage.targets(kind) as u64))?;
-        rest(&mut random, REST_MS).await;
-        if Instant::now() > end {
+        sleep(rest(&mut random, rest_ms).min(end.saturating_duration_since(Instant::now()))).await;
+        if Instant::now() >= end {
             return Ok(());
         }
         say(&format!("{:6.1} s: {} ({})", began.elapsed().as_secs_f64(), kind.title(), target + 1))?;
         tally.begin(kind.title());
         stage.break_it(kind, target).await.with_context(|| kind.title())?;
-        rest(&mut random, FAULT_MS).await;
+        sleep(rest(&mut random, FAULT_MS)).await;
         let mended = Instant::now();
         stage.mend(kind, target).await.with_context(|| format!("after {}", kind.title()))?;
         say(&format!(
@@ -240,8 +262,8 @@ async fn fail(asked: &Asked, stage: &mut Stage, tally: &Tally, end: Instant) -> 
     Ok(())
 }
 
-async fn rest(random: &mut Random, (least, most): (u64, u64)) {
-    sleep(Duration::from_millis(least + random.below(most - least))).await;
+fn rest(random: &mut Random, (least, most): (u64, u64)) -> Duration {
+    Duration::from_millis(least + random.below(most - least))
 }
 
 fn keep_logs(from: &Path, to: &Path) -> Result<()> {

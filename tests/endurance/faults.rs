@@ -1,15 +1,28 @@
 //! The kinds of faults: how each is made and mended.
 
+use std::time::Instant;
+
 use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 use machines::{
     galera::Galera,
     network::{Link, Network},
     replicas::Replicated,
+    server::Server,
 };
+use mysql_async::prelude::Queryable as _;
 use rustix::process::Signal;
+use tokio::task::JoinHandle;
 
-use crate::{arguments::Databases, program::Program};
+use crate::{
+    arguments::Databases,
+    growth::{self, Sample},
+    program::Program,
+};
+
+/// Part of a statement: the connections of clients, except the one that runs it.
+pub(crate) const CONNECTIONS: &str = "FROM information_schema.processlist \
+     WHERE id <> CONNECTION_ID() AND user NOT IN ('system user', 'event_scheduler')";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
@@ -32,19 +45,24 @@ pub(crate) enum Kind {
     ReplicaBehind,
     /// The primary is killed and started again; no replica takes over.
     PrimaryKilled,
+    /// All connections of the only database are killed.
+    ConnectionsKilled,
 }
 
 impl Kind {
-    /// Returns whether these databases can have the fault.
+    /// Returns whether these databases can have the fault. Programs whose memory a soak watches aren't killed there.
     pub(crate) const fn fits(self, databases: Databases) -> bool {
         match self {
+            Self::ConnectionsKilled => matches!(databases, Databases::Single),
+            Self::PrimaryKilled => matches!(databases, Databases::Replicas | Databases::Single),
+            Self::S3Killed => true,
             Self::NodeKilled | Self::NodeHalted | Self::NodeCutOff | Self::NodeUnreachable => {
                 matches!(databases, Databases::Galera)
             }
-            Self::ReplicaKilled | Self::ReplicaHalted | Self::ReplicaBehind | Self::PrimaryKilled => {
+            Self::ReplicaKilled | Self::ReplicaHalted | Self::ReplicaBehind => {
                 matches!(databases, Databases::Replicas)
             }
-            _ => true,
+            _ => !matches!(databases, Databases::Single),
         }
     }
 
@@ -75,6 +93,7 @@ impl Kind {
             Self::ReplicaHalted => "a replica is halted",
             Self::ReplicaBehind => "a replica falls behind",
             Self::PrimaryKilled => "the primary is killed",
+            Self::ConnectionsKilled => "the database's connections are killed",
         }
     }
 }
@@ -103,15 +122,27 @@ impl Stage {
             Kind::OriginKilled | Kind::OriginHalted | Kind::OriginUnreachable => self.origins.len(),
             Kind::EdgeKilled | Kind::EdgeHalted => self.edges.len(),
             Kind::ReplicaKilled | Kind::ReplicaHalted | Kind::ReplicaBehind => self.nodes() - 1,
-            Kind::S3Killed | Kind::S3Halted | Kind::PrimaryKilled => 1,
+            Kind::S3Killed | Kind::S3Halted | Kind::PrimaryKilled | Kind::ConnectionsKilled => 1,
+        }
+    }
+
+    /// Starts to sample what the only origin, edge and database use, until `end`.
+    pub(crate) fn watch(&self, end: Instant) -> Result<JoinHandle<Vec<Sample>>> {
+        let pid = |programs: &[Program]| programs.first().and_then(Program::pid).context("a program has ended");
+        let (origin, edge) = (pid(&self.origins)?, pid(&self.edges)?);
+        let database = self.servers().first().context("no database")?.url();
+        Ok(tokio::spawn(growth::watch(origin, edge, database, end)))
+    }
+
+    pub(crate) fn servers(&self) -> &[Server] {
+        match &self.cluster {
+            Cluster::Galera(galera) => galera.nodes(),
+            Cluster::Replicated(all) => all.servers(),
         }
     }
 
     fn nodes(&self) -> usize {
-        match &self.cluster {
-            Cluster::Galera(galera) => galera.nodes().len(),
-            Cluster::Replicated(all) => all.servers().len(),
-        }
+        self.servers().len()
     }
 
     fn galera(&mut self) -> Result<&mut Galera> {
@@ -151,6 +182,7 @@ impl Stage {
             Kind::ReplicaHalted => self.replicated()?.server(replica).halt(),
             Kind::ReplicaBehind => self.replicated()?.fall_behind(replica).await?,
             Kind::PrimaryKilled => self.replicated()?.server(primary).kill(),
+            Kind::ConnectionsKilled => kill_connections(self.replicated()?.server(primary)).await?,
         }
         Ok(())
     }
@@ -175,6 +207,7 @@ impl Stage {
             Kind::ReplicaHalted => self.replicated()?.server(replica).go_on(),
             Kind::ReplicaBehind => self.replicated()?.catch_up(replica).await?,
             Kind::PrimaryKilled => self.replicated()?.restart(primary).await?,
+            Kind::ConnectionsKilled => {}
         }
         self.wait_until_ready().await
     }
@@ -191,4 +224,14 @@ impl Stage {
         }
         Ok(())
     }
+}
+
+async fn kill_connections(server: &Server) -> Result<()> {
+    let mut connection = server.connect().await?;
+    let ids: Vec<u64> = connection.query(format!("SELECT id {CONNECTIONS}")).await?;
+    for id in ids {
+        // Fails if the connection has ended meanwhile.
+        let _ = connection.query_drop(format!("KILL {id}")).await;
+    }
+    Ok(connection.disconnect().await?)
 }

@@ -1,6 +1,6 @@
 //! What an installation endures. `cluster`: several databases, origins and edges under load, while they are killed,
-//! halted and cut off from each other; nothing that was acknowledged may be lost or done twice. `soak`: one origin under
-//! mixed load with faults for an hour; memory and file descriptors may not grow.
+//! halted and cut off from each other; nothing that was acknowledged may be lost or done twice. `soak`: the same with one
+//! of each for an hour, under mixed load; memory, file descriptors, threads and connections may not grow either.
 //!
 //! Everything is private to this process: loopback or a network namespace of its own, and temporary directories.
 
@@ -10,7 +10,9 @@ mod arguments;
 mod caller;
 mod cluster;
 mod faults;
+mod growth;
 mod installation;
+mod mixture;
 mod program;
 mod s3;
 mod tally;
@@ -49,6 +51,7 @@ fn main() -> anyhow::Result<ExitCode> {
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Cluster(asked) => cluster::run(&asked).await,
+        Command::Soak(load) => cluster::run(&load.into()).await,
         Command::ServeS3(asked) => s3::serve(&asked).await.map(|()| ExitCode::SUCCESS),
     }
 }

@@ -47,6 +47,11 @@ impl Program {
         self.process = None;
     }
 
+    /// Returns the process id while the program runs.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Started::pid)
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(process) = &self.process {
             process.signal(signal);

@@ -40,6 +40,8 @@ pub(crate) struct Told {
     /// Reads with a position.
     pub(crate) positioned: u64,
     pub(crate) requests: u64,
+    /// Steps of a mixed load that ended as they must, by name.
+    pub(crate) steps: BTreeMap<&'static str, u64>,
     pub(crate) retries: u64,
     /// Retries by reason: an error's code, or that of the connection.
     pub(crate) reasons: BTreeMap<String, u64>,

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use crate::{
     caller::Caller,
-    faults::{Cluster, Kind, Stage},
+    faults::{Kind, Stage},
     say,
     tally::{Messages, Tally, Told},
     work::DATABASE,
@@ -48,11 +48,7 @@ pub(crate) struct Verdict {
 /// Compares everything. `caller` fetches the files.
 pub(crate) async fn judge(stage: &Stage, mut caller: Caller, tally: &Arc<Tally>) -> Result<Verdict> {
     let told = tally.tell(|told| told.clone());
-    let servers = match &stage.cluster {
-        Cluster::Galera(galera) => galera.nodes(),
-        Cluster::Replicated(all) => all.servers(),
-    };
-    let (content, different) = contents(servers).await?;
+    let (content, different) = contents(stage.servers()).await?;
     let mut verdict = Verdict {
         longest: tally.longest(),
         lost: Messages::default(),
@@ -206,6 +202,9 @@ impl Verdict {
             ("reads without a position, older than the caller's last write", told.reordered),
             ("databases that differ at the end", self.different.len() as u64),
         ] {
+            say(&format!("| {name} | {count} |"))?;
+        }
+        for (name, count) in &told.steps {
             say(&format!("| {name} | {count} |"))?;
         }
         say("\n| fault | longest time without a success, s | without a write, s |\n| --- | ---: | ---: |")?;

@@ -14,6 +14,8 @@ use crate::caller::{Caller, Refusal, Request};
 pub(crate) const DATABASE: &str = "default_endurance";
 /// One of this many callers uploads; the others work on records. A stuck upload doesn't keep them.
 const UPLOADER_EACH: u32 = 6;
+/// Extension of private files.
+pub(crate) const PRIVATE: &str = "own";
 
 /// Statements that create the tables; a counter for each caller is added.
 pub(crate) const TABLES: [&str; 2] = [
@@ -41,13 +43,23 @@ impl Random {
     }
 }
 
+/// What callers do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Steps {
+    /// What must neither be lost nor done twice, as fast as possible.
+    Durable,
+    /// These, and those of [`crate::mixture`], with pauses.
+    Mixed,
+}
+
 /// A caller with its records.
 pub(crate) struct Worker {
-    caller: Caller,
-    random: Random,
+    pub(crate) caller: Caller,
+    pub(crate) random: Random,
+    steps: Steps,
     run: String,
     /// Number of its last event.
-    number: u32,
+    pub(crate) number: u32,
     /// Id and number of its last event that was acknowledged.
     last: Option<(u64, u32)>,
     version: u64,
@@ -56,16 +68,21 @@ pub(crate) struct Worker {
 
 impl Worker {
     /// `run` tells this run's idempotency keys from those of others.
-    pub(crate) fn new(caller: Caller, seed: u64, run: String) -> Self {
+    pub(crate) fn new(caller: Caller, steps: Steps, seed: u64, run: String) -> Self {
         let random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(u64::from(caller.number)));
-        Self { caller, random, run, number: 0, last: None, version: 0, total: 0 }
+        Self { caller, random, steps, run, number: 0, last: None, version: 0, total: 0 }
     }
 
     /// Works until `end`. Every refusal is told.
     pub(crate) async fn work(mut self, end: Instant) {
         let uploads = self.caller.number % UPLOADER_EACH == UPLOADER_EACH - 1;
         while Instant::now() < end {
-            let result = if uploads { self.upload().await } else { self.step().await };
+            let result = match self.steps {
+                Steps::Durable if uploads => self.upload().await,
+                Steps::Durable => self.step().await,
+                Steps::Mixed if uploads => self.files_step().await,
+                Steps::Mixed => self.mixed_step().await,
+            };
             if let Err(refusal) = result {
                 let text = format!("caller {}, {}: {}", self.caller.number, refusal.code, refusal.text);
                 self.caller.tally.tell(|told| told.refused.add(text));
@@ -73,7 +90,7 @@ impl Worker {
         }
     }
 
-    async fn step(&mut self) -> Result<(), Refusal> {
+    pub(crate) async fn step(&mut self) -> Result<(), Refusal> {
         match self.random.below(10) {
             0..=3 => self.insert().await,
             4 => self.set_version().await,
@@ -255,39 +272,51 @@ impl Worker {
     }
 
     /// Uploads a file, or replaces one of its last, and sometimes fetches it.
-    async fn upload(&mut self) -> Result<(), Refusal> {
-        let caller = self.caller.number;
+    pub(crate) async fn upload(&mut self) -> Result<(), Refusal> {
         let length = usize::try_from(self.random.below(20_000)).unwrap_or_default() + 1;
         let bytes: Vec<u8> = (0..length).map(|_| u8::try_from(self.random.below(256)).unwrap_or_default()).collect();
-        let name = format!("{}.bin", self.random.below(50));
-        let folder = format!("callers/{caller}");
-        let body = json!({"type": "file", "folder": folder, "update": true, "media": [{
-            "name": name, "base64": format!("data:application/octet-stream;base64,{}", STANDARD.encode(&bytes)),
+        let url = self.upload_as("bin", "application/octet-stream", &bytes).await?["url"].clone();
+        if self.random.below(3) == 0 {
+            self.fetch(url.as_str().unwrap_or_default(), &bytes).await?;
+        }
+        Ok(())
+    }
+
+    /// Uploads a file, or replaces one of its last with this extension; an extension `own` makes it private. Returns
+    /// what the answer says about it.
+    pub(crate) async fn upload_as(&mut self, extension: &str, mime: &str, bytes: &[u8]) -> Result<Value, Refusal> {
+        let name = format!("{}.{extension}", self.random.below(50));
+        let folder = format!("callers/{}", self.caller.number);
+        let kind = if mime.starts_with("image/") { "image" } else { "file" };
+        let body = json!({"type": kind, "folder": folder, "update": true, "private": extension == PRIVATE, "media": [{
+            "name": name, "base64": format!("data:{mime};base64,{}", STANDARD.encode(bytes)),
         }]});
         let path = format!("/media/default/{folder}/{name}");
         let answer = self.caller.write(&Request::new(Method::POST, "/api/v1/media".to_owned()).json(body)).await;
-        let known = answer.as_ref().ok().map(|_| <[u8; 32]>::from(Sha256::digest(&bytes)));
+        let known = answer.as_ref().ok().map(|_| <[u8; 32]>::from(Sha256::digest(bytes)));
         self.caller.tally.tell(|told| {
             // A refused replacement leaves either version.
             told.uploads.retain(|(other, _)| *other != path);
             told.uploads.extend(known.map(|checksum| (path.clone(), checksum)));
         });
-        let url = answer?.payload()[0]["url"].as_str().unwrap_or_default().to_owned();
-        if self.random.below(3) == 0 {
-            self.fetch(&url, &bytes).await?;
-        }
-        Ok(())
+        Ok(answer?.payload()[0].clone())
     }
 
-    async fn fetch(&mut self, url: &str, expected: &[u8]) -> Result<(), Refusal> {
-        let path = url.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
-        let answer = self.caller.look(format!("/{path}")).await?;
+    pub(crate) async fn fetch(&mut self, url: &str, expected: &[u8]) -> Result<(), Refusal> {
+        let path = path_of(url);
+        let answer = self.caller.look(path.clone()).await?;
         if answer.body != expected {
             let text = format!("{path} has {} bytes, not the {} sent", answer.body.len(), expected.len());
             self.caller.tally.tell(|told| told.wrong.add(text));
         }
         Ok(())
     }
+}
+
+/// Returns a URL without its scheme and host.
+pub(crate) fn path_of(url: &str) -> String {
+    let path = url.split_once("://").and_then(|(_, rest)| rest.split_once('/'));
+    path.map_or_else(String::new, |(_, path)| format!("/{path}"))
 }
 
 /// Returns the statement that creates a counter for each caller.

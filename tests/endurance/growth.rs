@@ -1,0 +1,140 @@
+//! Samples what the origin and the edge use while a soak runs, and judges whether it grows.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use mysql_async::{Conn, prelude::Queryable as _};
+use tokio::time::{sleep, timeout};
+
+use crate::{faults::CONNECTIONS, say};
+
+/// Time between two samples, and the longest wait for the database's answer.
+const INTERVAL: Duration = Duration::from_secs(3);
+const ANSWER_MAX: Duration = Duration::from_secs(2);
+/// Number of samples in the printed table.
+const ROWS: usize = 24;
+/// What may grow: a tenth, and 8 MB, descriptors, threads or connections.
+const GROWTH_MAX: (f64, f64) = (1.1, 8.0);
+
+const FIGURES: [&str; 7] = [
+    "origin: MB",
+    "origin: descriptors",
+    "origin: threads",
+    "workerd: MB",
+    "workerd: descriptors",
+    "workerd: threads",
+    "connections of MariaDB",
+];
+
+/// The figures at one moment; `None` while a program does not run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample {
+    at: Duration,
+    figures: [Option<f64>; FIGURES.len()],
+}
+
+/// Samples the processes `origin` and `edge` and the database at this URL until `end`.
+pub(crate) async fn watch(origin: u32, edge: u32, database: String, end: Instant) -> Vec<Sample> {
+    let began = Instant::now();
+    let mut samples = Vec::new();
+    while Instant::now() < end {
+        let (at, [a, b, c], [d, e, f]) = (began.elapsed(), used_by(origin), used_by(edge));
+        let connections = timeout(ANSWER_MAX, connections(&database)).await.ok().and_then(Result::ok);
+        samples.push(Sample { at, figures: [a, b, c, d, e, f, connections] });
+        sleep(INTERVAL.min(end.saturating_duration_since(Instant::now()))).await;
+    }
+    samples
+}
+
+/// Returns a process's resident megabytes, descriptors and threads.
+fn used_by(process: u32) -> [Option<f64>; 3] {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let number = |label: &str| -> Option<f64> {
+        let rest = status.lines().find_map(|line| line.strip_prefix(label))?;
+        rest.trim().trim_end_matches("kB").trim().parse().ok()
+    };
+    let descriptors = fs::read_dir(format!("/proc/{process}/fd")).ok().map(|all| all.count() as f64);
+    [number("VmRSS:").map(|kilobytes| kilobytes * 1024.0 / 1e6), descriptors, number("Threads:")]
+}
+
+async fn connections(database: &str) -> Result<f64> {
+    let mut connection = Conn::from_url(database).await?;
+    let count: Option<u32> = connection.query_first(format!("SELECT COUNT(*) {CONNECTIONS}")).await?;
+    connection.disconnect().await?;
+    Ok(count.context("no count")?.into())
+}
+
+/// Prints a part of the samples and what they show. Returns whether nothing grows.
+pub(crate) fn print(samples: &[Sample]) -> Result<bool> {
+    say(&format!("\n| s | {} |", FIGURES.join(" | ")))?;
+    say(&format!("| ---: |{}", " ---: |".repeat(FIGURES.len())))?;
+    let text = |figure: &Option<f64>| figure.map_or_else(String::new, |figure| format!("{figure:.0}"));
+    for sample in samples.iter().step_by(samples.len().div_ceil(ROWS).max(1)) {
+        let figures: Vec<String> = sample.figures.iter().map(text).collect();
+        say(&format!("| {} | {} |", sample.at.as_secs(), figures.join(" | ")))?;
+    }
+    say("\nmedians of the second and of the last sixth of the time:")?;
+    let mut flat = true;
+    for (index, name) in FIGURES.iter().enumerate() {
+        let figures: Vec<Option<f64>> = samples.iter().map(|sample| sample.figures[index]).collect();
+        let verdict = match sixths(&figures) {
+            None => {
+                flat = false;
+                "was not there to be measured".to_owned()
+            }
+            Some((early, late)) => {
+                let most = early * GROWTH_MAX.0 + GROWTH_MAX.1;
+                flat &= late <= most;
+                let word = if late <= most { "flat" } else { "GROWS" };
+                format!("{early:.1}, then {late:.1}, where {most:.1} is the most: {word}")
+            }
+        };
+        say(&format!("  {name}: {verdict}"))?;
+    }
+    Ok(flat)
+}
+
+/// Returns the medians of the second and of the last sixth; `None` if either has no figure.
+fn sixths(figures: &[Option<f64>]) -> Option<(f64, f64)> {
+    let sixth = figures.len() / 6;
+    let median = |part: &[Option<f64>]| {
+        let mut there: Vec<f64> = part.iter().copied().flatten().collect();
+        there.sort_by(f64::total_cmp);
+        there.get(there.len() / 2).copied()
+    };
+    Some((median(figures.get(sixth..2 * sixth)?)?, median(&figures[figures.len() - sixth..])?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_sixth_and_moments_without_a_figure_do_not_count() {
+        let figures: Vec<Option<f64>> = (0_u32..12)
+            .map(|number| match number {
+                0 | 1 => Some(1_000.0),
+                3 => None,
+                _ => Some(number.into()),
+            })
+            .collect();
+        assert_eq!(sixths(&figures), Some((2.0, 11.0)));
+        assert_eq!(sixths(&[None; 12]), None);
+        assert_eq!(sixths(&[]), None);
+    }
+
+    #[test]
+    fn a_figure_that_grows_or_is_missing_is_told() {
+        let samples = |figure: fn(u32) -> Option<f64>| -> Vec<Sample> {
+            let sample = |at: u32| Sample { at: Duration::from_secs(at.into()), figures: [figure(at); FIGURES.len()] };
+            (0..60).map(sample).collect()
+        };
+        assert!(print(&samples(|_| Some(100.0))).unwrap());
+        assert!(print(&samples(|at| Some(100.0 + f64::from(at) / 10.0))).unwrap());
+        assert!(!print(&samples(|at| Some(100.0 + f64::from(at)))).unwrap());
+        assert!(!print(&samples(|at| (at < 50).then_some(100.0))).unwrap());
+    }
+}
