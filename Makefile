@@ -13,7 +13,7 @@ export RUSTDOCFLAGS
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run edge client pages test check fuzz bench bench-thumbnails bench-micro bench-check cluster soak bench-console deb test-packages audit clean
+.PHONY: help setup build run edge client pages test check fuzz bench bench-thumbnails bench-micro bench-check cluster soak bench-console deb test-packages edge-program audit clean
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -28,9 +28,15 @@ deb: build ## Build the Debian package (target/packages/)
 	@tools/setup.sh package
 	@tools/deb.sh
 
-test-packages: build ## Install, start, upgrade and remove the Debian package in a clean Debian with systemd (as root, some minutes)
+edge-program: edge ## Compile the edge, with workerd, into one program (target/packages/selkie-edge)
+	@mkdir -p target/packages
+	@node_modules/.bin/workerd compile edge/workerd.capnp > target/packages/selkie-edge
+	@chmod +x target/packages/selkie-edge
+
+test-packages: build edge-program ## Test the Debian package in a clean Debian with systemd, and the images with podman (as root, ten minutes)
 	@tools/setup.sh test-packages
 	@tools/test-packages.sh
+	@tools/test-containers.sh
 
 run: setup build ## Start everything here: MariaDB, origin, edge, demo database. Ctrl-C ends it
 	@exec target/release/selkie dev

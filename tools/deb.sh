@@ -8,6 +8,8 @@ selkie=$(realpath "${CARGO_TARGET_DIR:-target}/release/selkie")
 parts=target/package
 rm -rf "$parts"
 mkdir -p "$parts/completions" target/packages
+# The images take the package that is there.
+rm -f target/packages/selkie_*.deb
 "$selkie" man "$parts/man"
 gzip -9n "$parts"/man/*.1
 "$selkie" completions bash > "$parts/completions/selkie"

@@ -3,7 +3,7 @@
 #
 # Usage: tools/setup.sh [compile|build|run|test|audit|fuzz|count|package|test-packages]
 #   compile: compilers; build: the tools of worker and client too; run (default): and MariaDB; test: as run, a browser and Python;
-#   package: compilers and cargo-deb; test-packages: as package, and what boots a clean Debian; audit: compilers and cargo-deny; fuzz: as compile, and what `make fuzz` wants; count: as compile, and what `make bench-check`
+#   package: compilers and cargo-deb; test-packages: as package, and what boots a clean Debian and runs images; audit: compilers and cargo-deny; fuzz: as compile, and what `make fuzz` wants; count: as compile, and what `make bench-check`
 #   wants
 # Must not know how anything is built. Each step says which program is missing, why it is needed, and, if the step can't
 # install it, what to do.
@@ -109,6 +109,9 @@ packager() {
 containers() {
   { have debootstrap && have systemd-nspawn; } ||
     install_packages "the packages are tested in a clean Debian" debootstrap systemd-container
+  { have podman && have podman-compose && have runc && have iptables && [ -e /usr/lib/podman/netavark ] && [ -e /usr/lib/podman/aardvark-dns ]; } ||
+    install_packages "the images are tested with podman" podman podman-compose runc netavark aardvark-dns iptables
+  { have curl && have openssl; } || install_packages "the tests of the packages call the API" curl openssl
 }
 
 fuzzer() {

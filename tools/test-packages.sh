@@ -6,9 +6,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 [ "$(id -u)" -eq 0 ] || { echo "make test-packages boots a container: run it as root" >&2; exit 1; }
-root=target/packages/root
-base=target/packages/base
-mkdir -p target/packages
+root=target/test-packages/root
+base=target/test-packages/base
+mkdir -p target/test-packages
 
 # A Debian with nothing but systemd and curl, made once. It is that of the machine, since a package runs on the libc of
 # the Debian where it was built, and on later ones.
@@ -19,7 +19,6 @@ if [ ! -e "$base/etc/os-release" ]; then
 fi
 
 # The package, and the same one as the next version.
-rm -f target/packages/*.deb
 tools/deb.sh
 deb=$(echo target/packages/selkie_*.deb)
 version=$(dpkg-deb --field "$deb" Version)
@@ -27,10 +26,10 @@ rm -rf "$root"
 cp -a "$base" "$root"
 mkdir "$root/packages"
 cp "$deb" "$root/packages/selkie.deb"
-dpkg-deb --raw-extract "$deb" target/packages/next
-sed -i "s/^Version: .*/Version: ${version%-*}+next-1/" target/packages/next/DEBIAN/control
-dpkg-deb --build -Zgzip -z1 target/packages/next "$root/packages/next.deb" > /dev/null
-rm -rf target/packages/next
+dpkg-deb --raw-extract "$deb" target/test-packages/next
+sed -i "s/^Version: .*/Version: ${version%-*}+next-1/" target/test-packages/next/DEBIAN/control
+dpkg-deb --build -Zgzip -z1 target/test-packages/next "$root/packages/next.deb" > /dev/null
+rm -rf target/test-packages/next
 cp tests/packages/deb.sh "$root/packages/"
 cp --remove-destination /etc/resolv.conf "$root/etc/resolv.conf"
 # As Debian's installer writes it: mariadb-install-db looks localhost up.
@@ -45,6 +44,6 @@ UNIT
 mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
 ln -s ../test.service "$root/etc/systemd/system/multi-user.target.wants/"
 timeout 900 systemd-nspawn --quiet --register=no --keep-unit --resolv-conf=off --console=pipe -D "$root" -b \
-  systemd.unit=multi-user.target > target/packages/boot.log < /dev/null || true
+  systemd.unit=multi-user.target > target/test-packages/boot.log < /dev/null || true
 cat "$root/packages/log"
-[ -e "$root/packages/passed" ] || { echo "the package's test failed: see above and target/packages/boot.log" >&2; exit 1; }
+[ -e "$root/packages/passed" ] || { echo "the package's test failed: see above and target/test-packages/boot.log" >&2; exit 1; }

@@ -1,0 +1,2 @@
+#!/bin/sh
+exec mariadb-admin --silent ping
