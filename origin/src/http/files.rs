@@ -11,7 +11,7 @@ mod query;
 use super::etag::ETag;
 use super::header;
 use super::request_log::RequestRecord;
-use super::respond::{self, Failed};
+use super::respond::Failed;
 use super::{body, stream};
 use crate::app::App;
 use crate::database::media::{MediaRow, StoredObject};
@@ -160,7 +160,7 @@ impl Call<'_> {
 
 /// Returns a 416 response with the file's size in `Content-Range`.
 fn not_satisfiable(size: u64, record: &RequestRecord) -> Response {
-    let mut response = respond::problem(&range::beyond(size), record.id());
+    let mut response = record.refuse(&range::beyond(size));
     if let Ok(range) = HeaderValue::from_str(&format!("bytes */{size}")) {
         response.headers_mut().insert(CONTENT_RANGE, range);
     }
