@@ -88,7 +88,7 @@ impl Origin {
         eventually("the origin is ready", WAIT_MAX, is_ready).await;
     }
 
-    /// Runs a command on the installation; returns its standard output.
+    /// Runs a `selkie` command with this origin's settings and data directory; returns its trimmed standard output.
     fn cli(&self, arguments: &[&str]) -> String {
         let mut command = Command::new(binary().expect("the binary"));
         clear_settings(&mut command);

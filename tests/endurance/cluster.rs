@@ -96,7 +96,7 @@ async fn run_in(asked: &Asked, directory: &Path) -> Result<ExitCode> {
 /// Where the parts run.
 struct Sites {
     network: Option<Network>,
-    /// Where the edges, the S3 service and the callers are.
+    /// The address on which the edges, the S3 service and the callers run.
     home: Ipv4Addr,
     databases: Vec<Site>,
     origins: Vec<Site>,

@@ -43,7 +43,7 @@ pub(crate) struct Told {
     /// Steps of a mixed load that ended as they must, by name.
     pub(crate) steps: BTreeMap<&'static str, u64>,
     pub(crate) retries: u64,
-    /// Retries by reason: an error's code, or that of the connection.
+    /// Number of retries by reason: the code of the error response, or what went wrong with the connection.
     pub(crate) reasons: BTreeMap<String, u64>,
     pub(crate) refused: Messages,
     pub(crate) stale: Messages,
@@ -52,7 +52,7 @@ pub(crate) struct Told {
     pub(crate) reordered: u64,
 }
 
-/// Messages, of which the first are kept.
+/// Counts all messages, and keeps the text of the first [`KEPT_MAX`].
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Messages {
     pub(crate) count: u64,

@@ -23,7 +23,7 @@ use clap::ValueEnum as _;
 
 /// Maximum time without a success after a fault that [`Kind::is_bounded`].
 const UNAVAILABLE_MAX: Duration = Duration::from_secs(5);
-/// Maximum time until all databases have the same content.
+/// Maximum time to wait until all databases have the same content.
 const SAME_MAX: Duration = Duration::from_secs(60);
 
 /// What one database has.

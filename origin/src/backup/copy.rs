@@ -13,7 +13,7 @@ use crate::media::store::{Store, StoreError};
 /// Objects that are copied at the same time.
 const COPIES_MAX_COUNT: usize = 8;
 
-/// Keys that are looked up in a store at the same time.
+/// Maximum number of keys in one call of [`Store::existing`].
 const LOOKED_UP_COUNT: usize = 1_000;
 
 /// Size in bytes and SHA-256 of each object, by key.
@@ -107,7 +107,7 @@ async fn copy_one(
     Ok(Outcome::Copied)
 }
 
-/// Stores the list of objects in a backup.
+/// Writes the compressed list of a backup's media objects to the backup's store.
 pub(super) async fn write_list(store: &Store, objects: &Objects) -> Result<Part, BackupError> {
     let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 0).map_err(BackupError::Run)?;
     for (key, (size, sha256)) in objects {

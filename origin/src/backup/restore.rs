@@ -20,7 +20,8 @@ pub enum Scope {
 pub enum MediaOwner {
     /// The store has no owner: the restored installation gets a new id, since the original may still run.
     New,
-    /// The store is marked with this id, which the restored installation keeps or takes.
+    /// The store's owner has this id, and the restored installation gets the same: either it had this id before, or
+    /// it replaces the installation that was backed up (`--original-is-gone`).
     Id(String),
 }
 

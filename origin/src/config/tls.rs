@@ -13,7 +13,7 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// Parses both settings; `None` if neither is set.
+/// Parses `tls_certificate` and `tls_key`; `None` if neither is set. It is an error if only one is set.
 pub(super) fn files(layers: &Layers) -> Result<Option<TlsFiles>, ConfigError> {
     let path = |text: &str| value::file(text, &layers.directory);
     match (optional(layers, "tls_certificate", path)?, optional(layers, "tls_key", path)?) {

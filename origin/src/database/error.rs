@@ -157,8 +157,8 @@ impl DbError {
         }
     }
 
-    /// Returns whether the host refused the statement before it ran, because it left its cluster or is read-only:
-    /// another host may run it.
+    /// Returns whether the host refused the statement without running any of it, because the host has left its
+    /// cluster or is read-only. The statement can then be sent to another host.
     #[must_use]
     pub fn is_refused_by_host(&self) -> bool {
         matches!(self, Self::Refused(1047 | 1290, _)) && self.is_lost()

@@ -15,7 +15,7 @@ pub const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time that a read waits for a replica to reach a position before it goes to the primary.
 pub(super) const REPLICA_WAIT: Duration = Duration::from_millis(500);
 
-/// The interval of looks at a host's position.
+/// The pause between two queries for a host's position while a read waits.
 const POLL: Duration = Duration::from_millis(10);
 
 /// The maximum number of GTIDs in a position.

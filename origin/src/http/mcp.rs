@@ -58,7 +58,8 @@ pub(super) async fn run(
     };
     let mut failed = None;
     if reply.status.is_client_error() || reply.status.is_server_error() {
-        // An error of the protocol itself, whose body has a code of JSON-RPC.
+        // The message itself was refused. The body keeps its JSON-RPC error; this problem is only for the request's
+        // record and for the header with the code.
         let problem = match reply.status.is_server_error() {
             true => Problem::internal("The message could not be answered.", format!("rmcp answered {}", reply.status)),
             false => Problem::new(ErrorCode::InvalidRequest, "The protocol refuses the message."),

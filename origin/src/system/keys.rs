@@ -35,7 +35,8 @@ const LIFETIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 /// The time within which a link to the console must be used.
 pub const LINK_LIFETIME: Duration = Duration::from_secs(60);
 
-/// The lifetime of the key for which a link is exchanged: a working day. A browser keeps the key for a tab only.
+/// The lifetime of the key that the console gets in exchange for a link: long enough for a working day. The browser
+/// keeps the key only as long as its tab is open.
 const SESSION_LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 const SESSION_NAME: &str = "console";
 
