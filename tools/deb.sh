@@ -15,7 +15,15 @@ gzip -9n "$parts"/man/*.1
 "$selkie" completions bash > "$parts/completions/selkie"
 "$selkie" completions zsh > "$parts/completions/_selkie"
 "$selkie" completions fish > "$parts/completions/selkie.fish"
-gzip -9nc CHANGELOG.md > "$parts/changelog.gz"
+gzip -9nc CHANGELOG.md > "$parts/NEWS.md.gz"
+# Debian's own form, which says only when the package was made of which version.
+cat > "$parts/changelog" <<CHANGELOG
+selkie ($("$selkie" --version | cut -d' ' -f2)-1) stable; urgency=medium
+
+  * See NEWS.md.gz.
+
+ -- $(sed -n 's/^maintainer = "\(.*\)"/\1/p' origin/Cargo.toml)  $(date -R -u -r CHANGELOG.md)
+CHANGELOG
 # The one setting that differs from the default: the service's data lie where systemd lets it write.
 (cd "$parts" && "$selkie" config --sample) |
   sed 's|^# data_dir = .*|data_dir = "/var/lib/selkie"|' > "$parts/selkie.toml"
