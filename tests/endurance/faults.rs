@@ -70,7 +70,7 @@ impl Kind {
         matches!(self, Self::NodeCutOff | Self::NodeUnreachable | Self::OriginUnreachable)
     }
 
-    /// Returns whether the installation must answer again within [`crate::verdict::UNAVAILABLE_MAX`] of this fault.
+    /// Returns whether the installation must answer again soon after this fault, and fails the run if it does not.
     pub(crate) const fn is_bounded(self) -> bool {
         matches!(self, Self::NodeKilled)
     }
