@@ -21,7 +21,8 @@ const EXPOSED_HEADERS: &str = "Accept-Ranges, Age, Allow, Content-Disposition, C
                                Idempotency-Replayed, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, \
                                Selkie-Media-Id, Selkie-Media-Url, Server-Timing, Tus-Extension, Tus-Max-Size, \
                                Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Metadata, \
-                               Upload-Offset, WWW-Authenticate, X-Request-Id, X-Selkie-Limited, X-Selkie-Position";
+                               Upload-Offset, WWW-Authenticate, X-Request-Id, X-Selkie-Code, X-Selkie-Limited, \
+                               X-Selkie-Position";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorsOrigins {

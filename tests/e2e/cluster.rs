@@ -10,7 +10,7 @@ use machines::replicas::Replicated;
 use machines::server::{ACCOUNT, Server};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -89,16 +89,44 @@ impl Origin {
         eventually("the origin is ready", WAIT_MAX, is_ready).await;
     }
 
-    /// Runs a `selkie` command with this origin's settings and data directory; returns its trimmed standard output.
-    fn cli(&self, arguments: &[&str]) -> String {
+    /// Runs a `selkie` command with this origin's settings and data directory.
+    fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(binary().expect("the binary"));
         clear_settings(&mut command);
         let settings = self.settings.iter().map(|(name, value)| (*name, value));
         command.args(arguments).arg("--data-dir").arg(self.directory.path());
-        let output = command.env("SELKIE_SECRET", SECRET).envs(settings).output().expect("it runs");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?}: {told}");
+        command.env("SELKIE_SECRET", SECRET).envs(settings).output().expect("it runs")
+    }
+
+    /// Runs a `selkie` command that must succeed; returns its trimmed standard output.
+    fn cli(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// Waits until `selkie doctor` finds this of the database hosts: a verdict and the beginning of a message for each.
+    /// On a busy machine a host may be too slow for one report.
+    async fn wait_until_doctor_finds(&self, expected: &[(&str, String)]) {
+        let matches = || async {
+            let found = self.checked_hosts();
+            let is_same = found.len() == expected.len()
+                && found
+                    .iter()
+                    .zip(expected)
+                    .all(|(found, (verdict, message))| found.0 == *verdict && found.1.starts_with(message));
+            is_same.then_some(())
+        };
+        eventually(&format!("the doctor finds {expected:?}"), WAIT_MAX, matches).await;
+    }
+
+    /// Returns what `selkie doctor` finds of the database hosts: a verdict and a message for each.
+    fn checked_hosts(&self) -> Vec<(String, String)> {
+        let report: Value = serde_json::from_slice(&self.run(&["doctor", "--json"]).stdout).expect("JSON");
+        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        let findings = report["findings"].as_array().expect("findings").iter();
+        let of_hosts = findings.filter(|finding| finding["check"] == "hosts");
+        of_hosts.map(|finding| (text(&finding["verdict"]), text(&finding["message"]))).collect()
     }
 
     async fn send(
@@ -153,6 +181,8 @@ async fn origins_on_a_fresh_cluster_agree(_: Host) {
         origin.wait_until_ready().await;
     }
     let [first, second, third] = &origins;
+    let well = |node: &Server| ("ok", format!("the host {} of database_url is well", node.address()));
+    first.wait_until_doctor_finds(&nodes.iter().map(well).collect::<Vec<_>>()).await;
     let key = first.cli(&["key", "create", "--access", "full"]);
     second.cli(&["database", "create", "default_app"]);
     let is_known = || async { (third.sql(&key, "SELECT 1").await.status == 200).then_some(()) };
@@ -202,6 +232,9 @@ async fn reads_use_replicas_and_never_fail_for_them(_: Host) {
     let path = format!("/crud/default_app/notes/{}", written.payload());
     let after = [("x-selkie-after", position.as_str())];
 
+    let replica = format!("the host {} of replica_url", all.servers()[1].address());
+    origin.wait_until_doctor_finds(&[("ok", format!("{replica} is well"))]).await;
+
     // The replica answers: it has a row that the primary lacks.
     let only_here = "SET sql_log_bin = 0; INSERT INTO default_app.notes VALUES (1000, 'replica')";
     let has_it = || async {
@@ -221,8 +254,10 @@ async fn reads_use_replicas_and_never_fail_for_them(_: Host) {
     for _ in 0..5 {
         assert_eq!(origin.send(Method::GET, &path, &reader, &after, None).await.payload()["name"], "two");
     }
+    origin.wait_until_doctor_finds(&[("warning", format!("{replica} is not replicating"))]).await;
     all.catch_up(1).await.expect("no lag");
     all.server(1).kill();
+    origin.wait_until_doctor_finds(&[("wrong", format!("{replica} does not answer: "))]).await;
     for _ in 0..5 {
         assert_eq!(origin.send(Method::GET, &path, &reader, &after, None).await.payload()["name"], "two");
         assert_eq!(

@@ -41,10 +41,10 @@ impl Health {
         match self {
             Self::Well => "well",
             Self::Behind => "behind",
-            Self::Lost(Lost::NoAnswer) => "no answer",
+            Self::Lost(Lost::NoAnswer) => "not answering",
             Self::Lost(Lost::NotReady) => "not ready (wsrep_ready is OFF)",
             Self::Lost(Lost::ReadOnly) => "read-only",
-            Self::Lost(Lost::NoReplica) => "replication does not run",
+            Self::Lost(Lost::NoReplica) => "not replicating",
         }
     }
 }
