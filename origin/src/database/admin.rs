@@ -118,7 +118,7 @@ impl Admin {
         }
     }
 
-    /// Opens a connection outside of the pool to the host that serves.
+    /// Opens a connection to the serving host that belongs to no pool.
     async fn connect(&self, user: &str, password: &SecretString) -> Result<mysql_async::Result<Conn>, AdminError> {
         let connecting = async {
             let host = self.hosts.pick().await;

@@ -58,7 +58,7 @@ pub(super) struct Connection {
     /// The connection's slot in the budget of all accounts; freed when the connection is closed.
     pub(super) slot: Slot,
     pub(super) host: Host,
-    /// Which positions the host has.
+    /// The kind of positions that the host has.
     pub(super) positions: Positions,
 }
 
@@ -85,7 +85,7 @@ pub(super) enum SessionState {
 /// Opens connections of one account.
 pub(super) struct Connector {
     hosts: Hosts,
-    /// The options for each host.
+    /// The connection options for each host, by its index.
     opts: Vec<Opts>,
     /// Incremented when a connection is lost or can't be opened. Connections opened before that are closed instead of
     /// leased.
@@ -115,7 +115,8 @@ impl Connector {
         }
     }
 
-    /// Marks all connections opened so far as lost, because one to `host` was: none is leased again.
+    /// Marks all connections opened so far as lost, so that none is leased again, and wakes the
+    /// probe of `host`. To be called when a connection to `host` is lost or can't be opened.
     pub(super) fn forget_all(&self, host: &Host) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
         self.hosts.suspect(host);
@@ -126,8 +127,8 @@ impl Connector {
         self.trust.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Kills a connection and its statement in MariaDB, from a task with another connection. Does nothing outside of a
-    /// Tokio runtime, and if the connection's host is left.
+    /// Kills a connection and its statement in MariaDB, from a task with another connection. Does
+    /// nothing outside of a Tokio runtime, or if the connection's host was left.
     pub(super) fn kill(&self, connection: &Connection) {
         let (id, host) = (connection.conn.id(), &connection.host);
         let is_left = host.left.as_ref().is_some_and(CancellationToken::is_cancelled);
@@ -181,7 +182,7 @@ impl Connector {
     }
 }
 
-/// What a new connection reads from its server.
+/// Properties of the server, which a new connection reads first.
 struct Server {
     packet_max_bytes: usize,
     positions: Positions,
@@ -202,7 +203,8 @@ impl Connector {
         Ok(Server { packet_max_bytes: packet_max_bytes.unwrap_or(PACKET_MAX_BYTES), positions })
     }
 
-    /// Connects to the host that serves, or to another if that one is lost meanwhile.
+    /// Connects to the serving host, or to a replica. If the host is lost meanwhile, tries again,
+    /// for at most [`TRIES_MAX_COUNT`] attempts.
     async fn connect(&self) -> Result<(Host, Conn, Server), mysql_async::Error> {
         let mut tries = 1;
         loop {

@@ -19,17 +19,17 @@ pin_project! {
         since: Option<Instant>,
         #[pin]
         alarm: Option<Unconstrained<Sleep>>,
-        // Completes when the host of the step's connection is left.
+        // Completes when the host of the connection is left (see `hosts`).
         #[pin]
         left: Option<WaitForCancellationFutureOwned>,
     }
 }
 
-/// The limits of a step: its time, and the host of its connection.
+/// The limits of a step: it ends when its time is over, or when the host of its connection is left.
 #[derive(Clone, Debug)]
 pub(super) struct Limit {
     pub(super) time: Duration,
-    /// Cancelled when the host is left; `None` if there is no other host.
+    /// Cancelled when the host is left; `None` if there is only one host.
     pub(super) left: Option<CancellationToken>,
 }
 
@@ -39,8 +39,9 @@ impl From<Duration> for Limit {
     }
 }
 
-/// Runs a step for at most `limit`, or fails with [`DbError::Timeout`]; with [`DbError::Unavailable`] if the host of its
-/// connection is left. The step's statement may then still run in MariaDB; dropping its lease kills the statement.
+/// Runs a step until it ends or reaches its limit. Fails with [`DbError::Timeout`] if its time is
+/// over, and with [`DbError::Unavailable`] if the host of its connection is left. The step's
+/// statement may then still run in MariaDB; dropping its lease kills the statement.
 pub(super) fn within<T, S>(limit: impl Into<Limit>, step: S) -> Within<S>
 where
     S: Future<Output = Result<T, DbError>>,

@@ -53,10 +53,10 @@ pub enum DbError {
     /// The response has promised all rows, but rows added meanwhile exceed the maximum number of rows of any read.
     #[error("rows were added while they were read")]
     RowsAdded,
-    /// The database did not reach the position that a read asks for in time.
+    /// The database did not reach the position of `X-Selkie-After` within the time limit.
     #[error("the position is not reached")]
     NotReached,
-    /// The position that a read asks for is not of the kind that this database has.
+    /// The position of `X-Selkie-After` is of another kind than the positions of this database.
     #[error("the position is another database's")]
     OtherPosition,
     /// A written record breaks a rule of the caller's role. The transaction is rolled back.
@@ -157,8 +157,8 @@ impl DbError {
         }
     }
 
-    /// Returns whether the host refused the statement without running any of it, because the host has left its
-    /// cluster or is read-only. The statement can then be sent to another host.
+    /// Returns whether the host refused the statement and ran no part of it, because the host has
+    /// left its cluster or is read-only. The statement can then be sent to another host.
     #[must_use]
     pub fn is_refused_by_host(&self) -> bool {
         matches!(self, Self::Refused(1047 | 1290, _)) && self.is_lost()

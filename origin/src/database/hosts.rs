@@ -1,8 +1,12 @@
-//! Decides which host of MariaDB serves: of the hosts of `database_url`, the first that is ready, until it is lost; of
-//! the hosts of `replica_url`, every replica that is well. All connections ask here, so that they follow one decision.
+//! Decides which MariaDB host the connections use. `database_url`: one host serves, the first of
+//! its list that is healthy, until it is lost. `replica_url`: all healthy replicas, in turn. Every
+//! connection pool asks here, so that all follow the same decision.
 //!
-//! With several hosts, each is probed every second by a task of its own, and at once after a connection failed. With a
-//! single host, nothing is probed: it always serves.
+//! With several hosts, a task for each host probes it every second, and at once after a connection
+//! to it failed. A single host is not probed: it always serves.
+//!
+//! A host is "left" when it stops being used: another host took over from it (a failover), or it is
+//! a replica that was lost. Its connections are then closed, and statements that run on it fail.
 
 mod pool;
 mod probe;
@@ -22,7 +26,8 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-/// The maximum time for a host's verdict: the first one, or one after a failed connection.
+/// Maximum time that a new connection waits for the result of a probe: the first probe of a host,
+/// or the probe after a failed connection.
 const VERDICT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The maximum number of hosts that are tried to open one connection.
@@ -31,9 +36,11 @@ pub(in crate::database) const TRIES_MAX_COUNT: usize = 3;
 /// What hosts are used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Everything: the nodes of a Galera cluster, or a primary and the servers that may become primary.
+    /// Reads and writes: the nodes of a Galera cluster, or a primary and the servers that may
+    /// become primary. One host serves at a time.
     Serving,
-    /// Reads: replicas of the primary, or nodes of the cluster.
+    /// Reads only: replicas of the primary, or nodes of the cluster. All healthy hosts are used in
+    /// turn.
     Reading,
 }
 
@@ -48,27 +55,32 @@ struct Inner {
     state: Mutex<State>,
     /// Wakes each host's probe.
     wake: Vec<Notify>,
-    /// Changes with every verdict.
+    /// A counter of probe results. Its changes wake the requests that wait in [`Hosts::pick`].
     verdicts: watch::Sender<u64>,
-    /// Whether other servers replicate from the serving one, so that positions are worth their query.
+    /// Whether other servers may replicate from the serving host. Only then does a write query its
+    /// position, for `X-Selkie-Position`.
     has_replicas: AtomicBool,
 }
 
 struct State {
     hosts: Vec<HostState>,
-    /// The index of the host that serves; `None` before the first decision, and always for [`Purpose::Reading`].
+    /// The index of the serving host; `None` before the first decision, and always for
+    /// [`Purpose::Reading`].
     serving: Option<usize>,
-    /// The number of times that another host took over.
+    /// The number of failovers since the start.
     failovers: u64,
-    /// The index of the host that was used last, for [`Purpose::Reading`].
+    /// The index of the replica that the last connection used, for [`Purpose::Reading`]; the next
+    /// connection uses the next healthy replica.
     last_read: usize,
     is_probing: bool,
 }
 
 struct HostState {
-    /// `None` until the probe that is due has ended: at the start, and after a connection failed.
+    /// The result of the last probe; `None` while a result is awaited: at the start, and after a
+    /// connection failed.
     health: Option<Health>,
-    /// Cancelled when the host is left: its connections are closed, and their statements fail.
+    /// Cancelled when the host is left, which closes its connections and fails their statements. A
+    /// new token then replaces it.
     left: CancellationToken,
 }
 
@@ -76,17 +88,20 @@ struct HostState {
 #[derive(Clone, Debug)]
 pub(in crate::database) struct Host {
     pub(in crate::database) index: usize,
-    /// Cancelled when the host is left; `None` if there is no other host.
+    /// Cancelled when the host is left; `None` for the only host of `database_url`, which is never
+    /// left.
     pub(in crate::database) left: Option<CancellationToken>,
 }
 
 /// The state of all hosts, for metrics and `/readyz`.
 #[derive(Clone, Debug, Default)]
 pub struct HostsGauge {
-    /// The address of the host that serves; `None` before the first decision, and for [`Purpose::Reading`].
+    /// The address of the serving host; `None` before the first decision, and for
+    /// [`Purpose::Reading`].
     pub serving: Option<String>,
     pub count: usize,
-    /// The number of hosts whose last probe found them well. A single host counts as well, since it is not probed.
+    /// The number of hosts whose last probe found them healthy. The only host of `database_url` is
+    /// not probed and is counted as healthy.
     pub well: usize,
     pub failovers: u64,
 }
@@ -98,7 +113,7 @@ impl std::fmt::Debug for Hosts {
 }
 
 impl Hosts {
-    /// Prepares the hosts of an address, without contacting them.
+    /// Creates the hosts of an address, without connecting to them.
     #[must_use]
     pub fn new(address: &DatabaseAddress, purpose: Purpose) -> Self {
         let endpoints: Vec<Endpoint> = address.endpoints().cloned().collect();
@@ -121,7 +136,8 @@ impl Hosts {
         }))
     }
 
-    /// Declares that there are replicas beside these hosts.
+    /// Records that `replica_url` names replicas of these hosts, so that writes query their
+    /// position.
     pub fn set_replicas(&self) {
         self.0.has_replicas.store(true, Ordering::Relaxed);
     }
@@ -134,20 +150,22 @@ impl Hosts {
         self.0.purpose
     }
 
-    /// Returns the user and password of the hosts, and their addresses.
+    /// Returns the address with all hosts, and the administrator account.
     #[must_use]
     pub fn address(&self) -> &DatabaseAddress {
         &self.0.address
     }
 
-    /// Returns the address of the host that serves; of the first one if none does.
+    /// Returns the address of the serving host alone; the address of the first host if no host
+    /// serves.
     pub async fn serving_address(&self) -> DatabaseAddress {
         let index = self.pick().await.map_or(0, |host| host.index);
         let endpoint = self.0.endpoints.get(index).unwrap_or(&self.0.address.endpoint).clone();
         DatabaseAddress { endpoint, others: Vec::new(), ..self.0.address.clone() }
     }
 
-    /// Returns the driver's options of an account at each host.
+    /// Returns the driver's connection options of an account, one for each host, in the order of
+    /// the URL. `finish` sets further options.
     pub(in crate::database) fn options(
         &self,
         user: &str,
@@ -158,13 +176,15 @@ impl Hosts {
         self.0.endpoints.iter().map(of).collect()
     }
 
-    /// Returns whether there is only one host, which serves without being probed.
+    /// Returns whether there is only one host of `database_url`, which serves without being probed.
     fn is_single(&self) -> bool {
         self.0.purpose == Purpose::Serving && self.0.endpoints.len() == 1
     }
 
-    /// Returns the host for a new connection: the one that serves, or the next replica that is well. Waits while a
-    /// verdict about it is due. `None` if no replica is well.
+    /// Returns the host for a new connection: the serving host, or for [`Purpose::Reading`] the
+    /// next healthy replica. If the serving host has no probe result yet, waits for one for at most
+    /// [`VERDICT_TIMEOUT`], and then returns that host all the same. `None` if no replica is
+    /// healthy.
     pub(in crate::database) async fn pick(&self) -> Option<Host> {
         if self.is_single() {
             return Some(Host { index: 0, left: None });
@@ -198,13 +218,14 @@ impl Hosts {
         Some(Host { index, left: Some(left) })
     }
 
-    /// Returns whether a replica is well.
+    /// Returns whether at least one host is healthy, without waiting for a probe.
     pub(in crate::database) fn any_well(&self) -> bool {
         self.probe();
         self.0.state().hosts.iter().any(|host| host.health == Some(Health::Well))
     }
 
-    /// Returns whether a connection to a host may be used for further statements.
+    /// Returns whether a connection to `host` may be leased again: the host was not left, and, if
+    /// it is a replica, its last probe found it healthy.
     pub(in crate::database) fn may_use(&self, host: &Host) -> bool {
         let Some(left) = &host.left else {
             return true;
@@ -214,8 +235,9 @@ impl Hosts {
             && (self.0.purpose == Purpose::Serving || self.0.state().hosts.get(host.index).is_some_and(is_well))
     }
 
-    /// Has a host probed at once, because a connection to it failed. Returns whether another attempt to connect may
-    /// find another host, or find this one well.
+    /// Wakes the probe of a host, because a connection to it failed. Returns whether another
+    /// attempt to connect may succeed, on this host or on another; `false` for a single host, and
+    /// for a host that is known to be lost.
     pub(in crate::database) fn suspect(&self, host: &Host) -> bool {
         let Some(left) = &host.left else {
             return false;
@@ -238,10 +260,11 @@ impl Hosts {
         }
     }
 
-    /// Runs work on a host, and gives it up when the host is left.
+    /// Runs work on a host, and cancels it when the host is left. If the work fails because the
+    /// host is lost, wakes the probe of the host.
     ///
     /// # Errors
-    /// [`HostLost`] if the host is left; the error of the work.
+    /// [`HostLost`] if the host is left; otherwise the error of the work.
     pub(in crate::database) async fn on<T>(
         &self,
         host: &Host,
@@ -261,7 +284,7 @@ impl Hosts {
         outcome
     }
 
-    /// Returns the host that serves, without waiting.
+    /// Returns the serving host without waiting; the first host if none was chosen yet.
     pub(in crate::database) fn serving(&self) -> Host {
         let state = self.0.state();
         let index = state.serving.unwrap_or(0);
@@ -282,7 +305,8 @@ impl Hosts {
         }
     }
 
-    /// Reads facts about each host, for `selkie doctor`: its address, and its facts or why it does not answer.
+    /// Reads the state of each host, for `selkie doctor`. Returns for each host its address, and
+    /// its facts or the reason why it does not answer.
     pub async fn facts(&self) -> Vec<(String, Result<HostFacts, String>)> {
         let address = &self.0.address;
         let options = self.options(&address.admin_user, &address.admin_password, |options| options);
@@ -291,7 +315,8 @@ impl Hosts {
         names.zip(futures_util::future::join_all(asked).await).collect()
     }
 
-    /// Starts the probes, once. They end when the last clone is dropped.
+    /// Starts the tasks that probe the hosts, unless they run already. They end when the last clone
+    /// of these hosts is dropped.
     fn probe(&self) {
         if std::mem::replace(&mut self.0.state().is_probing, true) {
             return;
@@ -311,7 +336,7 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a probe's result, and decides anew which host serves.
+    /// Records a probe's result. Chooses the serving host again, or leaves a replica that is lost.
     fn report(&self, index: usize, health: Health) {
         let mut state = self.state();
         let Some(host) = state.hosts.get_mut(index) else {
@@ -352,7 +377,7 @@ enum Pick {
     Host(usize),
     /// No host can be used.
     None,
-    /// A verdict is due.
+    /// The choice depends on a probe that has no result yet.
     Due,
 }
 
@@ -374,8 +399,9 @@ impl State {
         }
     }
 
-    /// Returns the host that should serve: the one that serves while it is well, otherwise the first that is well. A
-    /// host that is behind serves only if none is well. `None` while a verdict that decides is due.
+    /// Returns the index of the host that should serve: the serving host while it is healthy,
+    /// otherwise the first healthy host. A host that is behind serves only if no host is healthy.
+    /// `None` at the start, while a probe without a result may still change the choice.
     fn next(&self) -> Option<usize> {
         let health = |index: usize| self.hosts[index].health;
         let first = |wanted: Health| (0..self.hosts.len()).find(|index| health(*index) == Some(wanted));
@@ -389,11 +415,12 @@ impl State {
         }
         let due = (0..self.hosts.len()).find(|index| health(*index).is_none());
         match (well, due) {
-            // An earlier host of the list may be well too.
+            // A host earlier in the list may prove healthy, and would then be chosen.
             (Some(well), Some(due)) if due < well => None,
             (Some(well), _) => Some(well),
             (None, Some(_)) => None,
-            // No host is well: the first one serves, so that its error is what callers get.
+            // No host is healthy. Choose one all the same, so that callers get the error of the
+            // connection to it.
             (None, None) => Some(first(Health::Behind).unwrap_or(0)),
         }
     }

@@ -59,18 +59,19 @@ pub struct Pools {
     budget: Arc<ConnectionBudget>,
     /// The number of requests that wait for a connection of any account.
     waiting: Arc<AtomicUsize>,
-    /// How long requests waited for a connection.
+    /// The times that requests waited for a connection.
     waits: Durations,
-    /// The pools of the replicas, for reads.
+    /// The pools of the replicas; `None` without replicas.
     replicas: Option<Box<Pools>>,
 }
 
-/// Where a read may run.
+/// The hosts on which a statement may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFrom {
-    /// On a replica that is well; on the primary if there is none.
+    /// A healthy replica, for callers whose account may only read. The primary for other callers,
+    /// and if no replica is healthy.
     Replica,
-    /// On the primary, or the serving node of a cluster.
+    /// The serving host of `database_url`: the primary, or a cluster node.
     Primary,
 }
 
@@ -122,7 +123,7 @@ pub struct PoolGauge {
     pub in_use: usize,
     /// The number of requests that wait for a connection.
     pub waiting: usize,
-    /// How long requests waited for a connection; 0 for those that found an idle one.
+    /// The times that requests waited for a connection; 0 if an idle connection was available.
     pub waits: Durations,
 }
 
@@ -142,10 +143,12 @@ impl Pools {
         Self::new(bounds(self.settings), hosts, source)
     }
 
-    /// Adds replicas, on which reads under the accounts of read keys run while they are well.
+    /// Adds replicas. Reads run on a healthy replica if the caller has a read-only key, or a role
+    /// that can only read.
     #[must_use]
     pub fn with_replicas(mut self, replicas: Hosts) -> Self {
-        // The accounts come from the primary by replication.
+        // Replication copies the accounts from the primary, so they must not be repaired on a
+        // replica.
         let source = self.source.without_repair();
         self.hosts.set_replicas();
         let waits = self.waits.clone();
@@ -153,7 +156,8 @@ impl Pools {
         self
     }
 
-    /// Returns the pools of the replicas if a read may run there and one is well.
+    /// Returns the pools of the replicas if the read may use them and at least one replica is
+    /// healthy; otherwise `None`.
     fn replicas(&self, access: Access, from: ReadFrom) -> Option<&Self> {
         let replicas = self.replicas.as_deref().filter(|_| access == Access::Read && from == ReadFrom::Replica);
         replicas.filter(|replicas| replicas.hosts.any_well())
@@ -165,13 +169,14 @@ impl Pools {
         self.replicas.as_ref().map(|replicas| replicas.hosts.gauge())
     }
 
-    /// Returns whether a read may have run on a replica, so that the primary may answer it otherwise.
+    /// Returns whether a read may have run on a replica. If such a read failed, the caller can
+    /// retry it on the primary.
     #[must_use]
     pub fn may_read_replicas(&self, access: Access, from: ReadFrom) -> bool {
         self.replicas.is_some() && access == Access::Read && from == ReadFrom::Replica
     }
 
-    /// Returns the account for a read; see [`Pools::account`].
+    /// Returns the account for a read, at the replicas or at the primary; see [`Pools::account`].
     pub(super) fn account_for_read(
         &self,
         project: &ProjectName,
@@ -181,11 +186,14 @@ impl Pools {
         self.replicas(access, from).unwrap_or(self).account(project, access)
     }
 
-    /// Leases a connection whose host has reached the position `after`, if there is one.
+    /// Leases a connection for a statement. With `after`, the host of the connection has reached
+    /// that position. If the replicas can't be reached, or the replica does not reach the position
+    /// within `REPLICA_WAIT`, leases a connection to the primary.
     ///
     /// # Errors
-    /// [`DbError::NotReached`] if the position is not reached within [`WAIT_TIMEOUT`]; [`DbError::OtherPosition`]; the
-    /// errors of [`Pools::lease`].
+    /// [`DbError::NotReached`] if the primary does not reach the position within [`WAIT_TIMEOUT`];
+    /// [`DbError::OtherPosition`] if the position is of another kind than the host's; the errors of
+    /// [`Pools::lease`].
     pub async fn lease_for(
         &self,
         (project, access): (&ProjectName, Access),
@@ -261,7 +269,8 @@ impl Pools {
         Ok(Lease::new(object))
     }
 
-    /// Waits for a connection and counts how long. An idle connection that is there at once costs no look at the clock.
+    /// Waits for a connection and records the waiting time. Does not read the clock if an idle
+    /// connection is available at once.
     async fn timed<T>(&self, getting: impl Future<Output = T>) -> T {
         let mut getting = pin!(getting);
         let mut since = None;
@@ -354,7 +363,8 @@ impl Pools {
         PoolGauge { waits: self.waits.clone(), ..open }
     }
 
-    /// Returns the state of the pools of a project's accounts together, those at replicas included.
+    /// Returns the state of the pools of a project's accounts, added up, including those at
+    /// replicas.
     #[must_use]
     pub fn gauge_of(&self, project: &ProjectName) -> PoolGauge {
         let of_replicas = self.replicas.as_ref().map(|replicas| replicas.gauge_of(project)).unwrap_or_default();
@@ -364,7 +374,7 @@ impl Pools {
 }
 
 impl PoolGauge {
-    /// Returns the sum of this state and those of the accounts' pools.
+    /// Adds the states of the pools of `accounts` to this state.
     fn plus<'a>(self, accounts: impl Iterator<Item = &'a Arc<Account>>) -> Self {
         accounts.fold(self, |sum, account| {
             let status = account.pool.status();

@@ -1,6 +1,7 @@
-//! Positions in the sequence of a database's writes: what `X-Selkie-Position` tells and `X-Selkie-After` asks for.
-//! With replicas a position is a list of GTIDs, one for each replication domain; on a Galera cluster it is the
-//! sequence number of a write set.
+//! Positions in the sequence of a database's writes. The response to a write gives its position in
+//! `X-Selkie-Position`. A later read with that value in `X-Selkie-After` sees the write, on
+//! whichever host it runs. With replicas, a position is a list of GTIDs, one for each replication
+//! domain. On a Galera cluster, it is the sequence number of a write set.
 
 use super::ask;
 use super::connection::Connection;
@@ -10,15 +11,16 @@ use shared::error::{ErrorCode, Problem};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// The time that a read waits for a position before it fails.
+/// Maximum time that a read waits for its position on the primary; the read then fails.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The time that a read waits for a replica to reach a position before it goes to the primary.
+/// Maximum time that a read waits for its position on a replica; the read then runs on the primary.
 pub(super) const REPLICA_WAIT: Duration = Duration::from_millis(500);
 
-/// The pause between two queries for a host's position while a read waits.
+/// The pause between two queries for a host's position while a read waits. MariaDB itself waits on
+/// a replica.
 const POLL: Duration = Duration::from_millis(10);
 
-/// The maximum number of GTIDs in a position.
+/// The maximum number of GTIDs in the value of `X-Selkie-After`.
 const GTIDS_MAX_COUNT: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +30,7 @@ pub enum Position {
     WriteSet(u64),
 }
 
-/// A GTID of MariaDB: domain, server, sequence number.
+/// A GTID (global transaction id) of MariaDB: replication domain, server id, sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gtid {
     domain: u32,
@@ -36,10 +38,11 @@ pub struct Gtid {
     number: u64,
 }
 
-/// Which positions a connection's host has.
+/// The kind of positions that a connection's host has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Positions {
-    /// A single server: everything that is written is read.
+    /// A server without replicas, or without a binary log. It has no positions: every read sees all
+    /// committed writes.
     None,
     /// A primary, whose binary log has GTIDs.
     Primary,
@@ -51,7 +54,7 @@ impl Position {
     /// Parses the value of `X-Selkie-After`.
     ///
     /// # Errors
-    /// `invalid_query_option`: the text is no position.
+    /// `invalid_query_option` if the text is not a position.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let write_set = || text.strip_prefix("galera:").and_then(number).map(Self::WriteSet);
         let gtids = || gtids(text.strip_prefix("gtid:")?).map(Self::Gtids);
@@ -76,7 +79,8 @@ fn list(gtids: &[Gtid]) -> String {
     texts.collect::<Vec<_>>().join(",")
 }
 
-/// Parses a list of GTIDs with one for each domain.
+/// Parses a list of GTIDs, separated by commas. `None` if the list is invalid or too long, or has
+/// two GTIDs of one domain.
 fn gtids(text: &str) -> Option<Vec<Gtid>> {
     let gtids: Vec<Gtid> = text.split(',').take(GTIDS_MAX_COUNT + 1).map(gtid).collect::<Option<_>>()?;
     let is_repeated = |at: usize| gtids[..at].iter().any(|before| before.domain == gtids[at].domain);
@@ -93,19 +97,21 @@ fn gtid(text: &str) -> Option<Gtid> {
     Some(Gtid { domain: domain.try_into().ok()?, server: server.try_into().ok()?, number })
 }
 
-/// Parses a decimal number without a sign.
+/// Parses a decimal number; `None` if the text is empty, has a sign or is too large.
 fn number(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// Returns whether positions of a server include all of `wanted`.
+/// Returns whether the GTIDs of a server, `found`, cover each GTID in `wanted`: the same domain,
+/// and at least the same sequence number.
 fn include(found: &[Gtid], wanted: &[Gtid]) -> bool {
     wanted.iter().all(|wanted| found.iter().any(|it| it.domain == wanted.domain && it.number >= wanted.number))
 }
 
 impl Connection {
-    /// Returns the position of all that was committed so far, in one query; `None` on a single server, or if MariaDB
-    /// does not answer it.
+    /// Returns the position of the last write that the host has committed, for any client. Takes
+    /// one query. `None` if the host has no positions (see [`Positions::None`]), is a replica, or
+    /// the query fails.
     pub(super) async fn position(&mut self) -> Option<Position> {
         let found = match self.positions {
             Positions::None | Positions::Replica => return None,
@@ -115,7 +121,8 @@ impl Connection {
         found.inspect_err(|error| tracing::debug!(%error, "the position of a write is not known")).ok().flatten()
     }
 
-    /// Waits until the host has reached a position. Returns whether it has, within `limit`.
+    /// Waits for at most `limit` until the host has reached a position, and returns whether the
+    /// host has reached it.
     pub(super) async fn reach(&mut self, position: &Position, limit: Duration) -> Result<bool, DbError> {
         let started = Instant::now();
         loop {
@@ -147,7 +154,7 @@ impl Connection {
         Ok(found.and_then(|(_, text)| number(&text)))
     }
 
-    /// Returns the GTIDs that a query answers. There may be two of one domain.
+    /// Returns the GTIDs in the result of a query. The list may have two GTIDs of one domain.
     async fn gtids(&mut self, query: &'static str) -> mysql_async::Result<Vec<Gtid>> {
         let found: Option<Option<String>> = ask::first(self.conn.query_iter(query)).await?;
         let text = found.flatten().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What backups and restores need of MariaDB beside its tools.
+//! Statements for backups and restores, besides the dump, which MariaDB's tools write and load.
 
 use mysql_async::prelude::Queryable;
 
@@ -6,13 +6,13 @@ use super::quote::ident;
 use super::{Admin, AdminError};
 use crate::database::ask;
 
-/// How much an installation has.
+/// The numbers of things that an installation contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
     pub keys: u64,
     pub databases: u64,
     pub files: u64,
-    /// Projects except the default one, roles and issuers.
+    /// Projects other than the default one, roles and issuers, added up.
     pub others: u64,
 }
 
@@ -24,7 +24,7 @@ impl Admin {
         Ok(on == Some(1))
     }
 
-    /// Counts the keys, databases and files of an installation; those that expire by themselves count too.
+    /// Counts what an installation contains. Expired and revoked keys are counted too.
     pub async fn content(&self) -> Result<Content, AdminError> {
         let mut conn = self.conn().await?;
         let counts = "SELECT (SELECT COUNT(*) FROM selkie.`keys`), (SELECT COUNT(*) FROM selkie.`databases`), \
@@ -35,7 +35,7 @@ impl Admin {
         Ok(Content { keys, databases, files, others })
     }
 
-    /// Drops these databases and the system schema, if they exist.
+    /// Drops `databases` and the system schema `selkie`, if they exist.
     pub async fn drop_for_restore(&self, databases: &[String]) -> Result<(), AdminError> {
         for name in databases.iter().map(String::as_str).chain(["selkie"]) {
             self.run(format!("DROP DATABASE IF EXISTS {}", ident(name))).await?;
@@ -43,12 +43,13 @@ impl Admin {
         Ok(())
     }
 
-    /// Forgets resumable uploads under way, whose bytes are in no backup.
+    /// Deletes the records of unfinished resumable uploads, since a backup does not contain their
+    /// bytes.
     pub async fn forget_uploads(&self) -> Result<(), AdminError> {
         self.run("DELETE FROM selkie.media_uploads".to_owned()).await
     }
 
-    /// Sets the installation's id; a new one if `id` is `None`.
+    /// Sets the installation's id to `id`, or to a new id if `id` is `None`.
     pub async fn set_installation(&self, id: Option<&String>) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         let set = "UPDATE selkie.installation SET uuid = COALESCE(?, UUID())";

@@ -1,14 +1,15 @@
-//! Errors of a database host, as opposed to those of a statement.
+//! Tells errors of a database host from errors of a statement.
 
 use super::{SIGNALLED, code};
 use shared::error::ErrorCode;
 
-/// The host of a connection does not serve any more, or no host does.
+/// The host of a connection was left (see `hosts`), or no host can be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the database host is lost")]
 pub(in crate::database) struct HostLost;
 
-/// Returns whether an error means that the host or the connection is lost, or that the host can't serve.
+/// Returns whether an error means that the connection or its host is lost, or that the host can
+/// serve no statement at the moment.
 pub(in crate::database) fn means_lost(error: &mysql_async::Error) -> bool {
     match error {
         mysql_async::Error::Server(error) => is_refusal_of_host(error.code, &error.message, &error.state),
@@ -18,11 +19,13 @@ pub(in crate::database) fn means_lost(error: &mysql_async::Error) -> bool {
     }
 }
 
-/// Returns whether an error is one of the host, not of the statement: it shuts down, left the cluster, or is read-only.
+/// Returns whether an error is due to the host, not the statement: the host is shutting down, has
+/// left its cluster, or is read-only.
 pub(super) fn is_refusal_of_host(errno: u16, message: &str, state: &str) -> bool {
-    /// `ER_UNKNOWN_ERROR`: a node of a Galera cluster answers with it when replication failed.
+    /// `ER_UNKNOWN_ERROR`: a Galera node answers with this number when replication of the write
+    /// failed.
     const UNKNOWN: u16 = 1105;
-    /// `ER_OPTION_PREVENTS_STATEMENT`
+    /// `ER_OPTION_PREVENTS_STATEMENT`: the number also has causes other than `--read-only`.
     const PREVENTED: u16 = 1290;
     if state == SIGNALLED {
         return false;

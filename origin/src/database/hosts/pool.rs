@@ -1,26 +1,28 @@
-//! The driver's own connection pools, one for each host, of which the serving host's is used.
+//! Connection pools of the driver for the administrator account, one pool for each host. Only the
+//! pool of the serving host is used.
 
 use super::{Hosts, TRIES_MAX_COUNT};
 use crate::database::error::means_lost;
 use mysql_async::{Conn, OptsBuilder, Pool};
 
-/// Connections of the administrator account. Clones share them.
+/// The pools of the administrator account. Clones share the connections.
 #[derive(Clone, Debug)]
 pub(in crate::database) struct HostPools {
     hosts: Hosts,
-    /// One pool for each host.
+    /// One pool for each host, in the order of the URL.
     pools: Vec<Pool>,
 }
 
 impl HostPools {
-    /// Prepares the pools without connecting. `finish` sets the options of a pool.
+    /// Creates the pools, without connecting. `finish` sets further options of a pool.
     pub(in crate::database) fn new(hosts: &Hosts, finish: impl Fn(OptsBuilder) -> OptsBuilder) -> Self {
         let address = hosts.address();
         let options = hosts.options(&address.admin_user, &address.admin_password, finish);
         Self { hosts: hosts.clone(), pools: options.into_iter().map(Pool::new).collect() }
     }
 
-    /// Returns a connection to the host that serves.
+    /// Returns a connection to the serving host. If the host is lost meanwhile, tries again, for at
+    /// most [`TRIES_MAX_COUNT`] attempts.
     pub(in crate::database) async fn get_conn(&self) -> mysql_async::Result<Conn> {
         let mut tries = 1;
         loop {
@@ -35,7 +37,7 @@ impl HostPools {
         }
     }
 
-    /// Runs work on a connection, and gives it up when the host that serves is left.
+    /// Runs work on a connection, and cancels it with an error when the serving host is left.
     pub(in crate::database) async fn on<T>(
         &self,
         work: impl Future<Output = mysql_async::Result<T>>,
@@ -44,7 +46,7 @@ impl HostPools {
         self.hosts.on(&host, work).await
     }
 
-    /// Completes when the host that serves is left.
+    /// Waits until the serving host is left; forever if there is only one host.
     pub(in crate::database) async fn left(&self) {
         match self.hosts.serving().left {
             Some(left) => left.cancelled_owned().await,

@@ -1,5 +1,5 @@
-//! Probes one host: whether it answers, and whether it may serve. The statements are those that MariaDB runs even on a
-//! cluster node that is not ready.
+//! Probes a host: whether it answers, and whether it can be used. The probe uses only statements
+//! that MariaDB answers even on a cluster node that is not ready.
 
 use super::{Inner, Purpose};
 use crate::database::ask;
@@ -9,9 +9,9 @@ use std::sync::Weak;
 use std::time::Duration;
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The time after which a silent host counts as lost.
+/// Maximum time of a probe. A host that does not answer in time counts as lost.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// The maximum lag in seconds of a replica that serves reads.
+/// Maximum replication lag, in seconds, of a replica that serves reads.
 const LAG_MAX_SECONDS: u64 = 5;
 
 /// `wsrep_local_state` of a node that has all of the cluster's writes.
@@ -20,8 +20,8 @@ const SYNCED: &str = "4";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Health {
     Well,
-    /// A cluster node that answers but does not follow the cluster, for example while it sends its data to another
-    /// node; a replica that is too far behind.
+    /// The host answers, but its data are not current: a cluster node that is not synced, for
+    /// example while it sends its data to a joining node, or a replica with too much lag.
     Behind,
     Lost(Lost),
 }
@@ -29,10 +29,11 @@ pub(super) enum Health {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
     NoAnswer,
-    /// A cluster node that is outside the primary component or still starts (`wsrep_ready` is `OFF`).
+    /// A cluster node that is outside the primary component or still starting (`wsrep_ready` is
+    /// `OFF`).
     NotReady,
     ReadOnly,
-    /// A server of `replica_url` that is neither a running replica nor a cluster node.
+    /// A host of `replica_url` that is neither a cluster node nor a replica whose replication runs.
     NoReplica,
 }
 
@@ -49,7 +50,7 @@ impl Health {
     }
 }
 
-/// Facts about a host that answers.
+/// The state of a host that answers, for `selkie doctor`.
 #[derive(Clone, Debug)]
 pub struct HostFacts {
     pub is_galera: bool,
@@ -57,11 +58,12 @@ pub struct HostFacts {
     pub cluster_status: String,
     pub binlog_format: String,
     pub is_well: bool,
-    /// The host's state in words.
+    /// The host's health in words, for messages.
     pub state: &'static str,
 }
 
-/// Reads facts about a host. An error says why it does not answer.
+/// Reads the state of a host over a connection of its own. An error is the reason why the host does
+/// not answer.
 pub(super) async fn facts(options: Opts, purpose: Purpose) -> Result<HostFacts, String> {
     let asking = async {
         let mut conn = Conn::new(options).await?;
@@ -86,7 +88,8 @@ pub(super) async fn facts(options: Opts, purpose: Purpose) -> Result<HostFacts, 
     }
 }
 
-/// Probes a host until its [`super::Hosts`] are dropped.
+/// Probes a host at the interval [`INTERVAL`], and at once when woken, until its [`super::Hosts`]
+/// are dropped.
 pub(super) async fn always(hosts: Weak<Inner>, index: usize, options: Opts) {
     let mut conn = None;
     loop {
@@ -121,7 +124,8 @@ async fn probe(conn: &mut Option<Conn>, options: &Opts, purpose: Purpose) -> mys
     {
         return Ok(health);
     }
-    // The connection may have been closed because it was idle or killed: only a new one shows that the host is lost.
+    // The server may have closed the idle connection. Only if a new connection fails too is the
+    // host lost.
     *conn = None;
     let open = conn.insert(Conn::new(options.clone()).await?);
     ask_health(open, purpose).await
@@ -152,7 +156,7 @@ async fn ask_health(conn: &mut Conn, purpose: Purpose) -> mysql_async::Result<He
     }
 }
 
-/// Reads a row of SHOW SLAVE STATUS.
+/// Returns the health of a replica from its row of SHOW SLAVE STATUS.
 fn replication(row: &Row) -> Health {
     let text = |name: &str| row.get_opt::<Option<String>, _>(name).and_then(Result::ok).flatten();
     let runs = |name: &str| text(name).is_some_and(|value| value == "Yes");

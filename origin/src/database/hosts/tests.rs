@@ -1,4 +1,4 @@
-//! Tests of the decision which host serves.
+//! Tests of the choice of the serving host.
 
 use super::probe::Lost;
 use super::*;

@@ -41,17 +41,21 @@ impl Lease {
             .ok_or_else(|| DbError::Unavailable("the connection is closed".into()))
     }
 
-    /// Returns a time limit for statements of this lease, which also end when the connection's host is left.
+    /// Returns a limit for statements of this lease: they end after `time`, or when the host of the
+    /// connection is left.
     pub(in crate::database) fn limit(&self, time: Duration) -> Limit {
         Limit { time, left: self.object.as_ref().and_then(|object| object.host.left.clone()) }
     }
 
-    /// Waits until the connection's host has reached a position.
+    /// Waits for at most `time` until the connection's host has reached a position.
     ///
     /// # Errors
-    /// [`DbError::NotReached`] if it has not within `time`; [`DbError::OtherPosition`].
+    /// [`DbError::NotReached`] if the host has not reached the position in time;
+    /// [`DbError::OtherPosition`] if the position is of another kind than the host's; errors of the
+    /// connection.
     pub(in crate::database) async fn reach(&mut self, position: &Position, time: Duration) -> Result<(), DbError> {
-        // Longer than `time`: only a host that does not answer at all takes as long.
+        // `reach` itself returns after about `time`. The longer limit is for a host that does not
+        // answer at all.
         let limit = self.limit(time * 2);
         self.begin();
         let reached = within(limit, self.connection()?.reach(position, time)).await;
@@ -68,7 +72,8 @@ impl Lease {
         }
     }
 
-    /// Adds the position of what was committed to a request's progress.
+    /// Records the position of the committed write in the request's progress, for
+    /// `X-Selkie-Position`.
     pub(in crate::database) async fn note_position(&mut self, progress: &Progress) {
         if let Ok(connection) = self.connection() {
             progress.set_position(connection.position().await);
