@@ -1,6 +1,7 @@
-//! Backups: saves an installation's databases and media to a directory or a bucket, and restores them. A backup is a media
-//! store whose objects are copies of the media, a dump by MariaDB's own tools and a list of the copies; its manifest
-//! names them and is written last, so that an interrupted backup is no backup.
+//! Saves an installation's databases and media to a directory or a bucket, and restores them. A
+//! backup is a media store. Its objects are copies of the media, a dump by MariaDB's own tools, and
+//! a list of the copies. The manifest names these parts and is written last, so that an interrupted
+//! backup has no manifest and can't be restored by mistake.
 
 mod copy;
 mod manifest;
@@ -55,7 +56,7 @@ pub enum BackupError {
 }
 
 impl BackupError {
-    /// Returns how to fix the error; `None` if unknown.
+    /// Returns how to fix the error; `None` if there is no known remedy.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -68,14 +69,14 @@ impl BackupError {
     }
 }
 
-/// Where the progress of a backup or a restore is shown.
+/// Receives the progress of a backup or a restore.
 pub trait Watcher: Sync {
-    /// A step begins that handles `bytes` bytes; `None` if the number is unknown.
+    /// Called when a step begins, which handles `bytes` bytes; `None` if the number is unknown.
     fn begin(&self, step: String, bytes: Option<u64>);
     fn advance(&self, bytes: usize);
 }
 
-/// The parts of an installation that are saved and restored.
+/// The parts of an installation that a backup or a restore uses.
 pub struct Parts<'a> {
     pub config: &'a Config,
     pub system: &'a System,
@@ -83,10 +84,12 @@ pub struct Parts<'a> {
     pub table: &'a MediaTable,
 }
 
-/// Opens the place of a backup, a directory or `s3://bucket/prefix`. The settings `media_s3_…` are those of the bucket.
+/// Opens the store of a backup. `place` is a directory, which is created if it is missing, or
+/// `s3://bucket/prefix`, with the settings `media_s3_…`.
 ///
 /// # Errors
-/// `place` is neither, or is the media store; a directory can't be created; a setting of the bucket is missing.
+/// `place` is neither a directory nor a bucket's address, or is the media store itself; the
+/// directory can't be created; a setting of the bucket is missing.
 pub fn open(place: &str, config: &Config) -> Result<Store, BackupError> {
     let address = if place.contains("://") {
         match StoreName::parse(place).map_err(|_| BackupError::Place)? {
@@ -113,7 +116,8 @@ fn is_same(one: &StoreAddress, other: &StoreAddress) -> bool {
     }
 }
 
-/// Returns the id by which a backup tells whether an installation has its secret, without containing the secret.
+/// Returns an id of the secret, which does not reveal the secret. A manifest contains the id, so
+/// that a restore can tell whether the installation has the secret of the backup.
 #[must_use]
 pub fn secret_id(secret: &InstallationSecret) -> String {
     hex(&secret.derive("backup:secret-id")[..16])

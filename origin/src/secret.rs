@@ -102,10 +102,10 @@ impl InstallationSecret {
         self.0.expose_secret().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
     }
 
-    /// Writes the secret of a backup to [`InstallationSecret::path`].
+    /// Writes the secret of a backup to the file [`InstallationSecret::path`].
     ///
     /// # Errors
-    /// `text` is no valid secret; there is a file already, or it can't be written.
+    /// `text` is not a valid secret; the file exists already, or can't be written.
     pub fn adopt(text: &str, data_dir: &Path) -> Result<(), SecretError> {
         decode(text).map_err(|expected| SecretError::BadText { expected })?;
         let path = Self::path(data_dir);

@@ -1,4 +1,5 @@
-//! Copies the media's objects between two stores, and reads and writes the list of them.
+//! Copies media objects between two stores, and writes and reads the list of the objects in a
+//! backup.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::Write as _;
@@ -10,7 +11,7 @@ use super::{BackupError, Part, Watcher, hex};
 use crate::database::media::{MediaTable, ObjectKey};
 use crate::media::store::{Store, StoreError};
 
-/// Objects that are copied at the same time.
+/// Maximum number of objects that are copied at the same time.
 const COPIES_MAX_COUNT: usize = 8;
 
 /// Maximum number of keys in one call of [`Store::existing`].
@@ -19,14 +20,14 @@ const LOOKED_UP_COUNT: usize = 1_000;
 /// Size in bytes and SHA-256 of each object, by key.
 pub(super) type Objects = BTreeMap<ObjectKey, (u64, String)>;
 
-/// Objects that were not copied.
+/// The outcome of [`copy`].
 #[derive(Debug, Default)]
 pub(super) struct Copied {
-    /// Number of objects that were copied; the others were there already.
+    /// Number of objects that were copied. The store had the others already.
     pub(super) new: u64,
-    /// Objects that the source doesn't have.
+    /// Objects that were not copied, because the source doesn't have them.
     pub(super) missing: Vec<ObjectKey>,
-    /// Objects whose bytes are not those that were recorded.
+    /// Objects that were not copied, because their size or hash is not the recorded one.
     pub(super) damaged: Vec<ObjectKey>,
 }
 
@@ -36,7 +37,7 @@ enum Outcome {
     Damaged,
 }
 
-/// Returns the objects that the database names now.
+/// Returns the objects that the rows of the media table refer to.
 pub(super) async fn named(table: &MediaTable) -> Result<Objects, BackupError> {
     let mut objects = Objects::new();
     let mut after = 0;
@@ -50,7 +51,7 @@ pub(super) async fn named(table: &MediaTable) -> Result<Objects, BackupError> {
     }
 }
 
-/// Copies the objects that `to` doesn't have, and checks each by its size and hash.
+/// Copies the objects that `to` doesn't have. Checks the size and hash of each copied object.
 pub(super) async fn copy(
     from: &Store,
     to: &Store,
@@ -121,7 +122,7 @@ pub(super) async fn write_list(store: &Store, objects: &Objects) -> Result<Part,
 /// Reads the list of objects from a backup.
 ///
 /// # Errors
-/// The list is missing or damaged.
+/// The list is missing or damaged; the store failed.
 pub(super) async fn read_list(store: &Store, part: &Part) -> Result<Objects, BackupError> {
     const DAMAGED: BackupError = BackupError::Damaged("the list of media");
     let (mut packed, mut bytes) = (Vec::new(), store.read(part.key()?, None).await?);

@@ -1,4 +1,4 @@
-//! The manifest of a backup: what it consists of, in JSON.
+//! The manifest of a backup: a JSON file that names the parts of the backup.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,8 @@ use crate::media::store::{Staged, Store};
 /// The version of the format that this program writes, and the only one that it reads.
 const FORMAT: u32 = 1;
 
-/// The name of the newest backup's manifest. Each manifest is also stored under a name of its own.
+/// The name of the manifest of the newest backup. Each manifest is also stored under its own
+/// [`Manifest::name`].
 pub const LATEST: &str = "manifest.json";
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -21,26 +22,27 @@ pub struct Manifest {
     /// UTC time at which the dump began.
     pub created_at: String,
     pub mariadb: String,
-    /// The installation's id, which is also the mark in its media store.
+    /// The installation's id, which is also in the owner mark of its media store.
     pub installation: String,
     pub secret_id: String,
-    /// The installation's secret as hex, if it was asked for.
+    /// The installation's secret in hex; `None` unless the backup was made with `--with-secret`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    /// The projects' databases, without the schema `selkie`.
+    /// The names of the projects' databases, without the schema `selkie`, which the dump has too.
     pub databases: Vec<String>,
     /// Position of MariaDB's binary log at the moment of the dump, `file:position`; `None` without a binary log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binlog: Option<String>,
     /// The dump in SQL, compressed with zstd.
     pub dump: Part,
-    /// The list of the media's objects, compressed with zstd: lines of key, size and SHA-256.
+    /// The list of the media objects, compressed with zstd. Each line has an object's key, size and
+    /// SHA-256.
     pub objects: Part,
     pub object_count: u64,
     pub object_bytes: u64,
 }
 
-/// An object of the backup that is no copy of a media object.
+/// A file of the backup other than a copied media object: the dump, or the list of objects.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Part {
     key: String,
@@ -67,7 +69,7 @@ impl Part {
     }
 }
 
-/// What a manifest says beside its parts.
+/// The fields of a manifest that describe the installation, as opposed to the parts of the backup.
 pub(super) struct Facts {
     pub(super) created_at: String,
     pub(super) mariadb: String,
@@ -114,7 +116,7 @@ impl Manifest {
     /// Reads the manifest `name` of a backup.
     ///
     /// # Errors
-    /// There is none, or it is malformed or of another format.
+    /// There is no such manifest, or the manifest is malformed or has another format version.
     pub async fn read(store: &Store, name: &str) -> Result<Self, BackupError> {
         let bad = |reason: String| BackupError::BadManifest { name: name.to_owned(), reason };
         let text = store.named(name).await?.ok_or_else(|| BackupError::NoManifest(name.to_owned()))?;

@@ -1,4 +1,5 @@
-//! Restores a backup: copies the media back, loads the dump, and sets accounts and the installation's id right.
+//! Restores a backup: copies the media back, loads the dump, and then sets the installation's id,
+//! the accounts and their grants.
 
 use std::collections::HashSet;
 
@@ -8,33 +9,35 @@ use super::{BackupError, Manifest, Parts, Watcher};
 use crate::database::media::ObjectKey;
 use crate::media::store::Store;
 
-/// Whether a restore may replace what is there.
+/// Whether a restore drops the databases of the backup first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     Empty,
     Replace,
 }
 
-/// Whose the media store is after the restore.
+/// The installation that owns the media store after the restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MediaOwner {
-    /// The store has no owner: the restored installation gets a new id, since the original may still run.
+    /// The store had no owner. The restored installation gets a new id, because the original may
+    /// still run.
     New,
-    /// The store's owner has this id, and the restored installation gets the same: either it had this id before, or
-    /// it replaces the installation that was backed up (`--original-is-gone`).
+    /// The store's owner has this id, and the restored installation gets the same id: either it had
+    /// the id before, or it replaces the original installation (`--original-is-gone`).
     Id(String),
 }
 
 pub struct Restored {
-    /// Number of media objects that were copied; the others were in the media store already.
+    /// Number of media objects that were copied. The media store had the others already.
     pub copied: u64,
-    /// Number of files that were removed since the backup has no bytes of them.
+    /// Number of files that were removed because the backup doesn't have their bytes.
     pub removed: u64,
     /// Objects whose bytes in the backup are damaged.
     pub damaged: Vec<ObjectKey>,
 }
 
-/// Returns what keeps a backup from being restored into an empty installation: what is there and would be replaced.
+/// Returns what a restore would replace: databases that exist already, and what the installation
+/// contains. If the list is not empty, the restore needs [`Scope::Replace`].
 ///
 /// # Errors
 /// MariaDB can't be read.
@@ -58,8 +61,8 @@ pub async fn refusals(parts: &Parts<'_>, manifest: &Manifest) -> Result<Vec<Stri
     Ok(there)
 }
 
-/// Restores a backup. The media are copied first and the schema `selkie` is loaded last, so that an interrupted
-/// restore leaves no installation that lacks something.
+/// Restores a backup. Copies the media first and loads the schema `selkie` last, so that there is
+/// no installation if the restore stops before the dump is loaded.
 ///
 /// # Errors
 /// The backup is damaged; MariaDB, its tools or a store failed. The restore can be repeated with [`Scope::Replace`].
@@ -78,13 +81,13 @@ pub async fn load(
     if scope == Scope::Replace {
         parts.system.admin.drop_for_restore(&manifest.databases).await?;
     } else {
-        // Only the schema of a new installation, which has no content.
+        // Drops only the schema `selkie`, which has no content in a new installation.
         parts.system.admin.drop_for_restore(&[]).await?;
     }
     run_dump(&options, from, &manifest.dump, watcher).await?;
     drop(options);
     watcher.begin("setting accounts and grants".to_owned(), None);
-    // The backup's schema may be that of an older program.
+    // An older version of the program may have made the backup, with an older schema.
     parts.system.migrate().await?;
     parts.system.admin.forget_uploads().await?;
     let id = match &owner {

@@ -1,5 +1,5 @@
-//! Makes a backup: copies the media, dumps the databases, copies the media that were added meanwhile, and writes the
-//! manifest.
+//! Makes a backup: copies the media, dumps the databases, copies the media that were added in the
+//! meantime, and writes the manifest.
 
 use super::copy::{copy, named, write_list};
 use super::manifest::{Facts, Part};
@@ -10,24 +10,25 @@ use crate::media::store::{Effect, Store};
 use crate::secret::InstallationSecret;
 use crate::system::projects::Presence;
 
-/// A backup that was made.
+/// The result of a backup.
 pub struct Saved {
     pub manifest: Manifest,
-    /// Number of media objects that were copied; the others were in the backup already.
+    /// Number of media objects that were copied. The backup had the others already.
     pub copied: u64,
-    /// Objects that the database names but the media store doesn't have.
+    /// Objects that are not in the backup, because the media store doesn't have them.
     pub missing: Vec<ObjectKey>,
-    /// Objects whose bytes are not those that were recorded at their upload.
+    /// Objects that are not in the backup, because their size or hash is not that of the upload.
     pub damaged: Vec<ObjectKey>,
 }
 
 /// Makes a backup. `secret` is the text of the installation's secret, if the backup should contain it.
 ///
-/// An object that the dump names was stored before the dump, so it is copied before or after it, unless its file was
-/// added and removed within that time. A restore removes rows without an object.
+/// The media are copied before and after the dump, so that the backup has every object that the
+/// dump refers to, unless a file was both added and deleted between the two copies. A restore
+/// removes the rows of files whose object is missing.
 ///
 /// # Errors
-/// MariaDB, its tools or a store failed. The manifests of earlier backups are unchanged then.
+/// MariaDB, its tools or a store failed. Earlier backups in the same store can still be restored.
 pub async fn save(
     parts: &Parts<'_>,
     to: &Store,
@@ -53,13 +54,14 @@ pub async fn save(
     let address = parts.system.hosts.serving_address().await;
     let options = OptionFile::write(&address, &parts.config.data_dir)?;
     watcher.begin(format!("dumping the schema selkie and {} of the projects' databases", databases.len()), None);
-    // The schema is last, so that an interrupted restore has none.
+    // The schema `selkie` comes last, so that a restore that stops earlier leaves no installation.
     let names: Vec<String> = databases.into_iter().chain(["selkie".to_owned()]).collect();
     let dumped = dump(&options, &names, binlog, to, watcher).await?;
     drop(options);
     let since = named(parts.table).await?;
     let after = copy(parts.media, to, &since, watcher).await?;
-    // An object that is gone and that no row names any more was deleted meanwhile.
+    // A file was deleted during the backup if its object is missing and no row refers to the object
+    // any more. Such an object is no error.
     objects.retain(|key, _| !before.missing.contains(key));
     let is_named = |key: &ObjectKey| since.contains_key(key);
     let missing: Vec<ObjectKey> = after.missing.into_iter().collect();

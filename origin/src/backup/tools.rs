@@ -1,5 +1,6 @@
-//! Runs MariaDB's own tools, `mariadb-dump` and `mariadb`, on the installation's MariaDB. Their password is in a file that
-//! only this user can read, never among their arguments.
+//! Runs MariaDB's own tools, `mariadb-dump` and `mariadb`, on the installation's MariaDB. The tools
+//! read the password from a file that only this user can read, since other users could see it in
+//! the tools' arguments.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -25,28 +26,30 @@ const CLIENT: &str = "mariadb";
 /// The last line of a complete dump.
 const COMPLETED: &[u8] = b"-- Dump completed";
 
-/// The line of a dump that has the position of the binary log.
+/// The beginning of the line of a dump with the position of the binary log.
 const POSITION: &str = "-- CHANGE MASTER TO MASTER_LOG_FILE='";
 
-/// How many bytes at both ends of a dump are searched for these lines.
+/// Number of bytes at the beginning of a dump that are searched for [`POSITION`], and at its end
+/// for [`COMPLETED`].
 const SEARCHED_BYTES: usize = 16 * 1024;
 
-/// Maximum bytes of a tool's messages in an error.
+/// Maximum bytes of a tool's standard error that an error message repeats.
 const TOLD_MAX_BYTES: u64 = 4 * 1024;
 
-/// Time within which a tool has read its option file.
+/// Time after which every tool has read its option file, so that the file can be deleted.
 const READ_WITHIN: Duration = Duration::from_secs(60);
 
 const READ_BYTES: usize = 128 * 1024;
 
-/// Whether MariaDB writes a binary log, whose position a dump then names.
+/// Whether MariaDB writes a binary log. If so, the dump records its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Binlog {
     On,
     Off,
 }
 
-/// The file with the address and the password, for a tool's option `--defaults-file`. Removed on drop.
+/// A file with MariaDB's address, user and password, for the option `--defaults-file` of a tool.
+/// Deleted on drop.
 pub(super) struct OptionFile(PathBuf);
 
 impl OptionFile {
@@ -62,7 +65,7 @@ impl OptionFile {
         Ok(Self(path))
     }
 
-    /// Returns a command of the tool that reads this file and no other configuration.
+    /// Returns a command that runs `tool` with this option file, and with no other configuration.
     fn command(&self, tool: &'static str) -> Result<Command, BackupError> {
         let program = find_program(&[tool]).ok_or(BackupError::NotInstalled(tool))?;
         let mut command = tied(&program, LastSignal::Kill);
@@ -75,12 +78,13 @@ impl OptionFile {
 
 impl Drop for OptionFile {
     fn drop(&mut self) {
-        // There is nobody to report an error to.
+        // Drop can't return an error. The next backup deletes the file; see [`remove_old`].
         let _ = remove_file(&self.0);
     }
 }
 
-/// Removes the files that killed processes have left. Tools read the file when they start.
+/// Deletes old option files, which killed processes have left. A newer file may belong to a running
+/// backup whose tool has not read it yet.
 fn remove_old(directory: &Path) {
     let is_old = |entry: &std::fs::DirEntry| {
         let name = entry.file_name();
@@ -89,7 +93,7 @@ fn remove_old(directory: &Path) {
         name.starts_with(".mariadb-") && name.ends_with(".cnf") && age.is_ok_and(|age| age > READ_WITHIN)
     };
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().filter(is_old) {
-        // The next backup tries it again.
+        // Ignores an error, since the next backup tries again.
         let _ = remove_file(&entry.path());
     }
 }
@@ -111,7 +115,8 @@ fn options(address: &DatabaseAddress) -> String {
             set("protocol", "tcp");
             if let Tls::Required { ca_file, verify, client } = tls {
                 set("ssl", "1");
-                // The tools know no check of the issuer alone.
+                // The tools can't check the certificate's issuer without its host name, so
+                // `Verify::Issuer` checks nothing.
                 set("ssl-verify-server-cert", if *verify == Verify::Identity { "1" } else { "0" });
                 let files = [
                     ("ssl-ca", ca_file.as_ref()),
@@ -127,7 +132,7 @@ fn options(address: &DatabaseAddress) -> String {
     text
 }
 
-/// A dump that is not stored yet.
+/// A dump that is staged but not published in the store, and the position of the binary log.
 pub(super) struct Dumped {
     pub(super) staged: Staged,
     pub(super) binlog: Option<String>,
@@ -183,17 +188,19 @@ pub(super) async fn dump(
     Ok(Dumped { staged: staging.finish().await?, binlog: position(&String::from_utf8_lossy(&head)) })
 }
 
-/// Finds the position of the binary log in the head of a dump, as `file:position`.
+/// Returns the position of the binary log, as `file:position`, from the beginning of a dump; `None`
+/// if the dump has no position.
 fn position(head: &str) -> Option<String> {
     let line = head.lines().find_map(|line| line.strip_prefix(POSITION))?;
     let (file, rest) = line.split_once("', MASTER_LOG_POS=")?;
     Some(format!("{file}:{}", rest.trim_end_matches(';')))
 }
 
-/// Checks the bytes of a dump, then runs it.
+/// Checks the size and hash of a dump, then runs its statements.
 ///
 /// # Errors
-/// The dump is missing or damaged; the tool is missing or fails, and a part of the dump may have been run then.
+/// The dump is missing or damaged; the tool is missing or fails. MariaDB may have run a part of the
+/// dump if the tool fails.
 pub(super) async fn run_dump(
     options: &OptionFile,
     store: &Store,
@@ -218,7 +225,7 @@ pub(super) async fn run_dump(
     let told = messages(&mut child);
     let fed = feed(&mut child, store, part, watcher).await;
     let status = child.wait().await.map_err(BackupError::Run)?;
-    // If the tool ended early, its own message says more than the broken pipe.
+    // If the tool ended early, its own message is more helpful than the error of the broken pipe.
     check(CLIENT, status, told).await?;
     fed
 }
@@ -240,13 +247,14 @@ async fn feed(child: &mut Child, store: &Store, part: &Part, watcher: &dyn Watch
     input.shutdown().await.map_err(BackupError::Run)
 }
 
-/// Collects what a tool writes to standard error, and discards what is too long.
+/// Reads the standard error of a tool to its end, and returns the first [`TOLD_MAX_BYTES`] of it.
 fn messages(child: &mut Child) -> JoinHandle<String> {
     let stream = child.stderr.take();
     tokio::spawn(async move {
         let mut told = Vec::new();
         if let Some(mut stream) = stream {
-            // An error ends the messages; the exit status is checked anyway.
+            // A read error only truncates the message: the exit status shows whether the tool
+            // failed.
             let _ = (&mut stream).take(TOLD_MAX_BYTES).read_to_end(&mut told).await;
             let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
         }

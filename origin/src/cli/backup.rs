@@ -80,7 +80,7 @@ impl From<BackupError> for CliError {
     }
 }
 
-/// Runs `work` with the parts of an opened installation, unless a signal stops it.
+/// Runs `work` with the parts of an opened installation, and stops it on a signal.
 async fn with_parts<T>(
     context: &Context,
     opened: &Opened,
@@ -117,7 +117,8 @@ impl BackupArgs {
     /// Makes a backup; the installation may be in use.
     ///
     /// # Errors
-    /// There is no installation; MariaDB, its tools or a store fail; an object of the media is missing or damaged.
+    /// There is no installation; MariaDB, its tools or a store failed; a media object is missing or
+    /// damaged, in which case the backup was made without that object.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let to = backup::open(&self.place, &context.config)?;
         let installation = context.open().await?;
@@ -190,7 +191,8 @@ impl RestoreArgs {
     /// Restores a backup into this installation, which is created if it does not exist.
     ///
     /// # Errors
-    /// There is no backup, or it is damaged; the installation is in use or not empty; MariaDB, its tools or a store fail.
+    /// There is no such backup, or the backup is damaged; the installation is in use or not empty;
+    /// MariaDB, its tools or a store failed.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let config = &context.config;
         if !self.place.contains("://") && !Path::new(&self.place).is_dir() {
@@ -275,10 +277,11 @@ impl RestoreArgs {
         Ok(backup::load(parts, from, manifest, scope, owner, &Shown::default()).await?)
     }
 
-    /// Decides whose the media store is after the restore.
+    /// Decides which installation owns the media store after the restore.
     ///
     /// # Errors
-    /// The store belongs to another installation, or perhaps to the original, which may still run.
+    /// The store belongs to another installation, or to the original installation, which may still
+    /// run.
     async fn owner(&self, parts: &Parts<'_>, manifest: &Manifest) -> Result<MediaOwner, CliError> {
         let mark = parts.media.owner().await?.map(|mark| mark.trim().to_owned());
         let own = match parts.system.admin.schema_version().await? {

@@ -1,4 +1,4 @@
-//! The objects that rows name, for backups.
+//! Lists the objects of files, for backups, and removes files without an object, for restores.
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
@@ -8,11 +8,12 @@ use super::error::TableError;
 use super::row::{COLUMNS, StoredObject, read};
 use super::{KEYS_MAX_COUNT, MediaTable, ObjectKey, bound, marks};
 
-/// Rows that one statement reads.
+/// Maximum number of rows that one statement reads.
 const PAGE_ROWS: u64 = 10_000;
 
 impl MediaTable {
-    /// Returns the objects of the files with ids above `after`, and the id after which to go on; `None` at the end.
+    /// Returns the objects of the next files whose row id is above `after`, and the `after` of the
+    /// next call; `None` if there are no further files.
     pub async fn objects_after(&self, after: u64) -> Result<(Vec<StoredObject>, Option<u64>), TableError> {
         let statement = format!("SELECT {COLUMNS} FROM selkie.media WHERE id > ? ORDER BY id LIMIT {PAGE_ROWS}");
         let rows: Vec<Row> = self
@@ -27,7 +28,8 @@ impl MediaTable {
         Ok((rows.into_iter().flat_map(|row| [Some(row.original), row.thumbnail]).flatten().collect(), last))
     }
 
-    /// Removes the files whose object is one of these, and the thumbnails of other files; returns the number of files.
+    /// Deletes the rows of files whose object is one of `keys`. Clears the thumbnail of other files
+    /// whose thumbnail is one of `keys`. Returns the number of deleted files.
     pub async fn remove_rows_of(&self, keys: &[ObjectKey]) -> Result<u64, TableError> {
         let mut removed = 0;
         for keys in keys.chunks(KEYS_MAX_COUNT) {

@@ -265,7 +265,7 @@ impl Bucket {
         }
     }
 
-    /// Returns the text of the file `name` beside the objects; `None` if there is none.
+    /// Returns the text of the file `name` beside the objects; `None` if there is no such file.
     pub(super) async fn named(&self, name: &str) -> Result<Option<String>, StoreError> {
         let options = GetOptions { range: Some(GetRange::Bounded(0..NAMED_MAX_BYTES)), ..GetOptions::default() };
         let found = match self.service.get_opts(&self.named_path(name), options).await {

@@ -1,5 +1,5 @@
-//! Small files in the store beside its objects: the owner mark, with the id of the installation that owns the store, and
-//! the manifests of backups.
+//! Small files with fixed names in a store, beside its objects: the owner mark, which has the id of
+//! the installation that owns the store, and the manifests of backups.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::files::{create_private, replace_private};
 /// The path of the owner mark within the store.
 pub(super) const OWNER: &str = "owner";
 
-/// The maximum number of bytes that are read of such a file; those that this program writes are shorter.
+/// The maximum number of bytes that are read from such a file. This program writes shorter ones.
 pub(super) const NAMED_MAX_BYTES: u64 = 8 * 1024 * 1024;
 
 impl Store {
@@ -42,8 +42,8 @@ impl Store {
         self.put_named(OWNER, owner).await
     }
 
-    /// Returns the text of the file `name`, which the caller has checked to be a plain file name; `None` if there is
-    /// none.
+    /// Returns the text of the file `name`; `None` if there is no such file. The caller must have
+    /// checked that `name` is a plain file name.
     pub async fn named(&self, name: &str) -> Result<Option<String>, StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
