@@ -1,5 +1,6 @@
-//! What each project's last requests were, and figures of its last minutes, in the memory of this origin: for the people
-//! who run a project, who see neither the log nor the metrics. Holds no value of a record, and of keys only ids.
+//! Keeps the last requests of each project, and figures of its last five minutes, in the memory of
+//! this origin. They are for people who manage a project but see neither the log nor the metrics.
+//! Contains no values of records, and of keys only their ids.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,13 +10,14 @@ use quick_cache::sync::Cache;
 use serde::Serialize;
 use uuid::Uuid;
 
-/// The number of a project's last requests that are kept.
+/// Maximum number of requests that are kept for a project.
 pub const REQUESTS_KEPT_COUNT: usize = 200;
 
-/// The maximum number of projects of which anything is kept: some 50 kB for each. The least used gives way.
+/// Maximum number of projects whose requests are kept. A project takes about 50 kB. When there are
+/// more, a project with few requests is dropped.
 pub const PROJECTS_KEPT_COUNT: usize = 512;
 
-/// The length of a period that one [`Figure`] is of. Together the periods are five minutes.
+/// Length of the period that one [`Figure`] covers. All kept periods together cover five minutes.
 pub const PERIOD_SECONDS: u64 = 5;
 const PERIODS_KEPT_COUNT: usize = 60;
 
@@ -30,7 +32,7 @@ struct Project {
     figures: VecDeque<Figure>,
 }
 
-/// A request that was answered.
+/// A request that was answered, with its id.
 #[derive(Clone, Debug, Serialize)]
 pub struct LastRequest {
     pub id: String,
@@ -38,40 +40,40 @@ pub struct LastRequest {
     pub answered: Answered,
 }
 
-/// What is kept of a request beside its id. Times are in microseconds.
+/// The data that are kept of an answered request, besides its id. Times are in microseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answered {
-    /// The end of the answer, in milliseconds since 1970.
+    /// When the response ended, in milliseconds since 1970.
     pub at: u64,
     pub method: &'static str,
-    /// The route's pattern, without what the caller chose.
+    /// The pattern of the route, such as `/api/v1/crud/{db}/{table}`, instead of the path.
     pub route: &'static str,
     pub status: u16,
     /// The error code; `None` for a success.
     pub code: Option<&'static str>,
-    /// The id of the key, or of the token's subject.
+    /// The id of the API key; of a user token, the id that stands for its subject.
     pub key: Option<Uuid>,
     pub rows: u64,
     pub bytes: u64,
-    /// Whether the answer ended early: by an error, or because the client disconnected.
+    /// Whether the response was truncated, by an error or because the client disconnected.
     pub cut: bool,
     pub db_micros: u64,
     pub total_micros: u64,
 }
 
-/// What was answered in one period. Times are in microseconds.
+/// The sums over all requests that ended in one period. Times are in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Figure {
-    /// The begin of the period, in seconds since 1970.
+    /// The start of the period, in seconds since 1970.
     pub at: u64,
     pub requests: u64,
     /// Requests with a status of 400 to 499.
     pub refused: u64,
     /// Requests with a status of 500 or more.
     pub failed: u64,
-    /// The time of all requests together.
+    /// The sum of the durations of all requests.
     pub total_micros: u64,
     pub slowest_micros: u64,
 }
@@ -83,8 +85,8 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// Records a request of a project. Uses the memory of the oldest request's id again, so that nothing is allocated once
-    /// the list is full.
+    /// Records a request of a project. Once the list of requests is full, reuses the memory of the
+    /// oldest request's id, so that nothing is allocated.
     pub fn record(&self, project: &str, id: &str, answered: Answered) {
         let known = self.projects.get(project).or_else(|| {
             let new = self.projects.get_or_insert_with(project, || Ok::<_, std::convert::Infallible>(Arc::default()));
@@ -102,8 +104,8 @@ impl Activity {
         self.read(project, |known| known.requests.iter().rev().cloned().collect())
     }
 
-    /// Returns the figures of the periods that ended in the last five minutes, and of the one at `now`, the oldest
-    /// first. Periods without requests are missing.
+    /// Returns the figures of the periods that began in the last five minutes, including the
+    /// current period, the oldest first. Periods without requests are left out.
     #[must_use]
     pub fn figures(&self, project: &str, now: Duration) -> Vec<Figure> {
         let oldest = now.as_secs().saturating_sub(PERIOD_SECONDS * PERIODS_KEPT_COUNT as u64);
@@ -132,7 +134,8 @@ impl Project {
     fn count(&mut self, request: Answered) {
         let seconds = request.at / 1_000;
         let at = seconds - seconds % PERIOD_SECONDS;
-        // Requests that end at once may come in any order: a late one counts in the period that is open.
+        // Requests that end at nearly the same time may be recorded in any order. A request that is
+        // recorded late counts in the current period.
         if self.figures.back().is_none_or(|last| last.at < at) {
             if self.figures.len() == PERIODS_KEPT_COUNT {
                 self.figures.pop_front();

@@ -13,9 +13,9 @@ const DEFAULT_PORT: u16 = 3306;
 /// The address of the MariaDB server, and the credentials of the account that Selkie administers it with.
 #[derive(Debug, Clone)]
 pub struct DatabaseAddress {
-    /// The first host of the URL.
+    /// The only or first host of the URL.
     pub endpoint: Endpoint,
-    /// The other hosts of the URL, in its order.
+    /// The further hosts of the URL, in its order; empty if the URL has one host.
     pub others: Vec<Endpoint>,
     /// Name of the MariaDB account that creates the accounts and databases of projects.
     pub admin_user: String,
@@ -48,10 +48,12 @@ impl fmt::Display for Endpoint {
 pub enum Tls {
     Off,
     Required {
-        /// PEM file of the only certificate authorities that are trusted; `None` for the built-in ones.
+        /// PEM file of the certificate authorities to trust, instead of the built-in ones; `None`
+        /// to trust the built-in ones.
         ca_file: Option<PathBuf>,
         verify: Verify,
-        /// Certificate with which Selkie identifies itself; `None` if MariaDB doesn't ask for one.
+        /// Client certificate with which Selkie identifies itself; `None` if MariaDB doesn't ask
+        /// for one.
         client: Option<ClientCertificate>,
     },
 }
@@ -63,10 +65,11 @@ pub struct ClientCertificate {
     pub key: PathBuf,
 }
 
-/// Value of `ssl_ca` for the machine's own trust store.
+/// The value of `ssl_ca` that stands for the trust store of the machine.
 const SYSTEM: &str = "system";
 
-/// Where systems have their trust store as one PEM file: Debian and Alpine, Fedora, openSUSE, BSD and macOS.
+/// Paths of the trust store as one PEM file, on Debian and Alpine, Fedora, openSUSE, and BSD and
+/// macOS.
 const SYSTEM_STORES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -93,8 +96,8 @@ impl DatabaseAddress {
     /// has no default database.
     ///
     /// # Errors
-    /// `text` is no such URL. The error says what form the URL must have, without repeating `text`, which contains a
-    /// password.
+    /// `text` is not such a URL. The error message says what form the URL must have, and doesn't
+    /// repeat `text`, which contains a password.
     pub fn parse(text: &str) -> Result<Self, String> {
         let form = || "a URL such as mysql://user:password@host:3306".to_owned();
         let Some(hosts) = host_list(text).filter(|hosts| text[hosts.clone()].contains(',')) else {
@@ -120,7 +123,7 @@ impl DatabaseAddress {
         address.ok_or_else(form)
     }
 
-    /// Returns all hosts, in the order of the URL.
+    /// Returns the addresses of all hosts, in the order of the URL.
     pub fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
         std::iter::once(&self.endpoint).chain(&self.others)
     }
@@ -142,7 +145,8 @@ impl DatabaseAddress {
     }
 }
 
-/// Returns the range of the host, or of the hosts, in a URL; `None` if the text has no `://`.
+/// Returns the byte range of the host, or of the list of hosts, in a URL; `None` if the text has no
+/// `://`.
 fn host_list(text: &str) -> Option<Range<usize>> {
     let start = text.find("://")? + 3;
     let end = text[start..].find(['/', '?', '#']).map_or(text.len(), |at| start + at);

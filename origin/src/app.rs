@@ -74,7 +74,8 @@ pub struct App {
     pub stored: Watch,
     /// Limits the descriptions of all that a caller may do, which are built or sent at once.
     pub descriptions: Shares,
-    /// Limits the requests that read or change keys and roles, since they use the connections that look up keys.
+    /// Limits the requests that read or change keys and roles, because they use the connections of
+    /// the administrator account, which also look up the keys of all requests.
     pub managers: Shares,
     pub activity: Activity,
     /// Limits the uploads that are received or examined at once.
@@ -180,7 +181,7 @@ impl App {
         self.projects.undroppable(project).await
     }
 
-    /// Returns the roles of all projects, to read and change.
+    /// Returns access to the roles of all projects, to read and change them.
     #[must_use]
     pub fn roles(&self) -> Roles {
         Roles::new(self.admin.clone(), self.projects.clone())
@@ -208,8 +209,8 @@ impl App {
         });
     }
 
-    /// Reads the metrics that are not counted in `metrics`: pools, caches and queues, and MariaDB's prepared
-    /// XA transactions, which take a query.
+    /// Reads the metrics that are not counted in `metrics`: the state of pools, caches and queues,
+    /// and the number of prepared XA transactions, which takes a query to MariaDB.
     pub async fn readings(&self) -> Readings {
         let prepared_xa = self.admin.prepared_xa().await;
         let (images_waiting, images_running) = self.intake.load();
@@ -257,8 +258,8 @@ pub fn descriptions() -> Shares {
     Shares::new(DESCRIPTIONS_MAX_COUNT, DESCRIPTIONS_PER_PROJECT_MAX_COUNT)
 }
 
-/// Maximum number of requests that read or change keys and roles at once: one less than the connections that they share
-/// with the look-up of keys.
+/// Maximum number of requests that read or change keys and roles at once: one less than the number
+/// of connections of the administrator account, so that one is left for looking up keys.
 const MANAGERS_MAX_COUNT: u64 = 2;
 const MANAGERS_PER_PROJECT_MAX_COUNT: u64 = 1;
 
@@ -267,8 +268,8 @@ pub fn managers() -> Shares {
     Shares::new(MANAGERS_MAX_COUNT, MANAGERS_PER_PROJECT_MAX_COUNT)
 }
 
-/// Limits the bytes of JSON bodies in memory to [`BODIES_MAX_BYTES`] or two of the largest bodies, whichever is more,
-/// and each project to half of that.
+/// Returns the limit of the bytes of JSON bodies in memory: [`BODIES_MAX_BYTES`] or twice the
+/// maximum size of a body, whichever is more. A project may use half of it.
 #[must_use]
 pub fn body_memory(body_max_bytes: usize) -> Shares {
     let whole = BODIES_MAX_BYTES.max(body_max_bytes.saturating_mul(2)) as u64;

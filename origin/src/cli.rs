@@ -263,7 +263,7 @@ mod tests {
         assert!(command().try_get_matches_from(run.split(' ')).is_ok(), "{run}");
         let variables: Vec<String> =
             SETTINGS.iter().flat_map(|setting| [Some(setting.variable()), setting.file_variable()]).flatten().collect();
-        // The examples that are commented out are checked too.
+        // Examples that are commented out are checked too.
         for line in values("Environment=").into_iter().chain(values("#   Environment=")) {
             let (name, _) = line.split_once('=').unwrap();
             assert!(name == "SELKIE_CONFIG" || variables.iter().any(|variable| variable == name), "{line}");

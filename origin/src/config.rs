@@ -47,13 +47,14 @@ use crate::address::DatabaseAddress;
 pub struct Config {
     /// Address and port on which the origin listens.
     pub listen: SocketAddr,
-    /// Certificate and key with which the origin speaks TLS; `None` for plain HTTP.
+    /// Files of the certificate and key with which the origin serves HTTPS; `None` for plain HTTP.
     pub tls: Option<TlsFiles>,
     /// Directory of the installation's secret, its private MariaDB and its media.
     pub data_dir: PathBuf,
     /// Address and administrator account of MariaDB; `None` if Selkie runs a private MariaDB.
     pub database_url: Option<DatabaseAddress>,
-    /// The replicas of MariaDB that read keys' reads use; `None` without replicas.
+    /// Address of the replicas, which serve the reads of read-only keys and of roles that can only
+    /// read; `None` without replicas.
     pub replica_url: Option<DatabaseAddress>,
     /// The encoded installation secret; `None` if the secret is in the file `secret` in `data_dir`.
     pub secret: Option<SecretString>,
@@ -94,7 +95,7 @@ pub struct Config {
     /// the edge.
     pub trusted_networks: Vec<IpNet>,
     pub media_store: StoreAddress,
-    /// How to access buckets of the S3 service; its bucket has no name.
+    /// Access to the S3 service. Its bucket name is empty; [`BucketAddress::at`] sets it.
     pub s3: BucketAddress,
     /// Base of file URLs in responses; `None` to derive it from each request's headers.
     pub public_url: Option<BaseUrl>,
@@ -207,10 +208,10 @@ pub enum ConfigError {
     /// An environment variable that starts with `SELKIE_` looks like a misspelt setting.
     #[error("{0}")]
     Misspelt(UnknownVariable),
-    /// A secret setting is given by its variable and by a file.
+    /// A secret setting has a value in its environment variable and another one in a file.
     #[error("{variable} and {file_variable} are both set; set one of them")]
     SetTwice { variable: String, file_variable: String },
-    /// The file of a secret setting can't be read, is empty or too long.
+    /// The file of a secret setting can't be read, is empty or is too long.
     #[error("the file {path}, which {file_variable} names, can't be read: {source}", path = path.display())]
     UnreadableSecret { file_variable: String, path: PathBuf, source: std::io::Error },
     #[error("the value of {name} is not UTF-8")]

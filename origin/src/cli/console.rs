@@ -1,4 +1,4 @@
-//! `selkie console`: the address of the console, with a link that signs in.
+//! `selkie console`: prints the address of the console, as a link that signs in once.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
@@ -31,11 +31,11 @@ struct Answer {
 }
 
 impl ConsoleArgs {
-    /// Prints the console's address, without contacting the service. Its link is signed with the signing key that
-    /// MariaDB names.
+    /// Prints the console's address, without contacting the running service: the link is signed in
+    /// this process with the newest signing key, whose name is read from MariaDB.
     ///
     /// # Errors
-    /// The project doesn't exist; MariaDB failed; the answer can't be written.
+    /// The project doesn't exist; MariaDB failed; the output can't be written.
     pub async fn run(&self, context: &Context) -> Result<(), CliError> {
         let mut url = address(&context.config);
         match context.config.console {
@@ -46,7 +46,7 @@ impl ConsoleArgs {
             ConsoleConfig::Served => {
                 let opened = Opened::migrated(context).await?;
                 let link = opened.system.keys.link(&self.project).await.map_err(CliError::from);
-                // In the fragment, which browsers send to nobody.
+                // The token is in the URL's fragment, which browsers don't send to the server.
                 url = format!("{url}#link={}", opened.close(link).await?);
                 let seconds = LINK_LIFETIME.as_secs();
                 note(&format!(

@@ -1,5 +1,5 @@
-//! `selkie man DIR`: writes a man page for each command. The settings are only on the page of `selkie`:
-//! on each page they would hide what is the command's own.
+//! `selkie man DIR`: writes a man page for each command. Only the page of `selkie` lists the
+//! settings. On every page they would hide the command's own options.
 
 use std::fs;
 use std::io;
@@ -30,15 +30,15 @@ impl ManArgs {
     }
 }
 
-/// Returns the name and the text of each man page.
+/// Returns the file name and the text of each man page.
 fn pages() -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut pages = Vec::new();
     collect(super::command(), None, &mut pages)?;
     Ok(pages)
 }
 
-/// Renders the pages of `command` and of all commands below it. `parent` is the spelling of the command above, such as
-/// `selkie key`; `None` if there is none.
+/// Appends the man pages of `command` and of all its subcommands to `pages`. `parent` is the full
+/// name of the parent command, such as `selkie key`; `None` if there is no parent.
 fn collect(command: Command, parent: Option<&str>, pages: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
     let spelling =
         parent.map_or_else(|| command.get_name().to_owned(), |above| format!("{above} {}", command.get_name()));
@@ -46,7 +46,7 @@ fn collect(command: Command, parent: Option<&str>, pages: &mut Vec<(String, Vec<
     let subcommands: Vec<Command> = command.get_subcommands().filter(|below| !below.is_hide_set()).cloned().collect();
     let command = command.disable_help_subcommand(true).display_name(&title).bin_name(&spelling);
     let command = match parent {
-        // The settings are hidden from `-h` only.
+        // The settings are hidden in the short help (`-h`), but belong on this page.
         None => command.mut_args(|arg| arg.hide_short_help(false)).override_usage("selkie [OPTION]… COMMAND"),
         Some(_) => command
             .after_help("Options of all commands (--json, --config, the settings) and exit codes: see selkie(1)."),

@@ -80,7 +80,8 @@ pub(super) fn unknown(environment: &BTreeMap<String, String>) -> Result<Vec<Unkn
     Ok(unknown)
 }
 
-/// Returns the names of all variables of settings in lower case, without their prefix.
+/// Returns the names of the environment variables of all settings, in lower case and without their
+/// prefix.
 fn names() -> Vec<String> {
     let variables = |setting: &Setting| [Some(setting.variable()), setting.file_variable()];
     let all = SETTINGS.iter().flat_map(variables).flatten();

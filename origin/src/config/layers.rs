@@ -20,7 +20,7 @@ const DEFAULT_FILE: &str = "selkie.toml";
 pub struct Sources {
     /// Values of flags by setting name, such as `pool_size`.
     pub flags: BTreeMap<&'static str, String>,
-    /// The environment, or at least its variables that start with `SELKIE_` or `OTEL_`.
+    /// The environment variables; at least those that start with `SELKIE_` or `OTEL_`.
     pub environment: BTreeMap<String, String>,
     /// Path of the configuration file given by `--config`.
     pub file: Option<PathBuf>,
@@ -29,8 +29,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Returns the value of an environment variable; `None` if it is unset or empty. Scripts and Compose files unset a
-    /// variable by setting it to the empty text.
+    /// Returns the value of an environment variable; `None` if the variable is unset or empty.
+    /// Scripts and Compose files often set a variable to the empty text to unset it.
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
         self.environment.get(name).map(String::as_str).filter(|text| !text.is_empty())
     }
@@ -42,7 +42,7 @@ impl Sources {
 pub enum Origin {
     Flag,
     Environment,
-    /// A file that a variable such as `SELKIE_SECRET_FILE` names.
+    /// A file whose path is in a variable such as `SELKIE_SECRET_FILE`.
     SecretFile,
     File,
     Default,

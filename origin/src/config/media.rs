@@ -15,8 +15,8 @@ pub(super) fn directory(data_dir: &Path) -> PathBuf {
     data_dir.join("media")
 }
 
-/// Parses the settings of S3 services, for buckets that are named later. The keys may be missing here: opening a bucket
-/// checks them, and most commands open none.
+/// Parses the settings that all buckets of the S3 service share. The access keys may be missing,
+/// since most commands don't use a bucket: opening a bucket checks them.
 pub(super) fn access(layers: &Layers) -> Result<BucketAddress, ConfigError> {
     Ok(BucketAddress {
         bucket: String::new(),
@@ -31,7 +31,7 @@ pub(super) fn access(layers: &Layers) -> Result<BucketAddress, ConfigError> {
     })
 }
 
-/// Parses the setting `media_store`.
+/// Parses the setting `media_store`; without it, the store is a directory in `data_dir`.
 pub(super) fn store(layers: &Layers, data_dir: &Path, s3: &BucketAddress) -> Result<StoreAddress, ConfigError> {
     Ok(match optional(layers, "media_store", StoreName::parse)? {
         None => StoreAddress::Directory(directory(data_dir)),

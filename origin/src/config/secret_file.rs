@@ -1,5 +1,6 @@
-//! Reads the values of secret settings from files that variables name, such as `SELKIE_SECRET_FILE`: for systemd's
-//! credentials, and for the secrets of Docker and Kubernetes. Knows no setting by name.
+//! Reads the values of secret settings from files whose paths are in variables such as
+//! `SELKIE_SECRET_FILE`: for the credentials of systemd, and the secrets of Docker and Kubernetes.
+//! Knows no setting by name.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -9,14 +10,15 @@ use super::ConfigError;
 use super::layers::Sources;
 use super::setting::Setting;
 
-/// Maximum size of a secret's file. A longer file is a wrong one.
+/// Maximum size of a secret's file. A longer file is refused, since it is probably the wrong file.
 const SECRET_FILE_MAX_BYTES: u64 = 64 * 1024;
 
-/// Returns the text of the file that the setting's file variable names, without line breaks at its end; `None` if the
-/// variable is not set or the setting has none.
+/// Returns the text of the file that the setting's file variable names, without line breaks at its
+/// end. `None` if the file variable is not set, or the setting has no file variable.
 ///
 /// # Errors
-/// The file can't be read, is empty, too long or not UTF-8, or the setting's own variable is set too.
+/// The file can't be read, is empty, too long or not UTF-8; or the setting's own variable is set
+/// too.
 pub(super) fn read(setting: &'static Setting, sources: &Sources) -> Result<Option<String>, ConfigError> {
     let Some(file_variable) = setting.file_variable() else {
         return Ok(None);
@@ -41,7 +43,7 @@ fn read_file(path: &Path) -> io::Result<String> {
     if text.len() as u64 > SECRET_FILE_MAX_BYTES {
         return Err(io::Error::other(format!("it has more than {SECRET_FILE_MAX_BYTES} bytes")));
     }
-    // Editors and `echo` end a file with a line break.
+    // Editors and `echo` add a line break at the end of a file.
     let length = text.trim_end_matches(['\r', '\n']).len();
     if length == 0 {
         return Err(io::Error::other("it is empty"));

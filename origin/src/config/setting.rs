@@ -56,15 +56,15 @@ impl Setting {
         format!("SELKIE_{}", self.name.to_uppercase())
     }
 
-    /// Returns the name of the environment variable that names a file with the value, such as `SELKIE_SECRET_FILE`;
-    /// `None` if the setting is not secret.
+    /// Returns the name of the environment variable with the path of a file that contains the
+    /// value, such as `SELKIE_SECRET_FILE`; `None` if the setting is not secret.
     #[must_use]
     pub fn file_variable(&self) -> Option<String> {
         (self.visibility == Visibility::Secret).then(|| format!("{}_FILE", self.variable()))
     }
 
-    /// Returns OpenTelemetry's name of the variable, which is used if [`Setting::variable`] is not set; `None` for settings
-    /// that OpenTelemetry does not have.
+    /// Returns the standard variable of OpenTelemetry that is used if [`Setting::variable`] is not
+    /// set; `None` if OpenTelemetry has no such variable.
     #[must_use]
     pub fn standard_variable(&self) -> Option<&'static str> {
         match self.name {

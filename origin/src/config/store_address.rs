@@ -20,7 +20,7 @@ pub enum StoreAddress {
 }
 
 impl StoreAddress {
-    /// Returns the kind of the store, for the log.
+    /// Returns the name of the store's kind, for the log.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ pub struct BucketAddress {
 }
 
 impl BucketAddress {
-    /// Returns the address of another bucket of the same service.
+    /// Returns the address of a bucket of the same service.
     #[must_use]
     pub fn at(&self, bucket: String, prefix: String) -> Self {
         Self { bucket, prefix, ..self.clone() }

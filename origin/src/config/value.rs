@@ -33,7 +33,7 @@ pub(super) fn address(text: &str) -> Parsed<SocketAddr> {
     text.parse().map_err(|_| "an IP address and a port, such as 127.0.0.1:8080".to_owned())
 }
 
-/// Parses the path of a file, which may be relative to `base`.
+/// Parses the path of a file. A relative path is resolved from `base`.
 pub(super) fn file(text: &str, base: &Path) -> Parsed<PathBuf> {
     if text.is_empty() || text.chars().any(char::is_control) {
         return Err("the path of a file".to_owned());

@@ -1,4 +1,5 @@
-//! Checks the hosts of `database_url` and `replica_url`: whether each may serve, and how a cluster is set.
+//! Checks the hosts of `database_url` and `replica_url`: whether each can be used, and the settings
+//! of cluster nodes.
 
 use super::Finding;
 use crate::config::Config;
@@ -7,7 +8,8 @@ use crate::system::System;
 
 const CHECK: &str = "hosts";
 
-/// Checks each host. Gives no finding for a single server without replicas.
+/// Returns a finding for each host; none for a single server that is not a cluster node and has no
+/// replicas.
 pub(super) async fn check(system: &System, config: &Config) -> Vec<Finding> {
     let facts = system.hosts.facts().await;
     let is_cluster = facts.iter().any(|(_, facts)| facts.as_ref().is_ok_and(|facts| facts.is_galera));
