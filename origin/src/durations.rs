@@ -1,4 +1,5 @@
-//! A histogram of durations on atomic counters, so that counting takes no lock. Knows only the metrics library.
+//! A histogram of durations made of atomic counters, so that recording a duration takes no lock.
+//! Knows only the metrics library.
 
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::{MetricType, TypedMetric};
@@ -10,7 +11,7 @@ use std::time::Duration;
 const BOUNDS_MICROS: [u64; 12] =
     [500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000, 5_000_000, 30_000_000];
 
-/// A histogram of durations. Clones share the counts.
+/// A histogram of durations. Clones share the counters.
 #[derive(Clone, Debug, Default)]
 pub struct Durations(Arc<Counts>);
 
@@ -27,7 +28,7 @@ impl Durations {
         if let Some(bucket) = self.0.buckets.get(at) {
             bucket.fetch_add(1, Ordering::Relaxed);
         }
-        // Most waits are none, and need not touch the sum.
+        // Most recorded waits are zero, for which the sum need not be written.
         if nanos > 0 {
             self.0.sum_nanos.fetch_add(nanos, Ordering::Relaxed);
         }

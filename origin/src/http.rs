@@ -145,8 +145,8 @@ enum Transport {
 }
 
 impl Transport {
-    /// Adds the header with which a TLS proxy says that its client used https, unless such a proxy has set it: URLs in
-    /// the response then begin with `https://`.
+    /// Sets the header `X-Forwarded-Proto: https` of a request over TLS, so that URLs in the
+    /// response begin with `https://`. Keeps the header if a proxy has set it.
     fn mark(self, headers: &mut HeaderMap) {
         if self == Self::Tls {
             headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static("https"));

@@ -1,5 +1,6 @@
-//! Counters, gauges and histograms, and their text in the OpenMetrics format, which Prometheus reads. Requests count
-//! on relaxed atomics. No label has a value that a caller chose: methods, routes, statuses and error codes are few.
+//! Counts requests and other events with relaxed atomics, and writes all metrics as text in the
+//! OpenMetrics format, which Prometheus reads. The values of labels are methods, routes, statuses
+//! and error codes, and never texts that a caller chose, so that the number of series is bounded.
 
 mod process;
 
@@ -34,17 +35,17 @@ struct RouteLabels {
     route: &'static str,
 }
 
-/// The end of a request, for [`Metrics::request`].
+/// The facts of an ended request, for [`Metrics::request`].
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
     pub labels: RequestLabels,
-    /// From the request's head to the last byte of its answer.
+    /// The time from the head of the request to the last byte of the response.
     pub total: Duration,
-    /// Records read or written.
+    /// The number of records read or written.
     pub rows: u64,
-    /// Bytes of the answer's body.
+    /// The size of the response body in bytes.
     pub bytes: u64,
-    /// The code of the error with which the request was answered; `None` for any other answer.
+    /// The error code of the response; `None` if the response is no error.
     pub code: Option<ErrorCode>,
 }
 
@@ -65,22 +66,23 @@ pub struct Metrics {
 #[derive(Clone, Debug, Default)]
 pub struct Readings {
     pub pools: PoolGauge,
-    /// The hosts of `database_url`.
+    /// The state of the hosts of `database_url`.
     pub hosts: HostsGauge,
-    /// The hosts of `replica_url`; `None` without replicas.
+    /// The state of the hosts of `replica_url`; `None` without replicas.
     pub replicas: Option<HostsGauge>,
     /// Number of times that a table's schema was read from MariaDB since the start.
     pub schema_loads: u64,
     pub schema_cache_hits: u64,
-    /// Number of keys and tokens that were verified and looked up in MariaDB.
+    /// Number of keys and tokens that were not cached, and so were verified and looked up in
+    /// MariaDB.
     pub key_lookups: u64,
     pub key_cache_hits: u64,
-    /// Number of statements that answered several requests, and of these requests.
+    /// Number of statements that answered several requests, and the number of these requests.
     pub shared_statements: u64,
     pub shared_requests: u64,
     pub images_waiting: usize,
     pub images_running: usize,
-    /// Number of requests that send bytes of resumable uploads.
+    /// Number of running requests that send bytes of resumable uploads.
     pub tus_uploads: usize,
     pub spans_sent: u64,
     pub spans_dropped: u64,
@@ -124,7 +126,7 @@ impl Metrics {
         metrics
     }
 
-    /// Counts a request whose answer has ended.
+    /// Counts a request whose response has ended.
     pub fn request(&self, ended: &Ended) {
         let labels = &ended.labels;
         self.requests.get_or_create(labels).inc();
@@ -137,7 +139,7 @@ impl Metrics {
         }
     }
 
-    /// Counts bytes of a request's body.
+    /// Counts received bytes of a request's body.
     pub fn received(&self, bytes: usize) {
         self.received.inc_by(bytes as u64);
     }
@@ -211,7 +213,8 @@ impl Readings {
     }
 }
 
-/// The number of errors of each code. Codes without an error have 0, so that their first error is an increase.
+/// The number of errors of each code. Codes that did not occur yet are written with 0, so that
+/// Prometheus sees the first error as an increase.
 #[derive(Debug)]
 struct CountsByCode(Vec<(ErrorCode, u64)>);
 

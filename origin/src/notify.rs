@@ -1,13 +1,14 @@
-//! Tells the service manager (systemd, `Type=notify`) about this process: that it is ready, alive, or stopping. Does
-//! nothing without a service manager. Doesn't know what runs in this process.
+//! Reports the state of this process to the service manager (systemd, `Type=notify`): ready, alive,
+//! or stopping. Does nothing without a service manager. Doesn't know what runs in this process.
 
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-/// Tells the service manager that requests are answered. If the manager has a watchdog (`WatchdogSec=`), starts a task
-/// that reports every third of its time that the runtime still runs tasks and timers, until the process ends: a stop may
-/// take longer than the watchdog's time.
+/// Reports that the process is ready to serve requests. If the manager has a watchdog
+/// (`WatchdogSec=`), also starts a task that reports at a third of the watchdog's time that the
+/// process is alive, which shows that the runtime still runs tasks and timers. The task runs until
+/// the process ends, since a shutdown may take longer than the watchdog's time.
 pub fn ready() {
     send(&NotifyState::Ready);
     if let Some(time) = sd_notify::watchdog_enabled().filter(|time| !time.is_zero()) {
@@ -15,7 +16,7 @@ pub fn ready() {
     }
 }
 
-/// Tells the service manager that the process stops.
+/// Reports that the process is stopping.
 pub fn stopping() {
     send(&NotifyState::Stopping);
 }

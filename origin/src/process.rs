@@ -13,8 +13,8 @@ use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// Environment variables that are removed from a child's environment: secrets, and the socket of the service manager, to
-/// which MariaDB too would report.
+/// Environment variables that are removed from a child's environment: secrets, and the socket of
+/// the service manager, because MariaDB would report its own state to it.
 const WITHHELD_VARIABLES: [&str; 5] = [
     "SELKIE_SECRET",
     "SELKIE_DATABASE_URL",

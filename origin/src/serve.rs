@@ -37,9 +37,9 @@ pub enum ServeError {
     Server(#[source] std::io::Error),
 }
 
-/// Serves on `listener` until `stop` is cancelled, then lets running requests end within `shutdown_grace`. The system
-/// must be prepared. With `tls` the origin speaks only TLS. `database` is the health of the private MariaDB if this
-/// process runs one, otherwise `None`.
+/// Serves on `listener` until `stop` is cancelled, then lets running requests end within
+/// `shutdown_grace`. The system must be prepared. With `tls`, the origin accepts only TLS.
+/// `database` is the health of the private MariaDB, or `None` if this process runs none.
 ///
 /// # Errors
 /// The media store can't be opened; MariaDB can't be read; threads can't be started; the server fails.
@@ -74,7 +74,8 @@ pub async fn run(
     if let Some(sender) = sender {
         tasks.spawn(sender.run(stop.clone()));
     }
-    // Connections are already queued by `listener`, and `App::open` has read the keys from MariaDB.
+    // The origin is ready: `listener` queues connections already, and `App::open` has read the keys
+    // from MariaDB.
     notify::ready();
     let served = http::server::serve(listener, tls, app, config, &stop).await;
     stop.cancel();

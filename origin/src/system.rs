@@ -28,7 +28,7 @@ const RETRIES: Retries = Retries { tries: 8, pause: Duration::from_millis(50) };
 
 #[derive(Clone, Debug)]
 pub struct System {
-    /// The hosts of MariaDB, of which one serves.
+    /// The MariaDB hosts of `database_url`, of which one serves.
     pub hosts: Hosts,
     pub admin: Admin,
     pub projects: Projects,

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 /// refused.
 const FREE_BYTES: usize = 64 * 1024;
 
-/// A request's body that counts its bytes in the metrics.
+/// Wraps the body of a request, and counts the received bytes in the metrics.
 pub(super) struct ReceivedBody {
     pub(super) body: Incoming,
     pub(super) app: Arc<App>,

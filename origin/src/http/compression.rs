@@ -52,7 +52,8 @@ async fn encode(accepted: HeaderValue, mut response: Response) -> Response {
     // Higher levels take more CPU time than reading the rows did.
     let mut compression = Compression::new(answer).quality(CompressionLevel::Fastest).compress_when(SizeAbove::new(0));
     let Ok(mut response) = compression.call(request).await;
-    // Each coding has other bytes, so an entity tag that all share must be weak (RFC 9110, section 8.8.3.3).
+    // The bytes differ between codings, so the entity tag, which is the same for all codings, must
+    // be weak (RFC 9110, section 8.8.3.3).
     if response.headers().contains_key(CONTENT_ENCODING)
         && let Some(tag) = response.headers_mut().get_mut(ETAG)
         && let Ok(weak) = HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat())

@@ -1,4 +1,5 @@
-//! A client's connection, plain or encrypted, as one type, so that the code above does not depend on which it is.
+//! A client's connection, plain or encrypted, as one type, so that the HTTP server need not
+//! distinguish the two.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

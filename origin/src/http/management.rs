@@ -1,5 +1,5 @@
-//! `/api/v1/keys`, `/api/v1/roles`, `/api/v1/status` and `/api/v1/requests`: a full key manages its own project. Each
-//! change is logged with the key that made it.
+//! Handles `/api/v1/keys`, `/api/v1/roles`, `/api/v1/status` and `/api/v1/requests`, by which a
+//! full key manages its own project. Each change is logged with the id of the key that made it.
 
 use super::media::payload::text;
 use super::request_log::RequestRecord;
@@ -34,7 +34,8 @@ pub(super) async fn run(
         Management::Status => text(&Status::of(app, project))?,
         Management::ListRequests => text(&app.activity.requests(project.as_str()))?,
         call => {
-            // All callers share a few connections to the system schema, which also look up keys.
+            // These calls share the few connections of the administrator account with the look-up
+            // of keys.
             let slot = tokio::time::timeout(app.pools.wait_timeout(), app.managers.take(project, 1));
             let Ok(_slot) = slot.await else {
                 return Err(Problem::new(ErrorCode::Overloaded, "Too many requests manage keys and roles already."));
@@ -51,7 +52,7 @@ struct Manager<'a> {
     record: &'a RequestRecord,
 }
 
-/// The body that creates a key: what the key may do is its access or its role.
+/// The body of a request that creates a key. Either `access` or `role` must be given.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WantedKey {
@@ -68,7 +69,7 @@ struct WantedKey {
 #[serde(rename_all = "camelCase")]
 struct CreatedKey<'a> {
     id: Uuid,
-    /// The only time that the key is shown.
+    /// The token of the key. No other response contains it, since the token is stored nowhere.
     key: &'a str,
     access: Option<Access>,
     role: Option<&'a str>,
@@ -84,7 +85,7 @@ struct ListedKey<'a> {
     access: Option<Access>,
     role: Option<&'a str>,
     state: &'static str,
-    /// Whether it is the key of the request.
+    /// Whether the request itself was made with this key.
     own: bool,
     created_at: String,
     last_used_at: Option<String>,
@@ -111,7 +112,7 @@ struct RevokedKey {
 }
 
 impl Manager<'_> {
-    /// Returns the payload of the answer.
+    /// Runs a call, and returns the payload of its response as JSON.
     async fn run(self, call: Management, body: &[u8]) -> Result<Vec<u8>, Problem> {
         let (keys, roles, project) = (self.app.keys.issued(), self.app.roles(), self.caller.project());
         match call {
@@ -193,7 +194,8 @@ impl Manager<'_> {
         .await
     }
 
-    /// Exchanges a link to the console for the key of its session. A link is used once.
+    /// Exchanges a link to the console for a key that the console uses. A link can be used only
+    /// once.
     async fn open_session(&self) -> Result<Vec<u8>, Problem> {
         let issued = self.app.keys.issued().open_session(self.caller.key_id(), self.caller.project()).await;
         self.created(&issued.map_err(|error| of_key(&error))?, Some(Access::Full), None, "console").await
@@ -211,7 +213,8 @@ impl Manager<'_> {
         text(&CreatedKey { id: issued.id, key: &issued.token, access, role, name, expires_at })
     }
 
-    /// Logs a change, and makes this origin notice it at once. An error is ignored: the origin polls for changes.
+    /// Logs a change, and reloads the keys of this origin, so that the change has effect at once.
+    /// Ignores an error of the reload, since the origin also polls for changes.
     async fn changed(&self, what: &'static str, which: &str) {
         let (by, project) = (self.caller.key_id(), self.caller.project().as_str());
         tracing::info!(id = self.record.id(), key = %by, project, which, "{what}");
@@ -248,7 +251,8 @@ fn invalid(message: impl Into<Cow<'static, str>>) -> Problem {
     Problem::new(ErrorCode::InvalidBody, message)
 }
 
-/// Writes an error of the command line as a sentence.
+/// Returns the text of an error as a sentence: with a capital letter and a full stop. Errors are
+/// written in lower case, for the command line.
 fn sentence(error: &impl std::fmt::Display) -> String {
     let text = error.to_string();
     let mut chars = text.chars();
@@ -289,10 +293,10 @@ fn no_system(error: &impl std::fmt::Display) -> Problem {
 #[serde(rename_all = "camelCase")]
 struct Status {
     version: &'static str,
-    /// The time that each figure is of.
+    /// The length of the period that each figure covers.
     period_seconds: u64,
     figures: Vec<Figure>,
-    /// Connections of the project's accounts.
+    /// The connections of the project's MariaDB accounts, and the requests that wait for one.
     connections: Connections,
 }
 

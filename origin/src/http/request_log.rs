@@ -35,7 +35,8 @@ use uuid::Uuid;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static(request_id::HEADER);
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
-/// The position of a write, and the position that a read must have reached.
+/// The response header with the position of a write, and the request header with the position that
+/// a read must have reached; see `database::position`.
 const POSITION: HeaderName = HeaderName::from_static("x-selkie-position");
 const AFTER: HeaderName = HeaderName::from_static(AFTER_HEADER);
 /// The initial capacity for a `Server-Timing` value, enough for durations of some minutes.
@@ -46,7 +47,7 @@ pub(super) struct RequestRecord {
     app: Arc<App>,
     id: RequestId,
     log: RequestLog,
-    /// The origin's span of the caller's trace; `None` if the request belongs to no trace.
+    /// The origin's span of the request; `None` if the request belongs to no trace.
     trace: Option<TraceSpan>,
     /// Whether the request counts already against the rate limit, because it belongs to an MCP tool call that was
     /// counted.
@@ -57,7 +58,7 @@ pub(super) struct RequestRecord {
     has_role: AtomicBool,
     allowance: OnceLock<Allowance>,
     progress: Arc<Progress>,
-    /// The position of `X-Selkie-After`.
+    /// The position in the header `X-Selkie-After`; empty without the header.
     after: OnceLock<Position>,
     started: Instant,
 }
@@ -99,7 +100,7 @@ impl RequestRecord {
         &self.log
     }
 
-    /// Records the problem's code, and returns the response to the request that has failed with the problem.
+    /// Records the code of a problem, and returns the error response for that problem.
     pub(super) fn refuse(&self, problem: &Problem) -> Response {
         self.log.refused(problem);
         respond::problem(problem, self.id())
@@ -136,7 +137,7 @@ impl RequestRecord {
     /// Reads the header `X-Selkie-After`.
     ///
     /// # Errors
-    /// `invalid_query_option`: the header's value is no position.
+    /// `invalid_query_option` if the header's value is not a position.
     pub(super) fn read_after(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let Some(value) = headers.get(AFTER) else {
             return Ok(());
@@ -146,7 +147,8 @@ impl RequestRecord {
         Ok(())
     }
 
-    /// Returns the position that the request's reads must have reached.
+    /// Returns the position that the request's reads must have reached; `None` without the header
+    /// `X-Selkie-After`.
     pub(super) fn after(&self) -> Option<&Position> {
         self.after.get()
     }
@@ -155,7 +157,7 @@ impl RequestRecord {
         &self.progress
     }
 
-    /// Names the operation whose statements come next, in the trace of a recorded request.
+    /// Names the operation whose statements run next, for the trace if the request is recorded.
     pub(super) fn begin_statements(&self, operation: &RecordOperation) {
         let name = match operation {
             RecordOperation::Read(_) | RecordOperation::ReadOne(_) => "SELECT",
@@ -267,7 +269,8 @@ impl RequestRecord {
         );
     }
 
-    /// Keeps the request for [`Action::Observe`], unless it is such a request itself: a page repeats these all the time.
+    /// Adds the request to the last requests of its project, for [`Action::Observe`]. Leaves out
+    /// requests of that action, since the console repeats them all the time.
     fn keep(&self, status: u16, bytes: u64, ending: Ending, total: Duration) {
         let route = self.log.route_name();
         let Some(project) = self.log.project().filter(|_| route != Action::Observe.route()) else {
@@ -304,7 +307,8 @@ fn push_millis(text: &mut String, micros: u64) {
     text.push_str(itoa::Buffer::new().format(hundredths));
 }
 
-/// Continues the caller's trace, or begins one if the origin sends traces and picks the request.
+/// Continues the trace of the request's `traceparent`. Without a valid one, begins a trace if the
+/// origin sends traces and samples the request.
 fn begin_trace(app: &App, request: &Request) -> (Option<TraceSpan>, Arc<Progress>) {
     let caller = request.headers().get(TRACEPARENT).and_then(|caller| caller.to_str().ok());
     let continued = caller.and_then(|caller| TraceSpan::continued(caller, fresh_span()));
@@ -322,7 +326,8 @@ fn begin_trace(app: &App, request: &Request) -> (Option<TraceSpan>, Arc<Progress
     (trace, progress(app, trace.as_ref()))
 }
 
-/// Returns the progress of a new request, recorded if the origin sends traces and the request's trace is sampled.
+/// Returns the progress of a new request. Its steps are recorded if the origin sends traces and the
+/// trace is sampled.
 fn progress(app: &App, trace: Option<&TraceSpan>) -> Arc<Progress> {
     match trace {
         Some(trace) if app.tracer.is_some() && trace.is_sampled() => Arc::new(Progress::recorded()),
@@ -330,7 +335,8 @@ fn progress(app: &App, trace: Option<&TraceSpan>) -> Arc<Progress> {
     }
 }
 
-/// Returns bytes for an id: a keyed hash of a counter, unique among origins, but not a secret.
+/// Returns bytes for a new id: a hash of a counter with random keys. They differ between origins
+/// too, but must not be used as a secret.
 fn fresh() -> [u8; 10] {
     static KEY: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
     static COUNT: AtomicU64 = AtomicU64::new(0);

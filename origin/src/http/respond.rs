@@ -131,7 +131,8 @@ pub(super) fn head(mut response: Response) -> Response {
     response
 }
 
-/// Returns the response to `HEAD`, without a body. Reads the first chunk, since an error in it sets the status.
+/// Returns the response to `HEAD`, which has no body. Waits for the first chunk, since an error in
+/// it determines the status.
 pub(super) async fn chunks_head(mut chunks: Chunks, content_type: &'static str) -> Result<Response, DbError> {
     if let Some(first) = chunks.next().await {
         first?;
@@ -178,10 +179,11 @@ pub(super) async fn chunks(
         Some(first) => first?,
         None => Bytes::new(),
     };
-    // If `first` was the last chunk, the end is ready at once; a further chunk must come from MariaDB.
+    // If `first` was the last chunk, the end of the stream is ready at once, and the response can
+    // have a length. A further chunk must still come from MariaDB.
     let ready = match chunks.next().now_or_never() {
         Some(None) => return Ok(with_type(Body::from(first), content_type)),
-        // No byte was sent yet, so an error still becomes the status.
+        // No byte of the response was sent yet, so an error can still set the status.
         Some(Some(second)) => Some(second?),
         None => None,
     };

@@ -34,8 +34,8 @@ const PREFACE_PAUSE: Duration = Duration::from_millis(20);
 /// The pause before accepting again after a temporary error, such as no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Accepts and serves connections, with TLS if `tls` is given, until `stop` is cancelled, then waits at most
-/// `shutdown_grace` for requests in flight.
+/// Accepts and serves connections, with TLS if `tls` is given, until `stop` is cancelled. Then
+/// waits for requests in flight, at most for `shutdown_grace`.
 ///
 /// # Errors
 /// The listener fails with an error that is not temporary.
@@ -140,8 +140,10 @@ enum Protocol {
     Http2,
 }
 
-/// Does the TLS handshake of a new connection, if there is one, and determines the protocol. `None` if the connection is
-/// closed, sends nothing in time, or speaks no TLS; such a client gets an error response in plain HTTP.
+/// Prepares a new connection: does the TLS handshake if `tls` is given, and determines the HTTP
+/// version. `None` if the client closes the connection, sends nothing in time, fails the handshake,
+/// or does not use TLS although it must; in the last case the client gets an error response in
+/// plain HTTP.
 async fn open(
     stream: TcpStream,
     peer: SocketAddr,

@@ -58,7 +58,7 @@ impl Exchange {
 }
 
 impl Refused {
-    /// Wraps a connection on which a client sends a request that is not read.
+    /// Wraps a connection whose request is answered with an error without being read.
     pub(super) fn unread(stream: Connection) -> Self {
         Self { stream, status: StatusCode::BAD_REQUEST.as_u16() }
     }
@@ -109,7 +109,8 @@ async fn bytes(response: Response) -> Vec<u8> {
     bytes
 }
 
-/// A connection that withholds the error responses that hyper itself writes.
+/// A connection that does not send the error responses that hyper itself writes: [`Refused`]
+/// answers instead, in the form of the API.
 #[derive(Debug)]
 pub(super) struct ExchangeStream {
     /// The connection; `None` once it was handed over to [`Exchange`].

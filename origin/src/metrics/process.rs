@@ -1,4 +1,5 @@
-//! The metrics of the process itself, under Prometheus' standard names, read from `/proc` at each scrape.
+//! Metrics of the process, under the standard names of Prometheus. They are read at each scrape,
+//! most of them from `/proc`.
 
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -7,7 +8,8 @@ use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 use std::fs;
 
-/// Registers the process's metrics. A system without `/proc` has none of those that are read there.
+/// Registers the metrics of the process. Leaves out those that can't be read, as on a system
+/// without `/proc`.
 pub(super) fn register(registry: &mut Registry) {
     if let Some(most) = getrlimit(Resource::Nofile).current {
         registry.register("process_max_fds", "Maximum open file descriptors", ConstGauge::new(most));
@@ -31,22 +33,23 @@ pub(super) fn register(registry: &mut Registry) {
     }
 }
 
-/// The fields of `/proc/self/stat` that are shown (`man 5 proc`).
+/// The fields of `/proc/self/stat` that metrics use (`man 5 proc`).
 struct Stat {
     user_ticks: u64,
     system_ticks: u64,
     threads: u64,
-    /// Ticks from the machine's start to the process's.
+    /// Clock ticks from the start of the machine to the start of the process.
     started_ticks: u64,
     resident_pages: u64,
 }
 
 impl Stat {
     fn parse(text: &str) -> Option<Self> {
-        // The second field, the program's name in brackets, may contain spaces and brackets.
+        // The second field is the name of the program in brackets. The name may contain spaces and
+        // brackets.
         let (_, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
-        // The manual counts from 1, and the first field after the name is the third.
+        // `number` counts from 1, as the manual does. The first field after the name is number 3.
         let field = |number: usize| fields.get(number - 3)?.parse().ok();
         Some(Self {
             user_ticks: field(14)?,
@@ -58,7 +61,8 @@ impl Stat {
     }
 }
 
-/// Returns the time of the machine's start, in seconds since 1970.
+/// Returns the time at which the machine started, in seconds since 1970, from the text of
+/// `/proc/stat`; `None` if the text has no such line.
 fn booted_at(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
 }

@@ -1,4 +1,5 @@
-//! Tests of the metrics' text, and of the pages that name metrics: the documentation, the dashboard and the alerts.
+//! Tests the text of the metrics. Also tests that the documentation, the dashboard and the alerts
+//! name only metrics that exist.
 
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,15 +20,16 @@ fn text() -> String {
     metrics.text(&readings)
 }
 
-/// A metric family of an exposition.
+/// A metric family in the text of the metrics.
 #[derive(Debug, Default)]
 struct MetricFamily {
     kind: String,
-    /// The samples' names with labels, and their values.
+    /// The names of the samples with their labels, and their values.
     samples: Vec<(String, f64)>,
 }
 
-/// Parses an exposition by the rules of OpenMetrics 1.0, as far as Selkie uses them. Panics at the first breach.
+/// Parses the text of metrics by the rules of OpenMetrics 1.0, as far as Selkie uses them. Panics
+/// if the text breaks a rule.
 fn parse(text: &str) -> BTreeMap<String, MetricFamily> {
     let body = text.strip_suffix("# EOF\n").expect("ends with # EOF");
     let mut families = BTreeMap::<String, MetricFamily>::new();
@@ -87,7 +89,7 @@ fn series() -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns the words of a text that begin like the name of a metric.
+/// Returns the words of a text that begin with `selkie_` or `process_`, as the names of metrics do.
 fn named(text: &str) -> BTreeSet<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let words = text.split(|c| !is_part(c)).filter(|word| word.starts_with("selkie_") || word.starts_with("process_"));

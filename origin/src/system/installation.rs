@@ -150,7 +150,8 @@ impl Installation {
         self.embedded.as_ref().and_then(Embedded::health)
     }
 
-    /// Returns whether a running origin runs the private MariaDB that this process uses.
+    /// Returns whether another process, such as a running origin, runs the private MariaDB that
+    /// this process uses.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
         self.embedded.as_ref().is_some_and(|embedded| embedded.health().is_none())
