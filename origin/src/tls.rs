@@ -1,5 +1,6 @@
-//! TLS on the origin's own port: loads the certificate and its key, reloads them when their files change, and does the
-//! handshakes. Knows no HTTP except the names by which TLS chooses its version (ALPN).
+//! TLS on the origin's own port: loads the certificate and its key, reloads them when their files
+//! change, and does the handshakes. Of HTTP it knows only the names of the versions that a
+//! handshake negotiates (ALPN).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,23 +22,24 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::TlsFiles;
 
-/// Maximum TLS handshakes under way. No key is known yet, so there is no share per project.
+/// Maximum number of TLS handshakes at the same time. The API key is not known before the
+/// handshake, so there is no limit per project.
 pub(crate) const HANDSHAKES_MAX_COUNT: usize = 1_024;
 
-/// Maximum time from the accepted connection to the end of its handshake.
+/// Maximum time from accepting a connection to the end of its handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Interval at which the files are read. Polling also sees replaced links and mounted files, which a file system's
-/// notifications miss.
+/// Interval at which the files are checked for changes. Unlike notifications of the file system,
+/// polling also notices replaced symbolic links and changes of mounted files.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// First byte of every TLS connection: a record of the type "handshake".
+/// The first byte that a TLS client sends: the type of a handshake record.
 const HANDSHAKE_RECORD: u8 = 22;
 
 const H2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
 
-/// Why a certificate and its key can't be used.
+/// The reason why a certificate and its key can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     #[error("{setting}: {path} can't be read: {source}", path = path.display())]
@@ -48,12 +50,12 @@ pub enum TlsError {
     NoKey { path: PathBuf, reason: String },
     #[error("tls_key: {key} is not the private key of the certificate in {certificate}: {reason}", key = key.display(), certificate = certificate.display())]
     NoPair { certificate: PathBuf, key: PathBuf, reason: rustls::Error },
-    /// The cryptography library supports no protocol version.
+    /// The cryptography library does not support the default protocol versions.
     #[error("TLS can't be set up: {0}")]
     Setup(#[source] rustls::Error),
 }
 
-/// A certificate and its key that are in use, and the limit of handshakes.
+/// The certificate in use, which is replaced when its files change, and the limit of handshakes.
 #[derive(Clone)]
 pub struct Tls {
     files: TlsFiles,
@@ -62,7 +64,7 @@ pub struct Tls {
     handshakes: Arc<Semaphore>,
 }
 
-/// The certificate that the next handshake uses.
+/// The certificate and key that the next handshake uses.
 #[derive(Debug)]
 struct Current(ArcSwap<CertifiedKey>);
 
@@ -72,7 +74,7 @@ impl ResolvesServerCert for Current {
     }
 }
 
-/// The bytes of both files.
+/// The contents of the two files.
 #[derive(Clone, PartialEq, Eq)]
 struct Bytes {
     certificate: Vec<u8>,
@@ -84,7 +86,8 @@ pub enum Handshake {
     Done(Box<TlsStream<TcpStream>>),
     /// The client sent something other than TLS, probably plain HTTP.
     NotTls(TcpStream),
-    /// The connection is closed: the handshake failed or took too long, or too many are under way.
+    /// The handshake failed or took too long, or too many handshakes are running. The connection is
+    /// closed.
     Failed,
 }
 
@@ -92,7 +95,7 @@ impl Tls {
     /// Loads the certificate and its key.
     ///
     /// # Errors
-    /// A file can't be read or has no valid content, or the key is not the certificate's.
+    /// A file can't be read or has no valid content; the key does not belong to the certificate.
     pub fn open(files: &TlsFiles) -> Result<Self, TlsError> {
         let current = Arc::new(Current(ArcSwap::from_pointee(parse(files, &Bytes::read(files)?)?)));
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -136,8 +139,9 @@ impl Tls {
         tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await.unwrap_or(Handshake::Failed)
     }
 
-    /// Uses a new certificate and key once their files change, until `stop` is cancelled. Connections that are open stay
-    /// open. If the new pair is invalid, the old one stays in use and the log says why.
+    /// Checks the files for changes until `stop` is cancelled, and uses a new certificate and key
+    /// for later handshakes. Open connections are not affected. If the new pair is invalid, logs
+    /// the error and keeps the old pair.
     pub async fn watch(self, stop: CancellationToken) {
         let mut seen = Bytes::read(&self.files).ok();
         let mut used = seen.clone();
@@ -148,7 +152,8 @@ impl Tls {
                 _ = tick.tick() => {}
             }
             let found = Bytes::read(&self.files);
-            // Two files can't be replaced at once, so a change counts once it was the same at two checks.
+            // The two files can't be replaced in one step, so a change is used only when two checks
+            // in a row found the same contents.
             let is_settled = found.as_ref().ok() == seen.as_ref();
             seen = found.as_ref().ok().cloned();
             if !is_settled || seen == used {
@@ -168,7 +173,7 @@ impl Tls {
     }
 }
 
-/// Returns whether the client chose HTTP/2.
+/// Returns whether the handshake negotiated HTTP/2.
 #[must_use]
 pub fn is_h2(stream: &TlsStream<TcpStream>) -> bool {
     stream.get_ref().1.alpn_protocol() == Some(H2)

@@ -1,5 +1,6 @@
-//! Sends spans of requests to a collector by OTLP (HTTP, protobuf). Requests never wait for the collector: ended
-//! requests go to a bounded queue, and spans beyond it are dropped and counted. Knows no HTTP of the API.
+//! Sends spans of requests to a collector by OTLP (HTTP, protobuf). A request never waits for the
+//! collector: ended requests go to a bounded queue, and if the queue is full, their spans are
+//! dropped and counted. Knows nothing of the HTTP API.
 
 use crate::config::OtlpConfig;
 use crate::database::run::{Step, StepKind};
@@ -17,31 +18,33 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of ended requests that wait to be sent, each with up to [`STEPS_MAX_COUNT`] steps: about 10 MB.
+/// Maximum number of ended requests in the queue, each with up to [`STEPS_MAX_COUNT`] steps: about
+/// 10 MB.
 ///
 /// [`STEPS_MAX_COUNT`]: crate::database::run::STEPS_MAX_COUNT
 pub const QUEUE_MAX_COUNT: usize = 2_048;
 
-/// Maximum number of requests whose spans are sent together.
+/// Maximum number of requests whose spans are sent in one batch.
 const BATCH_MAX_COUNT: usize = 512;
 
-/// How long requests are collected before their spans are sent together.
+/// Time for which ended requests are collected into a batch before it is sent.
 const COLLECT_TIME: Duration = Duration::from_millis(500);
 
-/// Maximum time for sending spans. Spans that the collector has not taken then are dropped.
+/// Maximum time for sending a batch. If the collector has not accepted it by then, its spans are
+/// dropped.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum time for sending the last spans when the process ends.
+/// Maximum time for sending the last batch when the process ends.
 const LAST_SEND_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Minimum time between two log lines about a collector that fails.
 const WARN_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Decides which requests are recorded, and queues the spans of ended requests.
+/// Decides which requests without a `traceparent` are recorded, and queues ended requests.
 #[derive(Debug)]
 pub struct Tracer {
     queue: mpsc::Sender<EndedRequest>,
-    /// The share of requests without a `traceparent` that are recorded, as a part of `u64::MAX`.
+    /// The share of requests without a `traceparent` that are recorded, scaled to 0–`u64::MAX`.
     share: u64,
     counts: Arc<SpanCounts>,
 }
@@ -54,14 +57,14 @@ pub enum TracerError {
     Exporter(#[from] ExporterBuildError),
 }
 
-/// The numbers of spans sent and dropped so far.
+/// The numbers of spans that were sent and dropped so far.
 #[derive(Debug, Default)]
 pub struct SpanCounts {
     sent: AtomicU64,
     dropped: AtomicU64,
 }
 
-/// A request that has ended, with the parts of its work. Holds no value, no key and no SQL.
+/// An ended request, with its recorded steps. Contains no values of records, no API key and no SQL.
 #[derive(Debug)]
 pub struct EndedRequest {
     pub span: TraceSpan,
@@ -76,24 +79,25 @@ pub struct EndedRequest {
     pub steps: Vec<Step>,
 }
 
-/// Sends the spans of queued requests.
+/// The receiving end of the queue, which sends the spans to the collector.
 pub struct Sender {
     queue: mpsc::Receiver<EndedRequest>,
     exporter: SpanExporter,
     endpoint: String,
     counts: Arc<SpanCounts>,
-    /// Turns the id of a request's span into ids of its children.
+    /// A keyed hash that makes the ids of the steps' spans from the id of the request's span.
     ids: RandomState,
     warned_at: Option<Instant>,
 }
 
 impl Tracer {
-    /// Creates a tracer, and the sender that must be run beside it.
+    /// Creates a tracer, and its sender, which must be run in a task.
     ///
     /// # Errors
     /// The HTTP client can't be built, for example because a variable `OTEL_EXPORTER_OTLP_…` is invalid.
     pub fn open(config: &OtlpConfig) -> Result<(Self, Sender), TracerError> {
-        // The client needs a process-wide crypto provider. An error means that the same provider was installed before.
+        // The client needs a process-wide crypto provider. An error only means that the process has
+        // installed one before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
         let client = client?;
@@ -115,20 +119,21 @@ impl Tracer {
         Ok((tracer, Sender { queue, exporter, endpoint, counts, ids: RandomState::new(), warned_at: None }))
     }
 
-    /// Returns whether a request without a `traceparent` is recorded; `random` differs for each.
+    /// Returns whether to record a request without a `traceparent`. `random` must be a random
+    /// number for each request.
     #[must_use]
     pub fn picks(&self, random: u64) -> bool {
         random <= self.share && self.share > 0
     }
 
-    /// Queues an ended request, or counts its spans as dropped if the queue is full.
+    /// Queues an ended request. If the queue is full, counts its spans as dropped.
     pub fn record(&self, request: EndedRequest) {
         if let Err(refused) = self.queue.try_send(request) {
             self.counts.dropped.fetch_add(spans_of(&refused.into_inner()), Ordering::Relaxed);
         }
     }
 
-    /// Returns the numbers of spans sent and dropped so far.
+    /// Returns the number of spans that were sent, and the number that were dropped.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         (self.counts.sent.load(Ordering::Relaxed), self.counts.dropped.load(Ordering::Relaxed))
@@ -140,7 +145,7 @@ fn spans_of(request: &EndedRequest) -> u64 {
 }
 
 impl Sender {
-    /// Sends spans until `stop` is cancelled, then once more those that wait.
+    /// Sends batches of spans until `stop` is cancelled, then sends one last batch.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut batch = Vec::with_capacity(BATCH_MAX_COUNT);
         loop {
@@ -188,7 +193,7 @@ impl Sender {
                 self.counts.sent.fetch_add(count, Ordering::Relaxed);
                 return;
             }
-            // The path of the address may be a secret of the collector's owner.
+            // The address is not logged, because its path may contain a secret of the collector.
             Ok(Err(error)) => error.to_string().replace(&self.endpoint, "the address"),
             Err(_) => "it did not answer in time".to_owned(),
         };
@@ -199,7 +204,7 @@ impl Sender {
         }
     }
 
-    /// Returns the span of a request and those of its steps.
+    /// Returns the span of a request, and the spans of its steps.
     fn spans(&self, request: EndedRequest, time: impl Fn(Instant) -> SystemTime) -> Vec<SpanData> {
         let EndedRequest { span, started, ended, method, route, status, code, id, project, steps } = request;
         let own = id_of(span.id());

@@ -136,7 +136,7 @@ codes! {
 }
 
 impl ErrorCode {
-    /// Returns the code of this name; `None` if there is none.
+    /// Returns the code with this name; `None` if there is no such code.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|code| code.as_str() == name)

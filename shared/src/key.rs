@@ -32,7 +32,8 @@ use uuid::Uuid;
 
 const ISSUER: &str = "selkie";
 
-/// The issuer of links to the console, which are signed like keys but are none.
+/// The claim `iss` of links to the console. Links are signed like keys, but their issuer keeps them
+/// from being accepted as keys.
 const LINK_ISSUER: &str = "selkie-console";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -172,7 +173,8 @@ impl Claims {
         }
     }
 
-    /// Makes these the claims of a link to the console, which [`Token::verify_link`] accepts and [`verify`] does not.
+    /// Turns these claims of a key into those of a link to the console, which
+    /// [`Token::verify_link`] accepts and [`verify`] refuses.
     #[must_use]
     pub fn of_link(mut self) -> Self {
         LINK_ISSUER.clone_into(&mut self.iss);
@@ -317,7 +319,7 @@ impl<'a> Token<'a> {
         self.verify_of(ISSUER, keys, now)
     }
 
-    /// Verifies the token of a link to the console. Doesn't check whether the link was used.
+    /// Verifies the token of a link to the console. Doesn't check whether the link was used before.
     ///
     /// # Errors
     /// `invalid_key` or `expired_key`, as [`verify`] does.

@@ -46,7 +46,7 @@ pub enum Action {
     ListRoles,
     SetRole,
     RemoveRole,
-    /// Read the project's figures, or its last requests.
+    /// Read the project's figures (`/status`), or its last requests (`/requests`).
     Observe,
 }
 
@@ -83,7 +83,7 @@ impl Action {
         Self::Observe,
     ];
 
-    /// Returns whether only full keys may do the action, whatever a role says.
+    /// Returns whether no role can allow the action, so that only full keys may do it.
     const fn is_never_of_roles(self) -> bool {
         matches!(
             self,

@@ -79,7 +79,7 @@ impl RequestLog {
         self.failed(problem.code());
     }
 
-    /// Records the code of the error with which the request is answered.
+    /// Records the error code of the response. Only the first call has an effect.
     pub fn failed(&self, code: ErrorCode) {
         self.code.get_or_init(|| code);
     }
@@ -108,7 +108,7 @@ impl RequestLog {
         self.route.get().copied().unwrap_or("none")
     }
 
-    /// Returns the code of the error with which the request is answered; `None` for any other answer.
+    /// Returns the error code of the response; `None` if the response is no error.
     #[must_use]
     pub fn code(&self) -> Option<ErrorCode> {
         self.code.get().copied()

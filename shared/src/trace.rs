@@ -1,24 +1,28 @@
-//! W3C Trace Context (level 1): reads the header `traceparent`, and writes it with a span of this server.
+//! W3C Trace Context (level 1): parses the header `traceparent`, and writes the header with a span
+//! of this server.
 
-/// The header that names a trace and the caller's span: `00-{trace}-{span}-{flags}`.
+/// The header with the ids of a trace and of the caller's span: `00-{trace}-{span}-{flags}`.
 pub const TRACEPARENT: &str = "traceparent";
 
-/// The header with other vendors' data about a trace. It is passed on only beside a valid [`TRACEPARENT`].
+/// The header with vendors' data about a trace. It is passed on only together with a valid
+/// [`TRACEPARENT`].
 pub const TRACESTATE: &str = "tracestate";
 
-/// The bytes of a `traceparent` of version 00.
+/// The length in bytes of a `traceparent` of version 00.
 const BYTES: usize = 55;
 
-/// A span of this server, as a `traceparent` of version 00, and its parent span.
+/// A span of this server, in the form of a `traceparent` of version 00, and the id of its parent
+/// span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceSpan {
     text: [u8; BYTES],
-    /// The caller's span; zeros if the trace begins here.
+    /// The id of the parent span in hexadecimal digits; zeros if the trace begins with this span.
     parent: [u8; 16],
 }
 
 impl TraceSpan {
-    /// Continues a caller's trace with the span `id`; `None` if the header is invalid.
+    /// Returns a span with `id` in the trace of the header `traceparent`; `None` if the header is
+    /// invalid.
     #[must_use]
     pub fn continued(header: &str, id: [u8; 8]) -> Option<Self> {
         let (text, rest) = header.as_bytes().split_at_checked(BYTES)?;
@@ -26,7 +30,7 @@ impl TraceSpan {
             2 | 35 | 52 => *byte == b'-',
             _ => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
         });
-        // Later versions may add further parts.
+        // Versions after 00 may add further parts to the header.
         let has_end = rest.is_empty() || (rest.starts_with(b"-") && !text.starts_with(b"00"));
         let is_zero = |from: usize, to: usize| text[from..to].iter().all(|byte| *byte == b'0');
         if !is_form || !has_end || text.starts_with(b"ff") || is_zero(3, 35) || is_zero(36, 52) {
@@ -34,7 +38,7 @@ impl TraceSpan {
         }
         let mut span = Self { text: text.try_into().ok()?, parent: text[36..52].try_into().ok()? };
         span.text[..2].copy_from_slice(b"00");
-        // Of the flags, only "sampled" is known; unknown ones must be 0.
+        // Only the flag "sampled" (the lowest bit) is passed on, since unknown flags must be 0.
         span.text[53] = b'0';
         span.text[54] =
             if matches!(text[54], b'1' | b'3' | b'5' | b'7' | b'9' | b'b' | b'd' | b'f') { b'1' } else { b'0' };
@@ -42,7 +46,7 @@ impl TraceSpan {
         Some(span)
     }
 
-    /// Begins a trace, which is sampled, with the span `id`.
+    /// Returns the first span, with `id`, of a new trace. The trace is sampled.
     #[must_use]
     pub fn begin(mut trace: [u8; 16], id: [u8; 8]) -> Self {
         let mut span = Self { text: *b"00-00000000000000000000000000000000-0000000000000000-01", parent: [b'0'; 16] };
@@ -62,12 +66,12 @@ impl TraceSpan {
     }
 
     fn set_id(&mut self, mut id: [u8; 8]) {
-        // An id of zeros would be invalid.
+        // Makes the id valid: it must not be zero.
         id[7] |= 1;
         write_hex(&mut self.text[36..52], &id);
     }
 
-    /// Returns the value of `traceparent` for a server that this one calls.
+    /// Returns the value of `traceparent` for a request to another server, as part of this span.
     #[must_use]
     pub fn header(&self) -> &str {
         text(&self.text)
@@ -85,13 +89,15 @@ impl TraceSpan {
         text(&self.text[36..52])
     }
 
-    /// Returns the id of the parent span; zeros if the trace begins here.
+    /// Returns the id of the parent span, 16 hexadecimal digits; zeros if the trace begins with
+    /// this span.
     #[must_use]
     pub fn parent(&self) -> &str {
         text(&self.parent)
     }
 
-    /// Returns whether the caller asks for the trace to be recorded.
+    /// Returns whether the trace has the flag "sampled", which asks each server to record its
+    /// spans.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.text[54] == b'1'

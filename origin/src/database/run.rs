@@ -219,7 +219,8 @@ pub struct Written {
     pub records: Vec<Vec<u8>>,
     /// The last insert id that MariaDB reports; 0 if there is none.
     pub last_insert_id: u64,
-    /// The position of the write, if it was committed by itself; see [`Connection::position`].
+    /// The position of the write if the statement was its own transaction; `None` in a larger
+    /// transaction, and if the database has no positions. See [`Connection::position`].
     pub(super) position: Option<Position>,
     /// A record breaks a rule of the caller's role. The transaction must be rolled back.
     pub(super) denied: bool,

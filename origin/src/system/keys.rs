@@ -35,8 +35,8 @@ const LIFETIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 /// The time within which a link to the console must be used.
 pub const LINK_LIFETIME: Duration = Duration::from_secs(60);
 
-/// The lifetime of the key that the console gets in exchange for a link: long enough for a working day. The browser
-/// keeps the key only as long as its tab is open.
+/// The lifetime of the key that the console gets in exchange for a link: long enough for a working
+/// day. The browser forgets the key when its tab is closed.
 const SESSION_LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 const SESSION_NAME: &str = "console";
 
@@ -102,11 +102,12 @@ impl Keys {
         self.issue_as(Uuid::now_v7(), project, grant.into(), name, lifetime).await
     }
 
-    /// Issues a key for another key, whose expiry is `creator_ends`: the new key must not outlive it, so that access for
-    /// a limited time stays limited.
+    /// Issues a key at the request of another key, its creator, which expires at `creator_ends`, in
+    /// seconds since 1970; `None` if the creator never expires. The new key must not outlive its
+    /// creator, so that access for a limited time stays limited.
     ///
     /// # Errors
-    /// The key would outlive its creator, and the errors of [`Keys::issue`].
+    /// The new key would outlive its creator; the errors of [`Keys::issue`].
     pub async fn issue_for(
         &self,
         creator_ends: Option<u64>,
@@ -122,8 +123,8 @@ impl Keys {
         }
     }
 
-    /// Returns the token of a link to the console of a project, which can be exchanged for a full key once and within
-    /// [`LINK_LIFETIME`].
+    /// Returns the token of a link to the console. It can be exchanged for a full key of the
+    /// project, once and within [`LINK_LIFETIME`].
     ///
     /// # Errors
     /// The project doesn't exist; MariaDB failed.
@@ -137,8 +138,8 @@ impl Keys {
         Ok(self.signing_key(&newest.kid).sign(&claims)?)
     }
 
-    /// Issues the key of a verified link, which has the link's id: the unique index of ids refuses a second key of the
-    /// same link, on any origin.
+    /// Issues the console's key for a verified link. The key gets the id of the link, so that the
+    /// unique index of ids refuses a second key for the same link, even on another origin.
     ///
     /// # Errors
     /// The link was used before; the project doesn't exist; MariaDB failed.
@@ -272,8 +273,8 @@ impl Keys {
     }
 }
 
-/// Returns what has become of a key at `now`, in seconds since 1970: `live`, `revoked`, `expired`, or `retired` if its
-/// signing key is none of `signing`.
+/// Returns the state of a key at `now`, in seconds since 1970: `live`, `revoked`, `expired`, or
+/// `retired` if `signing` no longer has the signing key of the key.
 #[must_use]
 pub fn state(key: &KeyRow, signing: &KeySet, now: u64) -> &'static str {
     match key {

@@ -86,7 +86,8 @@ impl UserToken<'_> {
         &self.header
     }
 
-    /// Returns whether the token is of a link to the console, which this installation issues itself.
+    /// Returns whether the token belongs to a link to the console, which this installation itself
+    /// has issued.
     #[must_use]
     pub fn is_of_link(&self) -> bool {
         self.issuer == LINK_ISSUER

@@ -1,5 +1,5 @@
-//! Parses the paths by which full keys manage their project: its keys, its roles, and what is known of its requests.
-//! The origin parses the bodies.
+//! Parses the paths by which a full key manages its project: keys, roles, figures and last
+//! requests. The origin parses the bodies.
 
 use super::options::{self, Options};
 use super::route::decode_segment;
@@ -8,12 +8,13 @@ use crate::ident::{RoleName, shown};
 use crate::policy::Action;
 use uuid::Uuid;
 
-/// The keys that a request may revoke.
+/// Whether a request may revoke the key with which it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revocable {
-    /// All keys but the key of the request, which would end all further requests with it.
+    /// The request may revoke all keys except its own. Revoking its own key by mistake would end
+    /// the access of its caller.
     Others,
-    /// The option `own` allows the key of the request too.
+    /// The option `own` is set: the request may also revoke its own key.
     Own,
 }
 
@@ -26,18 +27,20 @@ pub enum Management {
     ShowRole(RoleName),
     SetRole(RoleName),
     RemoveRole(RoleName),
-    /// Show figures of the project's last minutes, and its connections.
+    /// Return figures of the project's last five minutes, and its connections.
     Status,
-    /// List the last requests.
+    /// List the project's last requests.
     ListRequests,
 }
 
 impl Management {
-    /// Returns the call for a method at `/api/v1/{kind}[/{name}]`, with the methods that the path allows, which the
-    /// caller must check; `None` if there is no such path.
+    /// Returns the call for a method and the path `/api/v1/{kind}[/{name}]`, and the methods that
+    /// the path allows; `None` if there is no such path. Doesn't check that the method is one of
+    /// them: the caller must.
     ///
     /// # Errors
-    /// `record_not_found` for an id that no key has; `invalid_identifier` for a name that no role has.
+    /// `record_not_found` if `name` can't be the id of a key; `invalid_identifier` if it can't be
+    /// the name of a role.
     pub(super) fn resolve(
         method: &str,
         kind: &str,
@@ -66,10 +69,10 @@ impl Management {
         }))
     }
 
-    /// Parses the options: `own` of a revocation; other calls take none.
+    /// Parses the options. Only a revocation has an option, `own`.
     ///
     /// # Errors
-    /// `invalid_query_option` for another option.
+    /// `invalid_query_option` for any other option.
     pub(super) fn with_options(self, pairs: &Options) -> Result<Self, Problem> {
         match (self, pairs.as_slice()) {
             (Self::RevokeKey(id, _), [(name, value)]) if name == "own" => {
@@ -99,7 +102,7 @@ impl Management {
     }
 }
 
-/// Returns the problem of a key that the project does not have.
+/// Returns the problem for an id of which the project has no key.
 #[must_use]
 pub fn no_key(id: &str) -> Problem {
     Problem::new(ErrorCode::RecordNotFound, format!("The project has no key {}.", shown(id)))

@@ -1,4 +1,4 @@
-//! What a request has done so far, for its log line and, if it is recorded, for its trace.
+//! The work that a request has done so far, for its log line, its metrics and its trace.
 
 use crate::database::Position;
 use shared::operation::TablePath;
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Maximum number of steps that are recorded of one request. Further steps extend the last one.
+/// Maximum number of recorded steps of a request. Further steps prolong the last one.
 pub const STEPS_MAX_COUNT: usize = 32;
 
-/// A recorded part of a request's work.
+/// A part of a request's work, for the trace.
 #[derive(Debug)]
 pub struct Step {
     pub kind: StepKind,
@@ -19,27 +19,30 @@ pub struct Step {
 
 #[derive(Debug)]
 pub enum StepKind {
-    /// The statements of one operation: what they do, such as `SELECT`, and their main table, if they have one.
+    /// The statements of one operation: its name, such as `SELECT`, and its main table, if it has
+    /// one.
     Statement(&'static str, Option<TablePath>),
     /// Work on files, such as `media.examine`.
     Media(&'static str),
 }
 
-/// Counters of a request's rows and database time, the position of its last write, and the steps of a recorded request.
+/// Counters of a request's rows and database time, the position of its last write, and its steps if
+/// the request is recorded.
 #[derive(Debug, Default)]
 pub struct Progress {
     rows: AtomicU64,
     db_micros: AtomicU64,
-    /// `None` unless the request is recorded.
+    /// The recorded steps; `None` if the request is not recorded.
     steps: Option<Mutex<Steps>>,
-    /// The position of the request's last write.
+    /// The position of the request's last write; `None` if there was no write, or the database has
+    /// no positions.
     position: Mutex<Option<Position>>,
 }
 
 #[derive(Debug, Default)]
 struct Steps {
     list: Vec<Step>,
-    /// The operation whose statements come next; `None` if they belong to the last step.
+    /// The operation of the next statements; `None` if they belong to the last step.
     next: Option<StepKind>,
 }
 
@@ -61,14 +64,14 @@ impl Progress {
         self.steps.as_ref().map(|steps| steps.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Names the operation whose statements come next.
+    /// Sets the operation of the next statements. Has no effect if the request is not recorded.
     pub fn begin(&self, operation: &'static str, table: Option<&TablePath>) {
         if let Some(mut steps) = self.steps() {
             steps.next = Some(StepKind::Statement(operation, table.cloned()));
         }
     }
 
-    /// Runs work on files, and records it.
+    /// Runs work on files, and records the work as a step if the request is recorded.
     pub async fn media<T>(&self, name: &'static str, work: impl Future<Output = T>) -> T {
         let started = self.steps.is_some().then(Instant::now);
         let done = work.await;
@@ -84,13 +87,14 @@ impl Progress {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// Returns the microseconds spent waiting for MariaDB.
+    /// Returns the time spent waiting for MariaDB so far, in microseconds.
     #[must_use]
     pub fn db_micros(&self) -> u64 {
         self.db_micros.load(Ordering::Relaxed)
     }
 
-    /// Returns the position of the request's last write; `None` without one, and on a single server.
+    /// Returns the position of the request's last write; `None` if there was no write, or the
+    /// database has no positions (a single server).
     #[must_use]
     pub fn position(&self) -> Option<Position> {
         self.position.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -110,7 +114,8 @@ impl Progress {
         self.add(since.elapsed());
     }
 
-    /// Adds the time of a statement that has just ended.
+    /// Adds the time of a statement that has just ended, to the database time and to the recorded
+    /// steps.
     pub(in crate::database) fn add(&self, spent: Duration) {
         let micros = u64::try_from(spent.as_micros()).unwrap_or(u64::MAX);
         self.db_micros.fetch_add(micros, Ordering::Relaxed);

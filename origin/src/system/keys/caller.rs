@@ -29,23 +29,23 @@ struct Parts {
     credential: Credential,
 }
 
-/// What a caller was authenticated by.
+/// The credential that authenticated a caller.
 #[derive(Debug)]
 pub(super) enum Credential {
     Key,
-    /// The token of a user, and its issuer.
+    /// The token of a user, with the issuer of the token.
     UserToken(Arc<Issuer>),
     /// A link to the console, which may only be exchanged for a key.
     Link,
 }
 
 impl Caller {
-    /// Creates the caller of a request.
+    /// Creates a caller whose credential was verified.
     pub(super) fn new(principal: Principal, rights: Rights, credential: Credential) -> Self {
         Self(Arc::new(Parts { principal: Arc::new(principal), rights, credential }))
     }
 
-    /// Returns the issuer of a user's token; `None` for a key.
+    /// Returns the issuer of the caller's user token; `None` for a key or a link.
     pub(super) fn issuer(&self) -> Option<&Arc<Issuer>> {
         match &self.0.credential {
             Credential::UserToken(issuer) => Some(issuer),

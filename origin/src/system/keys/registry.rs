@@ -51,7 +51,8 @@ pub struct KeyRegistry {
     present: ArcSwap<Present>,
     tokens: Cache<TokenDigest, Arc<Entry>, EntryBytes>,
     roles: Roles,
-    /// The number of requests whose token was cached, and of tokens that were looked up.
+    /// Counters since the start: requests whose token was cached, and tokens that were looked up in
+    /// MariaDB.
     hits: AtomicU64,
     lookups: AtomicU64,
     uses: Mutex<HashMap<Uuid, u64>>,
@@ -128,8 +129,9 @@ impl KeyRegistry {
         self.authenticate_at(authorization, now()).await
     }
 
-    /// Authenticates a request that creates a key, which may also have a link to the console. Doesn't check whether the
-    /// link was used: [`Keys::open_session`] does.
+    /// Authenticates a request that creates a key. Such a request may have the token of a link to
+    /// the console instead of a key. Doesn't check whether the link was used before:
+    /// [`Keys::open_session`] does.
     ///
     /// # Errors
     /// The errors of [`KeyRegistry::authenticate`].
@@ -148,7 +150,7 @@ impl KeyRegistry {
         }
     }
 
-    /// Returns the keys of this installation, to issue and revoke some.
+    /// Returns access to the keys of this installation, to list, issue and revoke keys.
     #[must_use]
     pub fn issued(&self) -> &Keys {
         &self.keys
@@ -173,7 +175,8 @@ impl KeyRegistry {
         entry.verdict(now)
     }
 
-    /// Returns the number of tokens looked up so far, and of requests whose token was cached.
+    /// Returns the number of tokens that were looked up in MariaDB so far, and the number of
+    /// requests whose token was cached.
     #[must_use]
     pub fn lookups(&self) -> (u64, u64) {
         (self.lookups.load(Ordering::Relaxed), self.hits.load(Ordering::Relaxed))
