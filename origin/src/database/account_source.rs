@@ -40,7 +40,7 @@ impl AccountSource {
         Self { find: Arc::new(find), repair: Arc::new(repair) }
     }
 
-    /// Returns a source of the same accounts that repairs none.
+    /// Returns a source of the same accounts that never repairs an account.
     pub(super) fn without_repair(&self) -> Self {
         Self { find: Arc::clone(&self.find), repair: Arc::new(|_| Box::pin(async { Repaired::No })) }
     }

@@ -33,7 +33,7 @@ pub struct Coalescer {
     pools: Arc<Pools>,
     reads: Requests<Reads>,
     inserts: Requests<Inserts>,
-    /// The number of statements that answered several requests, and of these requests.
+    /// Counters since the start: statements that answered several requests, and these requests.
     shared_statements: AtomicU64,
     shared_requests: AtomicU64,
 }
@@ -138,7 +138,8 @@ impl Coalescer {
         Self { pools, reads: Queue::default(), inserts: Queue::default(), shared_statements, shared_requests }
     }
 
-    /// Returns the number of statements so far that answered several requests, and the number of these requests.
+    /// Returns the number of statements that answered several requests so far, and the number of
+    /// these requests.
     #[must_use]
     pub fn shared(&self) -> (u64, u64) {
         (self.shared_statements.load(Ordering::Relaxed), self.shared_requests.load(Ordering::Relaxed))

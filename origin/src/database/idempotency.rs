@@ -58,7 +58,8 @@ pub async fn create_table(
     made.map(drop).map_err(of_receipts)
 }
 
-/// Notes the position of a write that an earlier request committed.
+/// Records the database's current position in the progress of a repeated request. Its write was
+/// committed by an earlier request, so the position covers the write.
 pub async fn note_position(lease: &mut Lease, progress: &Progress) {
     lease.note_position(progress).await;
 }

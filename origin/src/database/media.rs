@@ -101,7 +101,8 @@ impl MediaTable {
             .with_reset_connection(false);
         let finish = |options: OptsBuilder| {
             options
-                // `affected_rows` then counts every row found, also if an UPDATE changed nothing in it.
+                // With this option, `affected_rows` counts every row that an UPDATE found, even if
+                // the UPDATE changed nothing in it.
                 .client_found_rows(true)
                 .setup(vec![SESSION])
                 .pool_opts(pool_options.clone())
@@ -152,8 +153,8 @@ impl MediaTable {
         RETRIES.run(E::is_worth_retrying, || self.within(attempt())).await
     }
 
-    /// Awaits the result of a statement or transaction for at most [`EXCHANGE_TIMEOUT`], or until the database host is
-    /// left.
+    /// Waits for the result of a statement or transaction, at most for [`EXCHANGE_TIMEOUT`]. Fails
+    /// at once if the database host is left (see `database::hosts`).
     async fn within<T, E: From<TableError>>(&self, exchange: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         tokio::select! {
             biased;

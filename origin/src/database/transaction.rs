@@ -359,7 +359,7 @@ impl<'a> Transaction<'a> {
         within(limit, driver(connection.conn.query_drop(words))).await
     }
 
-    /// Returns the time that is left, as the limit of a statement.
+    /// Returns the limit of the next statement: the time that is left of the transaction.
     fn left(&self) -> Limit {
         self.lease.limit(self.until.saturating_duration_since(Instant::now()))
     }

@@ -129,10 +129,11 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progr
     })
 }
 
-/// Returns whether a statement may write. `false` only for one whose first word shows that it reads.
+/// Returns whether the response to a statement gets a position, because the statement may write.
+/// `false` if the first word is one of `READS`, even if the statement calls a function that writes.
 fn may_write(text: &str) -> bool {
     const READS: [&str; 6] = ["select", "show", "explain", "describe", "desc", "table"];
-    // The text begins with a comment of this program.
+    // Skips the comment that this program puts before the statement.
     let own = text.strip_prefix("/*").and_then(|rest| rest.split_once("*/")).map_or(text, |(_, own)| own);
     let word = own.trim_start().split(|char: char| !char.is_ascii_alphabetic()).next().unwrap_or_default();
     !READS.iter().any(|read| word.eq_ignore_ascii_case(read))
@@ -151,7 +152,8 @@ async fn reset_after<T>(lease: &mut Lease, outcome: Result<T, DbError>) -> Resul
 
 struct Deadline {
     at: Instant,
-    /// The limit of the whole, with the host of the connection.
+    /// The limit of the whole call. Only its token `left` is used, since `at` is the end of the
+    /// time.
     host: Limit,
 }
 

@@ -21,8 +21,9 @@ use shared::operation::RecordOperation;
 use shared::operation::batch::Batch;
 use std::sync::Arc;
 
-/// Runs all operations of a batch in one transaction. Retries the whole batch once if the cached schema was stale or
-/// MariaDB rolled back because of a deadlock or because another host serves now.
+/// Runs all operations of a batch in one transaction. Retries the whole batch once if the cached
+/// schema was stale, or if the transaction was rolled back by a deadlock or by a failover to
+/// another host.
 pub(super) async fn run(
     app: &Arc<App>,
     caller: &Caller,

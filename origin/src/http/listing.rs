@@ -64,8 +64,8 @@ struct Named<'a> {
     name: &'a str,
 }
 
-/// The actions that a caller may do with a table. `None`: nothing; `Some(None)`: all that its key allows; otherwise
-/// what the rule of its role allows.
+/// What a caller may do with a table. `None`: nothing; `Some(None)`: all that its key allows;
+/// `Some(Some(rule))`: what the rule of its role allows.
 type Allowed<'a> = Option<Option<&'a TableRule>>;
 
 impl Lister<'_> {

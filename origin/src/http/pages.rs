@@ -1,7 +1,8 @@
 //! Serves the pages for browsers, which need no key: `/docs`, the API's documentation, and `/console`. Their files are made by
 //! `tools/pages.mjs`, and are embedded in a release.
 //!
-//! A page's scripts come from this host only, and use the API key that the page's user types in.
+//! The scripts of a page come from this host only. They call the API with the key that the user
+//! types in, or that a link to the console gives.
 
 use super::etag::ETag;
 use super::request_log::RequestRecord;

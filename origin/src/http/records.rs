@@ -35,9 +35,9 @@ pub(super) enum Extent {
     Head,
 }
 
-/// Runs an operation on a table. Retries once if the cached schema was stale, MariaDB rolled back because of a
-/// deadlock, the connection of a read was lost, or the database host refused because another serves now. A read that a
-/// replica failed is retried on the primary.
+/// Runs an operation on a table. Retries once if the cached schema was stale, MariaDB rolled back
+/// because of a deadlock, the connection of a read was lost, or the host refused the statement
+/// because another host serves now. A read that failed on a replica is retried on the primary.
 pub(super) async fn run(
     app: &Arc<App>,
     caller: &Caller,
@@ -51,7 +51,7 @@ pub(super) async fn run(
     record.begin_statements(operation);
     let mut outcome = attempt.once(&tables).await;
     attempt.from = ReadFrom::Primary;
-    // A replica may be lost, or lack an account or a column that is not replicated yet.
+    // The replica may be lost, or may lack an account or a column that is not yet replicated.
     if app.pools.may_read_replicas(caller.account(), from)
         && matches!(&outcome, Err(Failure::Database(error)) if error.is_lost() || error.errno().is_some())
     {

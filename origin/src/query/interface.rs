@@ -119,8 +119,8 @@ impl TableInterface {
         given.into_iter().map(|at| self.table().column(at)).collect()
     }
 
-    /// Returns the fields that a record has when the caller reads, inserts or updates it, each with whether the field
-    /// may be missing; `None` if the caller may not do the action.
+    /// Returns the fields of a record that the caller reads, inserts or updates. The flag of a
+    /// field says whether the field may be missing. `None` if the caller may not do the action.
     fn form(&self, action: Action) -> Option<Vec<(&Column, bool)>> {
         if !self.may(action) {
             return None;

@@ -60,9 +60,9 @@ impl PartialEq for Returned {
     }
 }
 
-/// Where a statement returns its verdict: whether its records meet the rules of the caller's role. 1 means that they
-/// do; after any other value the transaction must be rolled back. A failed statement may leave the session variables
-/// `@selkie_denied` and `@selkie_taken` set.
+/// Where a statement returns its verdict, which says whether the records meet the rules of the
+/// caller's role. 1 means that they do. After any other value, the transaction must be rolled back.
+/// A failed statement may leave the session variables `@selkie_denied` and `@selkie_taken` set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
     /// Nowhere: there are no rules to check.

@@ -339,7 +339,7 @@ fn json_headers() -> HeaderMap {
     headers
 }
 
-/// Returns the error of a request that got no answer; the message contains all causes.
+/// Returns the error of a request that got no response. The message has the whole chain of causes.
 pub(super) fn failed(what: &str, error: &reqwest::Error) -> TransferError {
     let mut text = what.to_owned();
     let mut cause = std::error::Error::source(error);

@@ -44,7 +44,7 @@ impl Conflict {
     }
 }
 
-/// Whether an import starts from the beginning or continues a broken one.
+/// Whether an import starts from the beginning, or continues an interrupted one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     New,
@@ -72,7 +72,8 @@ type Attempt = JoinHandle<Result<u64, NoAnswer>>;
 pub struct ImportOptions {
     pub table: TableRef,
     pub input: Input,
-    /// `None`: the file's name tells the form, else its first byte does.
+    /// The form of the file. `None`: the name of the file determines the form, or else its first
+    /// byte.
     pub form: Option<Form>,
     /// Pairs of a column and the field it goes to; an empty field leaves the column out.
     pub map: Vec<(String, String)>,

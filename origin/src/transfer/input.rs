@@ -66,8 +66,9 @@ impl Input {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// Returns the form that the file's name tells: CSV with commas for `.csv`, CSV with tabs for `.tsv`, lines of JSON
-    /// for `.ndjson` and `.jsonl`. `None` for other names and standard input.
+    /// Returns the form by the extension of the file's name: CSV with commas for `.csv`, CSV with
+    /// tabs for `.tsv`, lines of JSON for `.ndjson` and `.jsonl`. `None` for other extensions and
+    /// for standard input.
     #[must_use]
     pub fn form(&self) -> Option<Form> {
         let name = self.path.as_ref()?.file_name()?.to_str()?.to_ascii_lowercase();

@@ -194,7 +194,8 @@ impl<R: Read> Records<R> {
         self.begin = 0;
         let before = self.buffer.len();
         self.buffer.resize(before + READ_BYTES, 0);
-        // Takes what one read returns, since a pipe may give more much later, but at least a byte order mark's length.
+        // Takes what one read returns, since a pipe may give more only much later. Reads on only
+        // while the buffer is shorter than a byte order mark.
         let mut end = before;
         loop {
             let count = self.source.read(&mut self.buffer[end..])?;

@@ -1,5 +1,6 @@
-//! Writes the OpenAPI 3.1 document of an [`Interface`], what a caller may do. The parts that don't depend on the tables
-//! are in JSON files in `openapi/`: `components.json` in OpenAPI's own form, the operations as [`template::Template`]s.
+//! Writes the OpenAPI 3.1 document of an [`Interface`]. The parts that don't depend on the tables
+//! are in JSON files in `openapi/`: `components.json` in the form of OpenAPI, and the operations as
+//! [`template::Template`]s.
 //!
 //! The document is written table by table into one text, since thousands of tables would be millions of JSON values.
 
@@ -31,7 +32,7 @@ const ABOUT: &str = "What the key that fetched this document may do. The schema 
 /// Returns the OpenAPI document of an interface, as JSON text.
 ///
 /// # Errors
-/// `internal` if a file of the document is malformed, which a test excludes.
+/// `internal` if a JSON file of the document is malformed; a test checks that none is.
 pub fn document(interface: &Interface) -> Result<Vec<u8>, Problem> {
     let mut out = Vec::with_capacity(USUAL_BYTES + TABLE_USUAL_BYTES * interface.tables().count());
     write(interface, &mut out)

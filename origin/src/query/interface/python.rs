@@ -1,4 +1,4 @@
-//! Writes the Python types of an [`Interface`], what a caller may do: a `TypedDict` for each form of a table's records.
+//! Writes the Python types of an [`Interface`]: a `TypedDict` for each form of a table's records.
 
 use super::identifier::{self, Names};
 use super::value::ValueType;
@@ -43,7 +43,7 @@ pub fn types(interface: &Interface) -> String {
     out
 }
 
-/// Writes a type with these fields, each with whether it may be left out.
+/// Writes a type with `fields`. The flag of a field says whether the field may be left out.
 fn write_type(out: &mut String, name: &str, table: &TableInterface, fields: &[(&Column, bool)]) {
     let is_field = |name: &str| identifier::is_plain(name) && !name.starts_with("__") && !KEYWORDS.contains(&name);
     let full_name = Value::from(format!("{}.{}", table.database(), table.name()));

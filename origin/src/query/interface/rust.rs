@@ -1,4 +1,4 @@
-//! Writes the Rust types of an [`Interface`], what a caller may do: `serde` structs for each form of a table's records.
+//! Writes the Rust types of an [`Interface`]: `serde` structs for each form of a table's records.
 
 use super::identifier::{self, Names};
 use super::value::ValueType;
@@ -96,7 +96,7 @@ impl<'a> Enums<'a> {
     }
 }
 
-/// Writes a struct with these fields, each with whether it may be left out.
+/// Writes a struct with `fields`. The flag of a field says whether the field may be left out.
 fn write_struct(out: &mut String, name: &str, enums: &Enums<'_>, fields: &[(&Column, bool)]) {
     // Writing to a string can't fail.
     let _ = writeln!(out, "\n#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]\npub struct {name} {{");

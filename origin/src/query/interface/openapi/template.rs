@@ -1,4 +1,5 @@
-//! Templates of operations, as in the JSON files: they have only the parts in which operations differ.
+//! Templates of operations, which are in the JSON files. A template has only the parts that differ
+//! from operation to operation.
 
 use super::Interface;
 use serde::Deserialize;
@@ -43,7 +44,7 @@ pub(super) struct Template {
     raw: Option<String>,
     /// The answer has an entity tag.
     tagged: bool,
-    /// The kind of the operation as to its errors, for [`statuses`].
+    /// The group of operations with the same error statuses; see [`statuses`].
     errors: String,
 }
 

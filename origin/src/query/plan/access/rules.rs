@@ -20,10 +20,11 @@ pub(in crate::query::plan) fn and(condition: Option<Predicate>, rule: Option<Pre
     }
 }
 
-/// Adds the rules of joined tables to the ON conditions, so that a record that a rule denies only counts as no match.
-/// Returns the rule that must go into WHERE: the root table's rule, or the last right-joined table's, since a RIGHT
-/// JOIN keeps all rows of its own table; `None` if that table has no rule. The rule that WHERE had before a RIGHT JOIN
-/// goes into the ON condition of that join.
+/// Adds the rules of joined tables to the ON conditions: a record that a rule denies then counts as
+/// no match, and the other table's record stays in the result of an outer join. Returns the rule
+/// that must go into WHERE, or `None` if there is no such rule. It is the rule of the root table,
+/// or of the last table that is joined by RIGHT JOIN, since a RIGHT JOIN keeps all rows of its own
+/// table. At each RIGHT JOIN, the rule that was meant for WHERE goes into the ON condition instead.
 ///
 /// # Errors
 /// `role_forbids` if the caller may not read one of the tables.

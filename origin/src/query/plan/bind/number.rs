@@ -63,7 +63,8 @@ fn key(text: &str) -> Option<Operand> {
     canonical.then(|| plain(param))
 }
 
-/// Binds a value for a DECIMAL column; `None` if it is not a number, or to be compared and too long for a DECIMAL.
+/// Binds a value for a DECIMAL column. `None` if the value is not a number, or if it is for a
+/// condition and too long for a DECIMAL.
 pub(super) fn decimal(value: &Value, purpose: Purpose) -> Option<Operand> {
     let text = match value {
         Value::Bool(truth) => return Some(plain(Param::Int(i64::from(*truth)))),
