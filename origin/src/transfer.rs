@@ -1,6 +1,6 @@
-//! Imports rows from a file into a table, and exports a table's rows, by the HTTP API of an origin or an edge. The
-//! commands use it in two ways: with a URL and a key, or with an origin that runs inside the command's own process.
-//! Must not know MariaDB or the command line.
+//! Imports rows from a file into a table, and exports a table's rows, through the HTTP API of an
+//! origin or an edge. The commands use this module in two ways: with a URL and a key, or with an
+//! origin that runs inside the command's own process. Must not know MariaDB or the command line.
 
 mod api;
 mod column_type;

@@ -280,8 +280,8 @@ impl Pending {
     /// [`Pending::finish`] checks an action that only the body asks for.
     ///
     /// # Errors
-    /// `full_access_required` for a read-only key; `role_forbids` for a role; `unsupported_media_type` for the body's
-    /// type or encoding.
+    /// `full_access_required` for a read-only key; `role_forbids` for a key with a role, if no role
+    /// can allow the action; `unsupported_media_type` for the body's type or encoding.
     pub(crate) fn permit(mut self, grant: &Grant) -> Result<Self, Problem> {
         permit(self.action, grant)?;
         self.check_body_type()?;

@@ -105,7 +105,7 @@ impl Manifest {
         format!("manifest-{time}.json")
     }
 
-    /// Writes the manifest, first under its own name, then as the newest one.
+    /// Writes the manifest, first under its own name, then as [`LATEST`].
     pub(super) async fn write(&self, store: &Store) -> Result<(), BackupError> {
         let text = serde_json::to_string_pretty(self)
             .map_err(|error| BackupError::BadManifest { name: self.name(), reason: error.to_string() })?;

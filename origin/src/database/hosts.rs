@@ -30,10 +30,10 @@ use tokio_util::sync::CancellationToken;
 /// or the probe after a failed connection.
 const VERDICT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The maximum number of hosts that are tried to open one connection.
+/// Maximum number of attempts to open one connection. Each attempt may be to another host.
 pub(in crate::database) const TRIES_MAX_COUNT: usize = 3;
 
-/// What hosts are used for.
+/// The use of the hosts of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Reads and writes: the nodes of a Galera cluster, or a primary and the servers that may
@@ -44,7 +44,7 @@ pub enum Purpose {
     Reading,
 }
 
-/// The hosts of one setting, and the decision which of them serves. Clones share the decision.
+/// The hosts of one setting, and the choice of the serving host. Clones share the choice.
 #[derive(Clone)]
 pub struct Hosts(Arc<Inner>);
 

@@ -268,8 +268,8 @@ impl SchemaCache {
         let views = Arc::new(Views { names: names.iter().map(|name| name.to_lowercase()).collect(), read_at, version });
         let known = self.views.get(&project);
         if known.is_some_and(|known| !views.names.is_subset(&known.names)) {
-            // Earlier statements did not know these views, and may have changed session state through them without
-            // being treated as stateful.
+            // Earlier statements were classified without knowledge of these views. A view may have
+            // changed session state, although its statement was not treated as stateful.
             self.statement_pools.distrust(&project);
         }
         self.views.insert(project, Arc::clone(&views));

@@ -35,7 +35,7 @@ pub(super) async fn run(
     outcome.map_err(Failure::into_problem)
 }
 
-/// Returns the databases that the caller may know; if `only` names a database, just that one.
+/// Returns the databases that the caller may see; if `only` names a database, just that one.
 ///
 /// # Errors
 /// `database_not_found`; errors of MariaDB or the connection.

@@ -132,8 +132,9 @@ pub enum MediaDeletion {
 }
 
 impl Role {
-    /// Returns the most specific rule for a table; `None` if the role may do nothing with the table. Case is ignored,
-    /// since names that differ only in case may be the same table, as on a server with `lower_case_table_names`.
+    /// Returns the most specific rule for a table; `None` if the role may do nothing with the
+    /// table. Ignores case, since names that differ only in case may be the same table, as on a
+    /// server with `lower_case_table_names`; but a rule with exactly the same names comes first.
     #[must_use]
     pub fn rule(&self, database: &DatabaseName, table: &TableName) -> Option<&TableRule> {
         let in_database = |of: &DatabaseName| same_but_case(of.as_str(), database.as_str());

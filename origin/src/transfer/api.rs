@@ -175,8 +175,9 @@ impl Api {
         Ok(Self { client, base, key })
     }
 
-    /// Returns the API's address and the key's SHA-256. A continued import must have the same target, since the server
-    /// keeps the idempotency keys of each API key with a role apart.
+    /// Returns the API's address and the key's SHA-256, which identify the target of an import. An
+    /// import must be continued with the same target: for a key with a role, the server keeps the
+    /// idempotency keys apart from those of other keys.
     #[must_use]
     pub fn identity(&self) -> String {
         let digest = Sha256::digest(self.key.expose_secret().as_bytes());

@@ -281,8 +281,8 @@ impl Sending {
         batch.number >= self.journal.done.batches
     }
 
-    /// Starts the insert of a whole batch in the background. Returns `None` if batches must be written in order, or the
-    /// batch is empty, done, or already divided.
+    /// Starts the insert of a whole batch in the background. Returns `None` if batches must be
+    /// written in order, or if the batch is empty, already written, or divided.
     fn attempt(&self, batch: &Batch) -> Option<Attempt> {
         let is_divided = batch.number == self.journal.done.batches && !self.journal.splits.is_empty();
         if self.order == WriteOrder::OfTheFile || !self.is_new(batch) || is_divided || batch.len() == 0 {

@@ -66,7 +66,8 @@ impl Fault {
 pub(super) struct Record<'a> {
     /// The number of the line at which the record begins, from 1.
     pub(super) line: u64,
-    /// The record's text and, for CSV, its cells; or why the record can't be read, and as much of its text as is known.
+    /// The record's text and, for CSV, its cells. If the record can't be read, the reason, and the
+    /// known part of its text.
     pub(super) content: Result<(&'a str, &'a [Cell]), (Fault, String)>,
 }
 

@@ -19,9 +19,10 @@ pub(super) fn check_content(head: &RequestHead<'_>, step: &Step) -> Result<(), P
     expect_plain(head)
 }
 
-/// Refuses headers that would have no effect: `Idempotency-Key` on anything but an insert, `If-Match` on a write that
-/// is not of one record, `If-None-Match` on a write. Ignoring such a header would break a promise, for example not to
-/// overwrite another client's changes.
+/// Refuses headers that would have no effect: `Idempotency-Key` on anything but an insert,
+/// `If-Match` on a write other than an update or delete of one record, `If-None-Match` on a write.
+/// If such a header were ignored, the client would rely on a protection that it does not have, for
+/// example against overwriting another client's changes.
 pub(super) fn refuse_idle_headers(head: &RequestHead<'_>, action: Action, step: &Step) -> Result<(), Problem> {
     let writes = action.needs() == Access::Full;
     let inserts = action == Action::Insert;

@@ -30,8 +30,8 @@ impl quick_cache::Weighter<(ProjectName, DatabaseName), DatabaseEntry> for Count
 }
 
 impl SchemaCache {
-    /// Returns the tables and views of a database in the order of their names; none if there is no such database. Also
-    /// caches each table's description for requests to that table.
+    /// Returns the tables and views of a database, sorted by name; an empty list if there is no
+    /// such database. Also caches each table's description for requests to that table.
     ///
     /// # Errors
     /// Errors of MariaDB or the connection.

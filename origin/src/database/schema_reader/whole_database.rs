@@ -78,7 +78,8 @@ async fn read(
     Ok(tables.collect())
 }
 
-/// Reads the facts of each table in `information_schema`. A table that is created meanwhile is left out.
+/// Reads the facts of each table in `information_schema`. Leaves out a table that is created while
+/// the facts are read.
 async fn rows(
     connection: &mut Connection,
     database: &DatabaseName,

@@ -153,7 +153,7 @@ struct Waiting {
     /// The jobs of each project, in the order of the round robin. Projects without jobs are absent.
     projects: VecDeque<(ProjectName, VecDeque<Job>)>,
     is_closed: bool,
-    /// The number of jobs that threads have taken and not ended.
+    /// The number of jobs that threads have taken from the queue and not finished.
     running: usize,
 }
 

@@ -58,7 +58,7 @@ pub(super) fn snake(name: &str) -> String {
 pub(super) struct Names(HashSet<String>);
 
 impl Names {
-    /// Returns the name, with a number after it if it is taken.
+    /// Returns the name; if the name is taken, appends a number.
     pub(super) fn unique(&mut self, name: &str) -> String {
         let mut unique = name.to_owned();
         let mut number = 2;

@@ -18,10 +18,11 @@ use shared::policy::{Action, role_forbids};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum tables of which a role caches its view, the readable columns. A full cache is emptied.
+/// Maximum number of tables whose [`View`] is cached for a role. A full cache is emptied.
 const VIEWS_MAX_COUNT: usize = 1_000;
 
-/// Maximum tables for which a caller's rules, with its claims filled in, are cached. A full cache is emptied.
+/// Maximum number of tables whose rules, with the caller's claims filled in, are cached for a
+/// caller. A full cache is emptied.
 const BOUND_MAX_COUNT: usize = 16;
 
 /// What a caller may do in its project.
@@ -43,7 +44,7 @@ pub struct ProjectRole {
     views: Mutex<HashMap<TablePath, View>>,
 }
 
-/// A cached table with only the columns that a role may read.
+/// A cached table description with only the columns that a role may read.
 #[derive(Debug)]
 struct View {
     /// The description of the whole table, from which `table` was made.

@@ -169,8 +169,8 @@ fn is_determined(source: usize, select: &Select, scope: &Scope<'_>) -> bool {
     join.kind != JoinKind::Right && (by_key || by_column())
 }
 
-/// Returns whether a value of one column equals at most one value of the other. This is not known of texts: the
-/// comparison may be looser than the collation of the unique key.
+/// Returns whether a value of one column equals at most one value of the other. `false` for texts:
+/// the comparison may be looser than the collation of the unique key, and so find several values.
 pub(super) fn is_exact(one: &Column, other: &Column) -> bool {
     one.kind == other.kind && matches!(one.kind, Kind::Integer | Kind::Uuid)
 }

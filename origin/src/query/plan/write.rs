@@ -132,8 +132,8 @@ pub(in crate::query) fn is_key(at: usize, table: &Table) -> bool {
     table.column(at).primary || table.key().contains(&at)
 }
 
-/// Fails with `method_not_allowed` if the table is a read-only view. The `Allow` header then has the methods that the
-/// view's metadata names.
+/// Fails with `method_not_allowed` if the table is a read-only view. The `Allow` header then has
+/// only the methods that read: GET, HEAD and OPTIONS.
 fn writable(table: &Table) -> Result<(), Problem> {
     if !table.traits().read_only {
         return Ok(());

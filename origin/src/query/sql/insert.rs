@@ -150,8 +150,8 @@ impl Shape {
         !self.returning.is_empty() || self.records.is_some() || self.check.is_some()
     }
 
-    /// Appends an expression that is 1 if the row meets the rules of the caller's role. `database::run` does not look
-    /// at it for rows that a conflict left unchanged.
+    /// Appends an expression that is 1 if the row meets the rules of the caller's role.
+    /// `database::run` ignores its value for rows that a conflict left unchanged.
     fn verdict(&self, sql: &mut Builder, check: &InsertCheck, scope: &Scope<'_>) {
         sql.verdict(Verdict::Last);
         let OnConflict::Update { .. } = self.on_conflict else {

@@ -11,7 +11,7 @@ use crate::transfer::columns::{Column, check_header};
 use crate::transfer::records::{Record, Records};
 use crate::transfer::{Form, Input, MappedColumn, TransferError};
 
-/// Maximum rows and bytes of a sample; without a sample, all rows are read.
+/// Maximum rows and bytes of an [`Extent::Sample`]. [`Extent::Whole`] has no maximum.
 const SAMPLE_MAX_ROWS: u64 = 1_000;
 const SAMPLE_MAX_BYTES: usize = 4 * 1024 * 1024;
 
@@ -22,9 +22,9 @@ const COLUMNS_MAX_COUNT: usize = 1_017;
 pub(super) struct Survey {
     pub(super) form: Form,
     pub(super) columns: Vec<Column>,
-    /// Number of rows that were read.
+    /// Number of rows that were read for the survey.
     pub(super) rows: u64,
-    /// Whether the file has no further rows.
+    /// Whether the survey has read all rows of the file.
     pub(super) is_whole: bool,
     /// A reader of the whole file from its beginning.
     pub(super) source: Box<dyn Read + Send>,

@@ -98,7 +98,8 @@ impl IdempotentRequest {
             fingerprint.update(format.content_type().as_bytes());
             fingerprint.update([0]);
         }
-        // Without `returning`, the fingerprint is the same as in earlier versions, whose stored answers are still used.
+        // Without `returning`, the fingerprint is the same as in earlier versions of the program,
+        // so that the answers that they stored can still be used.
         match returning {
             None => {}
             Some(Selection::Only(fields)) => {
