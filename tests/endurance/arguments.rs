@@ -15,10 +15,10 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Three databases, three origins, two edges and an S3 service, under load while they fail.
+    /// Loads three databases, three origins, two edges and an S3 service while they fail.
     Cluster(Cluster),
-    /// One database, one origin, one edge and an S3 service, under mixed load with faults: memory, descriptors, threads
-    /// and connections may not grow.
+    /// Loads one database, one origin, one edge and an S3 service with a mixed load and faults:
+    /// memory, descriptors, threads and connections may not grow.
     Soak(Load),
     /// Serves S3 from a directory; the other commands start it.
     #[command(hide = true)]
@@ -32,13 +32,14 @@ pub(crate) enum Databases {
     Galera,
     /// A primary and two replicas, which serve reads.
     Replicas,
-    /// One server, behind one origin and one edge: a soak.
+    /// One server, for a soak with one origin and one edge.
     #[value(skip)]
     Single,
 }
 
 impl Databases {
-    /// Returns the numbers of databases, which is that of origins, and of edges.
+    /// Returns the number of databases, which is also the number of origins, and the number of
+    /// edges.
     pub(crate) const fn machines(self) -> (usize, usize) {
         match self {
             Self::Galera | Self::Replicas => (3, 2),
@@ -47,27 +48,27 @@ impl Databases {
     }
 }
 
-/// The databases that an origin knows.
+/// The database hosts in an origin's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Hosts {
-    /// Its own first, then the others.
+    /// All nodes, in another order for each origin; or the primary and its replicas.
     All,
-    /// Only its own.
+    /// Only the origin's own node; or only the primary.
     Own,
 }
 
-/// What both commands ask.
+/// Options of both commands.
 #[derive(Debug, Args)]
 pub(crate) struct Load {
     /// Length of the load in seconds.
     #[arg(long, default_value_t = 120, value_parser = value_parser!(u32).range(5..=86_400))]
     pub(crate) seconds: u32,
-    /// Seed of the order of faults and requests.
+    /// Seed of the random order of faults and requests.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     #[arg(long, default_value_t = 16, value_parser = value_parser!(u32).range(2..=200))]
     pub(crate) callers: u32,
-    /// The binary, in place of the one beside this program.
+    /// The `selkie` binary (default: beside this program).
     #[arg(long)]
     pub(crate) selkie: Option<PathBuf>,
     /// Copy the logs of all programs to this directory at the end.
@@ -83,16 +84,16 @@ pub(crate) struct Cluster {
     pub(crate) databases: Databases,
     #[arg(long, value_enum, default_value_t = Hosts::All)]
     pub(crate) hosts: Hosts,
-    /// Kinds of faults, separated by commas; all that fit the databases by default.
+    /// Kinds of faults, separated by commas (default: all that are possible with these databases).
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) faults: Vec<Kind>,
-    /// Judge correctness only, not how long the installation was unavailable: for busy machines.
+    /// Check correctness only, not how long the installation was unavailable: for busy machines.
     #[arg(long)]
     pub(crate) briefly: bool,
 }
 
 impl From<Load> for Cluster {
-    /// Returns the smallest cluster, which a soak loads.
+    /// Returns the installation of a soak: one database, one origin and one edge.
     fn from(load: Load) -> Self {
         Self { load, databases: Databases::Single, hosts: Hosts::Own, faults: Vec::new(), briefly: true }
     }
@@ -103,13 +104,13 @@ impl Cluster {
         self.databases == Databases::Single
     }
 
-    /// Returns the kinds of faults to choose from.
+    /// Returns the requested kinds of faults that are possible with these databases.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
         let asked = if self.faults.is_empty() { Kind::value_variants() } else { &self.faults };
         asked.iter().copied().filter(|kind| kind.fits(self.databases)).collect()
     }
 
-    /// Returns whether a kind of fault needs a network of its own.
+    /// Returns whether any of the faults needs a virtual network.
     pub(crate) fn wants_network(&self) -> bool {
         self.kinds().iter().any(|kind| kind.needs_network())
     }

@@ -1,5 +1,5 @@
-//! A caller as the interface wants it: it repeats what the error says may be repeated, goes to the next edge when one is
-//! gone, and sends the position of its last write with its reads.
+//! A caller that follows the API's rules: it retries errors that are `retryable`, uses the next
+//! edge when one does not answer, and sends the position of its last write with its reads.
 
 use std::{
     sync::Arc,
@@ -12,26 +12,26 @@ use tokio::time::sleep;
 
 use crate::tally::{Purpose, Tally};
 
-/// Longest wait for an answer, after which a caller asks the next edge.
+/// Timeout of a request. The caller then sends the request to the next edge.
 const ANSWER_MAX: Duration = Duration::from_secs(8);
-/// Longest wait for an answer that is read slowly.
+/// Timeout of a request whose answer is read slowly on purpose.
 const SLOW_MAX: Duration = Duration::from_secs(60);
 const CONNECT_MAX: Duration = Duration::from_secs(1);
-/// Wait after a broken connection, which has no `Retry-After`.
+/// Pause before a retry if there is no `Retry-After`, as after a broken connection.
 const PAUSE: Duration = Duration::from_millis(100);
-/// A request that has no success for this long is given up, and counts as refused.
+/// Maximum time of a request with its retries. After it, the request counts as refused.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Caller {
     pub(crate) number: u32,
-    /// URLs of the edges, or of a soak's edge and origin.
+    /// URLs of all edges; in a soak, of the edge and of the origin.
     edges: Arc<Vec<String>>,
-    /// Index of the one that is asked.
+    /// Index in `edges` of the host that gets the next request.
     pub(crate) edge: usize,
     key: String,
     client: Client,
     pub(crate) tally: Arc<Tally>,
-    /// Position of the last write, from `X-Selkie-Position`.
+    /// Value of `X-Selkie-Position` in the answer to the last write.
     position: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl Request {
 pub(crate) struct Answer {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
-    /// How often an attempt before had no answer, or one after which it may have been done.
+    /// Number of failed attempts before it. Each may have been carried out.
     pub(crate) repeats: u64,
 }
 
@@ -76,9 +76,10 @@ impl Answer {
     }
 }
 
-/// An error that may not be repeated.
+/// An error that the caller may not retry, or a request without success for [`PATIENCE`].
 #[derive(Debug)]
 pub(crate) struct Refusal {
+    /// Code of the error response; `none` after [`PATIENCE`].
     pub(crate) code: String,
     pub(crate) text: String,
     pub(crate) repeats: u64,
@@ -87,14 +88,16 @@ pub(crate) struct Refusal {
 /// How one attempt ended.
 enum Attempt {
     Done(HeaderMap, Vec<u8>),
-    /// The same request may succeed after this time.
+    /// The reason of a temporary failure, and the pause before the next attempt.
     Again(String, Duration),
+    /// Code and text of an error that may not be retried.
     Refused(String, String),
 }
 
 impl Caller {
     pub(crate) fn new(number: u32, edges: Arc<Vec<String>>, key: String, tally: Arc<Tally>) -> anyhow::Result<Self> {
-        // Shorter than the times after which workerd and the origin close an idle connection.
+        // Idle connections are closed earlier here than by workerd and the origin, since a request
+        // on a connection that the other side closes would fail.
         let client = Client::builder().no_proxy().pool_idle_timeout(Duration::from_secs(2));
         let client = client.connect_timeout(CONNECT_MAX).timeout(ANSWER_MAX).build()?;
         let edge = number as usize % edges.len();
@@ -105,7 +108,7 @@ impl Caller {
         self.position.is_some()
     }
 
-    /// Sends a write until it succeeds or is refused.
+    /// Sends a write until it succeeds or is refused, and remembers its position.
     pub(crate) async fn write(&mut self, request: &Request) -> Result<Answer, Refusal> {
         let answer = self.send(request).await?;
         self.tally.success(Purpose::Write);
@@ -130,12 +133,12 @@ impl Caller {
         Ok(answer)
     }
 
-    /// Sends a read without a position.
+    /// Sends a read without a position until it succeeds or is refused.
     pub(crate) async fn look(&mut self, path: String) -> Result<Answer, Refusal> {
         self.get(&Request::new(Method::GET, path)).await
     }
 
-    /// Sends a read as it is.
+    /// Sends a read with its own headers, without a position, until it succeeds or is refused.
     pub(crate) async fn get(&mut self, request: &Request) -> Result<Answer, Refusal> {
         let answer = self.send(request).await?;
         self.tally.success(Purpose::Read);
@@ -143,7 +146,7 @@ impl Caller {
         Ok(answer)
     }
 
-    /// Sends a read with another key, or without one if `key` is empty, until it succeeds or is refused.
+    /// Sends a read with another key until it succeeds or is refused. An empty `key` sends no key.
     pub(crate) async fn read_as(&mut self, key: &str, path: String) -> Result<Answer, Refusal> {
         let own = std::mem::replace(&mut self.key, key.to_owned());
         let answer = self.look(path).await;
@@ -151,12 +154,12 @@ impl Caller {
         answer
     }
 
-    /// Returns the key of this caller.
+    /// Returns the caller's API key.
     pub(crate) fn key(&self) -> &str {
         &self.key
     }
 
-    /// Returns a request to send once, whose answer may be read slowly.
+    /// Returns a request that is sent without retries, and whose answer may take [`SLOW_MAX`].
     pub(crate) fn builder_of_slow(&self, request: &Request) -> RequestBuilder {
         self.build(request).timeout(SLOW_MAX)
     }

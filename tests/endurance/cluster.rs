@@ -1,4 +1,5 @@
-//! A run of `cluster` or `soak`: starts everything, runs the load, lets parts fail one after the other, and judges.
+//! A run of `cluster` or `soak`: starts the installation, runs the load, injects one fault after
+//! the other, and checks the results.
 
 use std::{
     net::Ipv4Addr,
@@ -32,17 +33,18 @@ use crate::{
     work::{DATABASE, Random, Steps, TABLES, Worker, counters, sql},
 };
 
-/// How long a fault lasts, and how long nothing fails between two faults, also in a soak, in milliseconds.
+/// Ranges of random durations in milliseconds: of a fault, of the pause between two faults, and of
+/// this pause in a soak.
 const FAULT_MS: (u64, u64) = (2_500, 4_500);
 const REST_MS: (u64, u64) = (500, 1_500);
 const REST_OF_SOAK_MS: (u64, u64) = (8_000, 20_000);
-/// Maximum time in which callers finish their last request when all is well again.
+/// Maximum time for all callers to finish their last request after the load.
 const FINISH_MAX: Duration = Duration::from_secs(180);
 
-/// Runs and returns success if nothing was wrong.
+/// Runs the load and its checks. Returns success if all checks passed; copies the logs in any case.
 pub(crate) async fn run(asked: &Asked) -> Result<ExitCode> {
     let directory = scratch::directory()?;
-    // Databases and origins have directories in it.
+    // All databases and origins have their files below this directory.
     let result = run_in(asked, directory.path()).await;
     if let Some(logs) = &asked.load.logs {
         keep_logs(directory.path(), logs)?;
@@ -93,17 +95,18 @@ async fn run_in(asked: &Asked, directory: &Path) -> Result<ExitCode> {
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Where the parts run.
+/// The addresses of all parts.
 struct Sites {
     network: Option<Network>,
-    /// The address on which the edges, the S3 service and the callers run.
+    /// The address of the S3 service.
     home: Ipv4Addr,
     databases: Vec<Site>,
     origins: Vec<Site>,
 }
 
 impl Sites {
-    /// Returns machines of the network of its own if this process is in one; else addresses of loopback.
+    /// Creates a virtual network with a machine for each database and origin if this process is in
+    /// a network namespace of its own; otherwise returns loopback addresses.
     async fn choose(machines: usize) -> Result<Self> {
         if !network::is_own() {
             let sites = || (0..machines).map(|_| Site::on_loopback()).collect();
@@ -121,7 +124,7 @@ impl Sites {
     }
 }
 
-/// What callers need to know.
+/// The URLs and the API key that callers use.
 struct Open {
     key: String,
     edges: Arc<Vec<String>>,
@@ -133,7 +136,7 @@ impl Open {
     }
 }
 
-/// Starts everything and waits until it is ready.
+/// Starts all parts and waits until they are ready.
 async fn start(asked: &Asked, common: &Common, sites: Sites) -> Result<(Stage, Open)> {
     let mut s3 = common.s3(sites.home)?;
     s3.launch()?;
@@ -155,7 +158,7 @@ async fn start(asked: &Asked, common: &Common, sites: Sites) -> Result<(Stage, O
     for (index, site) in sites.origins.iter().enumerate() {
         let (database, more) = databases_of(asked, &sites, index);
         let mut origin = common.origin(&format!("origin{}", index + 1), *site, &database, &more);
-        // All at once: they create the installation's tables together.
+        // Starts all origins at once, so that they create the installation's tables concurrently.
         origin.launch()?;
         origins.push(origin);
     }
@@ -169,11 +172,11 @@ async fn start(asked: &Asked, common: &Common, sites: Sites) -> Result<(Stage, O
     let (mut edges, mut addresses) = (Vec::new(), Vec::new());
     let (machines, edges_asked) = asked.databases.machines();
     for index in 0..edges_asked {
-        // Each edge has another origin as its first.
+        // Each edge has a different origin as its first.
         let urls: Vec<String> =
             (0..machines).map(|step| origin_url(sites.origins[(index + step) % machines])).collect();
         let address = Ipv4Addr::new(127, 0, 0, u8::try_from(index + 1)?);
-        // On the machine's own loopback other programs have these ports.
+        // On the host's own 127.0.0.x, other programs may use these ports.
         let address = if sites.network.is_some() { address } else { Site::on_loopback().address };
         let mut edge = common.edge(&format!("edge{}", index + 1), address, &urls.join(","), &jwks)?;
         edge.launch()?;
@@ -188,7 +191,7 @@ async fn start(asked: &Asked, common: &Common, sites: Sites) -> Result<(Stage, O
     Ok((stage, Open { key, edges: Arc::new(addresses) }))
 }
 
-/// Returns an origin's database URL and settings of further databases.
+/// Returns an origin's database URL, and its settings for replicas.
 fn databases_of(asked: &Asked, sites: &Sites, origin: usize) -> (String, Vec<(&'static str, String)>) {
     let url = |order: &[usize]| {
         let address = |index: &usize| format!("{}:{PORT}", sites.databases[*index].address);
@@ -205,7 +208,7 @@ fn databases_of(asked: &Asked, sites: &Sites, origin: usize) -> (String, Vec<(&'
     }
 }
 
-/// Creates the database and its tables through an edge.
+/// Creates the database and its tables through an edge. Returns an error if a statement is refused.
 async fn prepare(asked: &Asked, open: &Open, tally: &Arc<Tally>) -> Result<()> {
     let mut caller = open.caller(0, tally)?;
     let create = json!({"query": format!("CREATE DATABASE {DATABASE}")});
@@ -224,7 +227,8 @@ async fn prepare(asked: &Asked, open: &Open, tally: &Arc<Tally>) -> Result<()> {
     Ok(())
 }
 
-/// Lets parts fail one after the other until `end`, each kind of fault once before the next round.
+/// Injects one fault after the other until `end`, in rounds that have each kind of fault once.
+/// Returns an error if a fault can't be made, or if the installation is not ready after it.
 async fn fail(asked: &Asked, stage: &mut Stage, tally: &Tally, end: Instant) -> Result<()> {
     let mut random = Random::new(asked.load.seed);
     let possible = |kind: &Kind| stage.network.is_some() || !kind.needs_network();
@@ -273,7 +277,7 @@ fn keep_logs(from: &Path, to: &Path) -> Result<()> {
         if path.extension().is_some_and(|extension| extension == "log") {
             std::fs::copy(&path, to.join(entry.file_name()))?;
         }
-        // A database's log is in a directory of its cluster's.
+        // A database's log is in the database's directory, below the directory of its cluster.
         for server in std::fs::read_dir(&path).into_iter().flatten().flatten() {
             let log = server.path().join("log");
             if log.is_file() {

@@ -1,4 +1,4 @@
-//! The kinds of faults: how each is made and mended.
+//! The kinds of faults: how each is made and ended.
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ use crate::{
     program::Program,
 };
 
-/// Part of a statement: the connections of clients, except the one that runs it.
+/// The end of a statement on all client connections, except the connection that runs it.
 pub(crate) const CONNECTIONS: &str = "FROM information_schema.processlist \
      WHERE id <> CONNECTION_ID() AND user NOT IN ('system user', 'event_scheduler')";
 
@@ -28,9 +28,9 @@ pub(crate) const CONNECTIONS: &str = "FROM information_schema.processlist \
 pub(crate) enum Kind {
     NodeKilled,
     NodeHalted,
-    /// The other nodes don't reach the node; the origins do.
+    /// The other nodes can't reach the node; the origins can.
     NodeCutOff,
-    /// The origins don't reach the node; the other nodes do.
+    /// The origins can't reach the node; the other nodes can.
     NodeUnreachable,
     OriginKilled,
     OriginHalted,
@@ -41,7 +41,7 @@ pub(crate) enum Kind {
     S3Halted,
     ReplicaKilled,
     ReplicaHalted,
-    /// The replica applies nothing for a while.
+    /// The replica receives transactions but does not apply them.
     ReplicaBehind,
     /// The primary is killed and started again; no replica takes over.
     PrimaryKilled,
@@ -50,7 +50,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Returns whether these databases can have the fault. Programs whose memory a soak watches aren't killed there.
+    /// Returns whether the fault is possible with these databases. A soak never kills or halts its
+    /// origin and edge, since it measures their memory.
     pub(crate) const fn fits(self, databases: Databases) -> bool {
         match self {
             Self::ConnectionsKilled => matches!(databases, Databases::Single),
@@ -70,12 +71,13 @@ impl Kind {
         matches!(self, Self::NodeCutOff | Self::NodeUnreachable | Self::OriginUnreachable)
     }
 
-    /// Returns whether the installation must answer again soon after this fault, and fails the run if it does not.
+    /// Returns whether the time without a success after this fault has a limit, which
+    /// [`crate::verdict`] checks.
     pub(crate) const fn is_bounded(self) -> bool {
         matches!(self, Self::NodeKilled)
     }
 
-    /// Returns the fault in words, without its place.
+    /// Returns a description of the fault, without the number of the part that fails.
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::NodeKilled => "a node is killed",
@@ -104,18 +106,19 @@ pub(crate) enum Cluster {
     Replicated(Replicated),
 }
 
-/// Everything that can fail.
+/// All parts of the installation, in which faults are made.
 pub(crate) struct Stage {
     pub(crate) cluster: Cluster,
     pub(crate) origins: Vec<Program>,
     pub(crate) edges: Vec<Program>,
     pub(crate) s3: Program,
-    /// Machines: the nodes first, then the origins. `None` on loopback.
+    /// The virtual network. Its first machines are the databases', then come the origins'. `None`
+    /// on loopback.
     pub(crate) network: Option<Network>,
 }
 
 impl Stage {
-    /// Returns how many targets a kind of fault has.
+    /// Returns the number of parts that can have this kind of fault.
     pub(crate) fn targets(&self, kind: Kind) -> usize {
         match kind {
             Kind::NodeKilled | Kind::NodeHalted | Kind::NodeCutOff | Kind::NodeUnreachable => self.nodes(),
@@ -126,7 +129,7 @@ impl Stage {
         }
     }
 
-    /// Starts to sample what the only origin, edge and database use, until `end`.
+    /// Starts to sample the resources of the first origin, edge and database until `end`.
     pub(crate) fn watch(&self, end: Instant) -> Result<JoinHandle<Vec<Sample>>> {
         let pid = |programs: &[Program]| programs.first().and_then(Program::pid).context("a program has ended");
         let (origin, edge) = (pid(&self.origins)?, pid(&self.edges)?);
@@ -187,7 +190,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Mends a fault and waits until everything is ready again.
+    /// Ends a fault and waits until all parts are ready again.
     pub(crate) async fn mend(&mut self, kind: Kind, target: usize) -> Result<()> {
         // Server 0 is the primary.
         let (primary, replica) = (0, target + 1);

@@ -1,4 +1,5 @@
-//! Samples what the origin and the edge use while a soak runs, and judges whether it grows.
+//! Samples memory, descriptors, threads and database connections during a soak, and checks that
+//! they do not grow.
 
 use std::{
     fs,
@@ -11,12 +12,14 @@ use tokio::time::{sleep, timeout};
 
 use crate::{faults::CONNECTIONS, say};
 
-/// Time between two samples, and the longest wait for the database's answer.
+/// Time between two samples.
 const INTERVAL: Duration = Duration::from_secs(3);
+/// Timeout of the query for the number of connections.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// Number of samples in the printed table.
+/// Maximum number of samples in the printed table.
 const ROWS: usize = 24;
-/// What may grow: a tenth, and 8 MB, descriptors, threads or connections.
+/// Allowed growth: the later figure may be this factor times the earlier one, plus this number of
+/// MB, descriptors, threads or connections.
 const GROWTH_MAX: (f64, f64) = (1.1, 8.0);
 
 const FIGURES: [&str; 7] = [
@@ -29,14 +32,15 @@ const FIGURES: [&str; 7] = [
     "connections of MariaDB",
 ];
 
-/// The figures at one moment; `None` while a program does not run.
+/// The figures at one moment. A figure is `None` if it can't be read, as while MariaDB is killed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
     at: Duration,
     figures: [Option<f64>; FIGURES.len()],
 }
 
-/// Samples the processes `origin` and `edge` and the database at this URL until `end`.
+/// Samples the processes with the ids `origin` and `edge`, and the connections of the database at
+/// this URL, until `end`.
 pub(crate) async fn watch(origin: u32, edge: u32, database: String, end: Instant) -> Vec<Sample> {
     let began = Instant::now();
     let mut samples = Vec::new();
@@ -49,7 +53,8 @@ pub(crate) async fn watch(origin: u32, edge: u32, database: String, end: Instant
     samples
 }
 
-/// Returns a process's resident megabytes, descriptors and threads.
+/// Returns a process's resident memory in megabytes, and its numbers of descriptors and threads.
+/// Each is `None` if the process has ended.
 fn used_by(process: u32) -> [Option<f64>; 3] {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let number = |label: &str| -> Option<f64> {
@@ -67,7 +72,8 @@ async fn connections(database: &str) -> Result<f64> {
     Ok(count.context("no count")?.into())
 }
 
-/// Prints a part of the samples and what they show. Returns whether nothing grows.
+/// Prints up to [`ROWS`] samples, and for each figure whether it grows. Returns `true` if no figure
+/// grows by more than [`GROWTH_MAX`] and none is missing.
 pub(crate) fn print(samples: &[Sample]) -> Result<bool> {
     say(&format!("\n| s | {} |", FIGURES.join(" | ")))?;
     say(&format!("| ---: |{}", " ---: |".repeat(FIGURES.len())))?;
@@ -97,7 +103,8 @@ pub(crate) fn print(samples: &[Sample]) -> Result<bool> {
     Ok(flat)
 }
 
-/// Returns the medians of the second and of the last sixth; `None` if either has no figure.
+/// Returns the medians of the second and of the last sixth of the figures; `None` if either sixth
+/// has no figure.
 fn sixths(figures: &[Option<f64>]) -> Option<(f64, f64)> {
     let sixth = figures.len() / 6;
     let median = |part: &[Option<f64>]| {

@@ -1,4 +1,5 @@
-//! The parts of an installation beside its databases: origins, edges, the S3 service, and what all of them share.
+//! The parts of an installation other than its databases: origins, edges, the S3 service, and their
+//! common settings.
 
 use std::{
     fs::File,
@@ -20,7 +21,7 @@ const ORIGIN_PORT: u16 = 8080;
 const EDGE_PORT: u16 = 8787;
 const S3_PORT: u16 = 9000;
 
-/// What every origin and command of one installation is started with.
+/// The settings that all origins and commands of one installation share.
 #[derive(Debug, Clone)]
 pub(crate) struct Common {
     pub(crate) binary: PathBuf,
@@ -57,7 +58,7 @@ impl Common {
         Ok(File::options().append(true).create(true).open(self.directory.join(format!("{name}.log")))?)
     }
 
-    /// Returns an origin at this site, which is not started yet.
+    /// Returns an origin at this site. Does not start it. `more` are additional settings.
     pub(crate) fn origin(&self, name: &str, site: Site, database: &str, more: &[(&'static str, String)]) -> Program {
         let (common, title) = (self.clone(), name.to_owned());
         let mut environment = self.environment(name, database);
@@ -74,7 +75,8 @@ impl Common {
         Program::new(name.to_owned(), format!("{}/readyz", origin_url(site)), Ready::Success, Box::new(start))
     }
 
-    /// Returns an edge before these origins, in workerd, which is not started yet.
+    /// Returns an edge in workerd that forwards to these origins. Does not start it. Returns an
+    /// error if workerd is not installed.
     pub(crate) fn edge(&self, name: &str, address: Ipv4Addr, origins: &str, jwks: &str) -> Result<Program> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let workerd = workerd(&root)?;
@@ -103,7 +105,7 @@ impl Common {
         Ok(Program::new(name.to_owned(), format!("{}/healthz", edge_url(address)), Ready::Success, Box::new(start)))
     }
 
-    /// Returns the S3 service, which is not started yet.
+    /// Returns the S3 service. Does not start it.
     pub(crate) fn s3(&self, address: Ipv4Addr) -> Result<Program> {
         let program = std::env::current_exe()?;
         let common = self.clone();
@@ -118,7 +120,8 @@ impl Common {
         Ok(Program::new("the S3 service".to_owned(), self.store.clone(), Ready::Answer, Box::new(start)))
     }
 
-    /// Runs a command of the installation and returns its output.
+    /// Runs a `selkie` command of the installation and returns its standard output. Returns an
+    /// error if it fails.
     pub(crate) async fn printed(&self, database: &str, arguments: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.binary);
         clear(&mut command);
@@ -130,14 +133,14 @@ impl Common {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Issues a key with full access and returns its token.
+    /// Creates an API key with full access and returns the key.
     pub(crate) async fn full_key(&self, database: &str) -> Result<String> {
         let text = self.printed(database, &["key", "create", "--access", "full"]).await?;
         let key = text.split(|c: char| c.is_whitespace() || c == '"').find(|word| word.starts_with("eyJ"));
         Ok(key.context("no key was printed")?.to_owned())
     }
 
-    /// Returns the last lines of a program's log.
+    /// Returns the last ten lines of a program's log.
     pub(crate) fn log_tail(&self, name: &str) -> String {
         let text = std::fs::read_to_string(self.directory.join(format!("{name}.log"))).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
@@ -153,7 +156,7 @@ pub(crate) fn edge_url(address: Ipv4Addr) -> String {
     format!("http://{address}:{EDGE_PORT}")
 }
 
-/// Removes settings of the terminal from a program's environment.
+/// Removes all `SELKIE_…` variables from a program's environment.
 fn clear(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("SELKIE_") {
@@ -170,7 +173,7 @@ fn beside() -> Result<PathBuf> {
     Ok(beside)
 }
 
-/// Returns the path of workerd, which npm installs in a package for each platform.
+/// Returns the path of workerd. npm installs it in a package whose name depends on the platform.
 fn workerd(root: &Path) -> Result<PathBuf> {
     let entries = std::fs::read_dir(root.join("node_modules/@cloudflare")).context("node_modules: run `make setup`")?;
     entries

@@ -1,8 +1,10 @@
-//! What an installation endures. `cluster`: several databases, origins and edges under load, while they are killed,
-//! halted and cut off from each other; nothing that was acknowledged may be lost or done twice. `soak`: the same with one
-//! of each for an hour, under mixed load; memory, file descriptors, threads and connections may not grow either.
+//! Tests an installation under load with faults. `cluster`: several databases, origins and edges
+//! are killed, halted and cut off from each other; no acknowledged write may be lost or done twice.
+//! `soak`: one database, one origin and one edge under mixed load; in addition, memory, file
+//! descriptors, threads and connections may not grow.
 //!
-//! Everything is private to this process: loopback or a network namespace of its own, and temporary directories.
+//! Everything is private to this process: it uses loopback or a network namespace of its own, and
+//! temporary directories.
 
 #![allow(clippy::disallowed_methods, reason = "an answer of another type ends a run, by a panic as well")]
 

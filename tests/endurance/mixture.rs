@@ -1,5 +1,6 @@
-//! What callers of a soak do beside what must not be lost: reads with relations, exports, pictures, private files, keys
-//! that are revoked, wrong keys, slow readers, and requests whose caller leaves.
+//! The further steps of a soak's callers, beside the durable writes of [`crate::work`]: reads with
+//! related records, exports, images, private files, revoked keys, wrong keys, slow readers, and
+//! clients that disconnect before the answer.
 
 use std::{
     io::Cursor,
@@ -16,24 +17,24 @@ use crate::{
     work::{DATABASE, PRIVATE, Worker, path_of, sql},
 };
 
-/// Indexes of the edge and the origin in the addresses of a soak's callers.
+/// Indexes of the edge and the origin in the list of URLs that a soak's callers have.
 pub(crate) const EDGE: usize = 0;
 pub(crate) const ORIGIN: usize = 1;
 
-/// Number of records of `things`: ten of each of 1,000 prices.
+/// Number of records in `things`: ten for each of 1,000 prices.
 const THINGS: usize = 10_000;
-/// Number of records that a usual export has; one for slow readers has all.
+/// Number of records in an export. An export for a slow reader has all records instead.
 const EXPORTED: usize = 2_000;
-/// Maximum time until a revoked key is refused, a restart of the database included.
+/// Maximum time until a revoked key is refused, even if the database is restarted meanwhile.
 const REVOKED_MAX: Duration = Duration::from_secs(30);
-/// Pauses: a slow reader's between two pieces, a caller's between two tries of a revoked key.
+/// Pause of a slow reader between two chunks, and pause between two requests with a revoked key.
 const READ_PAUSE: Duration = Duration::from_millis(20);
 const REVOKED_PAUSE: Duration = Duration::from_millis(200);
-/// Longest pause of a caller between two steps, and longest time until a caller leaves, in milliseconds.
+/// Maximum pause between two steps, and maximum time until a client disconnects, in milliseconds.
 const PAUSE_MAX_MS: u64 = 60;
 const LEAVE_MAX_MS: u64 = 150;
 
-/// Statements that create and fill the tables of the mixture.
+/// Returns the statements that create and fill the tables of these steps.
 pub(crate) fn tables() -> [String; 4] {
     [
         "CREATE TABLE authors (id INT PRIMARY KEY, name VARCHAR(40) NOT NULL)".to_owned(),
@@ -49,7 +50,7 @@ pub(crate) fn tables() -> [String; 4] {
 }
 
 impl Worker {
-    /// Does one of everything but uploads, at the edge or at the origin, and pauses.
+    /// Runs a random step other than an upload, at the edge or at the origin, then pauses.
     pub(crate) async fn mixed_step(&mut self) -> Result<(), Refusal> {
         self.choose_host();
         let (name, result) = match self.random.below(40) {
@@ -66,7 +67,7 @@ impl Worker {
         self.end_step(name, result).await
     }
 
-    /// Uploads and fetches one of the kinds of files, and pauses.
+    /// Uploads a file of a random kind and reads it, at the edge or at the origin, then pauses.
     pub(crate) async fn files_step(&mut self) -> Result<(), Refusal> {
         self.choose_host();
         let (name, result) = match self.random.below(4) {
@@ -97,7 +98,8 @@ impl Worker {
         self.caller.tally.tell(|told| told.wrong.add(text));
     }
 
-    /// Checks that an answer is this refusal.
+    /// Checks that an answer is a refusal with this code. Records a success as wrong, and returns
+    /// any other refusal.
     fn must_refuse(&self, what: &str, answer: Result<Answer, Refusal>, code: &str) -> Result<(), Refusal> {
         match answer {
             Err(refusal) if refusal.code == code => {}
@@ -154,8 +156,9 @@ impl Worker {
         Ok(())
     }
 
-    /// Tells that an export ended too early without an error. The workerd of this machine, other than a deployed worker,
-    /// ends a body in order that the origin cut off: docs/troubleshooting.md.
+    /// Records that an export is incomplete although its body ended without an error. At the edge
+    /// this is only counted: unlike a deployed worker, a local workerd ends a body properly even if
+    /// the origin broke it off (docs/troubleshooting.md, "Limits of the local edge").
     fn tell_cut(&self, lines: usize, expected: usize) {
         if self.caller.edge == EDGE {
             self.count("exports that a fault cut off and the local workerd ended in order");
@@ -164,7 +167,8 @@ impl Worker {
         }
     }
 
-    /// Reads an export slowly, sometimes only its beginning. A fault may break it, but not shorten it silently.
+    /// Reads an export slowly, in one of three cases only its first quarter. A fault may break the
+    /// export off, but the body must not end as if it were complete.
     async fn read_slowly(&mut self) -> Result<(), Refusal> {
         let leaves_after = if self.random.below(3) == 0 { THINGS / 4 } else { THINGS };
         let Ok(mut answer) = self.caller.builder_of_slow(&export_of(THINGS)).send().await else { return Ok(()) };
@@ -186,7 +190,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Sends a request and leaves soon, whatever becomes of it.
+    /// Sends a request and disconnects soon. Ignores its outcome.
     async fn leave(&mut self) -> Result<(), Refusal> {
         let request = match self.random.below(3) {
             0 => Request::new(Method::POST, "/api/v1/sql".to_owned()).json(sql("SELECT SLEEP(5)")),
@@ -204,14 +208,15 @@ impl Worker {
 
     async fn wrong_key(&mut self) -> Result<(), Refusal> {
         let key = self.caller.key();
-        // Another signature each time.
+        // The signature differs each time.
         let unsigned = key.get(..key.len().saturating_sub(8)).unwrap_or_default();
         let wrong = format!("{unsigned}{:08x}", self.random.below(1 << 32));
         let answer = self.caller.read_as(&wrong, self.counter_path()).await;
         self.must_refuse("a wrong key", answer, "invalid_key")
     }
 
-    /// Creates a key, reads with it, revokes it, and checks that it is refused from then on.
+    /// Creates a key, reads with it, revokes it, and checks that it is refused within
+    /// [`REVOKED_MAX`].
     async fn key_and_its_end(&mut self) -> Result<(), Refusal> {
         let body = json!({"access": "read", "name": format!("caller {}", self.caller.number)});
         let request = Request::new(Method::POST, "/api/v1/keys".to_owned()).json(body);

@@ -13,19 +13,19 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 type Start = Box<dyn Fn() -> Result<Started> + Send + Sync>;
 
-/// How a program shows that it is ready.
+/// The answer to the probe that shows that a program is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ready {
-    /// By a success.
+    /// A status of 200 to 299.
     Success,
-    /// By any answer.
+    /// Any status.
     Answer,
 }
 
 pub(crate) struct Program {
     pub(crate) name: String,
     start: Start,
-    /// URL that is asked whether the program is ready.
+    /// URL that is requested to find out whether the program is ready.
     probe: String,
     ready: Ready,
     process: Option<Started>,
@@ -36,7 +36,7 @@ impl Program {
         Self { name, start, probe, ready, process: None }
     }
 
-    /// Starts the program without waiting until it is ready.
+    /// Starts the program, after killing it if it runs. Does not wait until it is ready.
     pub(crate) fn launch(&mut self) -> Result<()> {
         self.process = None;
         self.process = Some((self.start)()?);
@@ -47,7 +47,7 @@ impl Program {
         self.process = None;
     }
 
-    /// Returns the process id while the program runs.
+    /// Returns the process id; `None` if the program was not started, or was killed.
     pub(crate) fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(Started::pid)
     }
@@ -58,7 +58,7 @@ impl Program {
         }
     }
 
-    /// Waits until the program is ready. Returns an error if it ends.
+    /// Waits until the program is ready. Returns an error if it has ended, or after [`START_MAX`].
     pub(crate) async fn wait_until_ready(&mut self) -> Result<()> {
         let client = Client::builder().no_proxy().timeout(Duration::from_secs(2)).build()?;
         let deadline = Instant::now() + START_MAX;

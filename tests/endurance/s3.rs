@@ -1,4 +1,5 @@
-//! An S3 service in a process of its own, so that it can be killed and halted. Keeps its objects in a directory.
+//! An S3 service that stores its objects in a directory. It is a process of its own, so that it can
+//! be killed and halted.
 
 use std::{convert::Infallible, net::SocketAddr, path::PathBuf};
 
@@ -41,7 +42,7 @@ pub(crate) async fn serve(asked: &ServeS3) -> Result<()> {
         let service = service.clone();
         tokio::spawn(async move {
             let answer = service_fn(move |request: Request<Incoming>| answer(service.clone(), request));
-            // A client that leaves is no fault of the service.
+            // An error means that the client closed the connection, which is no fault.
             let _ = Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(socket), answer).await;
         });
     }

@@ -1,4 +1,5 @@
-//! What the callers were told, and how long nothing succeeded. Judges nothing.
+//! Records the answers that callers got, and the longest times without a success. Does not judge
+//! them.
 
 use std::{
     collections::BTreeMap,
@@ -6,24 +7,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Number of messages of one kind that are kept; all are counted.
+/// Maximum number of messages of one kind whose text is kept.
 const KEPT_MAX: usize = 20;
 
-/// What all callers of a run share.
+/// The record that all callers of a run share.
 #[derive(Debug)]
 pub(crate) struct Tally(Mutex<Inside>);
 
 #[derive(Debug)]
 struct Inside {
     told: Told,
-    /// What is going on: the last fault.
+    /// Title of the latest fault. Times without a success are attributed to it.
     now: String,
+    /// Times of the last success, and of the last successful write.
     last: [Instant; 2],
-    /// By fault: the longest time without a success, and without a successful write.
+    /// For each fault: the longest time without a success, and without a successful write.
     longest: BTreeMap<String, [Duration; 2]>,
 }
 
-/// What callers were told.
+/// The answers that callers got.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Told {
     /// Acknowledged inserts: caller, number, id.
@@ -32,15 +34,16 @@ pub(crate) struct Told {
     pub(crate) batches: Vec<(u32, u32)>,
     /// Acknowledged uploads: path of the file, its bytes' checksum.
     pub(crate) uploads: Vec<(String, [u8; 32])>,
-    /// By caller: acknowledged additions, and repeated ones that may have been made twice.
+    /// By caller: number of acknowledged additions, and number of failed attempts, each of which
+    /// may have added as well.
     pub(crate) additions: BTreeMap<u32, (u64, u64)>,
-    /// By caller: the version of its counter that was acknowledged last.
+    /// By caller: the last acknowledged version of its counter.
     pub(crate) versions: BTreeMap<u32, u64>,
     pub(crate) reads: u64,
     /// Reads with a position.
     pub(crate) positioned: u64,
     pub(crate) requests: u64,
-    /// Steps of a mixed load that ended as they must, by name.
+    /// Number of successful steps of a mixed load, by name.
     pub(crate) steps: BTreeMap<&'static str, u64>,
     pub(crate) retries: u64,
     /// Number of retries by reason: the code of the error response, or what went wrong with the connection.
@@ -48,7 +51,7 @@ pub(crate) struct Told {
     pub(crate) refused: Messages,
     pub(crate) stale: Messages,
     pub(crate) wrong: Messages,
-    /// Reads without a position that were older than an earlier read of the same caller.
+    /// Number of reads without a position that lacked the caller's last acknowledged insert.
     pub(crate) reordered: u64,
 }
 
@@ -68,7 +71,7 @@ impl Messages {
     }
 }
 
-/// What a success was for.
+/// The kind of a successful request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Read,
@@ -90,27 +93,27 @@ impl Tally {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what was told.
+    /// Changes the recorded answers by `change`, and returns its result.
     pub(crate) fn tell<T>(&self, change: impl FnOnce(&mut Told) -> T) -> T {
         change(&mut self.inside().told)
     }
 
-    /// Notes the success of a request.
+    /// Records that a request succeeded now.
     pub(crate) fn success(&self, purpose: Purpose) {
         let mut inside = self.inside();
         inside.told.requests += 1;
         inside.note(purpose == Purpose::Write);
     }
 
-    /// Names the fault that explains what comes now.
+    /// Begins the time of a fault: times without a success are attributed to it from now on.
     pub(crate) fn begin(&self, fault: &str) {
         let mut inside = self.inside();
         inside.now = fault.to_owned();
-        // A silence is the last fault's until here.
+        // A time without a success that began before this fault is not attributed to it.
         inside.last = [Instant::now(); 2];
     }
 
-    /// Returns by fault the longest time without a success, and without a successful write.
+    /// Returns, for each fault, the longest time without a success, and without a successful write.
     pub(crate) fn longest(&self) -> BTreeMap<String, [Duration; 2]> {
         self.inside().longest.clone()
     }

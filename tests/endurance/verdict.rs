@@ -1,4 +1,4 @@
-//! Compares what callers were told with what is there, in every database and in the store.
+//! Compares the answers that callers got with the content of every database, and with the files.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -23,10 +23,10 @@ use clap::ValueEnum as _;
 
 /// Maximum time without a success after a fault that [`Kind::is_bounded`].
 const UNAVAILABLE_MAX: Duration = Duration::from_secs(5);
-/// Maximum time to wait until all databases have the same content.
+/// Maximum time after the load until all databases have the same content.
 const SAME_MAX: Duration = Duration::from_secs(60);
 
-/// What one database has.
+/// The content of one database.
 #[derive(Debug, PartialEq, Eq)]
 struct Content {
     /// Caller and number by id.
@@ -45,7 +45,8 @@ pub(crate) struct Verdict {
     different: Vec<String>,
 }
 
-/// Compares everything. `caller` fetches the files.
+/// Waits until all databases have the same content, and compares it with the tally. `caller` reads
+/// the files. Returns an error if a database can't be read.
 pub(crate) async fn judge(stage: &Stage, mut caller: Caller, tally: &Arc<Tally>) -> Result<Verdict> {
     let told = tally.tell(|told| told.clone());
     let (content, different) = contents(stage.servers()).await?;
@@ -63,7 +64,8 @@ pub(crate) async fn judge(stage: &Stage, mut caller: Caller, tally: &Arc<Tally>)
     Ok(verdict)
 }
 
-/// Returns the first database's content, and which others still differ from it after a while.
+/// Returns the content of the first database, and a message for each other database whose content
+/// still differs after [`SAME_MAX`].
 async fn contents(servers: &[Server]) -> Result<(Content, Vec<String>)> {
     let deadline = Instant::now() + SAME_MAX;
     loop {
@@ -135,7 +137,7 @@ impl Verdict {
             if version < acknowledged {
                 self.lost.add(format!("caller {caller} set version {acknowledged}, and {version} is there"));
             } else if *version > acknowledged + 1 {
-                // One may have been done without an answer.
+                // One more update may have been done without an answer.
                 self.doubled.add(format!("caller {caller} set version {acknowledged}, and {version} is there"));
             }
         }
@@ -160,7 +162,7 @@ impl Verdict {
         }
     }
 
-    /// Returns faults after which nothing succeeded for too long.
+    /// Returns a message for each fault after which nothing succeeded for [`UNAVAILABLE_MAX`].
     fn too_long(&self) -> Vec<String> {
         let bounded = Kind::value_variants().iter().filter(|kind| kind.is_bounded());
         bounded
@@ -172,7 +174,7 @@ impl Verdict {
             .collect()
     }
 
-    /// Returns whether nothing was wrong. `briefly` leaves durations out.
+    /// Returns whether all checks passed. If `briefly`, durations are not checked.
     pub(crate) fn is_well(&self, briefly: bool) -> bool {
         let messages = [&self.lost, &self.doubled, &self.wrong, &self.told.refused, &self.told.stale];
         messages.iter().all(|messages| messages.count == 0)

@@ -1,5 +1,6 @@
-//! What each caller does until its time is over. Each caller has its own records, so it knows what it must find. Every
-//! write can be repeated: inserts by `Idempotency-Key`, updates and batches by `If-Match`, uploads by `update`.
+//! The requests of each caller during the load. Each caller has its own records, so it knows what
+//! its reads must return. Writes can be retried safely: inserts by `Idempotency-Key`, updates and
+//! batches by `If-Match`, uploads by `update`. Additions can't; their retries are counted.
 
 use std::{fmt::Write as _, time::Instant};
 
@@ -10,21 +11,22 @@ use sha2::{Digest as _, Sha256};
 
 use crate::caller::{Caller, Refusal, Request};
 
-/// A database that the project `default` may create by SQL.
+/// The database of the load. The project `default` may create it by SQL because of its prefix.
 pub(crate) const DATABASE: &str = "default_endurance";
-/// One of this many callers uploads; the others work on records. A stuck upload doesn't keep them.
+/// One caller in this many uploads files; the others work on records, so that a stuck upload does
+/// not delay them.
 const UPLOADER_EACH: u32 = 6;
 /// Extension of private files.
 pub(crate) const PRIVATE: &str = "own";
 
-/// Statements that create the tables; a counter for each caller is added.
+/// Statements that create the tables. [`counters`] returns the statement that fills `counters`.
 pub(crate) const TABLES: [&str; 2] = [
     "CREATE TABLE events (id BIGINT PRIMARY KEY AUTO_INCREMENT, caller INT NOT NULL, number INT NOT NULL, \
      note VARCHAR(200) NOT NULL, KEY (caller, number))",
     "CREATE TABLE counters (id INT PRIMARY KEY, version BIGINT NOT NULL DEFAULT 0, total BIGINT NOT NULL DEFAULT 0)",
 ];
 
-/// Draws numbers; the same seed gives the same numbers (SplitMix64).
+/// A generator of pseudo-random numbers (SplitMix64): the same seed gives the same numbers.
 #[derive(Debug)]
 pub(crate) struct Random(u64);
 
@@ -43,12 +45,12 @@ impl Random {
     }
 }
 
-/// What callers do.
+/// The steps that callers run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Steps {
-    /// What must neither be lost nor done twice, as fast as possible.
+    /// Writes that must be neither lost nor done twice, and reads of them, without pauses.
     Durable,
-    /// These, and those of [`crate::mixture`], with pauses.
+    /// The durable steps and the steps of [`crate::mixture`], with pauses.
     Mixed,
 }
 
@@ -58,22 +60,22 @@ pub(crate) struct Worker {
     pub(crate) random: Random,
     steps: Steps,
     run: String,
-    /// Number of its last event.
+    /// Number of the caller's last event, acknowledged or not.
     pub(crate) number: u32,
-    /// Id and number of its last event that was acknowledged.
+    /// Id and number of the last event whose insert was acknowledged.
     last: Option<(u64, u32)>,
     version: u64,
     total: u64,
 }
 
 impl Worker {
-    /// `run` tells this run's idempotency keys from those of others.
+    /// Creates a worker. `run` is a prefix of its idempotency keys that no other run has.
     pub(crate) fn new(caller: Caller, steps: Steps, seed: u64, run: String) -> Self {
         let random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(u64::from(caller.number)));
         Self { caller, random, steps, run, number: 0, last: None, version: 0, total: 0 }
     }
 
-    /// Works until `end`. Every refusal is told.
+    /// Runs steps until `end`, and records every refusal in the tally.
     pub(crate) async fn work(mut self, end: Instant) {
         let uploads = self.caller.number % UPLOADER_EACH == UPLOADER_EACH - 1;
         while Instant::now() < end {
@@ -119,7 +121,8 @@ impl Worker {
         if self.random.below(2) == 0 { self.check_event().await } else { Ok(()) }
     }
 
-    /// Reads the last event by its id, after its insert.
+    /// Reads the last acknowledged event by its id. Records another content as wrong, and a missing
+    /// event as stale if the caller has a position.
     async fn check_event(&mut self) -> Result<(), Refusal> {
         let Some((id, number)) = self.last else { return Ok(()) };
         let positioned = self.caller.has_position();
@@ -144,7 +147,9 @@ impl Worker {
         }
     }
 
-    /// Reads the caller's counter. Returns its version, its total and its ETag, unless the read was too old.
+    /// Reads the caller's counter and returns its version, total and ETag. Returns `None` if the
+    /// read was older than the caller's last write, and records it as stale if the caller has a
+    /// position.
     async fn counter(&mut self) -> Result<Option<(u64, u64, String)>, Refusal> {
         let caller = self.caller.number;
         let positioned = self.caller.has_position();
@@ -170,7 +175,7 @@ impl Worker {
         self.counter().await.map(|_| ())
     }
 
-    /// Raises the version by one, by a PUT with `If-Match`.
+    /// Increases the version by one, by a PUT with `If-Match`.
     async fn set_version(&mut self) -> Result<(), Refusal> {
         let caller = self.caller.number;
         self.raise(|next, etag| {
@@ -182,7 +187,7 @@ impl Worker {
         .map(|_| ())
     }
 
-    /// Raises the version and inserts an event, in one transaction.
+    /// Increases the version by one and inserts an event, in one transaction.
     async fn batch(&mut self) -> Result<(), Refusal> {
         self.number += 1;
         let (caller, number) = (self.caller.number, self.number);
@@ -202,16 +207,17 @@ impl Worker {
         Ok(())
     }
 
-    /// Sends a write that raises the version from what a read says. A 412 after an attempt without an answer may mean
-    /// that this attempt succeeded: the next read shows it. Returns whether the version was raised.
+    /// Reads the counter and sends a write that increases its version. Returns `false` if the read
+    /// was stale, so that nothing was written. A 412 after a failed attempt may mean that this
+    /// attempt was carried out: the next read shows it.
     async fn raise(&mut self, request: impl Fn(u64, String) -> Request) -> Result<bool, Refusal> {
         let Some((version, _, etag)) = self.counter().await? else { return Ok(false) };
         let next = version + 1;
         match self.caller.write(&request(next, etag)).await {
             Ok(_) => {}
             Err(refusal) if refusal.code == "precondition_failed" && refusal.repeats > 0 => {
-                // The write may have been done, after which this caller has no position: reads go on until it is seen,
-                // or until another attempt shows that it was not done.
+                // The earlier attempt may have been carried out, but its position is unknown.
+                // Repeats until a read shows the new version, or another attempt succeeds.
                 loop {
                     let Some((now, _, etag)) = self.counter().await? else { continue };
                     if now == next {
@@ -224,7 +230,7 @@ impl Worker {
                     }
                 }
             }
-            // Without positions the read may have been of another node that was behind.
+            // Without a position, the read may have been answered by a node that lagged behind.
             Err(refusal) if refusal.code == "precondition_failed" && !self.caller.has_position() => return Ok(false),
             Err(refusal) => return Err(refusal),
         }
@@ -234,7 +240,7 @@ impl Worker {
         Ok(true)
     }
 
-    /// Adds one in the database. A repeated attempt may add twice, which is counted.
+    /// Adds one to the total by `$add`. A retry may add twice, so attempts are counted.
     async fn add(&mut self) -> Result<(), Refusal> {
         let caller = self.caller.number;
         let path = format!("/api/v1/crud/{DATABASE}/counters/{caller}");
@@ -253,7 +259,8 @@ impl Worker {
         answer.map(|_| ())
     }
 
-    /// Reads the caller's latest events without a position: they may be old, but not others'.
+    /// Reads the caller's latest events without a position. The answer may be stale, but must not
+    /// contain events of other callers.
     async fn look(&mut self) -> Result<(), Refusal> {
         let caller = self.caller.number;
         let path = format!("/api/v1/crud/{DATABASE}/events?query=%7B%22caller%22%3A{caller}%7D&order=-number&limit=20");
@@ -271,7 +278,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Uploads a file, or replaces one of its last, and sometimes fetches it.
+    /// Uploads a file of random bytes under one of 50 names, and reads it in one of three cases.
     pub(crate) async fn upload(&mut self) -> Result<(), Refusal> {
         let length = usize::try_from(self.random.below(20_000)).unwrap_or_default() + 1;
         let bytes: Vec<u8> = (0..length).map(|_| u8::try_from(self.random.below(256)).unwrap_or_default()).collect();
@@ -282,8 +289,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Uploads a file, or replaces one of its last with this extension; an extension `own` makes it private. Returns
-    /// what the answer says about it.
+    /// Uploads a file under one of 50 names with this extension, which replaces an earlier file of
+    /// the same name. The extension [`PRIVATE`] makes it private. Returns its metadata.
     pub(crate) async fn upload_as(&mut self, extension: &str, mime: &str, bytes: &[u8]) -> Result<Value, Refusal> {
         let name = format!("{}.{extension}", self.random.below(50));
         let folder = format!("callers/{}", self.caller.number);
@@ -295,7 +302,7 @@ impl Worker {
         let answer = self.caller.write(&Request::new(Method::POST, "/api/v1/media".to_owned()).json(body)).await;
         let known = answer.as_ref().ok().map(|_| <[u8; 32]>::from(Sha256::digest(bytes)));
         self.caller.tally.tell(|told| {
-            // A refused replacement leaves either version.
+            // After a refusal, either version may be stored, so the file is not checked at the end.
             told.uploads.retain(|(other, _)| *other != path);
             told.uploads.extend(known.map(|checksum| (path.clone(), checksum)));
         });
@@ -313,13 +320,13 @@ impl Worker {
     }
 }
 
-/// Returns a URL without its scheme and host.
+/// Returns the path and query of a URL; an empty text if the URL has no scheme or no path.
 pub(crate) fn path_of(url: &str) -> String {
     let path = url.split_once("://").and_then(|(_, rest)| rest.split_once('/'));
     path.map_or_else(String::new, |(_, path)| format!("/{path}"))
 }
 
-/// Returns the statement that creates a counter for each caller.
+/// Returns the statement that inserts a counter for each caller.
 pub(crate) fn counters(callers: u32) -> String {
     let mut statement = "INSERT INTO counters (id) VALUES ".to_owned();
     for caller in 0..callers {
@@ -329,7 +336,7 @@ pub(crate) fn counters(callers: u32) -> String {
     statement
 }
 
-/// Returns the body of an SQL call.
+/// Returns the body of a request to `/api/v1/sql` that runs `query` in [`DATABASE`].
 pub(crate) fn sql(query: &str) -> Value {
     json!({"query": query, "database": DATABASE})
 }

@@ -1,7 +1,9 @@
-//! A Galera cluster. Its time-outs are set so that the others notice a dead or silent node within one to two seconds.
+//! A Galera cluster for tests. Its timeouts are short: the other nodes notice a dead or silent node
+//! within one to two seconds.
 //!
-//! State transfers copy files (`wsrep_sst_copy`), so that neither rsync nor mariabackup is needed. A node that was
-//! killed gets what it missed from another node's write-set cache, and a full copy where that doesn't reach back.
+//! State transfers copy files (`wsrep_sst_copy`), so that neither rsync nor mariabackup is needed.
+//! A node that was killed gets the missed transactions from another node's write-set cache (IST),
+//! or a full copy of the data (SST) if the cache no longer has them.
 
 use std::{
     fs,
@@ -14,13 +16,13 @@ use tempfile::TempDir;
 
 use crate::server::{Server, Site, accounts, install};
 
-/// Where Debian, Fedora and MariaDB's own packages put the provider.
+/// Paths at which the packages of Debian, Fedora and MariaDB install the Galera provider.
 const PROVIDERS: [&str; 3] =
     ["/usr/lib/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so", "/usr/lib64/galera/libgalera_smm.so"];
 const GROUP_PORT: u16 = 4567;
 const TRANSFER_PORT: u16 = 4568;
 
-/// The provider's options beside its addresses. Durations are in ISO 8601.
+/// The provider's options, except its addresses. Durations are in ISO 8601.
 const PROVIDER_OPTIONS: &str = "gcache.size=64M;pc.recovery=true;gmcast.peer_timeout=PT1S;gmcast.time_wait=PT1S;\
      evs.keepalive_period=PT0.3S;evs.inactive_check_period=PT0.2S;evs.suspect_timeout=PT1S;evs.inactive_timeout=PT2S;\
      evs.install_timeout=PT2S";
@@ -28,10 +30,10 @@ const PROVIDER_OPTIONS: &str = "gcache.size=64M;pc.recovery=true;gmcast.peer_tim
 const READY: &str = "SHOW STATUS LIKE 'wsrep_ready'";
 const STATE: &str = "SHOW STATUS LIKE 'wsrep_local_state_comment'";
 
-/// A Galera cluster whose nodes are killed, and whose files are removed, on drop.
+/// A Galera cluster. Drop kills the nodes and removes their files.
 #[derive(Debug)]
 pub struct Galera {
-    // Fields are dropped in this order: the nodes end before their directory is removed.
+    // Fields are dropped in this order, so the nodes end before their directory is removed.
     nodes: Vec<Server>,
     _directory: TempDir,
 }
@@ -45,7 +47,7 @@ impl Galera {
     /// Starts a node at each site, and waits until all are ready.
     pub async fn start_on(sites: &[Site]) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("selkie-galera-").tempdir()?;
-        // Galera looks for the program in `PATH`, to which a server adds this directory.
+        // Galera looks for the script in `PATH`. `Server::launch` adds this directory to it.
         let script = directory.path().join("wsrep_sst_copy");
         fs::write(&script, include_str!("wsrep_sst_copy"))?;
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
@@ -79,7 +81,8 @@ impl Galera {
         &mut self.nodes[index]
     }
 
-    /// Starts a node that was killed or stopped, with crash recovery, without waiting until it is ready.
+    /// Restarts a node that was killed or stopped, with crash recovery. Does not wait until it is
+    /// ready. Returns an error if the recovery reports no position.
     pub async fn restart(&mut self, index: usize) -> Result<()> {
         let node = self.node(index);
         node.kill();
@@ -89,8 +92,8 @@ impl Galera {
         node.launch(&[format!("--wsrep-start-position={}", position.trim())])
     }
 
-    /// Waits until a node is synced. Starts it again if it has ended, as a supervisor does: a node ends when the node
-    /// that it gets its state from is killed.
+    /// Waits until a node is synced. Restarts it if it has ended, as a supervisor does: a node ends
+    /// if the node from which it receives its state is killed. Returns an error after five starts.
     pub async fn wait_until_ready(&mut self, index: usize) -> Result<()> {
         const STARTS_MAX: usize = 5;
         for _ in 0..STARTS_MAX {
@@ -109,8 +112,8 @@ impl Galera {
     }
 }
 
-/// Creates a data directory of a cluster of one node that was stopped in order: copies of it belong to one cluster, at
-/// the same position.
+/// Creates a data directory by running and cleanly stopping a cluster of one node. All copies of it
+/// belong to the same cluster and have the same position.
 async fn template(parent: &Path) -> Result<PathBuf> {
     let (fresh, home) = (parent.join("fresh"), parent.join("template"));
     install(&fresh).await?;
@@ -123,7 +126,7 @@ async fn template(parent: &Path) -> Result<PathBuf> {
     server.terminate().await?;
     let data = server.data();
     for name in ["galera.cache", "gvwstate.dat", "ibtmp1"] {
-        // Some of them aren't there.
+        // Fails if the file does not exist.
         let _ = fs::remove_file(data.join(name));
     }
     let kept = parent.join("data");

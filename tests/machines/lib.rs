@@ -1,7 +1,8 @@
-//! What the end-to-end suite and the load programs start beside Selkie: child processes, single MariaDBs, a Galera
-//! cluster, a primary with replicas. Knows nothing of Selkie's interface.
+//! Starts the servers that the end-to-end suite and the load programs need beside Selkie: child
+//! processes, a Galera cluster, a primary with replicas. Must not know Selkie's interface.
 //!
-//! Everything is private: it lives in temporary directories and on loopback, and ends with the process that started it.
+//! Everything is private: it uses temporary directories, and loopback or a network namespace, and
+//! ends with the process that started it.
 
 #![allow(clippy::disallowed_methods, reason = "an answer of another type ends a test, by a panic as well")]
 

@@ -1,6 +1,7 @@
-//! A network in which machines can be cut off from each other: a namespace for each machine, joined by bridges. This
-//! process must be in a network namespace of its own (see [`enter`]), so that the machine's network is not touched and
-//! everything is gone when the processes end.
+//! A virtual network whose machines can be cut off from each other. Each machine is a network
+//! namespace; bridges connect them. This process must be in a network namespace of its own (see
+//! [`enter`]), so that the host's network is not changed and the kernel removes everything when the
+//! processes end.
 
 use std::{
     fs,
@@ -15,33 +16,33 @@ use tokio::time::sleep;
 
 use crate::{process::Started, server::Site};
 
-/// The environment variable that marks a process in a namespace of its own.
+/// The environment variable that [`enter`] sets for the process in the new namespace.
 const MARK: &str = "SELKIE_TEST_NETWORK";
 const START_MAX: Duration = Duration::from_secs(10);
 
-/// The network of clients, with this process's machine as number 1.
+/// The bridge over which clients reach the machines. This process has the address [`HOME`] on it.
 const CLIENTS: &str = "selkie-clients";
-/// The network in which the nodes of a database cluster talk to each other.
+/// The bridge over which the nodes of a database cluster reach each other.
 const GROUP: &str = "selkie-group";
 
-/// Returns an address of this process's machine, at which all machines reach it.
+/// The address at which all machines reach this process and the programs in its namespace.
 pub const HOME: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
-/// A connection of a machine that can be cut.
+/// One of a machine's two network links. Each can be cut by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
     Clients,
     Group,
 }
 
-/// Machines with a network namespace each, which ends on drop.
+/// The machines. Drop ends their network namespaces.
 #[derive(Debug)]
 pub struct Network {
     machines: Vec<Started>,
 }
 
 impl Network {
-    /// Creates the bridges in this process's namespace.
+    /// Creates the two bridges in this process's namespace, without machines.
     pub fn create() -> Result<Self> {
         ip(&["link", "set", "lo", "up"])?;
         for bridge in [CLIENTS, GROUP] {
@@ -52,7 +53,8 @@ impl Network {
         Ok(Self { machines: Vec::new() })
     }
 
-    /// Adds a machine to both networks and returns its site. Machines are numbered from 0.
+    /// Adds a machine with a link to each bridge, and returns its site. Machines are numbered from
+    /// 0, in the order of these calls.
     pub async fn add(&mut self) -> Result<Site> {
         let number = self.machines.len();
         let machine = Started::new(Path::new("unshare"), |command| {
@@ -75,7 +77,7 @@ impl Network {
         Ok(Site { address, group, namespace: Some(pid) })
     }
 
-    /// Cuts a machine's link: packets are dropped, and connections stay open.
+    /// Cuts a machine's link: packets are lost, but neither side closes its connections.
     pub fn cut(&self, machine: usize, link: Link) -> Result<()> {
         ip(&["link", "set", &interface(machine, link), "down"])
     }
@@ -97,8 +99,9 @@ pub fn is_own() -> bool {
     std::env::var_os(MARK).is_some()
 }
 
-/// Runs this program again, with its arguments, in a network namespace of its own, and returns how it ended. Returns
-/// `None` if the machine lets neither root nor this user make one with bridges.
+/// Runs this program again with the same arguments in a new network namespace, and returns its exit
+/// status. Returns `None` if this user may create no namespace with bridges, not even as root of a
+/// new user namespace.
 pub fn enter() -> Result<Option<ExitStatus>> {
     let ways: [&[&str]; 2] = [&["--net"], &["--user", "--map-root-user", "--net"]];
     for way in ways {

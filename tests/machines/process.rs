@@ -1,4 +1,4 @@
-//! Child processes that never outlive this process.
+//! Child processes that end with this process at the latest.
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -11,7 +11,7 @@ use tokio::{
     time::timeout,
 };
 
-/// Number of tries to see a killed program's end.
+/// Number of checks, 10 ms apart, whether a killed program has ended.
 const END_TRIES: u32 = 200;
 
 /// A started program. Drop kills it and waits for its end.
@@ -22,13 +22,14 @@ pub struct Started {
 }
 
 impl Started {
-    /// Starts `program`. The kernel kills it if the thread that calls this ends (`setpriv` replaces itself by the
-    /// program, so the process id is the program's).
+    /// Starts `program`. The kernel kills it when the calling thread ends. The program is started
+    /// through `setpriv`, which replaces itself by it, so the process id is the program's own.
     pub fn new(program: &Path, configure: impl FnOnce(&mut Command)) -> Result<Self> {
         Self::within(None, program, configure)
     }
 
-    /// Starts `program` in the network namespace of the process `namespace`, or in this process's.
+    /// Starts `program` in the network namespace of the process `namespace`; `None` is this
+    /// process's namespace.
     pub fn within(namespace: Option<u32>, program: &Path, configure: impl FnOnce(&mut Command)) -> Result<Self> {
         let mut command = match namespace {
             None => Command::new("setpriv"),
@@ -49,7 +50,8 @@ impl Started {
         self.pid
     }
 
-    /// Returns the first line that the program prints. Its standard output must be piped.
+    /// Returns the first line that the program prints within 20 s. `configure` must have piped its
+    /// standard output.
     pub async fn first_line(&mut self) -> Result<String> {
         let output = self.child.stdout.take().context("standard output is not piped")?;
         let mut line = String::new();
@@ -68,7 +70,7 @@ impl Started {
         }
     }
 
-    /// Sends SIGTERM and waits until the program has ended.
+    /// Sends SIGTERM and waits until the program has ended. Returns an error after `limit`.
     pub async fn terminate(mut self, limit: Duration) -> Result<()> {
         self.signal(Signal::TERM);
         timeout(limit, self.child.wait()).await.context("the program does not end after SIGTERM")??;
@@ -102,7 +104,8 @@ impl Drop for Started {
     }
 }
 
-/// Raises the limit of open files and sockets of this process and its children to `count`, or as far as allowed.
+/// Raises the limit of open files and sockets for this process and its children to `count`, or to
+/// the hard limit if that is lower.
 pub fn allow_open_files(count: u64) -> Result<()> {
     let mut limit = getrlimit(Resource::Nofile);
     let asked = limit.maximum.map_or(count, |maximum| count.min(maximum));
@@ -114,7 +117,7 @@ pub fn allow_open_files(count: u64) -> Result<()> {
     Ok(())
 }
 
-/// Waits for a signal that asks this process to end.
+/// Waits for SIGINT or SIGTERM.
 pub async fn interrupted() {
     let Ok(mut terminate) = signal(SignalKind::terminate()) else {
         return std::future::pending().await;

@@ -1,4 +1,4 @@
-//! A primary with replicas that follow it by GTID.
+//! A primary and replicas with GTID replication, for tests.
 
 use std::{
     fs,
@@ -12,21 +12,22 @@ use crate::server::{ACCOUNT, PORT, Server, Site, accounts, install};
 
 const STATUS: &str = "SELECT 1";
 
-/// A primary and its replicas, which are killed, and whose files are removed, on drop.
+/// A primary and its replicas. Drop kills the servers and removes their files.
 #[derive(Debug)]
 pub struct Replicated {
-    // Fields are dropped in this order: the servers end before their directory is removed.
+    // Fields are dropped in this order, so the servers end before their directory is removed.
     servers: Vec<Server>,
     _directory: TempDir,
 }
 
 impl Replicated {
-    /// Starts a primary (server 0) and `replicas` replicas on loopback, and waits until all have the primary's state.
+    /// Starts a primary (server 0) and `replicas` replicas on loopback, and waits until all answer.
     pub async fn start(replicas: usize) -> Result<Self> {
         Self::start_on(&(0..=replicas).map(|_| Site::on_loopback()).collect::<Vec<_>>()).await
     }
 
-    /// Starts a primary at the first site and a replica at each other one.
+    /// Starts a primary at the first site and a replica at each of the others. Waits until all
+    /// answer.
     pub async fn start_on(sites: &[Site]) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("selkie-replicas-").tempdir()?;
         let template = template(directory.path()).await?;
@@ -58,8 +59,8 @@ impl Replicated {
         &mut self.servers[index]
     }
 
-    /// Starts a server that was killed or stopped, without waiting until it is ready. A replica goes on replicating; a
-    /// former primary is writable again.
+    /// Starts a server that was killed or stopped. Does not wait until it is ready. A replica
+    /// continues to replicate; a former primary is writable again.
     pub async fn restart(&mut self, index: usize) -> Result<()> {
         self.server(index).launch(&[])
     }
@@ -80,7 +81,8 @@ impl Replicated {
         self.server(index).execute(&statements).await
     }
 
-    /// Makes a replica the primary of the others that run. The caller has stopped the former primary.
+    /// Makes a replica the primary of all other servers that run. The caller must have stopped the
+    /// former primary, or made it read-only.
     pub async fn promote(&mut self, index: usize) -> Result<()> {
         self.server(index).execute("STOP SLAVE; RESET SLAVE ALL; SET GLOBAL read_only = OFF").await?;
         for other in 0..self.servers.len() {
@@ -91,18 +93,19 @@ impl Replicated {
         Ok(())
     }
 
-    /// Lets a replica fall behind: it goes on receiving, but applies nothing until [`Self::catch_up`].
+    /// Makes a replica fall behind: it receives transactions but applies none until
+    /// [`Self::catch_up`].
     pub async fn fall_behind(&mut self, index: usize) -> Result<()> {
         self.server(index).execute("STOP SLAVE SQL_THREAD").await
     }
 
-    /// Lets a replica apply what it has received.
+    /// Lets a replica apply the transactions that it has received.
     pub async fn catch_up(&mut self, index: usize) -> Result<()> {
         self.server(index).execute("START SLAVE SQL_THREAD").await
     }
 }
 
-/// Creates a data directory whose copies have the same state at the same GTID: none.
+/// Creates a data directory for all servers. It has no binary log, so all start at the empty GTID.
 async fn template(parent: &Path) -> Result<PathBuf> {
     let (fresh, home) = (parent.join("fresh"), parent.join("template"));
     install(&fresh).await?;

@@ -1,4 +1,5 @@
-//! Chooses where a run stores its files: in memory if there is space, because creating tables waits for the disk.
+//! Chooses the directory of a run's files: in memory if there is enough of it, because creating
+//! tables on a disk is slow.
 
 use std::{fs, io, path::Path};
 
@@ -10,7 +11,8 @@ const PREFIX: &str = "selkie-tests-";
 /// Maximum bytes of all services and databases that run at the same time.
 const NEEDED_BYTES: u64 = 4 << 30;
 
-/// Creates the run's directory, which contains all other temporary directories. Removes the directories of killed runs.
+/// Creates the run's directory, which contains all other temporary directories. Also removes the
+/// directories in memory of runs that were killed.
 pub fn directory() -> io::Result<TempDir> {
     for entry in fs::read_dir(MEMORY).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -1,4 +1,5 @@
-//! One private `mariadbd` that listens on TCP, can be killed, stopped and started again, and keeps its data meanwhile.
+//! One private `mariadbd` that listens on TCP. It can be killed, stopped and started again, and
+//! keeps its data.
 
 use std::{
     fs::{self, File},
@@ -20,14 +21,14 @@ use tokio::{
 
 use crate::process::Started;
 
-/// The account that clients use over TCP, with all rights. It is also its own password.
+/// The account that clients use over TCP. It has all rights, and its password is its name.
 pub const ACCOUNT: &str = "selkie";
-/// The port of every server: each has an address of its own.
+/// The port of every server. Servers differ in their addresses.
 pub const PORT: u16 = 3306;
 
-/// Interval of checks whether a server is ready.
+/// Time between two checks whether a server is ready.
 pub(crate) const PAUSE: Duration = Duration::from_millis(50);
-/// Maximum time of a statement about a server's state. A stopped server does not answer at all.
+/// Timeout of a query for a server's state. A server that was halted by SIGSTOP never answers.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 const STOP_MAX: Duration = Duration::from_secs(60);
 pub(crate) const START_MAX: Duration = Duration::from_secs(120);
@@ -48,30 +49,31 @@ const OPTIONS: [&str; 12] = [
     "--binlog-format=ROW",
 ];
 
-/// Where a server runs.
+/// The addresses and the network namespace of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Site {
     /// The address for clients.
     pub address: Ipv4Addr,
     /// The address for the other nodes of a cluster.
     pub group: Ipv4Addr,
-    /// The process whose network namespace the server joins, if not this process's.
+    /// Id of the process whose network namespace the server joins; `None`: this process's.
     pub namespace: Option<u32>,
 }
 
 impl Site {
-    /// Returns an address of the loopback network that no other server of this process or of a parallel run has. An
-    /// address of its own gives a server all ports, none of which a client's connection can take while it is down.
+    /// Returns a site with a loopback address that no other server of this process uses, nor, most
+    /// likely, a server of a parallel run. On an address of its own, an outgoing connection can't
+    /// take the server's port while the server is down.
     pub fn on_loopback() -> Self {
         static NEXT: AtomicU8 = AtomicU8::new(1);
         let [.., high, low] = std::process::id().to_be_bytes();
-        // 127.0.x.x is left to others.
+        // Addresses in 127.64.0.0/10: other programs use 127.0.x.x.
         let address = Ipv4Addr::new(127, 64 | (high & 63), low, NEXT.fetch_add(1, Ordering::Relaxed));
         Self { address, group: address, namespace: None }
     }
 }
 
-/// A `mariadbd` with a data directory of its own, running or not.
+/// A `mariadbd` with its data directory. It may be running or not.
 #[derive(Debug)]
 pub struct Server {
     directory: PathBuf,
@@ -81,14 +83,15 @@ pub struct Server {
 }
 
 impl Server {
-    /// Describes a server on a copy of the data directory `template`; it isn't started.
+    /// Creates a server with a copy of the data directory `template`. Does not start it.
     pub(crate) fn new(directory: &Path, site: Site, template: &Path, arguments: Vec<String>) -> Result<Self> {
         fs::create_dir_all(directory.join("tmp"))?;
         copy(template, &directory.join("data"))?;
         Ok(Self { directory: directory.to_owned(), site, arguments, process: None })
     }
 
-    /// Starts the server without waiting until it answers. `more` are arguments for this start only.
+    /// Starts the server, after killing it if it runs. Does not wait until it answers. `more` are
+    /// additional arguments for this start.
     pub(crate) fn launch(&mut self, more: &[String]) -> Result<()> {
         self.kill();
         let log = File::options().append(true).create(true).open(self.log_path())?;
@@ -123,7 +126,8 @@ impl Server {
         all
     }
 
-    /// Runs the server for a task after which it ends by itself, and returns what it wrote.
+    /// Runs `mariadbd` with arguments that make it do one task and exit. Returns what it writes to
+    /// standard error.
     pub(crate) async fn run(&self, more: &[&str]) -> Result<String> {
         let output = Command::new(mariadbd()?)
             .args(self.all_arguments())
@@ -135,8 +139,8 @@ impl Server {
         Ok(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
-    /// Waits until `statement` answers `expected`. Returns an error if the server ends or takes longer than
-    /// [`START_MAX`].
+    /// Waits until [`Self::ask`] returns `expected` for `statement`. Returns an error if the server
+    /// has ended, or after [`START_MAX`].
     pub(crate) async fn wait_for(&mut self, statement: &str, expected: &str) -> Result<()> {
         let deadline = Instant::now() + START_MAX;
         loop {
@@ -158,7 +162,7 @@ impl Server {
         self.process = None;
     }
 
-    /// Stops the server in order.
+    /// Stops the server by SIGTERM, and waits until it has shut down.
     pub async fn terminate(&mut self) -> Result<()> {
         match self.process.take() {
             Some(process) => process.terminate(STOP_MAX).await,
@@ -171,7 +175,7 @@ impl Server {
         self.signal(Signal::STOP);
     }
 
-    /// Lets a halted server go on, with SIGCONT.
+    /// Resumes a halted server with SIGCONT.
     pub fn go_on(&self) {
         self.signal(Signal::CONT);
     }
@@ -186,7 +190,7 @@ impl Server {
         self.process.as_mut().is_some_and(Started::is_running)
     }
 
-    /// Returns host and port, as in a URL.
+    /// Returns `host:port`.
     pub fn address(&self) -> String {
         format!("{}:{PORT}", self.site.address)
     }
@@ -212,7 +216,8 @@ impl Server {
         Ok(timeout(ANSWER_MAX, Conn::new(self.options())).await.context("the database does not answer")??)
     }
 
-    /// Returns the last column of a statement's first row as text, empty for NULL and for no row.
+    /// Runs a statement as root, and returns the last column of its first row as text. Returns an
+    /// empty text for NULL, and if there is no row.
     pub async fn ask(&self, statement: &str) -> Result<String> {
         let work = async {
             let mut connection = Conn::new(self.options()).await?;
@@ -242,7 +247,7 @@ impl Server {
         self.directory.join("data")
     }
 
-    /// Returns the last lines that the server has logged.
+    /// Returns the last 30 lines of the server's log.
     pub fn log_tail(&self) -> String {
         let log = fs::read(self.log_path()).unwrap_or_default();
         let log = String::from_utf8_lossy(&log).into_owned();
@@ -251,8 +256,8 @@ impl Server {
     }
 }
 
-/// Creates a data directory at `data`, with [`ACCOUNT`] as its administrator. The caller starts and stops `mariadbd` on
-/// it by `launch` in between, for the SQL.
+/// Creates a data directory at `data` with `mariadb-install-db`. It does not have [`ACCOUNT`] yet:
+/// the caller starts a server on it and runs the SQL of [`accounts`].
 pub(crate) async fn install(data: &Path) -> Result<()> {
     let temporary = tempfile::tempdir()?;
     let output = Command::new("mariadb-install-db")
@@ -271,7 +276,7 @@ pub(crate) async fn install(data: &Path) -> Result<()> {
     Ok(())
 }
 
-/// SQL that creates [`ACCOUNT`], and deletes the anonymous accounts that would shadow it.
+/// Returns SQL that creates [`ACCOUNT`], and deletes the anonymous accounts, which would shadow it.
 pub(crate) fn accounts() -> String {
     format!(
         "DELETE FROM mysql.global_priv WHERE User = ''; FLUSH PRIVILEGES; \
@@ -288,7 +293,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the path of mariadbd, which is often in a directory outside `PATH`.
+/// Returns the path of `mariadbd`, which may be in a directory that is not in `PATH`.
 pub fn mariadbd() -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -298,7 +303,8 @@ pub fn mariadbd() -> Result<PathBuf> {
         .context("mariadbd is not installed (Debian: apt install mariadb-server-core)")
 }
 
-/// Returns this process's user: MariaDB refuses to run as root unless the user is given.
+/// Returns the name of this process's user, for `--user`: without it, MariaDB refuses to run as
+/// root.
 pub fn user_of_this_process() -> Result<String> {
     let uid = fs::metadata("/proc/self")?.uid();
     let users = fs::read_to_string("/etc/passwd")?;
