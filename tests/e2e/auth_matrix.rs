@@ -167,7 +167,7 @@ struct World {
     shelf: Shelf,
     files: [String; 2],
     upload: String,
-    /// A key that may be revoked.
+    /// A key that a test request revokes.
     key: IssuedKey,
     /// Roles of the default project: one that exists, one to set, and one to remove.
     roles: [String; 3],
@@ -211,7 +211,7 @@ impl World {
         )
     }
 
-    /// Returns whether the key and the roles are there, as statuses.
+    /// Returns the statuses of requests for the key and the roles, which show what still exists.
     async fn managed(&self) -> Vec<u16> {
         let host = self.db.host;
         let mut statuses = vec![host.get("/api/v1/crud").key(&self.key.token).send().await.status.as_u16()];
@@ -361,7 +361,7 @@ fn row(action: Action, world: &World) -> (Access, Vec<Request>) {
             part.body = Some(b"x".to_vec());
             (Access::Full, vec![resumed(Method::HEAD, 200), part, resumed(Method::DELETE, 204)])
         }
-        // A key of another project manages that project.
+        // A key of another project succeeds too, since it manages its own project.
         Action::ListKeys => (Access::Full, vec![own(Method::GET, "/api/v1/keys"), own(Method::HEAD, "/api/v1/keys")]),
         Action::CreateKey => {
             let key = json!({"access": "read", "expires": "1h"});

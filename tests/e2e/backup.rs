@@ -1,5 +1,5 @@
-//! Tests `selkie backup` and `selkie restore`: an installation with every kind of content is saved while it runs,
-//! destroyed and restored; and what a backup or restore refuses.
+//! Tests `selkie backup` and `selkie restore`: an installation with every kind of content is saved
+//! while it runs, destroyed and restored. Also tests refusals, and interrupted or damaged backups.
 
 use crate::host::{Call, Host, enc};
 use crate::roles::set_role_in;
@@ -20,7 +20,8 @@ cases! {
     ],
 }
 
-/// Tables of most types, with a row that is hard to keep, and everything else that a database can have.
+/// A table with columns of most types and values that are hard to preserve, and each other kind of
+/// object that a database can contain.
 const CONTENT: &str = r#"
     CREATE DATABASE `els ewhere-ü`;
     USE `els ewhere-ü`;
@@ -51,6 +52,7 @@ const CONTENT: &str = r#"
     CREATE EVENT never ON SCHEDULE EVERY 1 DAY STARTS '2037-01-01 00:00:00' DO DELETE FROM child;
 "#;
 
+/// The database of [`CONTENT`], which the project `shop` adopts.
 const ADOPTED: &str = "els ewhere-ü";
 
 /// Statements whose results must be the same after a restore.
@@ -71,7 +73,8 @@ const LOOKS: [&str; 13] = [
     "SHOW GRANTS FOR 'selkie-shop-ro'@'localhost'",
 ];
 
-/// What an installation has, as its callers and its operator see it.
+/// Returns an installation's content as SQL, commands and API requests show it: each with its
+/// result.
 async fn look(service: &Service, keys: &Keys) -> Vec<(String, String)> {
     let mut seen = Vec::new();
     for statement in LOOKS {
@@ -162,7 +165,7 @@ async fn upload(service: &Service, keys: &Keys, kind: &str, name: &str, private:
     assert_eq!(answer.status, 200, "{answer}");
 }
 
-/// A directory without an installation, in which `selkie` is run.
+/// A directory without an installation, in which `selkie` runs as on a new machine.
 struct NewMachine(tempfile::TempDir);
 
 impl NewMachine {
@@ -193,7 +196,8 @@ fn told(output: &Output) -> String {
     String::from_utf8_lossy(&[output.stdout.as_slice(), output.stderr.as_slice()].concat()).into_owned()
 }
 
-/// Runs a backup that must succeed; returns its answer.
+/// Runs a backup that must succeed and must leave no file with a password. Returns what it prints
+/// with `--json`.
 fn back_up(service: &Service, place: &Path, more: &[&str]) -> Value {
     let place = place.to_str().expect("a path");
     let printed = service.cli_ok(&[&["backup", place, "--json"], more].concat());
@@ -227,7 +231,7 @@ async fn a_destroyed_installation_is_restored(_: Host) {
     let mark = fs::read_to_string(machine.data_dir().join("media/owner")).expect("a mark");
     assert_ne!(mark.trim(), id.trim(), "the copy and its original have one id");
     machine.fails(&["restore", place], &[], "the installation is not empty: it has database");
-    // A media store of the original is not taken without being told that the original is gone.
+    // A restore refuses the original's media store without `--original-is-gone`.
     let media = tempfile::tempdir().expect("a directory");
     fs::write(media.path().join("owner"), &id).expect("a file");
     let store = format!("file://{}", media.path().display());

@@ -1,5 +1,6 @@
-//! Several database hosts: the nodes of a Galera cluster, a primary with replicas. Nodes are killed, halted and let
-//! fall behind; nothing acknowledged may be lost, and callers may only see errors that a retry mends.
+//! Tests several database hosts: the nodes of a Galera cluster, and a primary with replicas.
+//! Servers are killed, halted and made to fall behind. No acknowledged write may be lost, and
+//! callers may get only errors that they can retry.
 
 use crate::case::eventually;
 use crate::host::Host;
@@ -26,8 +27,8 @@ cases! {
 /// A secret of test installations: 32 bytes as hex.
 const SECRET: &str = "5e1c1e5e1c1e5e1c1e5e1c1e5e1c1e5e1c1e5e1c1e5e1c1e5e1c1e5e1c1e5e1c";
 const WAIT_MAX: Duration = Duration::from_secs(180);
-/// The time after which a case gives up that another host takes over. It takes two seconds, but on a busy machine the
-/// nodes lose sight of each other and must find together again.
+/// Maximum time until another host takes over. It usually takes two seconds, but on a busy machine
+/// the nodes may lose contact with each other and must form the cluster again.
 const TAKEOVER_MAX: Duration = Duration::from_secs(180);
 
 /// An origin with its settings, killed on drop.
@@ -38,7 +39,7 @@ struct Origin {
     settings: Vec<(&'static str, String)>,
 }
 
-/// An answer: its status, its position, its JSON.
+/// The status, position and JSON of an answer.
 struct Answer {
     status: u16,
     position: Option<String>,
@@ -53,7 +54,7 @@ impl Answer {
     }
 }
 
-/// Returns the URL of hosts, in their order.
+/// Returns a database URL with these hosts in this order.
 fn hosts<'a>(servers: impl IntoIterator<Item = &'a Server>) -> String {
     let addresses: Vec<String> = servers.into_iter().map(Server::address).collect();
     format!("mysql://{ACCOUNT}:{ACCOUNT}@{}/", addresses.join(","))
@@ -153,7 +154,8 @@ impl Origin {
         self.send(Method::POST, "/sql", key, &[], Some(json!({"query": query}))).await
     }
 
-    /// Inserts a record as a careful caller does: repeats the request while the answer is retryable.
+    /// Inserts a record with an `Idempotency-Key`, and repeats the request while the error is
+    /// retryable. Panics after [`TAKEOVER_MAX`].
     async fn insert(&self, key: &str, name: &str) -> Answer {
         let started = Instant::now();
         loop {
@@ -189,7 +191,7 @@ async fn origins_on_a_fresh_cluster_agree(_: Host) {
     eventually("the key is known", WAIT_MAX, is_known).await;
     first.sql(&key, NOTES).await.payload();
 
-    // Numbers are not consecutive on a cluster: the ids must be those of the rows.
+    // On a cluster, generated ids are not consecutive: the answer must have the rows' real ids.
     let body = json!({"batchData": [{"name": "a"}, {"name": "b"}, {"name": "c"}]});
     let many = second.send(Method::POST, "/crud/default_app/notes", &key, &[], Some(body)).await;
     for (id, name) in many.payload().as_array().expect("ids").iter().zip(["a", "b", "c"]) {
@@ -235,7 +237,7 @@ async fn reads_use_replicas_and_never_fail_for_them(_: Host) {
     let replica = format!("the host {} of replica_url", all.servers()[1].address());
     origin.wait_until_doctor_finds(&[("ok", format!("{replica} is well"))]).await;
 
-    // The replica answers: it has a row that the primary lacks.
+    // The read is answered by the replica, which has a row that the primary lacks.
     let only_here = "SET sql_log_bin = 0; INSERT INTO default_app.notes VALUES (1000, 'replica')";
     let has_it = || async {
         let _ = all.servers()[1].execute(only_here).await;
@@ -245,7 +247,7 @@ async fn reads_use_replicas_and_never_fail_for_them(_: Host) {
     eventually("the replica answers", WAIT_MAX, has_it).await;
     assert_eq!(origin.send(Method::GET, &path, &reader, &after, None).await.payload()["name"], "one");
 
-    // A replica that does not apply, then one that is dead: every read is answered, and sees the write.
+    // The replica first applies nothing, then is killed: every read is answered and sees the write.
     all.fall_behind(1).await.expect("a lag");
     let behind = origin.insert(&key, "two").await;
     let position = behind.position.clone().expect("a position");
@@ -285,8 +287,9 @@ async fn a_primary_that_is_read_only_is_left_for_the_one_that_is_promoted(_: Hos
     assert_ne!(before.payload(), after.payload());
 }
 
-/// Runs a short form of `make cluster`: three Galera nodes, three origins, two edges and an S3 service under load while
-/// they are killed, halted and cut off. It judges what was acknowledged, no durations.
+/// Runs a short form of `make cluster`: three Galera nodes, three origins, two edges and an S3
+/// service under load while they are killed, halted and cut off from each other. It checks that no
+/// acknowledged write is lost or done twice, but no durations.
 async fn what_a_cluster_acknowledges_survives_its_faults(_: Host) {
     let run = || {
         Command::new(env!("CARGO_BIN_EXE_endurance"))

@@ -1,4 +1,5 @@
-//! Keys, roles, figures and last requests of a project, by its full keys; links to the console.
+//! Tests how full keys manage their project over HTTP: keys, roles, figures and last requests. Also
+//! tests the links that sign in to the console.
 
 use crate::case::eventually;
 use crate::host::{Answer, Call, Host};
@@ -23,7 +24,8 @@ cases! {
     Own: [a_link_is_used_once_on_all_origins],
 }
 
-/// Maximum time until a revocation or a change of a role acts, on a loaded machine.
+/// Maximum time until a revocation or a changed role takes effect. Long enough for a loaded
+/// machine.
 const CHANGE_MAX: Duration = Duration::from_secs(20);
 
 /// A project with a full key.
@@ -53,7 +55,7 @@ impl Project {
         self.call(Method::POST, "keys").json(body).send().await
     }
 
-    /// Returns the status with which a key lists databases.
+    /// Lists the databases with this key, and returns the status of the answer.
     async fn status_of(&self, key: &str) -> u16 {
         self.host.get("/api/v1/crud").key(key).send().await.status.as_u16()
     }
@@ -100,7 +102,7 @@ async fn a_key_creates_nothing_above_itself_and_ends_only_if_asked(host: Host) {
     create(json!({"access": "read"})).await.refused(ErrorCode::PermissionDenied);
     create(json!({"access": "full", "expires": "2h"})).await.refused(ErrorCode::PermissionDenied);
     create(json!({"access": "full", "expires": "5m"})).await.payload();
-    // A key of another project is answered like one that does not exist.
+    // The answer for another project's key is the same as for a key that does not exist.
     let foreign = format!("keys/{}", shared().create_key("default", "read", &[]).id);
     project.call(Method::DELETE, &foreign).send().await.refused(ErrorCode::RecordNotFound);
     let nobody = "keys/01936f2a-7b3c-7def-8abc-0123456789ab";
@@ -149,7 +151,7 @@ async fn a_role_is_set_used_and_removed(host: Host) {
         host.sql(&json!({"query": query})).key(&project.full.token).send().await.payload();
     }
     let table = format!("{database}.orders");
-    // The text is stored as it was sent: its numbers too.
+    // The role is stored as the text that was sent, so that no number loses digits.
     let file = format!("{{\n \"tables\": {{{table:?}: {{\"read\": {{\"rows\": {{\"id\": 9007199254740993}}}}}}}}\n}}");
     let set = |file: &str| project.call(Method::PUT, "roles/author").bytes(file.to_owned());
     let set = |file: &str| set(file).header("content-type", "application/json").send();
@@ -195,7 +197,7 @@ async fn faults_of_a_role_are_named_with_their_place(host: Host) {
     assert_eq!(project.get("roles").await, json!([]));
 }
 
-/// Returns the token of a new link to the console of a project.
+/// Returns the token of a new link that signs in to the console of a project.
 pub(crate) async fn link(project: &str) -> String {
     let project = project.to_owned();
     let print = move || shared().cli_ok(&["console", "--project", &project]);
@@ -207,7 +209,7 @@ async fn a_link_to_the_console_gives_one_key(host: Host) {
     let project = Project::new(host);
     let link = link(&project.name).await;
     let exchange = async |link: &str| host.post("/api/v1/keys", &json!({})).key(link).send().await;
-    // A link is no key.
+    // The link's token is not an API key.
     for call in [host.get("/api/v1/crud"), host.get("/api/v1/keys"), host.sql(&json!({"query": "SELECT 1"}))] {
         call.key(&link).send().await.refused(ErrorCode::InvalidKey);
     }
@@ -246,7 +248,7 @@ async fn figures_and_last_requests_are_of_the_own_project(host: Host) {
     let refused = project.call(Method::GET, "crud/none/none?limit=7").header("x-request-id", &format!("{id}-b"));
     refused.send().await.refused(ErrorCode::DatabaseNotFound);
     let find = async |list: Value, id: &str| list.as_array().unwrap().iter().find(|entry| entry["id"] == id).cloned();
-    // An entry is written after the answer.
+    // The entry may be written after the answer is sent.
     let last = format!("{id}-b");
     let refused =
         eventually("the request is listed", CHANGE_MAX, || async { find(project.get("requests").await, &last).await })

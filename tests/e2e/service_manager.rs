@@ -1,5 +1,6 @@
-//! Tests what an origin tells the service manager that started it (systemd's `Type=notify` and `WatchdogSec=`), on a
-//! socket that stands for systemd's, and secrets from files such as systemd's credentials.
+//! Tests the messages of an origin to its service manager (systemd's `Type=notify` and
+//! `WatchdogSec=`), on a socket in place of systemd's. Also tests secrets that are read from files,
+//! such as systemd's credentials.
 
 use crate::host::Host;
 use crate::second_origin::SecondOrigin;
@@ -15,7 +16,8 @@ cases! {
     ],
 }
 
-/// Maximum wait for a message. A start waits for the installation's lock.
+/// Maximum wait for a message. It is long because an origin that starts waits for the
+/// installation's lock.
 const MESSAGE_MAX: Duration = Duration::from_secs(60);
 
 struct Manager {
@@ -52,7 +54,7 @@ async fn an_origin_reports_that_it_is_ready_alive_and_stopping(_: Host) {
 
     let mut watched = origin("60000");
     assert_eq!(manager.message(), "READY=1\n");
-    // Nothing that is ready refuses a connection.
+    // An origin that has reported `READY=1` accepts connections.
     assert!(crate::service::is_alive(&watched.origin), "{}", watched.log());
     for _ in 0..3 {
         assert_eq!(manager.message(), "WATCHDOG=1\n");
@@ -63,7 +65,7 @@ async fn an_origin_reports_that_it_is_ready_alive_and_stopping(_: Host) {
     assert_eq!(last.as_deref(), Some("STOPPING=1\n"));
     watched.wait_until_dead().expect("an end");
 
-    // Without a watchdog there is nothing between the two.
+    // Without a watchdog, no message comes between `READY=1` and `STOPPING=1`.
     manager.socket.set_nonblocking(true).expect("a mode");
     while manager.socket.recv(&mut [0; 256]).is_ok() {}
     manager.socket.set_nonblocking(false).expect("a mode");
@@ -73,7 +75,7 @@ async fn an_origin_reports_that_it_is_ready_alive_and_stopping(_: Host) {
     assert_eq!(manager.message(), "STOPPING=1\n");
     unwatched.wait_until_dead().expect("an end");
 
-    // An origin that could not start never was ready.
+    // An origin that can't start sends no message.
     let mut failed =
         SecondOrigin::launch(shared(), &[("NOTIFY_SOCKET", &path), ("SELKIE_DATABASE_URL", "mysql://a:b@127.0.0.1:1")])
             .expect("an origin");

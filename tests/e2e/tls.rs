@@ -1,5 +1,5 @@
-//! Tests TLS: on the origin's own port, with certificates that are replaced and certificates that are wrong, and to a
-//! MariaDB that asks for a client certificate.
+//! Tests TLS: on the origin's own port, with certificates that are replaced or wrong, and to a
+//! MariaDB that requires a client certificate.
 
 mod authority;
 mod database;
@@ -27,10 +27,10 @@ cases! {
     ],
 }
 
-/// Maximum time until the origin answers, or has noticed a new file, on a loaded machine.
+/// Maximum time until the origin answers, or notices a new file. Long enough for a loaded machine.
 const CHANGE_MAX: Duration = Duration::from_secs(60);
 
-/// Starts an origin with the certificate in this directory; returns it and its https URL.
+/// Starts an origin with `cert.pem` and `key.pem` of this directory. Returns it and its https URL.
 fn start(directory: &Path) -> (SecondOrigin, String) {
     let path = |name: &str| directory.join(name).display().to_string();
     let (certificate, key) = (path("cert.pem"), path("key.pem"));
@@ -76,7 +76,7 @@ async fn the_origin_speaks_https(_: Host) {
         let read = client.get(file).send().await.unwrap();
         assert_eq!(read.bytes().await.unwrap(), "a");
     }
-    // hyper's own refusal of a malformed request is replaced by an envelope, as without TLS.
+    // As without TLS, hyper's own refusal of a too large header becomes an envelope.
     let long = "x".repeat(140_000);
     let refused = h1.get(format!("{url}/healthz")).header("x-long", long).send().await.unwrap();
     assert_eq!((refused.status().as_u16(), refused.headers().contains_key("x-request-id")), (431, true));
@@ -95,7 +95,8 @@ async fn a_new_certificate_is_used_and_a_broken_one_is_not(_: Host) {
     let (first, second) = (Authority::new("first"), Authority::new("second"));
     first.issue(directory.path());
     let (origin, url) = start(directory.path());
-    // A client that has connected before may resume its session without the server's certificate.
+    // Each check uses a new client, since a known client may resume its TLS session, in which the
+    // server sends no certificate.
     let fresh = |authority: &Authority| client(authority).build().unwrap();
     wait_until_ready(&fresh(&first), &url).await;
     assert!(!answers(&fresh(&second), &url).await);
@@ -182,7 +183,8 @@ async fn mariadb_may_ask_for_a_certificate(_: Host) {
     }
     let backup = selkie(&["backup", &path("backup")], &whole);
     assert!(backup.status.success(), "{}", told(&backup));
-    // MariaDB takes the log-ins of the projects' accounts at any host for those of an anonymous account at this host.
+    // MariaDB prefers an anonymous account at this host to a named account at any host, so the
+    // projects' accounts, which have the host `%`, can no longer log in.
     mariadb.root_sql("CREATE USER ''@'127.0.0.1'");
     let doctor = selkie(&["doctor"], &whole);
     assert_eq!(doctor.status.code(), Some(1), "{}", told(&doctor));

@@ -1,5 +1,6 @@
-//! Runs a page's calls in a shell, in a directory that looks like a clone of the repository with a running service. The
-//! service's demo database is restored for each page. Knows bash, curl and the service, but no page.
+//! Runs a page's examples in a shell, in a directory that looks like a clone of the repository with
+//! a running service. Restores the service's demo database for each page. Knows bash, curl and the
+//! service, but no page.
 
 use super::page::Example;
 use crate::host::Host;
@@ -13,10 +14,10 @@ use tempfile::TempDir;
 /// Options of every curl: no proxies, no progress meter, and a timeout.
 const CURLRC: &str = "silent\nshow-error\nmax-time = 20\nnoproxy = *\n";
 
-/// Name of the unchanged copy of the demo database; no key reaches it.
+/// Name of the unchanged copy of the demo database. No API key can access it.
 const KEPT: &str = "demo_as_filled";
 
-/// A directory and a service, and the host through which it is called.
+/// A directory, a service, and the host through which examples call the service.
 pub(super) struct Checkout<'a> {
     pub(super) host: Host,
     service: &'a Service,
@@ -24,7 +25,7 @@ pub(super) struct Checkout<'a> {
     tables: Vec<String>,
 }
 
-/// The output and outcome of a call.
+/// The outputs of an example, and whether it succeeded.
 pub(super) struct Ran {
     pub(super) output: String,
     pub(super) errors: String,
@@ -40,7 +41,8 @@ impl<'a> Checkout<'a> {
         };
         let settings = dir.path().join(".selkie");
         fs::create_dir(&settings).expect("a directory");
-        // The variables of both hosts have the URL of this host, so that each page is run completely through each host.
+        // The variables of both hosts have the URL of this host, so that all examples of a page use
+        // the same host.
         let lines = [
             ("SELKIE_ORIGIN_URL", url),
             ("SELKIE_EDGE_URL", url),
@@ -52,7 +54,7 @@ impl<'a> Checkout<'a> {
         .map(|(name, value)| format!("{name}={value}\n"));
         put(&settings.join("dev.env"), &lines.concat());
         put(&dir.path().join(".curlrc"), CURLRC);
-        // The package is installed as `npm install` of its folder does it: by a link.
+        // Installs the client as `npm install` of its folder does: by a link.
         let packages = dir.path().join("node_modules/@selkie");
         fs::create_dir_all(&packages).expect("a directory");
         symlink(crate::typescript::client(), packages.join("client")).expect("a link");
@@ -61,7 +63,7 @@ impl<'a> Checkout<'a> {
         checkout
     }
 
-    /// Copies the demo database.
+    /// Copies the demo database to [`KEPT`].
     fn keep(&mut self) {
         self.tables = self.tables_of_the_demo();
         let copies = self.tables.iter().map(|table| {
@@ -73,7 +75,7 @@ impl<'a> Checkout<'a> {
         self.root(&format!("CREATE DATABASE {KEPT}; {}", copies.collect::<String>()));
     }
 
-    /// Restores the demo database, including its next ids.
+    /// Restores the demo database, including the ids that it assigns next.
     pub(super) fn refill(&self) {
         let mut statements = String::from("SET foreign_key_checks = 0;");
         for table in self.tables_of_the_demo() {

@@ -10,7 +10,8 @@ use std::fs;
 /// A word that is not an option, part or operator, and is similar to none.
 const UNKNOWN: &str = "qqqqqqqqqqqq";
 
-/// Sends an unknown name wherever the service has options, and looks for the names in the hints on the pages.
+/// Sends an unknown name wherever the service has options. Checks that each name in the hints of
+/// the refusals occurs in a call on a page.
 pub(super) async fn every_option_stands_in_a_call(host: Host) {
     let posts = "/api/v1/crud/demo/posts";
     let part = json!({UNKNOWN: 1});

@@ -25,7 +25,7 @@ const AT_ONCE: usize = 5;
 /// Number of requests before the measurement: after them, the memory for the runtime's garbage no longer grows.
 const BEFORE: usize = 20;
 
-/// Number of measured requests; a former fault leaked more than the body of each.
+/// Number of measured requests. A bug that was fixed leaked more than the body of each request.
 const BETWEEN: usize = 40;
 
 /// Maximum growth of memory, in KiB: far less than the requests' bodies, far more than the garbage varies.

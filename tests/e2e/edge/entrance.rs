@@ -141,7 +141,8 @@ async fn an_origin_counts_the_requests_of_each_key(_: Host) {
     get(&shared().origin, read).send().await.payload();
 }
 
-/// Returns the error and header names of a rate-limit refusal without digits, so that two refusals can be compared.
+/// Returns the error and the headers of a rate-limit refusal without digits, so that two refusals
+/// can be compared.
 fn form(answer: &Answer) -> (Value, Vec<(String, String)>) {
     let bare = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
     let mut error = answer.refused(ErrorCode::RateLimited);

@@ -1,4 +1,5 @@
-//! The trace of a request: `traceparent` in both logs and at the origin, and spans at a collector.
+//! Tests traces: `traceparent` in the logs of edge and origin and in forwarded requests, and the
+//! spans that a collector gets.
 
 use super::recording_proxy::RecordingProxy;
 use crate::case::eventually;
@@ -35,7 +36,7 @@ const RECORD: &str = "/api/v1/crud/demo/posts/1";
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const CALLER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// Returns the log line of a request, once it is written.
+/// Waits until the log has the line of the request with this id, and returns it.
 async fn line(id: &str, log: impl Fn() -> String) -> Value {
     eventually(&format!("a line of {id}"), Duration::from_secs(10), || async {
         let log = log();
@@ -78,7 +79,7 @@ async fn a_trace_is_continued_by_the_edge_and_the_origin(_: Host) {
         assert_eq!(seen.header("traceparent"), Some(&*format!("00-{TRACE}-{span}-01")), "{at}");
         assert_eq!(seen.header("tracestate"), Some("vendor=1,other=2"), "{at}");
     }
-    // The edge's line has the code of an error that the origin found.
+    // If the origin refuses a request, the edge's log line has the code of the error too.
     let id = unique("trace-code-");
     let call = Call::new(&worker.url, Method::GET, "/api/v1/crud/demo/no_such_table").key(&shared().read_key);
     call.header("x-request-id", &id).send().await.refused(ErrorCode::TableNotFound);
@@ -87,7 +88,7 @@ async fn a_trace_is_continued_by_the_edge_and_the_origin(_: Host) {
     }
 }
 
-/// A collector of spans.
+/// A collector that keeps the requests by which origins send spans.
 #[derive(Clone, Default)]
 struct Collector {
     requests: Arc<Mutex<Vec<(HeaderMap, Bytes)>>>,
@@ -116,7 +117,7 @@ impl Collector {
         resources.flat_map(|resource| resource.scope_spans).flat_map(|scope| scope.spans).collect()
     }
 
-    /// Returns the span of the request with this id and the spans below it, once they have arrived.
+    /// Waits for the span of the request with this id, and returns it and its child spans.
     async fn of_request(&self, id: &str) -> (Span, Vec<Span>) {
         eventually(&format!("spans of {id}"), Duration::from_secs(20), || async {
             let spans = self.spans();
@@ -175,11 +176,11 @@ async fn spans_of_requests_reach_the_collector_without_values(_: Host) {
     assert_eq!(hex(&select.trace_id), TRACE);
     assert!(whole.start_time_unix_nano <= select.start_time_unix_nano);
 
-    // A caller that doesn't record its trace is followed.
+    // If the caller's trace is not sampled, the origin sends no span, as checked below.
     let unsampled = CALLER.replace("-01", "-00");
     call(Method::GET, RECORD, "unsampled").header("traceparent", &unsampled).send().await.payload();
 
-    // Without a caller's trace, one is begun. No SQL text and no value of a caller is sent.
+    // Without `traceparent`, the origin begins a trace. It sends neither SQL text nor values.
     let sql = call(Method::POST, "/api/v1/sql", "sql").json(&json!({"query": format!("SELECT '{NEVER_LOGGED}' AS v")}));
     sql.send().await.payload();
     let (whole, parts) = collector.of_request("sql").await;
@@ -231,7 +232,7 @@ async fn spans_that_nobody_takes_are_counted(_: Host) {
         (dropped.parse::<u64>().unwrap() >= 2).then_some(())
     })
     .await;
-    // The log is read from another thread than the one that counts.
+    // The line may be written after the counter has changed.
     eventually("the loss is logged", Duration::from_secs(30), || async {
         origin.log().contains("the collector did not take the spans").then_some(())
     })

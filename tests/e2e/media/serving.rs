@@ -56,7 +56,7 @@ pub(super) async fn put_large(shelf: &Shelf) -> (Vec<u8>, Call) {
     (bytes, shelf.at(&file["url"]))
 }
 
-/// Builds a GET of a file's path with this query instead of the URL's own.
+/// Builds a GET of a file's URL with this query in place of the URL's own query.
 fn asking(shelf: &Shelf, url: &Value, query: &str) -> Call {
     let bare = url.as_str().unwrap().split('?').next().unwrap();
     shelf.at(&json!(format!("{bare}{query}")))

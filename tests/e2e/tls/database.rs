@@ -1,4 +1,4 @@
-//! A MariaDB with TLS on a port of its own.
+//! A private MariaDB with TLS on a TCP port.
 
 use crate::scratch;
 use crate::service::free_port;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 const START_MAX: Duration = Duration::from_secs(60);
 
-/// A running MariaDB, killed on drop. Its data are those of the template service.
+/// A running MariaDB with a copy of the template service's data. Killed on drop.
 pub(super) struct Mariadb {
     directory: TempDir,
     child: Child,
@@ -17,7 +17,8 @@ pub(super) struct Mariadb {
 }
 
 impl Mariadb {
-    /// Starts it with the files `ca.pem`, `cert.pem` and `key.pem`, and waits until it answers.
+    /// Starts MariaDB with the files `ca.pem`, `cert.pem` and `key.pem` of this directory, and
+    /// waits until it answers.
     pub(super) fn start(certificates: &Path) -> Self {
         let directory = scratch::service_directory().expect("a directory");
         let template = scratch::template().expect("a template").join("data");
@@ -42,7 +43,7 @@ impl Mariadb {
         mariadb
     }
 
-    /// Returns the directory of the installation's secret.
+    /// Returns the installation's data directory, which contains its secret.
     pub(super) fn data_dir(&self) -> PathBuf {
         self.directory.path().join("data")
     }

@@ -1,5 +1,5 @@
-//! A request as a text that people can read and a fuzzer can change: a line with method and target, lines with headers,
-//! an empty line, the body. Missing parts are left out.
+//! A request as a text that people can read and a fuzzer can change: a line with method and target,
+//! lines with headers, an empty line, the body. Headers and body may be missing.
 //!
 //! ```text
 //! PUT /api/v1/crud/demo/posts/7

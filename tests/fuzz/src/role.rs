@@ -4,7 +4,8 @@
 //! bytes → Role::parse → a clear fault, or a role → what it allows on the catalogue's tables
 //! ```
 //!
-//! White space changes nothing; without its claim, a rule that needs one denies; each condition is valid SQL.
+//! White space in the file does not change the role. A rule that needs a claim denies callers that
+//! lack the claim. Each condition becomes valid SQL.
 
 use crate::catalogue;
 use crate::statement::is_ours;
