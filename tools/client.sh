@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the TypeScript client into clients/typescript/dist/: one module and its types. Called by `make client`.
 #
-# tools/setup.sh has installed all tools.
+# Needs the tools that tools/setup.sh installs.
 set -euo pipefail
 cd "$(dirname "$0")/../clients/typescript"
 
@@ -9,5 +9,6 @@ esbuild=$(node -p 'require.resolve(`@esbuild/${process.platform}-${process.arch}
 rm -rf dist
 node ../../node_modules/typescript/bin/tsc -p .
 cp ../../LICENSE-MIT ../../LICENSE-APACHE .
-# `make` looks at this file, so it is written last. It is not minified: users bundle it, and read it in a debugger.
+# Written last, since `make` checks the age of this file. Not minified, since users bundle it
+# themselves, and read it in a debugger.
 "$esbuild" src/index.ts --bundle --format=esm --target=es2022 --log-level=warning --outfile=dist/index.js

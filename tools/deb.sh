@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the Debian package into target/packages/ from the release binary, which itself writes its man pages, completions and
-# sample configuration. Called by `make deb`.
+# Builds the Debian package into target/packages/ from the release binary. The binary itself prints
+# its man pages, completions and sample configuration. Called by `make deb`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -8,7 +8,7 @@ selkie=$(realpath "${CARGO_TARGET_DIR:-target}/release/selkie")
 parts=target/package
 rm -rf "$parts"
 mkdir -p "$parts/completions" target/packages
-# The images take the package that is there.
+# Removes older packages, since the container images install every package in this directory.
 rm -f target/packages/selkie_*.deb
 "$selkie" man "$parts/man"
 gzip -9n "$parts"/man/*.1
@@ -16,7 +16,7 @@ gzip -9n "$parts"/man/*.1
 "$selkie" completions zsh > "$parts/completions/_selkie"
 "$selkie" completions fish > "$parts/completions/selkie.fish"
 gzip -9nc CHANGELOG.md > "$parts/NEWS.md.gz"
-# Debian's own form, which says only when the package was made of which version.
+# A changelog in Debian's format, with only the version and the date.
 cat > "$parts/changelog" <<CHANGELOG
 selkie ($("$selkie" --version | cut -d' ' -f2)-1) stable; urgency=medium
 
@@ -24,7 +24,8 @@ selkie ($("$selkie" --version | cut -d' ' -f2)-1) stable; urgency=medium
 
  -- $(sed -n 's/^maintainer = "\(.*\)"/\1/p' origin/Cargo.toml)  $(date -R -u -r CHANGELOG.md)
 CHANGELOG
-# The one setting that differs from the default: the service's data lie where systemd lets it write.
+# data_dir is the only setting with another value than the default: the directory that the unit lets
+# the service write to.
 (cd "$parts" && "$selkie" config --sample) |
   sed 's|^# data_dir = .*|data_dir = "/var/lib/selkie"|' > "$parts/selkie.toml"
 grep -q '^data_dir = "/var/lib/selkie"$' "$parts/selkie.toml"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the worker into edge/build/. Called by `make edge` when a source of it changed.
 #
-# tools/setup.sh has installed all tools. worker-build is not used: each request would pass the class and the proxies
-# that it puts around a worker, which costs 5 µs of CPU.
+# Needs the tools that tools/setup.sh installs. worker-build is not used: it wraps the worker in a
+# class and proxies, which cost each request 5 µs of processor time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,8 +15,9 @@ trap 'rm -rf "$parts"' EXIT
 
 cargo build --locked -p selkie-edge --lib --profile edge --target wasm32-unknown-unknown
 cargo run --locked --quiet -p bindgen -- target/wasm32-unknown-unknown/edge/edge.wasm "$parts"
-# Nobody reads functions' names, a tenth of what an isolate loads, and equal functions are needed once. No more: what
-# binaryen's other passes save of what rustc has optimised (10 % of the bytes) compresses 2 % worse.
+# Removes function names, which are a tenth of the bytes that an isolate loads, and duplicate
+# functions. Other passes of binaryen would save 10 % of the bytes that rustc has optimised, but the
+# compressed file would be 2 % larger.
 "$bin/wasm-opt" --duplicate-function-elimination --remove-unused-brs --rse --vacuum --duplicate-function-elimination \
   --strip-debug --strip-producers --enable-mutable-globals --enable-sign-ext --enable-nontrapping-float-to-int \
   --enable-bulk-memory --enable-multivalue --enable-reference-types --enable-exception-handling \

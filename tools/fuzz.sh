@@ -19,8 +19,8 @@ MEMORY_MAX_MB=1024
 targets=("${@:-${ALL[@]}}")
 seconds=$((${FUZZ_SECONDS:-60} / ${#targets[@]}))
 
-# The stable toolchain has coverage but no sanitizers, and there is no unsafe code that they could check. Built in a
-# directory of its own, since each crate is instrumented.
+# Sanitizers are off: the stable toolchain has none, and there is no unsafe code that they could
+# check. The targets have a build directory of their own, since every crate is instrumented.
 fuzz() {
   CARGO_PROFILE_RELEASE_LTO=off .tools/bin/cargo-fuzz fuzz "$1" --fuzz-dir "$FOLDER" --sanitizer none \
     --target-dir target/fuzz --codegen-units 16 "${@:2}"

@@ -1,10 +1,17 @@
 #!/usr/bin/env bash
-# Makes the machine ready to build and run Selkie, and does nothing where it already is.
+# Installs the programs that building, running and testing Selkie need, if they are missing.
 #
 # Usage: tools/setup.sh [compile|build|run|test|audit|fuzz|count|package|test-packages]
-#   compile: compilers; build: the tools of worker and client too; run (default): and MariaDB; test: as run, a browser and Python;
-#   package: compilers and cargo-deb; test-packages: as package, and what boots a clean Debian and runs images; audit: compilers and cargo-deny; fuzz: as compile, and what `make fuzz` wants; count: as compile, and what `make bench-check`
-#   wants
+#   compile        compilers
+#   build          compilers, and the tools of worker and client
+#   run            as build, and MariaDB (default)
+#   test           as run, and Galera, MariaDB's client programs, a browser and Python
+#   package        compilers and cargo-deb
+#   test-packages  as package, and debootstrap, systemd-nspawn and podman
+#   audit          compilers and cargo-deny
+#   fuzz           compilers and the programs of `make fuzz`
+#   count          compilers and the programs of `make bench-check`
+#
 # Must not know how anything is built. Each step says which program is missing, why it is needed, and, if the step can't
 # install it, what to do.
 set -euo pipefail
@@ -67,7 +74,8 @@ rust() {
 }
 
 # tool CRATE VERSION WHY: installs a crate into .tools/ from its published lock file; cargo's own record says what is
-# installed. Compiled without optimisation, which would take three times as long for tools that run for seconds.
+# installed. Compiles without optimisation: it would take three times as long, for tools that run
+# for seconds.
 tool() {
   if [ -f .tools/.crates.toml ] && grep -q "^\"$1 $2 " .tools/.crates.toml; then
     return

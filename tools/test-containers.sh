@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# Tests the images of packaging/container and their compose file, by the steps of docs/deploy.md: builds, starts, calls through
-# origin and edge, loses the database, stops and starts again. Called by `make test-packages`, as root, after the Debian package
-# was built. It uses podman with a storage of its own and no registry: the base image is made by debootstrap, and in place of
-# MariaDB's own image stands one of Debian's MariaDB that takes the same variables and health check. Ports 8080 and 8787 must be free.
+# Tests the images and the compose file of packaging/container by the steps of docs/deploy.md:
+# builds and starts them, calls through origin and edge, stops the database, restarts everything.
+# Called by `make test-packages`, as root, after the Debian package was built.
+#
+# Uses podman with a storage of its own, and no registry: debootstrap makes the base image, and an
+# image with Debian's MariaDB replaces MariaDB's official one; it takes the same variables and
+# health check. Ports 8080 and 8787 must be free.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +20,8 @@ if [ ! -e "$slim/etc/os-release" ]; then
   mv "$slim.new" "$slim"
 fi
 
-# Machines without systemd, or whose limits can't be raised, can run this too.
+# Makes a wrapper for podman, so that this also runs without systemd (--cgroup-manager cgroupfs) and
+# where limits can't be raised (--ulimit).
 cat > "$work/bin/podman" <<SH
 #!/bin/bash
 [ "\$1" != run ] && [ "\$1" != create ] || set -- "\$1" --ulimit nofile=8192:8192 --ulimit nproc=8192:8192 "\${@:2}"
@@ -32,7 +36,7 @@ expect() { [ "$2" = "$3" ] || fail "$1 is '$2' and not '$3'"; }
 name() { echo "selkie_$1_1"; }
 compose() { (cd "$site" && podman-compose -p selkie "$@") > "$work/compose.log" 2>&1 || { cat "$work/compose.log"; fail "compose $*"; }; }
 selkie() { podman exec "$(name origin)" selkie "$@"; }
-# Waits until the container's health check succeeds.
+# healthy PART: waits until the health check of the container succeeds; fails after 120 s.
 healthy() {
   local end=$((SECONDS + 120))
   until podman healthcheck run "$(name "$1")" > /dev/null 2>&1; do

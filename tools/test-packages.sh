@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tests the Debian package in a clean Debian, booted with systemd in a container: installs, starts, upgrades, removes and
-# purges the package (tests/packages/deb.sh). Called by `make test-packages`, as root: takes some minutes. It must not know
-# what is tested.
+# Boots a clean Debian with systemd in a container and runs tests/packages/deb.sh in it, which
+# installs, starts, upgrades, removes and purges the Debian package. Called by `make test-packages`,
+# as root; takes some minutes. Must not know what is tested.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,15 +10,15 @@ root=target/test-packages/root
 base=target/test-packages/base
 mkdir -p target/test-packages
 
-# A Debian with nothing but systemd and curl, made once. It is that of the machine, since a package runs on the libc of
-# the Debian where it was built, and on later ones.
+# A minimal Debian with systemd and curl, made once. It has the same version as this machine, since
+# the package needs the libc of the Debian where it was built, or a later one.
 if [ ! -e "$base/etc/os-release" ]; then
   rm -rf "$base" "$base.new"
   debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,curl,procps "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$base.new"
   mv "$base.new" "$base"
 fi
 
-# The package, and the same one as the next version.
+# Builds the package, and makes a copy of it with a greater version.
 tools/deb.sh
 deb=$(echo target/packages/selkie_*.deb)
 version=$(dpkg-deb --field "$deb" Version)
@@ -32,7 +32,7 @@ dpkg-deb --build -Zgzip -z1 target/test-packages/next "$root/packages/next.deb" 
 rm -rf target/test-packages/next
 cp tests/packages/deb.sh "$root/packages/"
 cp --remove-destination /etc/resolv.conf "$root/etc/resolv.conf"
-# As Debian's installer writes it: mariadb-install-db looks localhost up.
+# Debian's installer writes this line too: mariadb-install-db resolves localhost.
 echo '127.0.0.1 localhost' > "$root/etc/hosts"
 cat > "$root/etc/systemd/system/test.service" <<'UNIT'
 [Unit]

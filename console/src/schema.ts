@@ -62,7 +62,7 @@ export async function loadDatabases(shown?: string): Promise<void> {
   const list = await api().request<{ name: string }[]>("GET", "crud");
   databases.value = list.map(({ name }) => name);
   const first = databases.value.filter((name, at) => at < READ_AT_ONCE || name === shown);
-  // The tables of a database that is dropped meanwhile can't be read, which is no error.
+  // Ignores errors, since a database may be dropped before its tables are read.
   await Promise.allSettled(first.map(loadTables));
 }
 

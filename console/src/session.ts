@@ -5,13 +5,14 @@ import { exactFetch } from "./exact";
 
 const KEY = "selkie.key";
 const KEPT = "selkie.";
-/** The user's own key while a role is tested. */
+/** The name under which the user's own key is stored while a role is tested. */
 const OWN = "selkie.own";
-/** What is kept while a role is tested begins with it, so that it does not mix with the user's own edits. */
+/** The prefix of all names that are stored while a role is tested, so that the test does not mix
+ * with the user's own edits. */
 const KEPT_IN_TEST = "selkie.test.";
 const LINK = "#link=";
 
-/** The access and name in a key's token, used only to hide actions that the server would refuse. The server decides. */
+/** The content of a key's token, used only to hide actions that the server would refuse. */
 export interface Holder {
   access: "full" | "read" | "role";
   project: string | undefined;
@@ -28,7 +29,7 @@ export const holder = computed<Holder>(() => holderOf(key.value ?? ""));
 
 export const clientOf = (own: string): Selkie => createClient({ url: location.origin, key: own, fetch: exactFetch });
 
-/** Returns the client. Views are shown only after signing in, so there is one. */
+/** Returns the client. Throws if nobody is signed in; views are shown only after signing in. */
 export function api(): Selkie {
   if (!client.value) throw new Error("Nobody is signed in.");
   return client.value;
@@ -54,7 +55,8 @@ export function signIn(own: string): void {
   key.value = own;
 }
 
-/** Returns the token of the link by which the console was opened, and takes it out of the address. */
+/** Returns the token of the link by which the console was opened, and removes it from the address.
+ * Returns null if the address has no such token. */
 export function takeLink(): string | null {
   if (!location.hash.startsWith(LINK)) return null;
   const link = location.hash.slice(LINK.length);
@@ -62,7 +64,7 @@ export function takeLink(): string | null {
   return link;
 }
 
-/** Signs in with the key that a link gives, which ends when the user signs out. */
+/** Exchanges a link's token for a key, and signs in with it. `signOut` revokes this key. */
 export async function signInByLink(link: string): Promise<void> {
   const created = await clientOf(link).request<{ key: string }>("POST", "keys", { body: {}, retries: 0 });
   keep("linked", true);
@@ -71,7 +73,8 @@ export async function signInByLink(link: string): Promise<void> {
 
 export const isTesting = (): boolean => sessionStorage.getItem(OWN) !== null;
 
-/** Shows what a key with a role sees, until `endTest`. The page is loaded anew, so that nothing of before is shown. */
+/** Shows the console as a key with a role sees it, until `endTest`. Reloads the page, so that
+ * nothing remains on it that the role may not see. */
 export function beginTest(roleKey: string): void {
   sessionStorage.setItem(OWN, key.value ?? "");
   sessionStorage.setItem(KEY, roleKey);
@@ -87,10 +90,11 @@ export function endTest(): void {
   location.reload();
 }
 
-/** Forgets the key and everything else that this tab keeps, such as edits and statements. Revokes the key of a link. */
+/** Deletes the key and everything else that this tab stores, such as edits and statements. Revokes
+ * the key if it came from a link. */
 export function signOut(): void {
   if (kept("linked", false) && !isTesting() && holder.value.id) {
-    // Not awaited: if it fails, the key ends by itself within a day.
+    // Not awaited: if it fails, the key still expires within a day.
     void api().request("DELETE", `keys/${holder.value.id}`, { query: { own: true } }).catch(() => undefined);
   }
   for (const name of Object.keys(sessionStorage)) if (name.startsWith(KEPT)) sessionStorage.removeItem(name);

@@ -55,8 +55,8 @@ export function editable(value: unknown, kind: Kind): string {
   return String(value);
 }
 
-/** Returns the value that an editor's text stands for. Throws a `SyntaxError` if the text of a JSON field is no
- * JSON. */
+/** Returns the value for an editor's text. Throws a `SyntaxError` if the text of a JSON field is
+ * not valid JSON. */
 export function parsed(text: string, kind: Kind): unknown {
   if (kind === "json" || kind === "geometry") return JSON.parse(marked(text));
   if (kind === "boolean") return Number(text);

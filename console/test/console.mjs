@@ -13,7 +13,7 @@ async function call(method, path, body, more) {
   return answer.payload;
 }
 const book = (id) => call("GET", `crud/${database}/books/${id}`);
-/** Returns a JSON document as the database has it. */
+/** Returns the JSON document of a book as the database stores it. */
 const raw = async (id) => (await call("POST", "sql", { query: "SELECT meta FROM books WHERE id = ?", params: [id], database }))[0].meta;
 const change = (id, data) => call("PATCH", `crud/${database}/books/${id}`, data);
 
@@ -301,7 +301,7 @@ const tasks = {
 };
 
 await inChromium(async (browser) => {
-  // First, since the link lives for a minute.
+  // First, since the link is valid for one minute.
   await manage(browser, { url, database, link, call, folder });
 
   const tab = await Tab.open(browser, `${url}/console`);

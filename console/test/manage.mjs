@@ -1,8 +1,8 @@
-// Manages a project in the console as its owner does: link, keys, roles, activity.
+// Tests how an owner manages a project in the console: link, keys, roles, activity.
 import assert from "node:assert/strict";
 import { Tab } from "./browser.mjs";
 
-/** A role in which JavaScript would round a number. */
+/** Returns a role with a number that JavaScript would round. */
 const roleOf = (database) => `{"tables": {"${database}.authors": {"read": {"rows": {"id": {"value": 9007199254740993, "equality": "<"}}}}}}`;
 
 export async function manage(browser, { url, database, link, call, folder }) {

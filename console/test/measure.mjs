@@ -1,4 +1,5 @@
-// Measures the console as a user waits for it, in Chromium without a cache. Nothing is asserted: times are the machine's.
+// Measures how long a user of the console waits, in Chromium without a cache. Asserts nothing,
+// since the times depend on the machine.
 //
 //   SELKIE_URL=… SELKIE_KEY=… node console/test/measure.mjs <database> <table> [<indexed field>]
 import { inChromium } from "./browser.mjs";
@@ -10,14 +11,15 @@ const PAGE_ROWS = 50;
 
 const median = (list) => list.toSorted((one, other) => one - other)[Math.floor(list.length / 2)];
 
-/** Waits until the grid shows a record in the line, and returns the milliseconds since `since`, as the page counts them. */
+/** Waits until the grid shows a record in the line. Returns the milliseconds since `since`, a time
+ * of the page's `performance.now()`. */
 const shown = (page, line, since) =>
   page.waitForFunction(
     (line, since) => document.querySelector(`.body [aria-rowindex="${line}"] .value`)?.innerText && performance.now() - since,
     { polling: "raf" }, line, since,
   ).then((handle) => handle.jsonValue());
 
-/** Returns what one visit took, in milliseconds. */
+/** Opens the console once and returns the measured times in milliseconds. */
 async function visit(browser) {
   const context = await browser.createBrowserContext();
   const page = await context.newPage();

@@ -1,4 +1,4 @@
-// Takes the pictures in docs/images of a console with the demo database of `make run`.
+// Takes the screenshots in docs/images, of a console with the demo database of `make run`.
 //
 //   SELKIE_URL=… SELKIE_KEY=… node console/test/pictures.mjs [<name of a picture> …]
 import sharp from "sharp";

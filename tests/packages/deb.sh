@@ -1,6 +1,7 @@
 #!/bin/bash
-# Tests the Debian package within a booted clean Debian: called by tools/test-packages.sh, with selkie.deb and next.deb (the
-# same with a greater version) beside this file. Its last line is printed only if everything passed.
+# Tests the Debian package inside a clean Debian that runs systemd. Called by
+# tools/test-packages.sh, with two packages beside this file: selkie.deb, and next.deb, the same
+# package with a greater version. The last line is printed only if everything passed.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -8,7 +9,7 @@ trap 'fail "line $LINENO"' ERR
 step() { printf '\n== %s\n' "$*"; }
 fail() { echo "FAILED: $*"; journalctl -u selkie --no-pager -n 40; exit 1; }
 expect() { [ "$2" = "$3" ] || fail "$1 is '$2' and not '$3'"; }
-# until SECONDS COMMAND…: repeats the command until it succeeds.
+# until_true SECONDS COMMAND…: repeats the command until it succeeds; fails after SECONDS.
 until_true() {
   local seconds=$1 end=$((SECONDS + $1)); shift
   until "$@" > /dev/null 2>&1; do
@@ -34,7 +35,7 @@ expect "the owner of the configuration" "$(stat -c '%U:%G %a' /etc/selkie/selkie
 expect "the owner of the data" "$(stat -c '%U:%G %a' /var/lib/selkie)" "selkie:selkie 700"
 /usr/bin/selkie --version
 bash -n /usr/share/bash-completion/completions/selkie
-# Debian's minimal systems leave man pages out: the package's list has them.
+# A minimal Debian does not unpack man pages, so this looks for them in the package's list of files.
 [ "$(dpkg -L selkie | grep -c '/man1/selkie.*\.1\.gz$')" -gt 40 ] || fail "man pages are missing"
 systemd-analyze verify --man=no selkie.service
 systemd-analyze security selkie.service --no-pager | tail -n 1
@@ -42,7 +43,8 @@ systemd-analyze security selkie.service --threshold=20 > /dev/null || fail "the 
 
 step start
 systemctl start selkie
-# With Type=notify, `start` has waited: the first call is answered.
+# With Type=notify, `systemctl start` waits until the service is ready, so the first call is
+# answered.
 curl -sS --fail http://127.0.0.1:8080/readyz; echo
 expect "the service's type" "$(show Type) $(show StatusText)" "notify "
 expect "the owner of the processes" "$(ps -o user= -p "$(pgrep -d, -x 'selkie|mariadbd')" | sort -u)" selkie
@@ -50,7 +52,7 @@ key=$(selkie key create --access full)
 selkie database create shop
 call "$api/sql" --json '{"database": "shop", "query": "CREATE TABLE items (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(50))"}'; echo
 expect "an insert" "$(call "$api/crud/shop/items" --json '{"name": "kelp"}')" '{"success":true,"payload":1}'
-# What needs code made at run time, if anything does, fails under MemoryDenyWriteExecute.
+# MemoryDenyWriteExecute forbids code that is generated at run time. REGEXP must work all the same.
 call "$api/sql" --json '{"database": "shop", "query": "SELECT name FROM items WHERE name REGEXP \"^k(e)lp$\""}' | grep -q kelp || fail REGEXP
 printf 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==' | base64 -d > dot.png
 call "$api/media" -F type=image -F 'files=@dot.png;type=image/png'; echo

@@ -207,7 +207,7 @@ export class Edits {
         this.#sent = [edit];
         await this.#one({ ...edit, tag: undefined });
         this.savedBefore.value += 1;
-        // An undo would bring back what is saved.
+        // Undo would restore edits that are already saved.
         this.#history.value = [];
         this.list.value = this.list.value.filter(({ id }) => id !== edit.id);
         this.#keep();

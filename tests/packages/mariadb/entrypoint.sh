@@ -1,5 +1,6 @@
 #!/bin/sh
-# Starts MariaDB with the account root@'%', whose password is in the file that MARIADB_ROOT_PASSWORD_FILE names.
+# Starts MariaDB with the account root@'%'. The variable MARIADB_ROOT_PASSWORD_FILE names the file
+# with its password.
 set -e
 install -d -o mysql -g mysql /run/mysqld
 [ -d /var/lib/mysql/mysql ] || mariadb-install-db --user=mysql --skip-test-db > /dev/null
