@@ -95,7 +95,7 @@ impl Part {
     }
 }
 
-/// How long a measurement takes, and the largest point that is measured.
+/// The duration of a measurement, and the largest point that is measured.
 #[derive(Debug, Clone, Copy)]
 struct Extent {
     duration: Duration,

@@ -18,7 +18,7 @@ use crate::{
     workload::Workload,
 };
 
-/// A workload, in a closed loop or at a fixed rate; each contender is measured in it.
+/// A workload in a closed loop or at a fixed rate. Each contender is measured with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Case {
     pub(crate) workload: Workload,

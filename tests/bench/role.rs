@@ -25,7 +25,7 @@ pub(crate) enum Role {
 
 impl Role {
     pub(crate) fn takes_part(self, workload: Workload) -> bool {
-        // These workloads are only compared with each other, as a ratio of Selkie's own figures.
+        // These two workloads are compared only with each other, by Selkie's own figures.
         let is_related = matches!(workload, Workload::Stories | Workload::Related);
         match self {
             Self::Floor | Self::WideFloor | Self::Hello | Self::Values | Self::Streamed if is_related => false,

@@ -156,7 +156,8 @@ async fn fill(endpoint: &Endpoint) -> Result<()> {
     }
     let mut request = Vec::new();
     endpoint.requests.create_database(&mut request);
-    // An error is ignored: the database may exist; the statements then fill it again.
+    // Ignores the status of the answer, since the database may exist already. The statements below
+    // then fill it again.
     Connection::open(endpoint.address).await?.fetch(&request).await?;
     for statement in data::STATEMENTS {
         let (status, body) = sql(endpoint, statement).await?;

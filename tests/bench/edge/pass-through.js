@@ -1,4 +1,4 @@
-// A minimal worker that only forwards. The difference to this worker is the edge's cost.
+// A minimal worker that only forwards. The cost of the edge is its difference from this worker.
 export default {
   async fetch(request, env) {
     const url = new URL(request.url);

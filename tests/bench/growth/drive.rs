@@ -14,7 +14,7 @@ use super::ground::Subject;
 use crate::{accounting, http::Connection, load::Outcome, mariadb::MariaDb, workload::Random};
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Minimum number of answers that are awaited if there is only one caller, however long they take.
+/// Number of answers for which a single caller waits even if they take longer than the measurement.
 const ANSWERS_MIN: u64 = 3;
 
 /// Writes the next request to a buffer, replacing its content.

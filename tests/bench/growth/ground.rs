@@ -1,5 +1,5 @@
-//! The things that all curves share: a private MariaDB with the comparison's tables, origins on it, and the bare
-//! driver.
+//! The servers that all curves share: a private MariaDB with the tables of `compare`, origins on
+//! it, and the bare driver.
 
 use std::{
     fs,

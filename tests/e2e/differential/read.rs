@@ -19,7 +19,7 @@ pub(super) struct Read {
     pub(super) window: Window,
 }
 
-/// The part of the ordered rows that the read asks for.
+/// The part of the ordered rows that a read requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Window {
     pub(super) limit: Option<usize>,

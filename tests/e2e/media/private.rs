@@ -47,7 +47,8 @@ async fn sign(host: Host, file: &Value, seconds: u64) -> Value {
     call.send().await.payload()
 }
 
-/// Returns the parts of an answer that do not differ between equal requests.
+/// Returns the status, headers and body of an answer without the parts that differ between equal
+/// requests, so that two answers can be compared.
 fn face(answer: &Answer) -> (u16, Vec<(String, String)>, Value) {
     let headers =
         answer.headers.iter().filter(|(name, _)| !["x-request-id", "server-timing", "date"].contains(&name.as_str()));

@@ -126,7 +126,7 @@ async fn invisible_fields_are_returned_only_where_they_are_named(host: Host) {
     }
     let csv = db.call(Method::GET, "t?order=key_&limit=1").header("accept", "text/csv").send().await;
     assert_eq!(csv.text(), "n\r\n5\r\n");
-    // The pages are ordered by a field that is hidden in their rows.
+    // Pages are ordered by an invisible field, which their rows do not contain.
     let mut seen = Vec::new();
     let mut rest = "t?limit=1&order=-hidden".to_owned();
     loop {

@@ -17,7 +17,7 @@ pub(in crate::differential) enum Style {
     Brackets,
     /// Chooses a random other encoding for each option.
     Mixed,
-    /// Encodes all options in the body of `POST …/query`, which is the same read as the GET.
+    /// Encodes all options in the body of `POST …/query`, which does the same as the GET.
     Twin,
 }
 
