@@ -104,7 +104,7 @@ impl DatabaseAddress {
             return Self::parse_one(text);
         };
         if text[hosts.clone()].split(',').any(str::is_empty) {
-            return Err("a URL without an empty name in its list of hosts".to_owned());
+            return Err("a URL in whose list no host is empty".to_owned());
         }
         let mut address: Option<Self> = None;
         for host in text[hosts.clone()].split(',') {

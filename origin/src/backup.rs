@@ -25,7 +25,7 @@ use crate::system::{System, SystemError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    #[error("the place of the backup must be a directory or s3://bucket/prefix")]
+    #[error("a backup must be in a directory or at s3://bucket/prefix")]
     Place,
     #[error("the place of the backup is the media store itself")]
     SamePlace,
@@ -33,13 +33,13 @@ pub enum BackupError {
     NoManifest(String),
     #[error("{name} is not the manifest of a backup that this program can read: {reason}")]
     BadManifest { name: String, reason: String },
-    #[error("{0} of the backup is damaged: its size or SHA-256 is not that of the manifest")]
+    #[error("{0} of the backup is damaged: its size or SHA-256 differs from the manifest")]
     Damaged(&'static str),
     #[error("`{0}` isn't installed on this machine")]
     NotInstalled(&'static str),
     #[error("`{program}` failed ({status}): {told}")]
     Program { program: &'static str, status: String, told: String },
-    #[error("`{0}` ended without completing its dump")]
+    #[error("`{0}` ended before its work was complete")]
     Incomplete(&'static str),
     #[error("a program couldn't be run: {0}")]
     Run(#[source] std::io::Error),

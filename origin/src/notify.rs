@@ -30,6 +30,6 @@ async fn report_alive(interval: Duration) {
 
 fn send(state: &NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(std::slice::from_ref(state)) {
-        tracing::warn!(%error, %state, "the service manager could not be told");
+        tracing::warn!(%error, %state, "the state could not be reported to the service manager");
     }
 }

@@ -86,7 +86,7 @@ async fn the_origin_speaks_https(_: Host) {
     let plain = raw::exchange(&origin.origin, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("an answer");
     assert_eq!((plain.status, plain.code().as_str()), (400, "invalid_request"));
     assert!(String::from_utf8_lossy(&plain.body).contains("https://"));
-    let is_logged = || origin.log().contains("a client spoke no TLS to the TLS port");
+    let is_logged = || origin.log().contains("a client sent plain HTTP to the HTTPS port");
     eventually("the client is logged", CHANGE_MAX, || async { is_logged().then_some(()) }).await;
 }
 

@@ -121,9 +121,9 @@ impl Manifest {
         let bad = |reason: String| BackupError::BadManifest { name: name.to_owned(), reason };
         let text = store.named(name).await?.ok_or_else(|| BackupError::NoManifest(name.to_owned()))?;
         let found: serde_json::Value = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
-        match found.get("format").and_then(serde_json::Value::as_u64) {
-            Some(format) if format == u64::from(FORMAT) => {}
-            format => return Err(bad(format!("its format is {format:?}, and this program reads {FORMAT}"))),
+        let format = &found["format"];
+        if *format != FORMAT {
+            return Err(bad(format!("it has the format {format}, and this program reads only {FORMAT}")));
         }
         serde_json::from_value(found).map_err(|error| bad(error.to_string()))
     }

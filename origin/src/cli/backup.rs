@@ -37,10 +37,10 @@ pub struct RestoreArgs {
     /// An older backup there, such as manifest-20261122T101500.000Z.json [default: the newest]
     #[arg(long, value_name = "NAME")]
     manifest: Option<String>,
-    /// Drop the databases and the schema selkie that the backup has, and restore them
+    /// Drop the databases of the backup and the schema selkie before they are restored
     #[arg(long)]
     replace: bool,
-    /// Keep using the original's media store: only if the original installation never runs again
+    /// Take over the media store of the original installation, which must never run again
     #[arg(long)]
     original_is_gone: bool,
     /// Don't ask for confirmation
@@ -93,7 +93,7 @@ async fn with_parts<T>(
     let parts = Parts { config, system: &opened.system, media: &media, table: &table };
     let outcome = tokio::select! {
         outcome = work(&parts) => outcome,
-        () = stop.cancelled() => Err(CliError::failed("stopped", "what was done is not complete: run it again")),
+        () = stop.cancelled() => Err(CliError::failed("stopped by a signal", "the work is incomplete: run the command again")),
     };
     table.close().await;
     outcome
@@ -167,7 +167,7 @@ impl BackupArgs {
         }
         Err(CliError::failed(
             format!(
-                "the backup is complete but for objects that the media store has lost: missing {}; damaged {}",
+                "the backup lacks media objects: {} missing from the media store, {} damaged",
                 saved.missing.len(),
                 saved.damaged.len()
             ),
@@ -239,7 +239,7 @@ impl RestoreArgs {
         };
         context.output.answer(&answer, |answer| {
             format!(
-                "restored the backup of {}: databases: {}; media objects copied: {}; files without bytes removed: {}",
+                "restored the backup of {}: databases: {}; media objects copied: {}; files removed because the backup lacks their bytes: {}",
                 answer.created_at,
                 if answer.databases.is_empty() { "none".to_owned() } else { answer.databases.join(", ") },
                 answer.copied_objects,
@@ -293,7 +293,7 @@ impl RestoreArgs {
             Some(mark) if Some(&mark) == own.as_ref() => Ok(MediaOwner::Id(mark)),
             Some(mark) if mark == manifest.installation && self.original_is_gone => Ok(MediaOwner::Id(mark)),
             Some(mark) if mark == manifest.installation => Err(CliError::failed(
-                "the media store is that of the installation that was backed up, which may still run",
+                "the media store belongs to the original installation, which may still run",
                 "set another media_store, or add --original-is-gone if that installation never runs again",
             )),
             Some(_) => Err(CliError::failed(

@@ -17,7 +17,7 @@ pub struct ConsoleArgs {
     /// Open the console in this machine's browser too
     #[arg(long)]
     open: bool,
-    /// The project whose full key the link gives
+    /// The project for which the link gives a full key
     #[arg(long, value_name = "PROJECT", default_value = "default", value_parser = project)]
     project: ProjectName,
     /// Print the address alone, without a link: it needs no database

@@ -161,7 +161,7 @@ pub static SETTINGS: &[Setting] = &[
     Setting::new("log_format", "FORMAT", "`json`, `pretty`, or `auto`: pretty on a terminal").or("auto"),
     Setting::new("otlp_endpoint", "URL", "Collector to which traces are sent by OTLP (HTTP, protobuf), as `http://127.0.0.1:4318`; without it, `OTEL_EXPORTER_OTLP_ENDPOINT`; without both, no traces"),
     Setting::new("otlp_headers", "LIST", "Headers for the collector, as `name=value,other=value`; without it, `OTEL_EXPORTER_OTLP_HEADERS`").hidden(),
-    Setting::new("otlp_share", "SHARE", "Share of the requests without `traceparent` that are traced, 0 to 1. Others follow their caller's choice").or("1"),
+    Setting::new("otlp_share", "SHARE", "Share of the requests without `traceparent` that are traced, 0 to 1; a request with `traceparent` follows its sampled flag").or("1"),
     Setting::new("edge_listen", "ADDRESS", "Address of the edge that `selkie dev` starts").or("127.0.0.1:8787"),
     Setting::new("mariadb_buffer_pool_bytes", "BYTES", "InnoDB buffer pool of the private MariaDB").or("268435456"),
 ];

@@ -257,12 +257,13 @@ impl DbError {
             Self::NotReached => Problem::new(
                 ErrorCode::LockTimeout,
                 "The database has not reached the position of X-Selkie-After within 5 s.",
-            ),
+            )
+            .with_hint("Send the request again, or without X-Selkie-After if older data will do."),
             Self::OtherPosition => Problem::new(
                 ErrorCode::InvalidQueryOption,
-                "The header X-Selkie-After is no position of this database.",
+                "The position in X-Selkie-After is not of the kind that this database has.",
             )
-            .with_hint("Send the value of X-Selkie-Position as a write of this installation answered it."),
+            .with_hint("Send the value of X-Selkie-Position from the answer to a write of this installation."),
             Self::RoleForbids => role_forbids("write a record with these values; nothing was written"),
             Self::IncludeTooLarge => Problem::new(
                 ErrorCode::InvalidQueryOption,

@@ -59,8 +59,8 @@ impl Position {
         let write_set = || text.strip_prefix("galera:").and_then(number).map(Self::WriteSet);
         let gtids = || gtids(text.strip_prefix("gtid:")?).map(Self::Gtids);
         write_set().or_else(gtids).ok_or_else(|| {
-            Problem::new(ErrorCode::InvalidQueryOption, "The header X-Selkie-After is no position.")
-                .with_hint("Send the value of X-Selkie-Position as a write answered it.")
+            Problem::new(ErrorCode::InvalidQueryOption, "The value of X-Selkie-After is not a position.")
+                .with_hint("Send the value of X-Selkie-Position from the answer to a write.")
         })
     }
 }

@@ -124,10 +124,11 @@ impl Manager<'_> {
             }
             Management::CreateKey if self.caller.has_link() => self.open_session().await,
             Management::CreateKey => self.create(body).await,
-            Management::RevokeKey(id, Revocable::Others) if id == self.caller.key_id() => {
-                Err(Problem::new(ErrorCode::PermissionDenied, "The request would revoke its own key.")
-                    .with_hint("Revoke it with another key, or add ?own=true if you mean it."))
-            }
+            Management::RevokeKey(id, Revocable::Others) if id == self.caller.key_id() => Err(Problem::new(
+                ErrorCode::PermissionDenied,
+                "The request would revoke the key that it was sent with.",
+            )
+            .with_hint("Revoke it with another key, or add ?own=true if you mean it.")),
             Management::RevokeKey(id, _) => {
                 keys.revoke_of(project, id).await.map_err(|error| of_key(&error))?;
                 self.changed("a key was revoked", &id.to_string()).await;
@@ -179,7 +180,7 @@ impl Manager<'_> {
         let wanted: WantedKey = serde_json::from_slice(body).map_err(|error| match error.classify() {
             serde_json::error::Category::Data => invalid(format!("The body describes no key: {error}."))
                 .with_hint("Use {\"access\": \"read\", \"name\"?, \"expires\"?: \"90d\"}, or \"role\" and \"claims\"."),
-            _ => Problem::new(ErrorCode::InvalidJson, format!("The body is no JSON: {error}.")),
+            _ => Problem::new(ErrorCode::InvalidJson, format!("The body is not JSON: {error}.")),
         })?;
         let grant = wanted.grant()?;
         let lifetime = wanted.expires.as_deref().map(lifetime).transpose()?;
@@ -239,7 +240,7 @@ impl WantedKey {
 fn lifetime(text: &str) -> Result<Duration, Problem> {
     let parsed = humantime::parse_duration(text);
     parsed.map_err(|error| {
-        invalid(format!("expires {} is no time: {error}.", shown(text))).with_hint("Write 90d or 12h.")
+        invalid(format!("expires {} is not a duration: {error}.", shown(text))).with_hint("Write 90d or 12h.")
     })
 }
 

@@ -162,8 +162,8 @@ async fn open(
             (!is_closed).then_some((Connection::Tls(stream), protocol))
         }
         Handshake::NotTls(stream) => {
-            tracing::warn!(peer = %peer.ip(), "a client spoke no TLS to the TLS port: its URL must begin with https://");
-            let problem = Problem::new(ErrorCode::InvalidRequest, "This port takes only TLS.")
+            tracing::warn!(peer = %peer.ip(), "a client sent plain HTTP to the HTTPS port: its URL must begin with https://");
+            let problem = Problem::new(ErrorCode::InvalidRequest, "This port accepts only HTTPS.")
                 .with_hint("Use a URL that begins with https://.");
             Refused::unread(Connection::Plain(stream)).answer(http.unparsed(&problem)).await;
             None

@@ -26,7 +26,7 @@ pub enum KeyError {
     NoRole(ProjectName, RoleName),
     #[error("the link was used before")]
     UsedLink,
-    #[error("the key would outlive the key that creates it, which ends at {}", utc(*.0))]
+    #[error("the key would outlive the key that creates it, which expires at {}", utc(*.0))]
     Outlives(u64),
     #[error("the key could not be signed")]
     Signing(#[from] SigningError),
