@@ -77,7 +77,16 @@ async fn once(connection: &mut Conn, workload: Workload, random: &mut Random) ->
             let values = Params::Positional((1..=BATCH_ROWS).flat_map(new_post).collect());
             connection.exec_drop(statement::INSERT_BATCH.as_str(), values).await?;
         }
-        Workload::Stories | Workload::Related => anyhow::bail!("the floor takes no part in {}", workload.title()),
+        Workload::Stories => {
+            let _rows: Vec<Row> = connection.exec(statement::STORIES, ()).await?;
+        }
+        Workload::Related => {
+            let stories: Vec<Row> = connection.exec(statement::STORIES, ()).await?;
+            let column = |name| stories.iter().filter_map(|row| row.get::<Value, _>(name)).collect();
+            let (ids, writers) = (Params::Positional(column("id")), Params::Positional(column("writer_id")));
+            let _writers: Vec<Row> = connection.exec(statement::WRITERS.as_str(), writers).await?;
+            let _replies: Vec<Row> = connection.exec(statement::REPLIES.as_str(), ids).await?;
+        }
         Workload::W4 => drain(connection, statement::ALL_POSTS).await?,
         Workload::Million => drain(connection, statement::ALL_MILLION).await?,
         Workload::Sql => {

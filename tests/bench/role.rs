@@ -25,10 +25,10 @@ pub(crate) enum Role {
 
 impl Role {
     pub(crate) fn takes_part(self, workload: Workload) -> bool {
-        // These two workloads are compared only with each other, by Selkie's own figures.
         let is_related = matches!(workload, Workload::Stories | Workload::Related);
         match self {
-            Self::Floor | Self::WideFloor | Self::Hello | Self::Values | Self::Streamed if is_related => false,
+            // The hand-written servers have no such routes.
+            Self::Values | Self::Streamed if is_related => false,
             // The private MariaDB doesn't allow a thousand connections.
             Self::Floor => workload != Workload::Storm,
             // Other workloads have fewer callers than connections, so the result would equal the result of `Floor`.
