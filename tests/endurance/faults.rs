@@ -216,10 +216,12 @@ impl Stage {
     }
 
     pub(crate) async fn wait_until_ready(&mut self) -> Result<()> {
-        for index in 0..self.nodes() {
-            match &mut self.cluster {
-                Cluster::Galera(galera) => galera.wait_until_ready(index).await?,
-                Cluster::Replicated(all) => all.wait_until_ready(index).await?,
+        match &mut self.cluster {
+            Cluster::Galera(galera) => galera.wait_until_whole().await?,
+            Cluster::Replicated(all) => {
+                for index in 0..all.servers().len() {
+                    all.wait_until_ready(index).await?;
+                }
             }
         }
         for program in self.origins.iter_mut().chain(&mut self.edges).chain([&mut self.s3]) {

@@ -28,6 +28,7 @@ const PROVIDER_OPTIONS: &str = "gcache.size=64M;pc.recovery=true;gmcast.peer_tim
      evs.install_timeout=PT2S";
 
 const READY: &str = "SHOW STATUS LIKE 'wsrep_ready'";
+const SIZE: &str = "SHOW STATUS LIKE 'wsrep_cluster_size'";
 const STATE: &str = "SHOW STATUS LIKE 'wsrep_local_state_comment'";
 
 /// A Galera cluster. Drop kills the nodes and removes their files.
@@ -92,17 +93,30 @@ impl Galera {
         node.launch(&[format!("--wsrep-start-position={}", position.trim())])
     }
 
-    /// Waits until a node is synced. Restarts it if it has ended, as a supervisor does: a node ends
-    /// if the node from which it receives its state is killed. Returns an error after five starts.
+    /// Waits until every node is synced and sees all nodes. A node that was halted reports its old state until it
+    /// notices that the others have excluded it, but they don't count it any more.
+    pub async fn wait_until_whole(&mut self) -> Result<()> {
+        let count = self.nodes.len().to_string();
+        for (statement, expected) in [(SIZE, count.as_str()), (READY, "ON"), (STATE, "Synced")] {
+            for index in 0..self.nodes.len() {
+                self.wait_for(index, statement, expected).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until a node is synced.
     pub async fn wait_until_ready(&mut self, index: usize) -> Result<()> {
+        self.wait_for(index, READY, "ON").await?;
+        self.wait_for(index, STATE, "Synced").await
+    }
+
+    /// Waits until a statement returns `expected`. Restarts the node if it has ended, as a supervisor does: a node ends
+    /// if the node from which it receives its state is killed. Returns an error after five starts.
+    async fn wait_for(&mut self, index: usize, statement: &str, expected: &str) -> Result<()> {
         const STARTS_MAX: usize = 5;
         for _ in 0..STARTS_MAX {
-            let node = self.node(index);
-            let ready = async {
-                node.wait_for(READY, "ON").await?;
-                node.wait_for(STATE, "Synced").await
-            };
-            match ready.await {
+            match self.node(index).wait_for(statement, expected).await {
                 Err(_) if !self.node(index).is_running() => self.restart(index).await?,
                 other => return other,
             }
