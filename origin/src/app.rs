@@ -86,7 +86,7 @@ pub struct App {
     database: Option<watch::Receiver<Health>>,
 }
 
-/// Configured limits that apply to each request separately.
+/// Limits that apply to each request separately. All are configured, except `packet_max_bytes`.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub body_max_bytes: usize,

@@ -1,7 +1,7 @@
 //! Security headers of responses, the same at edge and origin. Media responses have their own.
 
-/// Security headers of every API response: browsers must not show JSON as a page or in a frame; other websites need
-/// CORS.
+/// Security headers of every API response. Browsers must not treat JSON as HTML or a script, load anything for it, show
+/// it in a frame, or send its URL as a referrer. Other websites can read it only by CORS.
 pub const HEADERS: [(&str, &str); 4] = [
     ("x-content-type-options", "nosniff"),
     ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),

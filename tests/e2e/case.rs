@@ -11,7 +11,8 @@ use tokio::runtime::Runtime;
 /// Maximum time of a case. A case that hangs fails, so that the other cases can report.
 const CASE_MAX: Duration = Duration::from_secs(900);
 
-/// Returns the maximum time of a case; `SELKIE_TEST_CASE_SECONDS` sets a longer one, for runs with more rounds.
+/// Returns the maximum time of a case: the seconds in `SELKIE_TEST_CASE_SECONDS`, for runs with more rounds, or else
+/// [`CASE_MAX`].
 fn case_max() -> Duration {
     let asked = std::env::var("SELKIE_TEST_CASE_SECONDS").ok();
     asked.and_then(|text| text.parse().ok()).map_or(CASE_MAX, Duration::from_secs)

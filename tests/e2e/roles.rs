@@ -78,7 +78,7 @@ fn claim_arguments(claims: &Value) -> Vec<String> {
     claims.iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
-/// A key with a role. Sends requests for a database to the database's host.
+/// A key with a role. Its requests go to the origin or the edge, whichever the test database uses.
 pub(crate) struct Caller<'a> {
     pub(crate) db: &'a TestDb,
     pub(crate) key: String,

@@ -133,7 +133,7 @@ impl Common {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Creates an API key with full access and returns the key.
+    /// Creates an API key with full access by `selkie key create`, and returns it. `database` is MariaDB's URL.
     pub(crate) async fn full_key(&self, database: &str) -> Result<String> {
         let text = self.printed(database, &["key", "create", "--access", "full"]).await?;
         let key = text.split(|c: char| c.is_whitespace() || c == '"').find(|word| word.starts_with("eyJ"));

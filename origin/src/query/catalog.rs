@@ -29,7 +29,7 @@ pub struct Table {
     number: Option<usize>,
     traits: Traits,
     whole: Arc<Layout>,
-    /// The SQL text that lists all columns, cached because most reads select all columns.
+    /// The SQL text that lists all visible columns. Cached, because most reads select exactly these columns.
     list: OnceLock<Box<str>>,
 }
 

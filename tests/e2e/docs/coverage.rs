@@ -56,7 +56,8 @@ fn scripts() -> Vec<String> {
     examples.map(|example| example.script).collect()
 }
 
-/// Reads the operators from the page's table, whose first and last columns contain only names.
+/// Checks that the service knows each operator in the table of `conditions.md`. Reads only the first and the last
+/// column, because the middle one also has words in backticks that are no operators.
 pub(super) async fn every_operator_on_the_page_is_known(host: Host) {
     let page = crate::service::workspace().join("docs/api/conditions.md");
     let text = fs::read_to_string(page).expect("a readable page");

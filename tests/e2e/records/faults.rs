@@ -23,7 +23,7 @@ const TABLES: &[&str] = &[
     "INSERT INTO t (id, title) VALUES (1, 'one')",
 ];
 
-/// Returns the details of a refusal without MariaDB's error number.
+/// Returns the place of the fault from an error's details: all of them except `errno` and `sqlState`.
 fn place(error: &Value) -> Value {
     let mut details = error["details"].as_object().cloned().unwrap_or_default();
     details.retain(|key, _| !matches!(key.as_str(), "errno" | "sqlState"));

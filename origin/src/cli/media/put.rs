@@ -182,7 +182,10 @@ impl<'a> Arrivals<'a> {
         Self { store, staged: Vec::new(), paths: Vec::new() }
     }
 
-    /// Copies one file into the staging directory, until its end or until `stop` is cancelled.
+    /// Copies one file into the staging directory.
+    ///
+    /// # Errors
+    /// The file can't be read or staged, or `stop` was cancelled.
     async fn take(&mut self, name: MediaName, source: Source, stop: &CancellationToken) -> Result<(), CliError> {
         let progress = Progress::new(name.as_str(), source.size()?);
         let mut pieces = source.read()?;

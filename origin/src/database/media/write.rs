@@ -1,6 +1,8 @@
-//! Writes and deletes files, each in one transaction together with the change of the ledger (`ledger.rs`). Each
-//! transaction that writes files first locks its project's row: shared or, to make a folder private, exclusively, so
-//! that no public file is added to the folder meanwhile.
+//! Writes and deletes the rows of files; callers store and delete the objects. The same transaction updates the ledger
+//! (`ledger.rs`), which lists the objects that no file refers to.
+//!
+//! A transaction that writes files first locks its project's row. The lock is shared, or exclusive if a folder becomes
+//! private: then no other transaction can add a public file to the folder meanwhile.
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;

@@ -176,8 +176,8 @@ impl LockedUpload {
         FinishedUpload { id: self.row.id, expires_at: now() + TUS_FINISHED_SECONDS }
     }
 
-    /// Reloads the upload's row, because an error of MariaDB doesn't tell whether a transaction was committed. Returns
-    /// the id of the media file that the upload has become; `None` while it is unfinished.
+    /// Reloads the upload's row. Returns the id of the media file that the upload has become; `None` while it is
+    /// unfinished. An earlier attempt may have finished it although MariaDB's answer was lost.
     pub async fn refresh(&mut self) -> Result<Option<MediaId>, Problem> {
         self.row = self.uploads.row(&self.row.project, self.id()).await?;
         Ok(self.row.media_id)

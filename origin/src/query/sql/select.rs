@@ -18,7 +18,8 @@ pub fn select(select: Select, scope: &Scope<'_>) -> Statement {
     sql.finish()
 }
 
-/// Renders the read of the records that are related to the records with these keys.
+/// Renders the statement that reads the related records of an include. `keys` are the values of the relation's key in
+/// the parent records; `batch` decides between one SELECT and a UNION.
 #[must_use]
 pub fn included(included: &Included, batch: Batch, keys: &[&[Param]]) -> Statement {
     let table = included.table();

@@ -17,9 +17,10 @@ const TEXT_BYTES: usize = "YYYY-MM-DD hh:mm:ss".len();
 /// Whether a text for a DATE column keeps its time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hours {
-    /// The time of day is dropped, to store the text: a DATE has none.
+    /// For values to store: the time of day is dropped, because a DATE has none.
     Dropped,
-    /// The time of day is kept, to compare the text: `day >= '2026-11-20 10:00:00'` is meaningful.
+    /// For filters and keys: the time of day is kept, unless it is midnight. A DATE can be compared with a time, as in
+    /// `day >= '2026-11-20 10:00:00'`.
     Kept,
 }
 
