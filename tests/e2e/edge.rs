@@ -35,10 +35,10 @@ cases! {
         the_edge_alone_says_which_pages_may_read,
         a_tap_sees_what_the_origin_is_asked,
     ],
-    Edge: [both_doors_give_the_same_answers, the_edge_refuses_by_itself_and_says_when_the_origin_is_silent],
+    Edge: [both_hosts_give_the_same_answers, the_edge_refuses_by_itself_and_says_when_the_origin_is_silent],
 }
 
-async fn both_doors_give_the_same_answers(_: Host) {
+async fn both_hosts_give_the_same_answers(_: Host) {
     let db = TestDb::new(
         Host::Origin,
         &[

@@ -25,7 +25,7 @@ cases! {
         the_head_of_a_refusal_has_its_status,
     ],
     Origin: [the_head_of_a_long_list_reads_no_more_than_a_row],
-    Edge: [both_doors_give_the_same_tag],
+    Edge: [both_hosts_give_the_same_tag],
 }
 
 async fn db(host: Host) -> TestDb {
@@ -316,7 +316,7 @@ async fn the_head_of_a_long_list_reads_no_more_than_a_row(host: Host) {
     assert!(for_the_head <= 2, "{for_the_head} rows were read for a head");
 }
 
-async fn both_doors_give_the_same_tag(_: Host) {
+async fn both_hosts_give_the_same_tag(_: Host) {
     let path = "/api/v1/crud/demo/posts/7";
     let mut tags = std::collections::HashSet::new();
     for host in [Host::Origin, Host::Edge] {

@@ -18,7 +18,7 @@ cases! {
         a_single_record_has_no_pages,
         an_order_of_too_many_keys_has_no_next,
     ],
-    Edge: [a_token_given_at_one_door_opens_the_other],
+    Edge: [a_token_of_one_host_is_valid_at_the_other],
 }
 
 async fn a_token_changed_anywhere_is_refused(host: Host) {
@@ -141,7 +141,7 @@ async fn a_single_record_has_no_pages(host: Host) {
     answer.refused(ErrorCode::InvalidQueryOption);
 }
 
-async fn a_token_given_at_one_door_opens_the_other(host: Host) {
+async fn a_token_of_one_host_is_valid_at_the_other(host: Host) {
     assert_eq!(host, Host::Edge);
     let db = TestDb::new(host, SHOP).await;
     let origin = TestDb { host: Host::Origin, name: db.name.clone() };

@@ -29,7 +29,7 @@ cases! {
         only_commands_that_reach_the_bucket_ask_for_its_keys,
         readiness_and_the_doctor_look_at_the_store,
     ],
-    Own: [a_store_that_is_away_or_full_is_told_at_both_doors],
+    Own: [both_hosts_report_a_store_that_is_away_or_full],
 }
 
 async fn nothing_is_put_if_one_file_is_wrong(host: Host) {
@@ -208,7 +208,7 @@ async fn readiness_and_the_doctor_look_at_the_store(host: Host) {
 }
 
 /// Uses a second origin on the shared service's MariaDB, and a worker in front of it.
-async fn a_store_that_is_away_or_full_is_told_at_both_doors(_: Host) {
+async fn both_hosts_report_a_store_that_is_away_or_full(_: Host) {
     const FULL: &str = "HTTP/1.1 507 Insufficient Storage\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     let store = FakeOrigin::start("store", Manner::Refuse).await;
     let endpoint = store.url.clone();
