@@ -1,6 +1,7 @@
 //! Adapters to the platform: `fetch`, streams, the Cache API, WebCrypto, the rate limiter and the log. Only this folder
 //! and `lib.rs` know the worker's API; decisions belong in [`crate::core`].
 
+mod awaited;
 pub(crate) mod body;
 pub(crate) mod cache;
 pub(crate) mod cached;

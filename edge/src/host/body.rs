@@ -1,5 +1,6 @@
 //! Reads a request's body as a whole, pipes it to the origin, or drains it. Must not know which bodies are valid.
 
+use super::awaited::Awaited;
 use crate::core::BodyLength;
 use futures_util::future::{Either, select};
 use shared::error::{ErrorCode, Problem};
@@ -7,7 +8,6 @@ use std::pin::pin;
 use std::time::Duration;
 use worker::js_sys::{self, BigInt, Function, Promise, Reflect, Uint8Array};
 use worker::wasm_bindgen::{JsCast, JsValue};
-use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{
     ReadableStream, Request, Response, ResponseInit, StreamPipeOptions, TransformStream, WritableStream,
 };
@@ -56,8 +56,8 @@ impl BodyPipe {
 
     /// Returns a future that completes when the origin has read the whole body, and fails if the origin stops reading
     /// or the client stops sending.
-    pub(crate) fn sent(&self) -> JsFuture {
-        JsFuture::from(self.sent.clone())
+    pub(crate) fn sent(&self) -> Awaited {
+        Awaited::from(self.sent.clone())
     }
 }
 
@@ -80,7 +80,7 @@ impl Unread {
         };
         if let Ok(sink) = WritableStream::new() {
             // An error is ignored: the client may have disconnected meanwhile.
-            let _ = JsFuture::from(source.pipe_to(&sink)).await;
+            let _ = Awaited::from(source.pipe_to(&sink)).await;
         }
     }
 }
@@ -90,7 +90,7 @@ impl Unread {
 /// # Errors
 /// `invalid_body` if the body ended early or took too long.
 pub(crate) async fn whole(request: &Request) -> Result<(JsValue, Vec<u8>), Problem> {
-    let reading = async { JsFuture::from(request.array_buffer()?).await };
+    let reading = async { Awaited::from(request.array_buffer()?).await };
     match select(pin!(reading), Delay::from(READ_TIMEOUT)).await {
         Either::Left((Ok(buffer), _)) => {
             let bytes = Uint8Array::new(&buffer).to_vec();
@@ -121,14 +121,14 @@ pub(crate) fn answer_early(
     let writable = pipe.writable();
     let options = StreamPipeOptions::new();
     options.set_prevent_close(true);
-    let written = JsFuture::from(answer.pipe_to_with_options(&writable, &options));
+    let written = Awaited::from(answer.pipe_to_with_options(&writable, &options));
     context.wait_until(async move {
         let draining = pin!(unread.drain());
         let draining = select(draining, Delay::from(DRAIN_TIMEOUT));
         let (written, _) = futures_util::future::join(written, draining).await;
         if written.is_ok() {
             // An error is ignored: the client may have disconnected meanwhile.
-            let _ = JsFuture::from(writable.close()).await;
+            let _ = Awaited::from(writable.close()).await;
         }
     });
     let init = ResponseInit::new();

@@ -4,6 +4,7 @@
 //! The cache may be missing (plain workerd without `cacheApiOutbound`) or may fail. In both cases nothing is found or
 //! stored, but no request fails because of it.
 
+use super::awaited::Awaited;
 use super::headers;
 use crate::core::Answer;
 use futures_util::future::{Either, select};
@@ -13,7 +14,6 @@ use wasm_bindgen::prelude::wasm_bindgen;
 use worker::Delay;
 use worker::js_sys::{Array, Promise};
 use worker::wasm_bindgen::{JsCast, JsValue};
-use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{Headers, Request, RequestInit, Response};
 
 /// Timeout of look-ups and removals. The cache is in the same data centre and usually answers within milliseconds; if
@@ -85,7 +85,7 @@ pub(crate) async fn works() -> bool {
 
 /// Returns the promise's value; `None` if it failed or timed out.
 async fn settled(promise: Result<Promise, JsValue>, within: Duration) -> Option<JsValue> {
-    match select(JsFuture::from(promise.ok()?), Delay::from(within)).await {
+    match select(Awaited::from(promise.ok()?), Delay::from(within)).await {
         Either::Left((outcome, _)) => outcome.ok(),
         Either::Right(_) => None,
     }

@@ -1,6 +1,7 @@
 //! Answers requests from the cache, or asks an origin and stores the response. [`crate::core`] decides which entry a
 //! request accepts, what is stored, and which request asks the origin.
 
+use super::awaited::Awaited;
 use super::origin_fetch::{Forwarding, OriginAnswer};
 use super::{Reply, body, cache, discard, headers, log};
 use crate::core::cache::{
@@ -17,7 +18,6 @@ use std::rc::Rc;
 use std::time::Duration;
 use worker::js_sys::{Date, Object};
 use worker::wasm_bindgen::{JsCast, JsValue};
-use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{self, Request, Response};
 use worker::{Context, Delay};
 
@@ -360,7 +360,7 @@ impl Fetch {
 
     /// Reads the whole body of the origin's response into memory.
     async fn hold(&self, answer: &OriginAnswer) -> Outcome<Object> {
-        let reading = async { JsFuture::from(answer.response.array_buffer()?).await };
+        let reading = async { Awaited::from(answer.response.array_buffer()?).await };
         let problem = match select(pin!(reading), Delay::from(self.gateway.config().origin_timeout)).await {
             Either::Left((Ok(buffer), _)) => return Ok(buffer.unchecked_into()),
             Either::Left((Err(_), _)) => NoAnswer::Unreachable.problem(),

@@ -2,6 +2,7 @@
 
 mod health_check;
 
+use super::awaited::Awaited;
 use super::body::{self, BodyPipe, Unread};
 use super::{discard, headers, log};
 use crate::core::{
@@ -20,7 +21,6 @@ use std::time::Duration;
 use worker::Delay;
 use worker::js_sys::{self, Date};
 use worker::wasm_bindgen::{JsCast, JsValue};
-use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{self, AbortController, Request, RequestInit, Response};
 
 /// Maximum origins to which one request is sent: a second origin is tried if the first failed and repeating is safe.
@@ -161,7 +161,7 @@ impl<'a> Forwarding<'a> {
         &mut self,
         gateway: &Gateway,
         body: JsValue,
-        sending: Option<JsFuture>,
+        sending: Option<Awaited>,
         repeat: Repeat,
     ) -> Result<OriginAnswer, Problem> {
         let started = Date::now();
@@ -186,7 +186,7 @@ struct Attempts<'a> {
 }
 
 impl Attempts<'_> {
-    async fn run(&self, body: &JsValue, mut sending: Option<JsFuture>) -> Result<OriginAnswer, Problem> {
+    async fn run(&self, body: &JsValue, mut sending: Option<Awaited>) -> Result<OriginAnswer, Problem> {
         let init = self.init(body)?;
         let location = self.caller_location();
         let mut deadline = self.deadline(Date::now());
@@ -281,7 +281,7 @@ impl Attempts<'_> {
         &self,
         pick: Pick,
         init: &RequestInit,
-        sending: Option<JsFuture>,
+        sending: Option<Awaited>,
         deadline: &mut f64,
     ) -> Result<OriginAnswer, FailedAttempt> {
         let exchange = {
@@ -336,7 +336,7 @@ impl Attempts<'_> {
         &self,
         pick: Pick,
         mut exchange: Exchange,
-        mut sending: JsFuture,
+        mut sending: Awaited,
     ) -> Result<Either<Result<Response, JsValue>, Exchange>, FailedAttempt> {
         loop {
             let sent_or_late = select(sending, Delay::from(SENDING_CHECK_INTERVAL));
@@ -417,7 +417,7 @@ impl Attempts<'_> {
 
 /// A request to an origin in flight. Dropping an abortable exchange before the response arrives aborts the request.
 struct Exchange {
-    answer: JsFuture,
+    answer: Awaited,
     controller: Option<AbortController>,
 }
 
@@ -425,7 +425,7 @@ impl Exchange {
     /// Sends a request that the runtime aborts when the client's request ends.
     fn start(url: &str, init: &RequestInit) -> Result<Self, JsValue> {
         let scope: web_sys::WorkerGlobalScope = js_sys::global().unchecked_into();
-        Ok(Self { answer: JsFuture::from(scope.fetch_with_str_and_init(url, init)), controller: None })
+        Ok(Self { answer: Awaited::from(scope.fetch_with_str_and_init(url, init)), controller: None })
     }
 
     /// Sends a request that is aborted if the [`Exchange`] is dropped. This makes the request up to a tenth more

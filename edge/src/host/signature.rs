@@ -1,11 +1,11 @@
 //! Verifies the signatures of users' tokens with the runtime's WebCrypto.
 
+use super::awaited::Awaited;
 use shared::key::{KeyMaterial, UserToken, UserTokenAlgorithm, VerificationKey};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use worker::js_sys::{self, Array, JSON, Object, Reflect, Uint8Array};
 use worker::wasm_bindgen::{JsCast, JsValue};
-use worker::wasm_bindgen_futures::JsFuture;
 use worker::web_sys::{CryptoKey, SubtleCrypto};
 
 thread_local! {
@@ -34,7 +34,7 @@ pub(crate) async fn has_signed(key: &VerificationKey, token: &UserToken<'_>) -> 
     let [signature, message] = [token.signature(), token.signed_bytes()].map(Uint8Array::from);
     let verifying =
         subtle.verify_with_object_and_js_u8_array_and_js_u8_array(&algorithm, &imported, &signature, &message);
-    JsFuture::from(verifying.ok()?).await.ok()?.as_bool()
+    Awaited::from(verifying.ok()?).await.ok()?.as_bool()
 }
 
 async fn import(subtle: &SubtleCrypto, key: &VerificationKey, algorithm: &Object) -> Option<CryptoKey> {
@@ -44,7 +44,7 @@ async fn import(subtle: &SubtleCrypto, key: &VerificationKey, algorithm: &Object
     }
     let uses = Array::of1(&"verify".into());
     let importing = subtle.import_key_with_object("jwk", &jwk, algorithm, false, &uses);
-    Some(JsFuture::from(importing.ok()?).await.ok()?.unchecked_into())
+    Some(Awaited::from(importing.ok()?).await.ok()?.unchecked_into())
 }
 
 /// Returns the parameters of an algorithm for both `importKey` and `verify`.

@@ -1,5 +1,5 @@
 # Configures the worker behind another worker, which aborts requests as Cloudflare does when clients disconnect: workerd
-# alone does not notice a disconnect.
+# alone only notices broken connections, not closed ones. The edge's closures are counted.
 using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (
@@ -19,6 +19,7 @@ const client :Workerd.Worker = (
 
 const edge :Workerd.Worker = (
   modules = [
+    (name = "closure_count.js", esModule = embed "closure_count.js"),
     (name = "index.js", esModule = embed "../../../edge/build/index.js"),
     (name = "./index_bg.wasm", wasm = embed "../../../edge/build/index_bg.wasm"),
   ],

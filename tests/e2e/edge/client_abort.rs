@@ -28,6 +28,9 @@ const BEFORE: usize = 20;
 /// Number of measured requests. A bug that was fixed leaked more than the body of each request.
 const BETWEEN: usize = 40;
 
+/// Maximum number of closures that exist when no request is being answered: those that all requests share, and timers.
+const CLOSURES_MAX: usize = 10;
+
 /// Maximum growth of memory, in KiB: far less than the requests' bodies, far more than the garbage varies.
 const GROWTH_MAX_KIB: u64 = 100 * 1024;
 
@@ -64,6 +67,9 @@ async fn aborted_requests_leave_nothing_behind(_: Host) {
         "{grown} KiB more than {begun} KiB, after {} MB of bodies",
         BODY_BYTES * AT_ONCE * BETWEEN / 1_000_000
     );
+    let closures = Call::new(&worker.url, Method::GET, "/closures").request().send().await.expect("an answer");
+    let closures: usize = closures.text().await.unwrap().parse().expect("a number");
+    assert!(closures <= CLOSURES_MAX, "{closures} closures after {asked} aborted requests");
     // A client that doesn't disconnect is answered.
     origin.turn(Manner::Well);
     let stays = Call::new(&worker.url, Method::GET, POSTS).key(&shared().read_key);
