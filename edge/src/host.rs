@@ -11,6 +11,7 @@ pub(crate) mod log;
 pub(crate) mod origin_fetch;
 pub(crate) mod rate_limit;
 pub(crate) mod signature;
+mod timer;
 
 use crate::core::{Answer, BodyLength};
 use origin_fetch::OriginAnswer;

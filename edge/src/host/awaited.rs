@@ -3,21 +3,22 @@
 //! nothing behind. That matters because the runtime never settles the promises of a request whose client has left.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
+use std::thread::LocalKey;
 use wasm_bindgen::prelude::wasm_bindgen;
 use worker::js_sys::{Function, Promise};
 use worker::wasm_bindgen::{JsCast, JsValue, prelude::Closure};
 
+type Callback = Closure<dyn Fn(f64, JsValue)>;
 type Outcome = Result<JsValue, JsValue>;
 
 thread_local! {
     static CALLBACKS: RefCell<Callbacks> = RefCell::default();
     /// Called with the number of an [`Awaited`] and its value. All share these two closures, since closures are
     /// expensive.
-    static ON_SUCCESS: Closure<dyn Fn(u32, JsValue)> = Closure::new(|number, value| complete(number, Ok(value)));
-    static ON_FAILURE: Closure<dyn Fn(u32, JsValue)> = Closure::new(|number, error| complete(number, Err(error)));
+    static ON_SUCCESS: Callback = Closure::new(|number, value| complete(number as u64, Ok(value)));
+    static ON_FAILURE: Callback = Closure::new(|number, error| complete(number as u64, Err(error)));
 }
 
 // Declared by hand, because js-sys wants a closure of its own for each promise.
@@ -29,10 +30,17 @@ extern "C" {
     fn then(this: &Thenable, on_success: &Function, on_failure: &Function) -> JsValue;
 }
 
+/// The callbacks that have not been used, in the order of their numbers.
 #[derive(Default)]
 struct Callbacks {
-    last: u32,
-    expected: HashMap<u32, State>,
+    last: u64,
+    expected: Vec<(u64, State)>,
+}
+
+impl Callbacks {
+    fn place(&self, number: u64) -> Option<usize> {
+        self.expected.binary_search_by_key(&number, |(known, _)| *known).ok()
+    }
 }
 
 enum State {
@@ -43,7 +51,7 @@ enum State {
 
 /// The value of a promise, or of an event.
 pub(crate) struct Awaited {
-    number: u32,
+    number: u64,
 }
 
 impl Awaited {
@@ -51,30 +59,30 @@ impl Awaited {
     /// completes.
     pub(crate) fn event(register: impl FnOnce(&Function)) -> Self {
         let awaited = Self::new();
-        ON_SUCCESS.with(|callback| register(&awaited.bound(callback)));
+        register(&awaited.bound(&ON_SUCCESS));
         awaited
     }
 
     fn new() -> Self {
         CALLBACKS.with_borrow_mut(|callbacks| {
-            callbacks.last = callbacks.last.wrapping_add(1);
-            callbacks.expected.insert(callbacks.last, State::Waiting(None));
+            callbacks.last += 1;
+            callbacks.expected.push((callbacks.last, State::Waiting(None)));
             Self { number: callbacks.last }
         })
     }
 
-    fn bound(&self, callback: &Closure<dyn Fn(u32, JsValue)>) -> Function {
-        let callback: &Function = callback.as_ref().unchecked_ref();
-        callback.bind1(&JsValue::UNDEFINED, &self.number.into()).unchecked_into()
+    fn bound(&self, callback: &'static LocalKey<Callback>) -> Function {
+        callback.with(|callback| {
+            let callback: &Function = callback.as_ref().unchecked_ref();
+            callback.bind1(&JsValue::UNDEFINED, &(self.number as f64).into()).unchecked_into()
+        })
     }
 }
 
 impl From<Promise> for Awaited {
     fn from(promise: Promise) -> Self {
         let awaited = Self::new();
-        let [on_success, on_failure] =
-            [&ON_SUCCESS, &ON_FAILURE].map(|key| key.with(|callback| awaited.bound(callback)));
-        promise.unchecked_ref::<Thenable>().then(&on_success, &on_failure);
+        promise.unchecked_ref::<Thenable>().then(&awaited.bound(&ON_SUCCESS), &awaited.bound(&ON_FAILURE));
         awaited
     }
 }
@@ -83,12 +91,17 @@ impl Future for Awaited {
     type Output = Outcome;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
-        CALLBACKS.with_borrow_mut(|callbacks| match callbacks.expected.remove(&self.number) {
-            Some(State::Called(outcome)) => Poll::Ready(outcome),
-            _ => {
-                let waker = Some(context.waker().clone());
-                callbacks.expected.insert(self.number, State::Waiting(waker));
-                Poll::Pending
+        CALLBACKS.with_borrow_mut(|callbacks| {
+            let Some(place) = callbacks.place(self.number) else {
+                return Poll::Pending;
+            };
+            if let (_, State::Waiting(waker)) = &mut callbacks.expected[place] {
+                *waker = Some(context.waker().clone());
+                return Poll::Pending;
+            }
+            match callbacks.expected.remove(place) {
+                (_, State::Called(outcome)) => Poll::Ready(outcome),
+                (_, State::Waiting(_)) => Poll::Pending,
             }
         })
     }
@@ -96,14 +109,15 @@ impl Future for Awaited {
 
 impl Drop for Awaited {
     fn drop(&mut self) {
-        CALLBACKS.with_borrow_mut(|callbacks| callbacks.expected.remove(&self.number));
+        CALLBACKS
+            .with_borrow_mut(|callbacks| callbacks.place(self.number).map(|place| callbacks.expected.remove(place)));
     }
 }
 
-fn complete(number: u32, outcome: Outcome) {
+fn complete(number: u64, outcome: Outcome) {
     let waker = CALLBACKS.with_borrow_mut(|callbacks| {
-        let state = callbacks.expected.get_mut(&number)?;
-        match std::mem::replace(state, State::Called(outcome)) {
+        let place = callbacks.place(number)?;
+        match std::mem::replace(&mut callbacks.expected[place].1, State::Called(outcome)) {
             State::Waiting(waker) => waker,
             State::Called(_) => None,
         }

@@ -1,18 +1,19 @@
 //! Reads a request's body as a whole, pipes it to the origin, or drains it. Must not know which bodies are valid.
 
 use super::awaited::Awaited;
+use super::timer::Timer;
 use crate::core::BodyLength;
 use futures_util::future::{Either, select};
 use shared::error::{ErrorCode, Problem};
 use std::pin::pin;
 use std::time::Duration;
+use worker::Context;
 use worker::js_sys::{self, BigInt, Function, Promise, Reflect, Uint8Array};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{
     ReadableStream, Request, Response, ResponseInit, StreamPipeOptions, TransformStream, WritableStream,
 };
 use worker::worker_sys::FixedLengthStream;
-use worker::{Context, Delay};
 
 /// Timeout for receiving a body that is read as a whole.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
@@ -91,7 +92,7 @@ impl Unread {
 /// `invalid_body` if the body ended early or took too long.
 pub(crate) async fn whole(request: &Request) -> Result<(JsValue, Vec<u8>), Problem> {
     let reading = async { Awaited::from(request.array_buffer()?).await };
-    match select(pin!(reading), Delay::from(READ_TIMEOUT)).await {
+    match select(pin!(reading), Timer::from(READ_TIMEOUT)).await {
         Either::Left((Ok(buffer), _)) => {
             let bytes = Uint8Array::new(&buffer).to_vec();
             Ok((buffer, bytes))
@@ -124,7 +125,7 @@ pub(crate) fn answer_early(
     let written = Awaited::from(answer.pipe_to_with_options(&writable, &options));
     context.wait_until(async move {
         let draining = pin!(unread.drain());
-        let draining = select(draining, Delay::from(DRAIN_TIMEOUT));
+        let draining = select(draining, Timer::from(DRAIN_TIMEOUT));
         let (written, _) = futures_util::future::join(written, draining).await;
         if written.is_ok() {
             // An error is ignored: the client may have disconnected meanwhile.

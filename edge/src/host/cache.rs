@@ -6,12 +6,12 @@
 
 use super::awaited::Awaited;
 use super::headers;
+use super::timer::Timer;
 use crate::core::Answer;
 use futures_util::future::{Either, select};
 use std::cell::Cell;
 use std::time::Duration;
 use wasm_bindgen::prelude::wasm_bindgen;
-use worker::Delay;
 use worker::js_sys::{Array, Promise};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{Headers, Request, RequestInit, Response};
@@ -85,7 +85,7 @@ pub(crate) async fn works() -> bool {
 
 /// Returns the promise's value; `None` if it failed or timed out.
 async fn settled(promise: Result<Promise, JsValue>, within: Duration) -> Option<JsValue> {
-    match select(Awaited::from(promise.ok()?), Delay::from(within)).await {
+    match select(Awaited::from(promise.ok()?), Timer::from(within)).await {
         Either::Left((outcome, _)) => outcome.ok(),
         Either::Right(_) => None,
     }

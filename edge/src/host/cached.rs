@@ -3,6 +3,7 @@
 
 use super::awaited::Awaited;
 use super::origin_fetch::{Forwarding, OriginAnswer};
+use super::timer::Timer;
 use super::{Reply, body, cache, discard, headers, log};
 use crate::core::cache::{
     Cache, Cacheable, FetchOutcome, Flight, Freshness, Lead, Lookup, Moment, REVALIDATION_TIMEOUT, Served, ServedBody,
@@ -16,10 +17,10 @@ use shared::media::{FilePathHash, PURGE_HEADER, project_to_purge};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
+use worker::Context;
 use worker::js_sys::{Date, Object};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{self, Request, Response};
-use worker::{Context, Delay};
 
 /// Maximum lookups of one request: the first, a second one after another request has stored the response, and one more.
 const LOOKUPS_MAX_COUNT: usize = 3;
@@ -162,7 +163,7 @@ impl Cached<'_> {
                 }
                 Flight::Wait => {
                     for pause in pauses() {
-                        Delay::from(pause).await;
+                        Timer::from(pause).await;
                         if !self.cache.is_in_flight(&self.lookup, now_ms()) {
                             break;
                         }
@@ -350,7 +351,7 @@ impl Fetch {
         let asking = forwarding.send_whole(&self.gateway, self.body.clone(), Repeat::Always);
         let answer = match self.time_limit {
             None => asking.await,
-            Some(limit) => match select(pin!(asking), Delay::from(limit)).await {
+            Some(limit) => match select(pin!(asking), Timer::from(limit)).await {
                 Either::Left((answer, _)) => answer,
                 Either::Right(_) => Err(NoAnswer::Timeout.problem()),
             },
@@ -361,7 +362,7 @@ impl Fetch {
     /// Reads the whole body of the origin's response into memory.
     async fn hold(&self, answer: &OriginAnswer) -> Outcome<Object> {
         let reading = async { Awaited::from(answer.response.array_buffer()?).await };
-        let problem = match select(pin!(reading), Delay::from(self.gateway.config().origin_timeout)).await {
+        let problem = match select(pin!(reading), Timer::from(self.gateway.config().origin_timeout)).await {
             Either::Left((Ok(buffer), _)) => return Ok(buffer.unchecked_into()),
             Either::Left((Err(_), _)) => NoAnswer::Unreachable.problem(),
             Either::Right(_) => NoAnswer::Timeout.problem(),

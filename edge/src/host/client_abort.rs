@@ -2,12 +2,13 @@
 //! its future would never be dropped and would leak for the isolate's life.
 
 use super::awaited::Awaited;
+use super::timer::Timer;
 use std::pin::Pin;
 use std::task::{self, Poll};
 use std::time::Duration;
+use worker::Context;
 use worker::wasm_bindgen::JsCast;
 use worker::web_sys::{AbortSignal, Request};
-use worker::{Context, Delay};
 
 /// A future that completes when the client disconnects. Poll the response's future before this one, since the response
 /// may be ready at once.
@@ -43,7 +44,7 @@ impl Future for ClientAbort<'_> {
         }
         // Keeps the runtime's context alive for another iteration of its event loop, in which the cancelled work is
         // dropped.
-        self.context.wait_until(Delay::from(Duration::ZERO));
+        self.context.wait_until(Timer::from(Duration::ZERO));
         Poll::Ready(())
     }
 }

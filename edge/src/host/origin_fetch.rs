@@ -4,6 +4,7 @@ mod health_check;
 
 use super::awaited::Awaited;
 use super::body::{self, BodyPipe, Unread};
+use super::timer::Timer;
 use super::{discard, headers, log};
 use crate::core::{
     self, BodyPlan, CallerLocation, FailedAttempt, FailureCause, Form, Gateway, Head, IncomingRequest, NoAnswer,
@@ -18,7 +19,6 @@ use std::cell::Cell;
 use std::pin::{Pin, pin};
 use std::task::{self, Poll};
 use std::time::Duration;
-use worker::Delay;
 use worker::js_sys::{self, Date};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{self, AbortController, Request, RequestInit, Response};
@@ -308,7 +308,7 @@ impl Attempts<'_> {
             *deadline = self.deadline(started);
         }
         let silence_max = self.silence_max(*deadline, started);
-        let exchange = match select(exchange, Delay::from(silence_max)).await {
+        let exchange = match select(exchange, Timer::from(silence_max)).await {
             Either::Left((answer, _)) => return self.judged(answer),
             Either::Right((_, exchange)) => exchange,
         };
@@ -324,7 +324,7 @@ impl Attempts<'_> {
                 Either::Right((false, _)) => return Err(FailedAttempt::silent()),
             }
         };
-        match select(exchange, Delay::from(left(*deadline))).await {
+        match select(exchange, Timer::from(left(*deadline))).await {
             Either::Left((answer, _)) => self.judged(answer),
             Either::Right(_) => Err(FailedAttempt::slow()),
         }
@@ -339,7 +339,7 @@ impl Attempts<'_> {
         mut sending: Awaited,
     ) -> Result<Either<Result<Response, JsValue>, Exchange>, FailedAttempt> {
         loop {
-            let sent_or_late = select(sending, Delay::from(SENDING_CHECK_INTERVAL));
+            let sent_or_late = select(sending, Timer::from(SENDING_CHECK_INTERVAL));
             match select(exchange, sent_or_late).await {
                 Either::Left((answer, _)) => return Ok(Either::Left(answer)),
                 Either::Right((Either::Left((sent, _)), exchange)) => {

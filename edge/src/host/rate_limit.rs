@@ -2,6 +2,7 @@
 //! location of the platform counts separately.
 
 use super::log;
+use super::timer::Timer;
 use crate::core::RequestLog;
 use futures_util::future::{Either, select};
 use shared::error::Problem;
@@ -11,7 +12,7 @@ use std::pin::pin;
 use std::time::Duration;
 use worker::js_sys::Reflect;
 use worker::wasm_bindgen::JsCast;
-use worker::{Delay, Env, RateLimiter};
+use worker::{Env, RateLimiter};
 
 /// The name of the rate limiter's binding; plain workerd has none.
 const BINDING: &str = "RATE_LIMITER";
@@ -34,7 +35,7 @@ pub(crate) async fn check(
         return Ok(());
     };
     let asking = pin!(limiter.limit(key));
-    match select(asking, Delay::from(TIMEOUT)).await {
+    match select(asking, Timer::from(TIMEOUT)).await {
         Either::Left((Ok(outcome), _)) if outcome.success => Ok(()),
         // The platform does not say when the period began, but after a whole period the next request is allowed.
         Either::Left((Ok(_), _)) => Err(limit.exceeded(limit.period())),

@@ -3,14 +3,13 @@
 use super::awaited::Awaited;
 use shared::key::{KeyMaterial, UserToken, UserTokenAlgorithm, VerificationKey};
 use std::cell::RefCell;
-use std::collections::HashMap;
 use worker::js_sys::{self, Array, JSON, Object, Reflect, Uint8Array};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{CryptoKey, SubtleCrypto};
 
 thread_local! {
     /// The issuers' keys as imported by WebCrypto, so that each is imported once. Only keys in `ISSUERS` get here.
-    static IMPORTED: RefCell<HashMap<KeyMaterial, CryptoKey>> = RefCell::default();
+    static IMPORTED: RefCell<Vec<(KeyMaterial, CryptoKey)>> = RefCell::default();
 }
 
 /// Returns whether the key signed the token; `None` if the runtime refuses the key. Waits for no I/O.
@@ -21,12 +20,14 @@ pub(crate) async fn has_signed(key: &VerificationKey, token: &UserToken<'_>) -> 
         .ok()?
         .unchecked_into();
     let algorithm = algorithm(key.algorithm())?;
-    let known = IMPORTED.with_borrow(|keys| keys.get(key.material()).cloned());
+    let known = IMPORTED.with_borrow(|keys| {
+        keys.iter().find(|(material, _)| material == key.material()).map(|(_, imported)| imported.clone())
+    });
     let imported = match known {
         Some(imported) => imported,
         None => {
             let imported = import(&subtle, key, &algorithm).await?;
-            IMPORTED.with_borrow_mut(|keys| keys.insert(key.material().clone(), imported.clone()));
+            IMPORTED.with_borrow_mut(|keys| keys.push((key.material().clone(), imported.clone())));
             imported
         }
     };

@@ -2,11 +2,11 @@
 
 use super::{Attempts, Exchange, OriginAnswer, discard, headers, now};
 use crate::core::{self, Form, HEALTH_PATH, Pick, Repeat};
+use crate::host::timer::Timer;
 use futures_util::future::{Either, select};
 use shared::error::UNAVAILABLE_HEADER;
 use shared::request_id;
 use shared::security::EDGE_SECRET_HEADER;
-use worker::Delay;
 use worker::js_sys::Date;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Attempts<'_> {
             return Health::Silent;
         };
         let silence_max = self.silence_max(deadline, Date::now());
-        let Either::Left((Ok(response), _)) = select(exchange, Delay::from(silence_max)).await else {
+        let Either::Left((Ok(response), _)) = select(exchange, Timer::from(silence_max)).await else {
             return Health::Silent;
         };
         let answer = OriginAnswer::read(response);
