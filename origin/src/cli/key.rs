@@ -213,7 +213,7 @@ struct RevokedAnswer {
 
 impl RevokeArgs {
     async fn run(self, context: &Context, keys: &Keys) -> Result<(), CliError> {
-        let before = keys.revoke(self.id).await?;
+        let before = keys.revoke(self.id, None).await?;
         let answer = RevokedAnswer { id: self.id, revoked: true };
         context.output.answer(&answer, |answer| match before {
             KeyStatus::Live => format!("key {} is revoked; origins refuse it within a second", answer.id),

@@ -114,7 +114,7 @@ impl TargetArgs {
                     outcome
                 }
             };
-            system.keys.revoke(key.id).await?;
+            system.keys.revoke(key.id, None).await?;
             outcome
         };
         let outcome = Box::pin(outcome).await;

@@ -130,7 +130,7 @@ impl Manager<'_> {
             )
             .with_hint("Revoke it with another key, or add ?own=true if you mean it.")),
             Management::RevokeKey(id, _) => {
-                keys.revoke_of(project, id).await.map_err(|error| of_key(&error))?;
+                keys.revoke(id, Some(project)).await.map_err(|error| of_key(&error))?;
                 self.changed("a key was revoked", &id.to_string()).await;
                 text(&RevokedKey { id })
             }

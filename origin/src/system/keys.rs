@@ -199,24 +199,13 @@ impl Keys {
         Ok(self.admin.keys(of).await?)
     }
 
-    /// Revokes a key of a project, as [`Keys::revoke`] does.
+    /// Revokes a key of project `of`, or of any project if it is `None`, and returns its previous status. Succeeds if
+    /// the key was revoked before. Origins refuse the key within about a second.
     ///
     /// # Errors
-    /// The project doesn't have the key; MariaDB failed.
-    pub async fn revoke_of(&self, project: &ProjectName, id: Uuid) -> Result<KeyStatus, KeyError> {
-        match self.admin.keys(Some(project)).await?.iter().any(|key| key.id == id) {
-            true => self.revoke(id).await,
-            false => Err(KeyError::Unknown(id)),
-        }
-    }
-
-    /// Revokes a key and returns its previous status. Succeeds if the key was revoked before. Origins refuse the key
-    /// within about a second.
-    ///
-    /// # Errors
-    /// The key doesn't exist; MariaDB failed.
-    pub async fn revoke(&self, id: Uuid) -> Result<KeyStatus, KeyError> {
-        match self.admin.revoke_key(id, now()).await? {
+    /// There is no such key, or it is another project's; MariaDB failed.
+    pub async fn revoke(&self, id: Uuid, of: Option<&ProjectName>) -> Result<KeyStatus, KeyError> {
+        match self.admin.revoke_key(id, of, now()).await? {
             KeyStatus::Unknown => Err(KeyError::Unknown(id)),
             before => Ok(before),
         }

@@ -193,7 +193,7 @@ async fn a_removed_project_leaves_nothing_and_adopted_data_stays() {
     assert_eq!(removed.released, ["left_over"]);
     assert!(!system.admin.exists("leaver_made").await.unwrap());
     assert!(system.admin.exists("left_over").await.unwrap());
-    let status = system.admin.key_status(key.id).await.unwrap();
+    let status = system.admin.key_status(key.id, None).await.unwrap();
     assert_eq!(status, origin::database::admin::KeyStatus::Unknown);
     assert_eq!(errno(server.login(&full).await), 1045);
     // A request that was refused must not restore the accounts.

@@ -118,7 +118,7 @@ async fn what_roles_and_read_keys_show_too_much_of_is_told() {
     roles.remove(&default, &gone).await.unwrap();
     let read = system.keys.issue(&default, Access::Read, "", None).await.unwrap().id;
     let revoked = system.keys.issue(&default, Access::Read, "", None).await.unwrap().id;
-    system.keys.revoke(revoked).await.unwrap();
+    system.keys.revoke(revoked, None).await.unwrap();
     system.keys.issue(&default, Access::Full, "", None).await.unwrap();
     server.sql(&["ALTER TABLE shop.orders DROP COLUMN note"]).await;
 

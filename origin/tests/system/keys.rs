@@ -53,15 +53,15 @@ async fn a_revoked_key_is_refused_by_every_origin_that_follows() {
     for registry in [&one, &two] {
         registry.authenticate(Some(&issued.token)).await.unwrap();
     }
-    assert_eq!(system.keys.revoke(issued.id).await.unwrap(), KeyStatus::Live);
-    assert_eq!(system.keys.revoke(issued.id).await.unwrap(), KeyStatus::Revoked);
+    assert_eq!(system.keys.revoke(issued.id, None).await.unwrap(), KeyStatus::Live);
+    assert_eq!(system.keys.revoke(issued.id, None).await.unwrap(), KeyStatus::Revoked);
     for registry in [&one, &two] {
         registry.refresh().await.unwrap();
         assert_eq!(code(registry, &issued.token).await, ErrorCode::RevokedKey);
         assert_eq!(code(registry, &issued.token).await, ErrorCode::RevokedKey);
     }
     let unknown = Uuid::now_v7();
-    assert!(matches!(system.keys.revoke(unknown).await, Err(KeyError::Unknown(id)) if id == unknown));
+    assert!(matches!(system.keys.revoke(unknown, None).await, Err(KeyError::Unknown(id)) if id == unknown));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -72,7 +72,7 @@ async fn a_watching_origin_follows_by_itself() {
     let watching = tokio::spawn(Arc::clone(&registry).watch(stop.clone()));
     let issued = system.keys.issue(&default(), Access::Full, "", None).await.unwrap();
     registry.authenticate(Some(&issued.token)).await.unwrap();
-    system.keys.revoke(issued.id).await.unwrap();
+    system.keys.revoke(issued.id, None).await.unwrap();
     let refused = async {
         while registry.authenticate(Some(&issued.token)).await.is_ok() {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -198,7 +198,7 @@ async fn a_change_costs_few_statements_however_many_callers_there_are() {
         callers.iter().map(|caller| Box::pin(Arc::clone(&registry).ended(caller.clone(), since))).collect();
     assert!(streams.iter_mut().all(|stream| stream.now_or_never().is_none()));
     let before = selects(&server).await;
-    system.keys.revoke(issued[0].id).await.unwrap();
+    system.keys.revoke(issued[0].id, None).await.unwrap();
     registry.refresh().await.unwrap();
     let ended = |stream| tokio::time::timeout(Duration::from_secs(30), stream);
     ended(streams.remove(0)).await.unwrap();

@@ -127,12 +127,15 @@ impl Admin {
         rows.into_iter().map(key_row).collect()
     }
 
-    pub async fn key_status(&self, id: Uuid) -> Result<KeyStatus, AdminError> {
+    /// Returns the status of a key of project `of`, or of any project if it is `None`.
+    pub async fn key_status(&self, id: Uuid, of: Option<&ProjectName>) -> Result<KeyStatus, AdminError> {
         let mut conn = self.conn().await?;
+        let project = of.map(ProjectName::as_str);
         let found: Option<u8> = self
-            .within(ask::first(
-                conn.exec_iter("SELECT revoked_at IS NOT NULL FROM selkie.`keys` WHERE id = ?", (id.to_string(),)),
-            ))
+            .within(ask::first(conn.exec_iter(
+                "SELECT revoked_at IS NOT NULL FROM selkie.`keys` WHERE id = ? AND (? IS NULL OR project = ?)",
+                (id.to_string(), project, project),
+            )))
             .await?;
         Ok(match found {
             Some(0) => KeyStatus::Live,
@@ -161,9 +164,9 @@ impl Admin {
         Ok(statuses)
     }
 
-    /// Revokes a key, and returns its status before the call.
-    pub async fn revoke_key(&self, id: Uuid, now: u64) -> Result<KeyStatus, AdminError> {
-        let before = self.key_status(id).await?;
+    /// Revokes a key of project `of`, or of any project if it is `None`, and returns its status before the call.
+    pub async fn revoke_key(&self, id: Uuid, of: Option<&ProjectName>, now: u64) -> Result<KeyStatus, AdminError> {
+        let before = self.key_status(id, of).await?;
         if before == KeyStatus::Live {
             let revoke = "UPDATE selkie.`keys` SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL";
             self.change_keys(vec![(revoke, (now, id.to_string()).into())]).await?;

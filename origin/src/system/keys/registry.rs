@@ -225,7 +225,7 @@ impl KeyRegistry {
     }
 
     async fn status(&self, id: Uuid) -> Result<KeyStatus, Problem> {
-        self.admin.key_status(id).await.map_err(|error| unavailable(&error))
+        self.admin.key_status(id, None).await.map_err(|error| unavailable(&error))
     }
 
     /// Returns the rights of a principal; `None` if its role does not exist.
