@@ -36,7 +36,7 @@ const READ_CACHE_SECONDS: RangeInclusive<u64> = 0..=86_400;
 
 #[derive(Debug)]
 pub struct Config {
-    /// The origins in the order of `ORIGINS`; at least one.
+    /// The origin servers, in the order of the environment variable `ORIGINS`. Never empty.
     pub origins: Vec<Origin>,
     /// Timeout for the head of an origin's response, for all attempts of a request together.
     pub origin_timeout: Duration,
@@ -138,7 +138,7 @@ fn set(value: Option<String>) -> Option<String> {
     value.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// Parses `on`, `off`, `true` or `false`; `None` if the variable is unset.
+/// Parses `on`, `off`, `true` or `false`; `None` if the variable is unset or blank. Fails with [`ConfigError::Switch`].
 fn switch(name: &'static str, variable: impl Fn(&'static str) -> Option<String>) -> Result<Option<bool>, ConfigError> {
     match set(variable(name)).as_deref() {
         None => Ok(None),

@@ -134,7 +134,8 @@ fn add_common_headers(
     })
 }
 
-/// Returns the isolate's gateway; the first request creates it.
+/// Returns the isolate's gateway; the first request creates it. Fails with `internal` if a variable is missing or
+/// invalid.
 fn gateway(env: &Env) -> std::result::Result<Rc<Gateway>, Problem> {
     if let Some(gateway) = GATEWAY.with(|cell| cell.get().cloned()) {
         return Ok(gateway);

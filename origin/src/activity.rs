@@ -13,8 +13,8 @@ use uuid::Uuid;
 /// Maximum number of requests that are kept for a project.
 pub const REQUESTS_KEPT_COUNT: usize = 200;
 
-/// Maximum number of projects whose requests are kept. A project takes about 50 kB. When there are
-/// more, a project with few requests is dropped.
+/// Maximum number of projects whose requests are kept. A project takes about 50 kB. If there are more, a project that
+/// had requests rarely or long ago is dropped.
 pub const PROJECTS_KEPT_COUNT: usize = 512;
 
 /// Length of the period that one [`Figure`] covers. All kept periods together cover five minutes.
@@ -40,7 +40,7 @@ pub struct LastRequest {
     pub answered: Answered,
 }
 
-/// The data that are kept of an answered request, besides its id. Times are in microseconds.
+/// The data that are kept of an answered request, besides its id. Durations (`…_micros`) are in microseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answered {
@@ -62,7 +62,8 @@ pub struct Answered {
     pub total_micros: u64,
 }
 
-/// The sums over all requests that ended in one period. Times are in microseconds.
+/// Figures of all requests that ended in one period: sums, and the duration of the slowest request. Durations
+/// (`…_micros`) are in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Figure {
@@ -98,14 +99,14 @@ impl Activity {
         }
     }
 
-    /// Returns the last requests of a project, the newest first.
+    /// Returns the last requests of a project, at most [`REQUESTS_KEPT_COUNT`], the newest first.
     #[must_use]
     pub fn requests(&self, project: &str) -> Vec<LastRequest> {
         self.read(project, |known| known.requests.iter().rev().cloned().collect())
     }
 
-    /// Returns the figures of the periods that began in the last five minutes, including the
-    /// current period, the oldest first. Periods without requests are left out.
+    /// Returns the figures of the periods that began in the last five minutes before `now` (the time since 1970), the
+    /// oldest first, including the current period. Periods without requests are left out.
     #[must_use]
     pub fn figures(&self, project: &str, now: Duration) -> Vec<Figure> {
         let oldest = now.as_secs().saturating_sub(PERIOD_SECONDS * PERIODS_KEPT_COUNT as u64);

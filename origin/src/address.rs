@@ -13,7 +13,7 @@ const DEFAULT_PORT: u16 = 3306;
 /// The address of the MariaDB server, and the credentials of the account that Selkie administers it with.
 #[derive(Debug, Clone)]
 pub struct DatabaseAddress {
-    /// The only or first host of the URL.
+    /// The first or only host of the URL, or its socket.
     pub endpoint: Endpoint,
     /// The further hosts of the URL, in its order; empty if the URL has one host.
     pub others: Vec<Endpoint>,
@@ -90,14 +90,16 @@ pub enum Verify {
 
 impl DatabaseAddress {
     /// Parses `mysql://user:password@host:port` (or `mariadb://`) with percent-encoded user and password. Several hosts
-    /// are separated by commas, each with or without a port: `mysql://user:password@a,b:3307`. Supports the driver's
-    /// parameters `socket=/path`, `require_ssl=true`, `verify_identity=false`, `verify_ca=false`, `ssl_ca=/path.pem` (or
+    /// are separated by commas, each with or without a port: `mysql://user:password@a,b:3307`. Supports the parameters
+    /// `socket=/path`, `require_ssl=true`, `verify_identity=false`, `verify_ca=false`, `ssl_ca=/path.pem` (or
     /// `system`), `ssl_cert=/path.pem` and `ssl_key=/path.pem`. Ignores a path (`/database`), since the administrator
     /// has no default database.
     ///
     /// # Errors
-    /// `text` is not such a URL. The error message says what form the URL must have, and doesn't
-    /// repeat `text`, which contains a password.
+    /// `text` does not have this form, has another parameter, names a host twice, or combines several hosts with a
+    /// socket; a TLS parameter is given without `require_ssl=true`, or only one of `ssl_cert` and `ssl_key`; or
+    /// `ssl_ca=system` and this machine has no trust store in PEM form. The error message says what the URL must be,
+    /// and doesn't repeat `text`, which contains a password.
     pub fn parse(text: &str) -> Result<Self, String> {
         let form = || "a URL such as mysql://user:password@host:3306".to_owned();
         let Some(hosts) = host_list(text).filter(|hosts| text[hosts.clone()].contains(',')) else {

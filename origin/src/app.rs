@@ -43,8 +43,9 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 /// The interval at which expired idempotency receipts (responses stored under an `Idempotency-Key`) are deleted.
 const RECEIPTS_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// Maximum bytes of large JSON bodies in memory at the same time: sixteen bodies of the default maximum size. Each body
-/// takes up to four times its size, because parsing and binding copy it.
+/// Maximum bytes of large JSON bodies in memory at the same time: sixteen bodies of the default maximum size.
+/// [`body_memory`] raises the limit if larger bodies are configured. Each body takes up to four times its size, because
+/// parsing and binding copy it.
 pub(crate) const BODIES_MAX_BYTES: usize = 256 * 1024 * 1024;
 
 #[derive(Debug)]
@@ -72,13 +73,13 @@ pub struct App {
     pub resumable: ResumableUploads,
     /// The health check of the media store, whose result is cached for a second.
     pub stored: Watch,
-    /// Limits the descriptions of all that a caller may do, which are built or sent at once.
+    /// Limits the number of API descriptions (`openapi.json`, `types.ts`) that are built or sent at the same time.
     pub descriptions: Shares,
-    /// Limits the requests that read or change keys and roles, because they use the connections of
-    /// the administrator account, which also look up the keys of all requests.
+    /// Limits the number of concurrent requests that read or change keys and roles, because they share the few
+    /// connections of the administrator account with the key look-ups of all requests.
     pub managers: Shares,
     pub activity: Activity,
-    /// Limits the uploads that are received or examined at once.
+    /// Limits the number of uploads that are received or validated at the same time.
     pub uploads: Shares,
     admin: Admin,
     hosts: Hosts,
@@ -176,7 +177,7 @@ impl App {
         })
     }
 
-    /// Reads from MariaDB the project's databases that its full keys may not drop as a whole.
+    /// Reads from MariaDB the project's databases that no full key of the project may drop with `DROP DATABASE`.
     pub async fn undroppable(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, ProjectError> {
         self.projects.undroppable(project).await
     }
@@ -249,7 +250,8 @@ impl App {
     }
 }
 
-/// Maximum number of descriptions that are built or sent at once: one of 1,000 tables has some 15 MB.
+/// Maximum number of API descriptions that are built or sent at the same time. A description of 1,000 tables takes
+/// about 15 MB.
 const DESCRIPTIONS_MAX_COUNT: u64 = 8;
 const DESCRIPTIONS_PER_PROJECT_MAX_COUNT: u64 = 4;
 

@@ -114,10 +114,11 @@ pub struct Context {
 }
 
 impl Context {
-    /// Opens the installation; the caller must close it.
+    /// Loads the installation's secret, and attaches to or starts its private MariaDB, if it has one. The caller must
+    /// close the installation.
     ///
     /// # Errors
-    /// There is no installation, or its private MariaDB doesn't run.
+    /// There is no installation, its secret is missing or invalid, or its private MariaDB can't be started.
     pub async fn open(&self) -> Result<Installation, CliError> {
         Ok(Installation::open(&self.config, Purpose::Command).await?)
     }
@@ -235,7 +236,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Returns the secret setting that the user tried to give as a flag; `None` if the error is another one. Secret
+/// Returns the secret setting that the user tried to give as a flag; `None` if the error has another cause. Secret
 /// settings have no flags.
 fn secret_flag(error: &clap::Error) -> Option<&'static Setting> {
     let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else {

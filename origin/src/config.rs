@@ -1,5 +1,6 @@
 //! The configuration: built from flags, `SELKIE_*` variables and one TOML file (flags take precedence over variables,
-//! and variables over the file), and checked completely before anything starts. Opens only the configuration file.
+//! and variables over the file), and checked completely before anything starts. Opens only the configuration file and
+//! the files of secret settings (`SELKIE_…_FILE`).
 
 mod access;
 mod accounts;
@@ -91,8 +92,8 @@ pub struct Config {
     /// Rate limit of each key; `None` for no limit.
     pub rate_limit: Option<RateLimit>,
     pub access: AccessConfig,
-    /// Networks whose `X-Forwarded-…` headers are trusted. [`AccessConfig::Restricted`] admits only these networks and
-    /// the edge.
+    /// Networks whose `X-Forwarded-…` headers are trusted. If there are none and access is open, the headers of all
+    /// peers are trusted. [`AccessConfig::Restricted`] admits only these networks and the edge.
     pub trusted_networks: Vec<IpNet>,
     pub media_store: StoreAddress,
     /// Access to the S3 service. Its bucket name is empty; [`BucketAddress::at`] sets it.
@@ -208,10 +209,11 @@ pub enum ConfigError {
     /// An environment variable that starts with `SELKIE_` looks like a misspelt setting.
     #[error("{0}")]
     Misspelt(UnknownVariable),
-    /// A secret setting has a value in its environment variable and another one in a file.
+    /// Both environment variables of a secret setting are set: the one with the value, and the one with the path of a
+    /// file (`SELKIE_…_FILE`).
     #[error("{variable} and {file_variable} are both set; set one of them")]
     SetTwice { variable: String, file_variable: String },
-    /// The file of a secret setting can't be read, is empty or is too long.
+    /// The file that `SELKIE_…_FILE` names for a secret setting can't be read, is empty, too long or not UTF-8.
     #[error("the file {path}, which {file_variable} names, can't be read: {source}", path = path.display())]
     UnreadableSecret { file_variable: String, path: PathBuf, source: std::io::Error },
     #[error("the value of {name} is not UTF-8")]

@@ -62,7 +62,8 @@ fn author_rows(people: &[(&str, &str)], dice: &mut Dice) -> Vec<String> {
     people.iter().enumerate().map(row).collect()
 }
 
-/// Returns rows of `posts` and `post_tags`, and the subject and day of each post.
+/// Returns the rows of `posts` and `post_tags`, and for each post its scene and the number of its day since 1 January
+/// 2023 (see [`moment`]).
 fn post_rows(
     topics: &[Topic],
     tags: &[&str],

@@ -90,7 +90,8 @@ pub enum DevError {
 /// answer.
 ///
 /// # Errors
-/// A service doesn't start, or ends by itself. All services are stopped before this returns.
+/// The installation can't be opened; the demo database, the keys, `dev.env` or `dev.vars` can't be created; a service
+/// doesn't start; or the origin or the edge ends by itself with an error. All services are stopped before this returns.
 pub async fn run(
     config: &Config,
     edge: Option<&EdgePlan>,

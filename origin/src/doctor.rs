@@ -1,5 +1,5 @@
-//! Checks an installation without changing it, and says how to fix faults. Each check gives at least one finding. If
-//! MariaDB does not answer, a finding says why, and the checks that need MariaDB are left out.
+//! Checks an installation without changing it, and says how to fix faults. If MariaDB does not answer, a finding says
+//! why, and the checks that need MariaDB are left out.
 
 mod accounts;
 mod hosts;
@@ -64,7 +64,8 @@ impl Finding {
     }
 }
 
-/// Runs all checks.
+/// Runs all checks and returns their findings. If MariaDB does not answer, a finding says why, and the checks that need
+/// MariaDB are left out.
 pub async fn examine(system: &System, config: &Config) -> Vec<Finding> {
     let mut findings = vec![machine::data_dir(&config.data_dir), secret_file(&config.data_dir, config)];
     findings.push(media::store(config).await);

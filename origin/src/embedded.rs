@@ -126,8 +126,9 @@ impl Embedded {
         }
     }
 
-    /// Waits until this process holds the data directory's lock, or until the MariaDB of a service that holds the lock
-    /// answers.
+    /// Waits until this process holds the data directory's lock or, for a command, until the MariaDB of a service that
+    /// holds the lock answers. Fails at once if both processes are services, and after [`server::START_LIMIT`]
+    /// otherwise.
     async fn claim(config: &Config, server: &Server, role: Role) -> Result<Claim, EmbeddedError> {
         let path = server.layout.lock();
         let socket = server.layout.socket();

@@ -19,9 +19,9 @@ macro_rules! points {
 }
 
 points! {
-    /// Reached when files are staged and validated, but nothing is recorded yet.
+    /// Reached when the files of an upload are staged and validated, but no file or object is recorded in MariaDB.
     Arrived = "arrived";
-    /// Reached when the keys of the new objects are committed to the ledger.
+    /// Reached when the keys of the new objects are committed to the ledger (`selkie.media_due`).
     Announced = "announced";
     /// Reached when one object is in the media store.
     ObjectPublished = "object_published";
@@ -35,19 +35,21 @@ points! {
     RowDeleted = "row_deleted";
     /// Reached when the deletion of a file's row is committed.
     DeletionCommitted = "deletion_committed";
-    /// Reached when the objects are recorded as due for deletion.
+    /// Reached when objects that no file refers to, found by a sweep or left by a failed publication, are marked for
+    /// deletion in the ledger.
     DeletionRecorded = "deletion_recorded";
     /// Reached when objects are deleted from the media store, but not from the ledger.
     ObjectsDeleted = "objects_deleted";
     /// Reached when objects are deleted from the media store and the ledger.
     LedgerCleared = "ledger_cleared";
-    /// Reached when the rows of an import's request are written, but its journal does not know.
+    /// Reached when an import's request has written its rows, but the import's journal does not record it.
     BatchAnswered = "batch_answered";
-    /// Reached when the journal knows how an import's refused batch is divided.
+    /// Reached when the import's journal records how a refused batch is divided.
     BatchSplit = "batch_split";
-    /// Reached when a batch is written and its refused rows are in their file, but the journal does not know.
+    /// Reached when a batch of an import is written and its refused rows are in the file of refused rows, but the
+    /// journal does not record the batch.
     RowsRefused = "rows_refused";
-    /// Reached when the journal knows that a batch is written.
+    /// Reached when the import's journal records that a batch is written.
     BatchRecorded = "batch_recorded";
 }
 

@@ -10,7 +10,8 @@
 //! A request runs through:
 //!
 //! ```text
-//! http → system::keys → operation → policy → query::{catalog, plan, sql} → database → envelope
+//! http → shared::admission (operation and policy; system::keys verifies the key) →
+//! query::{catalog, plan, sql} → database → shared::envelope
 //! ```
 
 pub mod activity;

@@ -73,11 +73,10 @@ pub struct Readings {
     /// Number of times that a table's schema was read from MariaDB since the start.
     pub schema_loads: u64,
     pub schema_cache_hits: u64,
-    /// Number of keys and tokens that were not cached, and so were verified and looked up in
-    /// MariaDB.
+    /// Number of times that a key or token was not cached, and so was verified and looked up in MariaDB.
     pub key_lookups: u64,
     pub key_cache_hits: u64,
-    /// Number of statements that answered several requests, and the number of these requests.
+    /// Number of statements that answered several requests each. `shared_requests` is the number of these requests.
     pub shared_statements: u64,
     pub shared_requests: u64,
     pub images_waiting: usize,

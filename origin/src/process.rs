@@ -1,5 +1,6 @@
-//! Child processes that end with this process, however it ends. The kernel signals a child when the *thread* that
-//! spawned it ends. Since threads of the async runtime come and go, one permanent thread spawns all children.
+//! Child processes that end with this process, however it ends (needs `setpriv` of util-linux). The kernel signals a
+//! child when the *thread* that spawned it ends. Since threads of the async runtime come and go, one permanent thread
+//! spawns all children.
 
 use std::ffi::OsStr;
 use std::io;
@@ -15,9 +16,12 @@ use tokio::sync::oneshot;
 
 /// Environment variables that are removed from a child's environment: secrets, and the socket of
 /// the service manager, because MariaDB would report its own state to it.
-const WITHHELD_VARIABLES: [&str; 5] = [
+const WITHHELD_VARIABLES: [&str; 8] = [
     "SELKIE_SECRET",
     "SELKIE_DATABASE_URL",
+    "SELKIE_REPLICA_URL",
+    "SELKIE_OTLP_HEADERS",
+    "OTEL_EXPORTER_OTLP_HEADERS",
     "SELKIE_MEDIA_S3_ACCESS_KEY",
     "SELKIE_MEDIA_S3_SECRET_KEY",
     "NOTIFY_SOCKET",
@@ -49,8 +53,9 @@ pub(crate) enum LastSignal {
     Kill,
 }
 
-/// Returns a command whose process gets the signal `last` when this process ends. The child has a process group of its
-/// own, so that Ctrl-C reaches only this process, which then stops its children in order. Start the command with
+/// Returns a command whose process gets the signal `last` when this process ends (without `setpriv`, a child outlives
+/// this process if this process is killed), and is killed when its [`Child`] is dropped. The child has a process group
+/// of its own, so that Ctrl-C reaches only this process, which then stops its children in order. Start the command with
 /// [`spawn`].
 pub(crate) fn tied(program: &Path, last: LastSignal) -> Command {
     let signal = match last {

@@ -21,7 +21,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 type Bucket = RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformationMiddleware>;
 
-/// The token buckets of all callers.
+/// The token buckets of callers, at most [`RATED_KEYS_MAX_COUNT`]. A caller whose bucket was evicted gets a full one.
 #[derive(Debug)]
 pub struct Rates {
     /// The configured limit for all keys; `None` if there is none.
@@ -45,7 +45,8 @@ impl Rates {
     }
 
     /// Takes a token from a verified key's bucket, and returns the remaining allowance; `None` if no rate limit
-    /// applies. `of_role` is the limit of the caller's role; the stricter limit applies.
+    /// applies. `of_role` is the limit of the caller's role. Of this limit and the configured one, the stricter
+    /// applies.
     ///
     /// # Errors
     /// `rate_limited` if the caller's bucket is empty.
@@ -64,7 +65,7 @@ impl Rates {
     }
 
     /// Returns a new bucket for a caller that has none for this limit. Concurrent first requests of a caller share one
-    /// bucket.
+    /// bucket. `None` if the limit is no valid quota.
     fn new_bucket(&self, caller: Uuid, limit: RateLimit) -> Option<Arc<Counted>> {
         let full = Arc::new(Counted::new(limit)?);
         let begun = self.buckets.get_or_insert_with(&caller, || Ok::<_, std::convert::Infallible>(Arc::clone(&full)));

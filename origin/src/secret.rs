@@ -68,7 +68,8 @@ impl InstallationSecret {
     /// get the same secret.
     ///
     /// # Errors
-    /// The file can't be read or written; the setting or the file contains no valid secret.
+    /// The file can't be read or written; the setting or the file contains no valid secret; the operating system gives
+    /// no random bytes.
     pub fn load_or_create(text: Option<&SecretString>, data_dir: &Path) -> Result<Self, SecretError> {
         if let Some(secret) = Self::load(text, data_dir)? {
             return Ok(secret);
@@ -122,7 +123,7 @@ impl InstallationSecret {
         mac.finalize().into_bytes().into()
     }
 
-    /// Derives a password of 47 URL-safe characters.
+    /// Derives a password of 47 URL-safe characters from `label`, as [`InstallationSecret::derive`] derives bytes.
     #[must_use]
     pub fn derive_password(&self, label: &str) -> SecretString {
         // Some servers require characters of each class in a password. Base64 may lack a class, but the suffix has all

@@ -42,7 +42,8 @@ pub enum ServeError {
 /// `database` is the health of the private MariaDB, or `None` if this process runs none.
 ///
 /// # Errors
-/// The media store can't be opened; MariaDB can't be read; threads can't be started; the server fails.
+/// The media store can't be opened; MariaDB can't be read; threads can't be started; the exporter of traces can't be
+/// built; the listener fails.
 pub async fn run(
     config: &Config,
     system: &System,

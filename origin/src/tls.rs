@@ -55,7 +55,8 @@ pub enum TlsError {
     Setup(#[source] rustls::Error),
 }
 
-/// The certificate in use, which is replaced when its files change, and the limit of handshakes.
+/// The certificate in use, and the limit of handshakes. While [`Tls::watch`] runs, the certificate is replaced when its
+/// files change. Clones share both.
 #[derive(Clone)]
 pub struct Tls {
     files: TlsFiles,
@@ -112,7 +113,8 @@ impl Tls {
         })
     }
 
-    /// Does the handshake of a new connection.
+    /// Does the handshake of a new connection, for at most 10 seconds. If the first byte is not TLS, returns the stream
+    /// unread as [`Handshake::NotTls`].
     pub async fn accept(&self, stream: TcpStream) -> Handshake {
         let Ok(_permit) = self.handshakes.try_acquire() else {
             tracing::warn!(

@@ -119,8 +119,8 @@ impl Tracer {
         Ok((tracer, Sender { queue, exporter, endpoint, counts, ids: RandomState::new(), warned_at: None }))
     }
 
-    /// Returns whether to record a request without a `traceparent`. `random` must be a random
-    /// number for each request.
+    /// Returns whether to record a request without a `traceparent`. `random` must be a new, uniformly distributed
+    /// random number for each request.
     #[must_use]
     pub fn picks(&self, random: u64) -> bool {
         random <= self.share && self.share > 0

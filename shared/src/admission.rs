@@ -28,8 +28,9 @@ pub async fn admit<P: Borrow<Principal>>(
     Ok((principal, pending))
 }
 
-/// Returns the action of a request whose caller the edge can't authenticate, so that the origin must admit it; `None`
-/// if the rest of the head is invalid.
+/// Returns the action of a request without authenticating its caller, for requests that only the origin can
+/// authenticate; `None` if the head has another fault than the errors below, which only an authenticated caller may
+/// see.
 ///
 /// # Errors
 /// `route_not_found`, `method_not_allowed` or `uri_too_long`, like [`admit`] before it authenticates.

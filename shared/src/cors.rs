@@ -58,7 +58,8 @@ impl CorsOrigins {
         Ok(Self { listed })
     }
 
-    /// Returns the CORS headers of the response to a request whose `Origin` header is `origin`.
+    /// Returns the CORS headers of the response to a request whose `Origin` header is `origin`: the headers that allow
+    /// access only if the origin is allowed, and `Vary: Origin` unless every origin is allowed.
     pub fn answer_headers<'a>(
         &self,
         origin: Option<&'a str>,
@@ -115,7 +116,8 @@ pub fn is_preflight(method: &str, origin: Option<&str>, access_control_request_m
     method == "OPTIONS" && has_origin && access_control_request_method.is_some()
 }
 
-/// Parses an origin as browsers send it: `http://` or `https://` and a host, in lower case, without a path.
+/// Parses an origin as browsers send it: `http://` or `https://`, a host in lower case, and perhaps a port, without a
+/// path. Fails with `invalid_value`.
 fn parse_origin(entry: &str) -> Result<Box<str>, Problem> {
     let host = entry.strip_prefix("https://").or_else(|| entry.strip_prefix("http://"));
     let well_formed = host.is_some_and(|host| {

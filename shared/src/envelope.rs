@@ -18,7 +18,8 @@ pub enum Shape {
     Rows,
     /// `"payload":{…}`; exactly one row must be written.
     Row,
-    /// `"payload":[[{…}],[{…}]]`: several result sets. A single set is written like [`Shape::Rows`].
+    /// `"payload":[[{…}],[{…}]]`: several result sets. A single set is written like [`Shape::Rows`], unless
+    /// [`Encoder::take`] was called before the end.
     Sets,
 }
 
@@ -91,7 +92,8 @@ impl Encoder {
     }
 
     /// Writes one row. Calls `write` with the index of each cell, to append the cell's text in the response's format
-    /// (nothing for a NULL in CSV). Calls `is_null` with the cell index `presence` of each nested object.
+    /// (nothing for a NULL in CSV). In JSON and NDJSON, a nested object is written as `null`, without calling `write`
+    /// for its cells, if `is_null` returns true for the object's cell index `presence`.
     #[inline]
     pub fn row(
         &mut self,

@@ -70,7 +70,7 @@ codes! {
     /// An uploaded file is empty, not valid base64, or not of the declared type.
     InvalidMedia = "invalid_media", 400, None;
     MissingKey = "missing_key", 401, None;
-    /// The API key is malformed or not signed by this installation.
+    /// The API key or user's token is malformed, not valid yet, or not signed by this installation or a trusted issuer.
     InvalidKey = "invalid_key", 401, None;
     ExpiredKey = "expired_key", 401, None;
     RevokedKey = "revoked_key", 401, None;
@@ -78,7 +78,8 @@ codes! {
     FullAccessRequired = "full_access_required", 403, None;
     /// The key's role does not allow the operation.
     RoleForbids = "role_forbids", 403, None;
-    /// MariaDB's grants forbid the statement, or a web page sent a full-access key.
+    /// MariaDB's grants forbid the statement, or a rule that does not depend on the key's role forbids the request,
+    /// such as the allowed origins of web pages.
     PermissionDenied = "permission_denied", 403, None;
     RouteNotFound = "route_not_found", 404, None;
     /// The database does not exist, or belongs to another project.
@@ -257,8 +258,8 @@ impl Problem {
         self
     }
 
-    /// Adds the index of the failed operation of a `/batch` to the details, and to the message unless a trigger wrote
-    /// it.
+    /// Adds the index of the failed operation of a `/batch` to the details, and to the message unless a trigger or
+    /// stored procedure wrote the message. Does the same for the further faults of the body.
     #[must_use]
     pub fn in_operation(mut self, at: usize) -> Self {
         if self.inner.code != ErrorCode::RejectedByDatabase {
@@ -317,7 +318,7 @@ impl Problem {
         self.inner.hint.as_deref()
     }
 
-    /// Returns the cause, which is logged but never sent to callers.
+    /// Returns the cause, which is logged but never sent to callers; `None` if none was added.
     #[must_use]
     pub fn cause(&self) -> Option<&str> {
         self.inner.cause.as_deref()
@@ -328,8 +329,9 @@ impl Problem {
         self.inner.details.as_ref()
     }
 
-    /// Returns the headers that this problem adds to its response: `Allow`, `Retry-After`, `WWW-Authenticate`,
-    /// `Cache-Control`, `x-selkie-unavailable`, `RateLimit-Policy`, `RateLimit`.
+    /// Returns the headers that this problem adds to its response: always [`CODE_HEADER`], and, depending on the code
+    /// and on the values that were added, `Allow`, `Retry-After`, `WWW-Authenticate`, `Cache-Control`,
+    /// [`UNAVAILABLE_HEADER`], `RateLimit-Policy` and `RateLimit`.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> + '_ {
         let allow = self.inner.allow.map(|methods| ("allow", Cow::Borrowed(methods)));
         let allowance = self.inner.allowance.as_ref();
@@ -353,8 +355,8 @@ impl Problem {
             .chain(allowance.map(|(name, value)| (name, Cow::Owned(value))))
     }
 
-    /// Returns the response's body: `{"success":false,"payload":null,"error":{…}}`, with all faults in `errors` if there
-    /// are several.
+    /// Returns the response's body: `{"success":false,"payload":null,"error":{…}}`, also with `errors`, the list of all
+    /// faults, if there are several.
     #[must_use]
     pub fn to_json(&self, request_id: &str) -> Vec<u8> {
         let envelope = Envelope {
@@ -408,7 +410,8 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// Returns the name most similar to `wanted`, for a hint; `None` if none is similar.
+/// Returns the name most similar to `wanted`, for a hint; `None` if none is similar, or if `wanted` has more than
+/// [`IDENTIFIER_MAX_CHARS`] characters.
 #[must_use]
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A comparison takes time and memory in proportion to the product of both lengths. A longer text can't be a name.

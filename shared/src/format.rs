@@ -1,4 +1,5 @@
-//! The format of the rows in a response, chosen by the `Accept` header, and in the body of an insert. Errors are always JSON, in the envelope.
+//! The format of the rows in a response, chosen by the `Accept` header, and in the body of an insert. Errors are always
+//! JSON, in the envelope.
 
 use crate::operation::headers::other_than_json;
 
@@ -15,7 +16,8 @@ pub enum Format {
 
 impl Format {
     /// Returns the format that an `Accept` header prefers (RFC 9110, section 12.5.1). CSV or NDJSON is chosen only if
-    /// named, with a greater weight than `application/json`, or at least the weight of a wildcard. The default is
+    /// the header names it with a greater weight than `application/json` or, if the header does not name
+    /// `application/json`, with at least the weight of `*/*` and `application/*`. In all other cases, returns
     /// [`Format::Envelope`], even if `Accept` allows none of the formats.
     #[must_use]
     pub fn from_accept(accept: Option<&str>) -> Self {
@@ -55,7 +57,7 @@ impl Format {
         }
     }
 
-    /// Returns whether the format can contain `count` and `next` after the rows.
+    /// Returns whether the format can contain `count`, `limited` and `next` after the rows.
     #[must_use]
     pub const fn has_trailer(self) -> bool {
         matches!(self, Self::Envelope)
@@ -130,7 +132,7 @@ impl Wish {
     }
 }
 
-/// Parses a weight as thousandths: `0.8` is 800. An invalid weight counts as 1, the smallest weight above 0.
+/// Parses a weight as thousandths: `0.8` is 800. An invalid weight counts as one thousandth, the smallest above 0.
 fn parse_weight(text: &str) -> u16 {
     let thousandths = |text: &str| -> Option<u16> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));

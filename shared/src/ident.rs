@@ -167,8 +167,8 @@ impl fmt::Display for ProjectName {
     }
 }
 
-/// The name of a role: 1 to 64 lower-case letters, digits, inner hyphens and underscores. `full` and `read` are not
-/// allowed, since keys have these accesses without a role.
+/// The name of a role: 1 to 64 lower-case letters, digits, underscores and inner hyphens. `full` and `read` are not
+/// allowed, since they name the access of keys without a role.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RoleName(Box<str>);
 

@@ -16,7 +16,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A JSON value, parsed one level deep.
+/// A JSON value. Numbers, lists and objects are kept as text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
     Null,
@@ -181,8 +181,11 @@ pub fn members(text: &str) -> Result<Vec<(Cow<'_, str>, Value)>, serde_json::Err
     serde_json::from_str::<Members<'_, _>>(text).map(|members| members.0)
 }
 
-/// Parses the items of a JSON list, in order, but at most `most` + 1 of them, so that the caller can refuse a longer
-/// list without the memory for it: parsed items take up to twenty times the memory of their text.
+/// Returns the first `most` + 1 items of a JSON list, in order, so that the caller can refuse a longer list without
+/// the memory for all items: parsed items take up to twenty times the memory of their text.
+///
+/// # Errors
+/// serde_json's message if the text, including the items that are not returned, is not a JSON list.
 pub fn items(text: &str, most: usize) -> Result<Vec<Value>, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let items = Items { most }.deserialize(&mut deserializer)?;
@@ -308,7 +311,8 @@ impl<'de> Visitor<'de> for Items {
 /// Parses a request body that must be one JSON object.
 ///
 /// # Errors
-/// `invalid_json` if the body is not JSON; `invalid_body` if it is not an object, repeats a key or has too many keys.
+/// `invalid_json` if the body is not UTF-8 or not JSON, or nests too deep; `invalid_body` if it is not an object,
+/// repeats a key or has more than [`JSON_MEMBERS_MAX_COUNT`] keys.
 pub fn body_members<'a, V: Deserialize<'a>>(body: &'a [u8]) -> Result<Vec<(Cow<'a, str>, V)>, Problem> {
     let text = check(body)?;
     let members = serde_json::from_str::<Members<'_, V>>(text);

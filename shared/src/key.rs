@@ -181,8 +181,9 @@ impl Claims {
         self
     }
 
-    /// Converts claims whose signature was verified. Returns `None` if the issuer is not `issuer`, the key id or project
-    /// name is invalid, or `iat` is more than [`CLOCK_SKEW_MAX_SECONDS`] after `now`.
+    /// Converts claims whose signature was verified; does not check the expiry. Returns `None` if the issuer is not
+    /// `issuer`, the key id, project name or role name is invalid, the role does not fit `acc`, or `iat` is more than
+    /// [`CLOCK_SKEW_MAX_SECONDS`] after `now`.
     fn into_principal(self, issuer: &str, now: u64) -> Option<Principal> {
         let key_id = Uuid::try_parse(&self.sub).ok().filter(|id| {
             // Other code compares ids as text, so only one spelling is accepted.
@@ -216,8 +217,8 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Creates the principal of a user whose token was verified. `subject` is the user's [`subject_id`]; `expires_at` is
-    /// in seconds since 1970.
+    /// Creates the principal of a user whose token was verified. `subject` is the user's [`subject_id`]. `expires_at`
+    /// is in seconds since 1970.
     #[must_use]
     pub fn of_user(project: ProjectName, subject: Uuid, grant: Grant, expires_at: u64) -> Self {
         Self { key_id: subject, project: Arc::new(project), grant, expires_at: Some(expires_at) }
@@ -247,16 +248,16 @@ impl Principal {
         self
     }
 
-    /// Returns the expiry of the key in seconds since 1970, from which on it is invalid; `None` if it never expires.
+    /// Returns the time from which on the key or token is invalid, in seconds since 1970; `None` if it never expires.
     #[must_use]
     pub fn expires_at(&self) -> Option<u64> {
         self.expires_at
     }
 
-    /// Checks that the API key has not expired at `now` (seconds since 1970).
+    /// Checks that the API key or user's token has not expired at `now` (seconds since 1970).
     ///
     /// # Errors
-    /// `expired_key` if `now` is at or after the key's `exp`.
+    /// `expired_key` if `now` is at or after [`Principal::expires_at`].
     pub fn check_lifetime(&self, now: u64) -> Result<(), Problem> {
         match self.expires_at {
             Some(end) if now >= end => Err(Problem::new(ErrorCode::ExpiredKey, "The key's lifetime is over.")

@@ -81,8 +81,8 @@ pub const RELATION_NAME_MAX_BYTES: usize = 3 * 4 * IDENTIFIER_MAX_CHARS + 2;
 /// Maximum records whose related records are read by one statement.
 pub const INCLUDE_BATCH_MAX_RECORDS: usize = 256;
 
-/// Maximum memory in bytes of the records that are related to [`INCLUDE_BATCH_MAX_RECORDS`] records. A request holds no
-/// more than these at a time.
+/// Maximum memory in bytes of the records that are related to [`INCLUDE_BATCH_MAX_RECORDS`] records. A request holds
+/// the related records of only one such batch at a time.
 pub const INCLUDE_MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// Maximum size of a page's cursor, which contains the sort values of one row.

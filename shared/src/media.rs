@@ -39,7 +39,8 @@ impl MediaName {
         &self.0
     }
 
-    /// Returns the text after the name's last dot, in lower case; `None` for `.profile` or `README`.
+    /// Returns the text after the name's last dot, in lower case; `None` without a dot (`README`), or if nothing is
+    /// before the dot (`.profile`) or after it.
     #[must_use]
     pub fn extension(&self) -> Option<String> {
         let (stem, extension) = self.0.rsplit_once('.')?;

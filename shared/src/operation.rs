@@ -49,7 +49,8 @@ pub struct RecordId {
 }
 
 impl RecordId {
-    /// Decodes a path segment. Plain commas separate a composite key's parts; an encoded one (`%2C`) belongs to a part.
+    /// Decodes a path segment; `invalid_identifier` if its percent-encoding is invalid. Plain commas separate a
+    /// composite key's parts; an encoded comma (`%2C`) belongs to a part.
     fn decode(segment: &str) -> Result<Self, Problem> {
         let parts = segment
             .split(',')
@@ -76,7 +77,8 @@ impl RecordId {
     }
 }
 
-/// A completely parsed request.
+/// A parsed request. The bodies of uploads, MCP messages and management requests are not parsed here, but by the
+/// origin.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     target_pointer_width = "64",
@@ -131,7 +133,8 @@ pub enum RecordOperation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyUse {
     None,
-    /// JSON, or the CSV or lines of JSON of an insert, which [`Pending::finish`] parses.
+    /// JSON, or the CSV or lines of JSON of an insert, which [`Pending::finish`] parses; also the body of an MCP
+    /// message or a management request, which the origin parses.
     Json,
     /// JSON or multipart with files, parsed as they arrive. [`Pending::finish`] does not need the body.
     Upload,
@@ -171,7 +174,8 @@ impl RecordOperation {
         }
     }
 
-    /// Returns the condition on the records; `None` without one, and for operations on records by their id.
+    /// Returns the condition on the records; `None` without one, for inserts, and for operations on one record by its
+    /// id.
     #[must_use]
     pub fn filter(&self) -> Option<&Condition> {
         match self {
@@ -297,11 +301,13 @@ impl Pending {
         self.unreadable.clone().map_or(Ok(()), Err)
     }
 
-    /// Parses the body; ignores it if the operation has none.
+    /// Parses the body. Ignores `body` if the operation has none, and for uploads, MCP messages and management
+    /// requests.
     ///
     /// # Errors
     /// `invalid_json`, `invalid_body`, `invalid_query_option`, `invalid_filter`, `invalid_identifier`, `unknown_field`
-    /// or `unsupported_media_type`; `full_access_required` if the body asks for more than the key may do.
+    /// or `unsupported_media_type`; `full_access_required` or `role_forbids` if the body asks for more than the key may
+    /// do.
     pub fn finish(self, body: &[u8]) -> Result<Operation, Problem> {
         self.check_body_type()?;
         let operation = match self.step {
@@ -326,9 +332,9 @@ impl Pending {
 /// Parses a request's head: its route, method, options and content type.
 ///
 /// # Errors
-/// `uri_too_long`, `route_not_found`, `method_not_allowed`, `media_not_found`, `invalid_identifier`,
-/// `invalid_query_option` or `invalid_filter`; also `precondition_failed`, `invalid_media` or `invalid_body` for
-/// headers of resumable uploads.
+/// `uri_too_long`, `route_not_found`, `method_not_allowed`, `media_not_found`, `record_not_found`,
+/// `invalid_identifier`, `invalid_query_option`, `invalid_filter` or `unknown_field`; also `precondition_failed`,
+/// `invalid_media` or `invalid_body` for headers of resumable uploads.
 pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     let resource = route::resolve(head)?;
     let pairs = options::pairs(head.query, texts(&resource))?;

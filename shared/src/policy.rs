@@ -1,4 +1,5 @@
-//! The access that each action needs. MariaDB's grants enforce the same rules a second time.
+//! The access that each action needs. For actions on databases, MariaDB's grants enforce read-only or full access a
+//! second time.
 
 use crate::error::{ErrorCode, Problem};
 use crate::key::{Access, Grant};
@@ -99,7 +100,7 @@ impl Action {
         )
     }
 
-    /// Returns the least access that an API key needs for the action.
+    /// Returns the least access that an API key without a role needs for the action.
     #[must_use]
     pub const fn needs(self) -> Access {
         match self {
@@ -135,7 +136,8 @@ impl Action {
         }
     }
 
-    /// Returns the route's pattern, a label of bounded cardinality for logs and metrics.
+    /// Returns the pattern of the action's route, a label of bounded cardinality for logs and metrics. An action with
+    /// several routes has the pattern of one of them.
     #[must_use]
     pub const fn route(self) -> &'static str {
         match self {
@@ -196,10 +198,11 @@ pub fn method_label(method: &str) -> &'static str {
     known.unwrap_or("OTHER")
 }
 
-/// Checks that an API key with this access may do an action.
+/// Checks that an API key with this access may do an action. For a key with a role, refuses only the actions that no
+/// role can allow: the origin checks the role's own rules.
 ///
 /// # Errors
-/// `full_access_required`, or `role_forbids` for a role.
+/// `full_access_required` for a read-only key; `role_forbids` for a key with a role.
 pub fn permit(action: Action, grant: &Grant) -> Result<(), Problem> {
     match (grant, action.needs()) {
         (Grant::Full, _) | (Grant::Read, Access::Read) => Ok(()),
@@ -223,7 +226,7 @@ pub fn role_forbids(what: &str) -> Problem {
 /// The methods that never change data.
 pub const READ_METHODS: &[&str] = &["GET", "HEAD", "OPTIONS"];
 
-/// Returns the HTTP methods that an API key with this access may use on a table, as the table's metadata lists them.
+/// Returns the HTTP methods of the actions on a table for which `may` returns true, as the table's metadata lists them.
 #[must_use]
 pub fn table_methods(may: impl Fn(Action) -> bool) -> Vec<&'static str> {
     let by_action: [(Action, &[&str]); 4] = [

@@ -17,7 +17,7 @@ pub struct RateLimit {
 }
 
 impl RateLimit {
-    /// The syntax of [`RateLimit::parse`], for messages.
+    /// The syntax of the setting, for messages: that of [`RateLimit::parse`], or `off`, which the caller handles.
     pub const EXPECTED: &'static str = "requests/time, such as 100/1s or 6000/1m, with a time of at most 1h; or off";
 
     /// Parses `100/1s`, `6000/1m` or `50000/1h`; `None` if malformed or out of range.
@@ -96,7 +96,7 @@ impl Allowance {
         ]
     }
 
-    /// Returns the seconds until the allowance is renewed.
+    /// Returns the seconds until the full limit is restored or, for an exceeded limit, until the caller may retry.
     #[must_use]
     pub fn seconds(&self) -> u32 {
         self.seconds

@@ -9,7 +9,8 @@ use crate::error::{ErrorCode, Problem};
 use crate::limits::{HEADERS_MAX_BYTES, HEADERS_MAX_COUNT, URL_MAX_BYTES};
 use std::borrow::Cow;
 
-/// The request header with the position that a read must have reached.
+/// The request header with a position in the database's sequence of writes, as a write's response gives it in
+/// `X-Selkie-Position`. A read with this header sees the write.
 pub const AFTER_HEADER: &str = "x-selkie-after";
 
 /// Request headers that the edge, Cloudflare and other proxies add. They are not counted, so that a request has the
@@ -111,8 +112,9 @@ pub fn check_url_length(path: &str, query: Option<&str>) -> Result<(), Problem> 
 /// Checks the headers of a request: pairs of a lower-case name and a value. Pairs with the same name must be adjacent.
 ///
 /// # Errors
-/// `invalid_request` for a name or value that HTTP does not allow; `headers_too_large`; `invalid_body` for `Trailer`,
-/// since some HTTP implementations don't find the end of a body with trailers.
+/// `invalid_request` for a name or value that HTTP does not allow; `headers_too_large` for more than
+/// [`HEADERS_MAX_COUNT`] headers or [`HEADERS_MAX_BYTES`] bytes without the headers of proxies; `invalid_body` for
+/// `Trailer`, since some HTTP implementations don't find the end of a body with trailers.
 pub fn check_headers<'a, I>(headers: impl Fn() -> I) -> Result<(), Problem>
 where
     I: Iterator<Item = (&'a str, &'a [u8])>,

@@ -1,5 +1,5 @@
-//! The data of a request that edge and origin log: no values, no names that callers chose, and only the ids of API
-//! keys.
+//! The data of a request that edge and origin log: no values, no names that callers chose except the project's, and of
+//! API keys and users only the ids.
 
 use crate::error::{ErrorCode, Problem};
 use crate::key::{Principal, TokenDigest};
@@ -39,12 +39,13 @@ impl RequestLog {
         }
     }
 
-    /// Records the owner of the request's verified API key.
+    /// Records the verified caller, unless a caller is already recorded, and returns the recorded caller. At the edge,
+    /// a caller with a user's token is recorded by [`RequestLog::user`] instead.
     pub fn caller(&self, principal: impl Into<Arc<Principal>>) -> &Principal {
         self.caller.get_or_init(|| principal.into())
     }
 
-    /// Records a caller with a token of another issuer.
+    /// Records, at the edge, a caller with a token of another issuer.
     pub fn user(&self, caller: UserCaller) {
         self.user.get_or_init(|| caller);
     }
@@ -84,13 +85,14 @@ impl RequestLog {
         self.code.get_or_init(|| code);
     }
 
-    /// Returns the project of the verified API key; `None` without one.
+    /// Returns the project of the caller that [`RequestLog::caller`] recorded; `None` without one.
     #[must_use]
     pub fn project(&self) -> Option<&str> {
         self.caller.get().map(|caller| caller.project().as_str())
     }
 
-    /// Returns the id of the verified API key; `None` without one.
+    /// Returns the id of the API key or, at the origin, of the user that [`RequestLog::caller`] recorded; `None`
+    /// without one.
     #[must_use]
     pub fn key(&self) -> Option<Uuid> {
         self.caller.get().map(|caller| caller.key_id())

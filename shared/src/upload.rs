@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Content-Type → Parser::new
-//! bytes        → Parser::feed → Feed::next → ItemBegins, Data, Data, …, ItemEnds, ItemBegins, …
+//! bytes        → Parser::feed → Feed::next_event → ItemBegins, Data, Data, …, ItemEnds, ItemBegins, …
 //! end          → Parser::finish → UploadForm {kind, folder, items: name, label, …}
 //! ```
 //!

@@ -39,7 +39,7 @@ impl fmt::Debug for EdgeSecret {
 /// The settings of access control. By default there is no rate limit, no secret and no trusted header.
 #[derive(Debug, Default)]
 pub struct AccessConfig {
-    /// The limit that Cloudflare's rate limiter enforces, for error messages; `None` without a rate limiter.
+    /// The limit that Cloudflare's rate limiter enforces, for error messages; `None` if the edge does not limit rates.
     pub rate_limit: Option<RateLimit>,
     /// The secret that is sent to the origins; `None` if the origins require no secret.
     pub edge_secret: Option<EdgeSecret>,
@@ -82,7 +82,7 @@ impl AccessConfig {
     /// that may write.
     ///
     /// # Errors
-    /// `permission_denied` if the request has an `Origin` and a full-access key.
+    /// `permission_denied` if the request has an `Origin` and a full-access key, unless the configuration allows it.
     pub fn check_page(&self, origin: Option<&str>, grant: &Grant) -> Result<(), Problem> {
         if origin.is_none() || *grant != Grant::Full || self.page_keys == PageKeys::Any {
             return Ok(());

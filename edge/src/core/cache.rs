@@ -123,8 +123,8 @@ impl Cache {
         self.confirmed.borrow_mut().insert(lookup.version, asked_ms);
     }
 
-    /// Records, by the status of a response, whether the origin accepted the API key, if there is one. The origin was
-    /// asked at `asked_ms`.
+    /// Records whether the origin, asked at `asked_ms`, accepted the API key: it did if `status` is 2xx or 3xx, and it
+    /// refused the key if `status` is 401. Does nothing for any other status or without a key.
     pub fn learn(&self, key_id: Option<Uuid>, status: u16, asked_ms: u64) {
         match (key_id, status) {
             (Some(key_id), 200..=399) => self.accepted.borrow_mut().insert(key_id, asked_ms),
@@ -144,7 +144,7 @@ impl Cache {
     }
 
     /// Returns whether this isolate purged the file after an origin was asked for it at `asked_ms`, or up to 5 s before
-    /// that time.
+    /// that time. Always false for a read.
     #[must_use]
     pub fn is_purged(&self, lookup: &Lookup, asked_ms: u64) -> bool {
         !counts(asked_ms, self.purged_ms(lookup))
@@ -158,7 +158,8 @@ impl Cache {
 
     /// Returns an entry's age in milliseconds since an origin was last asked for it or confirmed it, and whether the
     /// request accepts that age. `None` if the entry has another version or no valid time, or is an expired read, which
-    /// can't be revalidated.
+    /// can't be revalidated. An expired file counts as fresh for 10 s after a failed revalidation, unless the file was
+    /// purged or a folder of its project became private.
     #[must_use]
     pub fn judge(
         &self,

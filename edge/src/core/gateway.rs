@@ -35,7 +35,7 @@ pub enum Decision {
 
 #[derive(Debug)]
 pub enum BodyPlan {
-    /// The operation has no body.
+    /// Forward the request without a body, since the operation has none.
     Drop,
     /// Forward the body as it arrives, without checking it: uploads, long JSON, and JSON of unknown length. The origin
     /// checks it.
@@ -184,7 +184,8 @@ impl Gateway {
         user.map(Authenticated::User).ok_or(problem)
     }
 
-    /// Checks that web pages may use the API key, if a web page of another host sent the request.
+    /// Checks that web pages may use the API key, if a web page of another host sent the request; `permission_denied`
+    /// if they may not.
     fn check_page(&self, request: &IncomingRequest, principal: &Principal) -> Result<(), Problem> {
         let origin = request.origin.as_deref().filter(|_| !request.is_own_page);
         self.config.access.check_page(origin, principal.grant())

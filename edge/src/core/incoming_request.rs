@@ -70,8 +70,8 @@ pub struct IncomingRequest {
 }
 
 impl IncomingRequest {
-    /// Parses a request's head at `now_ms`, in milliseconds since 1970. `random` returns random bytes for the ids that the
-    /// request needs.
+    /// Parses a request's head at `now_ms`, in milliseconds since 1970. `random` returns random bytes, for a request id
+    /// if the client sent none that is well-formed, and for the id of a span if the client sent a `traceparent`.
     ///
     /// # Errors
     /// The error of `random`.
@@ -164,7 +164,8 @@ pub(super) fn scheme_and_host(url: &str) -> Option<(&str, &str)> {
     (!host.is_empty()).then_some((scheme, host))
 }
 
-/// Returns whether an `Origin` is that of a URL, in the form in which the runtime returns it. Neither has a default port.
+/// Returns whether an `Origin` is that of a URL, in the form in which the runtime returns the URL. Neither names a
+/// default port.
 fn is_origin_of(origin: &str, url: &str) -> bool {
     scheme_and_host(url).is_some() && scheme_and_host(origin) == scheme_and_host(url)
 }

@@ -149,7 +149,7 @@ impl Origins {
         health.is_some_and(|health| seen(health.seen_at) && health.failed_at <= health.seen_at)
     }
 
-    /// Returns whether the origin has answered any request since it was chosen for this request.
+    /// Returns whether the origin has answered any request or health check since it was chosen for this request.
     #[must_use]
     pub fn is_seen_since(&self, pick: Pick) -> bool {
         let health = self.list.get(pick.index).map(|(_, health)| health);

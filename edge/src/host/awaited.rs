@@ -49,7 +49,7 @@ enum State {
     Called(Outcome),
 }
 
-/// The value of a promise, or of an event.
+/// A future of the value of a promise, or of an event that happens at most once. `Err` if the promise is rejected.
 pub(crate) struct Awaited {
     number: u64,
 }

@@ -57,7 +57,7 @@ pub(crate) async fn lookup(key: &str, headers: Option<&Headers>) -> Option<Respo
 }
 
 /// Stores a response, which must be a 200, under a URL for as long as its `Cache-Control` says, and consumes its body.
-/// Returns `false` if it was not stored, because no cache works or the body ended early.
+/// Returns `false` if it was not stored, because no cache works, the body ended early or [`PUT_TIMEOUT`] is over.
 pub(crate) async fn put(key: &str, response: &Response) -> bool {
     settled(cache_put(key, response), PUT_TIMEOUT).await.is_some()
 }

@@ -23,7 +23,8 @@ use worker::js_sys::{self, Date};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{self, AbortController, Request, RequestInit, Response};
 
-/// Maximum origins to which one request is sent: a second origin is tried if the first failed and repeating is safe.
+/// Maximum origins to which one request is sent: a second origin is tried if the first failed and repeating is safe. An
+/// origin that fails its health check, or reports that it can't reach its database, does not count.
 const ATTEMPTS_MAX: u32 = 2;
 
 /// Interval of health checks while an origin receives a long body.
@@ -44,7 +45,7 @@ impl OriginAnswer {
         self.headers.get(name)
     }
 
-    /// Checks that the response comes from Selkie and not, for example, from a proxy.
+    /// Checks that the response comes from Selkie and not, for example, from a proxy. Fails as [`core::judge`] does.
     fn judge(&self, form: Form, incoming: &IncomingRequest) -> Result<(), Problem> {
         let head = OriginHead {
             status: self.status,
@@ -108,7 +109,8 @@ impl<'a> Forwarding<'a> {
     /// Sends the request to an origin, and returns the response after checking that it comes from Selkie.
     ///
     /// # Errors
-    /// The problem of a body that fails the check, or the problem of the last failed attempt.
+    /// The problem of a body that can't be read or fails the check, the problem of the last failed attempt, or
+    /// `origin_unavailable` or `database_unavailable` if no origin is left.
     pub(crate) async fn send(&mut self, gateway: &Gateway, plan: BodyPlan) -> Result<OriginAnswer, Problem> {
         let repeat = plan.repeat(self.incoming);
         match plan {
@@ -138,6 +140,7 @@ impl<'a> Forwarding<'a> {
     }
 
     /// Reads the request's whole body and checks it. Returns the runtime's buffer, or `undefined` if the body is empty.
+    /// Fails with the problem of [`body::whole`] or [`Pending::finish`].
     async fn checked(&self, pending: Pending) -> Result<JsValue, Problem> {
         let (buffer, bytes) = body::whole(self.request).await?;
         pending.finish(&bytes)?;
@@ -171,7 +174,7 @@ impl<'a> Forwarding<'a> {
         outcome
     }
 
-    /// Logs an error of the runtime that no request can cause, and returns its problem.
+    /// Logs an error of the runtime that no request can cause, and returns an `origin_unreachable` problem.
     fn refused(&self, error: &JsValue) -> Problem {
         let problem = NoAnswer::Unreachable.problem();
         log::fault(&self.incoming.request_id, &problem, &js_message(error));
@@ -248,7 +251,7 @@ impl Attempts<'_> {
         }
     }
 
-    /// Builds the request to an origin. It is the same for all origins.
+    /// Builds method, headers and body of the request, which are the same for all origins.
     fn init(&self, body: &JsValue) -> Result<RequestInit, Problem> {
         let Forwarding { request, head, incoming, .. } = self.forwarding;
         let access = &self.gateway.config().access;
@@ -276,7 +279,7 @@ impl Attempts<'_> {
     }
 
     /// Sends the request to one origin and waits for the response's head. If the origin is silent for too long, checks
-    /// its health.
+    /// its health. Fails if the connection breaks, the check fails, `deadline` passes, or the response is not Selkie's.
     async fn attempt(
         &self,
         pick: Pick,

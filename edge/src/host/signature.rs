@@ -48,7 +48,8 @@ async fn import(subtle: &SubtleCrypto, key: &VerificationKey, algorithm: &Object
     Some(Awaited::from(importing.ok()?).await.ok()?.unchecked_into())
 }
 
-/// Returns the parameters of an algorithm for both `importKey` and `verify`.
+/// Returns the parameters of an algorithm for both `importKey` and `verify`; `None` only if the runtime fails to parse
+/// them.
 fn algorithm(algorithm: UserTokenAlgorithm) -> Option<Object> {
     let parameters = match algorithm {
         UserTokenAlgorithm::EdDSA => r#"{"name":"Ed25519"}"#,

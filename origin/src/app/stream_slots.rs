@@ -5,8 +5,9 @@ use crate::shares::Shares;
 use shared::key::Access;
 use std::time::Duration;
 
-/// Limits of streamed responses. A stream occupies a MariaDB connection for as long as its client reads, so streams may
-/// use at most half of the connections of each account, and half of all connections.
+/// Limits of streamed responses. A stream occupies a MariaDB connection for as long as its client reads. So the streams
+/// of full keys, and separately those of read keys, may use at most half of `pool_size` in each project and half of
+/// `pool_total` in all projects together.
 #[derive(Debug)]
 pub struct StreamSlots {
     full: Shares,

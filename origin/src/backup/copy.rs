@@ -23,11 +23,11 @@ pub(super) type Objects = BTreeMap<ObjectKey, (u64, String)>;
 /// The outcome of [`copy`].
 #[derive(Debug, Default)]
 pub(super) struct Copied {
-    /// Number of objects that were copied. The store had the others already.
+    /// Number of objects that were copied, without those that the target store had already.
     pub(super) new: u64,
     /// Objects that were not copied, because the source doesn't have them.
     pub(super) missing: Vec<ObjectKey>,
-    /// Objects that were not copied, because their size or hash is not the recorded one.
+    /// Objects that were not copied, because their size or hash in the source is not the recorded one.
     pub(super) damaged: Vec<ObjectKey>,
 }
 
@@ -37,7 +37,7 @@ enum Outcome {
     Damaged,
 }
 
-/// Returns the objects that the rows of the media table refer to.
+/// Returns the recorded size and hash of all objects that rows of the media table refer to.
 pub(super) async fn named(table: &MediaTable) -> Result<Objects, BackupError> {
     let mut objects = Objects::new();
     let mut after = 0;
@@ -51,7 +51,11 @@ pub(super) async fn named(table: &MediaTable) -> Result<Objects, BackupError> {
     }
 }
 
-/// Copies the objects that `to` doesn't have. Checks the size and hash of each copied object.
+/// Copies the objects that `to` doesn't have. Checks the size and hash of each before publishing it in `to`. Objects
+/// that are missing or damaged in `from` are not copied and not an error: [`Copied`] lists them.
+///
+/// # Errors
+/// A store failed.
 pub(super) async fn copy(
     from: &Store,
     to: &Store,
@@ -108,7 +112,7 @@ async fn copy_one(
     Ok(Outcome::Copied)
 }
 
-/// Writes the compressed list of a backup's media objects to the backup's store.
+/// Writes the list of a backup's media objects, compressed, to the backup's store, and returns its key, size and hash.
 pub(super) async fn write_list(store: &Store, objects: &Objects) -> Result<Part, BackupError> {
     let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 0).map_err(BackupError::Run)?;
     for (key, (size, sha256)) in objects {

@@ -17,9 +17,9 @@ pub const LATEST: &str = "manifest.json";
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
     format: u32,
-    /// Version of the program that made the backup.
+    /// Version of Selkie that made the backup.
     pub program: String,
-    /// UTC time at which the dump began.
+    /// UTC time just before the dump began, in RFC 3339 with milliseconds.
     pub created_at: String,
     pub mariadb: String,
     /// The installation's id, which is also in the owner mark of its media store.
@@ -28,7 +28,7 @@ pub struct Manifest {
     /// The installation's secret in hex; `None` unless the backup was made with `--with-secret`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    /// The names of the projects' databases, without the schema `selkie`, which the dump has too.
+    /// The names of the projects' databases in the dump. The dump also contains the schema `selkie`.
     pub databases: Vec<String>,
     /// Position of MariaDB's binary log at the moment of the dump, `file:position`; `None` without a binary log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Stores a staged file in the backup.
+    /// Publishes a staged file in the backup's store under a new key.
     pub(super) async fn store(store: &Store, staged: Staged) -> Result<Self, BackupError> {
         let key = ObjectKey::new();
         let part = Self { key: key.to_string(), size: staged.size(), sha256: hex(&staged.sha256()) };
@@ -116,7 +116,7 @@ impl Manifest {
     /// Reads the manifest `name` of a backup.
     ///
     /// # Errors
-    /// There is no such manifest, or the manifest is malformed or has another format version.
+    /// There is no such manifest; the manifest is malformed or has another format version; the store failed.
     pub async fn read(store: &Store, name: &str) -> Result<Self, BackupError> {
         let bad = |reason: String| BackupError::BadManifest { name: name.to_owned(), reason };
         let text = store.named(name).await?.ok_or_else(|| BackupError::NoManifest(name.to_owned()))?;

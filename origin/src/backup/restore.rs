@@ -9,7 +9,7 @@ use super::{BackupError, Manifest, Parts, Watcher};
 use crate::database::media::ObjectKey;
 use crate::media::store::Store;
 
-/// Whether a restore drops the databases of the backup first.
+/// Whether a restore drops the databases of the backup first (`Replace`), or only the schema `selkie` (`Empty`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     Empty,
@@ -28,16 +28,16 @@ pub enum MediaOwner {
 }
 
 pub struct Restored {
-    /// Number of media objects that were copied. The media store had the others already.
+    /// Number of media objects that were copied, without those that the media store had already.
     pub copied: u64,
-    /// Number of files that were removed because the backup doesn't have their bytes.
+    /// Number of files whose rows were removed because the backup doesn't have their bytes.
     pub removed: u64,
-    /// Objects whose bytes in the backup are damaged.
+    /// Objects that were not copied, because their bytes in the backup are damaged.
     pub damaged: Vec<ObjectKey>,
 }
 
-/// Returns what a restore would replace: databases that exist already, and what the installation
-/// contains. If the list is not empty, the restore needs [`Scope::Replace`].
+/// Describes what a restore would replace: databases of the backup that exist already, and the content of the
+/// installation. If the list is not empty, the restore needs [`Scope::Replace`].
 ///
 /// # Errors
 /// MariaDB can't be read.

@@ -13,7 +13,7 @@ use crate::system::projects::Presence;
 /// The result of a backup.
 pub struct Saved {
     pub manifest: Manifest,
-    /// Number of media objects that were copied. The backup had the others already.
+    /// Number of media objects that were copied, without those that the backup's store had already.
     pub copied: u64,
     /// Objects that are not in the backup, because the media store doesn't have them.
     pub missing: Vec<ObjectKey>,
@@ -21,7 +21,8 @@ pub struct Saved {
     pub damaged: Vec<ObjectKey>,
 }
 
-/// Makes a backup. `secret` is the text of the installation's secret, if the backup should contain it.
+/// Makes a backup. `own` is the installation's secret, whose id the manifest records. `secret` is its text if the
+/// backup should contain it.
 ///
 /// The media are copied before and after the dump, so that the backup has every object that the
 /// dump refers to, unless a file was both added and deleted between the two copies. A restore

@@ -41,7 +41,7 @@ const READ_WITHIN: Duration = Duration::from_secs(60);
 
 const READ_BYTES: usize = 128 * 1024;
 
-/// Whether MariaDB writes a binary log. If so, the dump records its position.
+/// Whether MariaDB writes a binary log, whose position a dump then records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Binlog {
     On,
@@ -53,7 +53,7 @@ pub(super) enum Binlog {
 pub(super) struct OptionFile(PathBuf);
 
 impl OptionFile {
-    /// Writes the file into `directory`, with mode 0600.
+    /// Writes the file into `directory`, with mode 0600. Also deletes old option files there.
     pub(super) fn write(address: &DatabaseAddress, directory: &Path) -> Result<Self, BackupError> {
         let name =
             format!(".mariadb-{:016x}.cnf", getrandom::u64().map_err(io::Error::other).map_err(BackupError::Run)?);
@@ -65,7 +65,10 @@ impl OptionFile {
         Ok(Self(path))
     }
 
-    /// Returns a command that runs `tool` with this option file, and with no other configuration.
+    /// Returns a command that runs `tool` with this option file as its only configuration file.
+    ///
+    /// # Errors
+    /// The tool is not installed.
     fn command(&self, tool: &'static str) -> Result<Command, BackupError> {
         let program = find_program(&[tool]).ok_or(BackupError::NotInstalled(tool))?;
         let mut command = tied(&program, LastSignal::Kill);
@@ -196,7 +199,7 @@ fn position(head: &str) -> Option<String> {
     Some(format!("{file}:{}", rest.trim_end_matches(';')))
 }
 
-/// Checks the size and hash of a dump, then runs its statements.
+/// Checks the size and hash of a dump, then runs its statements with the client `mariadb`.
 ///
 /// # Errors
 /// The dump is missing or damaged; the tool is missing or fails. MariaDB may have run a part of the
@@ -247,7 +250,7 @@ async fn feed(child: &mut Child, store: &Store, part: &Part, watcher: &dyn Watch
     input.shutdown().await.map_err(BackupError::Run)
 }
 
-/// Reads the standard error of a tool to its end, and returns the first [`TOLD_MAX_BYTES`] of it.
+/// Starts a task that reads the standard error of a tool to its end, and returns the first [`TOLD_MAX_BYTES`] of it.
 fn messages(child: &mut Child) -> JoinHandle<String> {
     let stream = child.stderr.take();
     tokio::spawn(async move {

@@ -19,8 +19,8 @@ use crate::system::installation::{Installation, InstallationError, Purpose};
 
 #[derive(Debug, Args)]
 pub struct BackupArgs {
-    /// A directory, or s3://bucket/prefix with the settings media_s3_…; media that an earlier backup copied there are not
-    /// copied again
+    /// A directory, or s3://bucket/prefix with the settings media_s3_…; media that an earlier backup copied there are
+    /// not copied again
     #[arg(value_name = "PLACE")]
     place: String,
     /// Put the installation's secret into the backup, so that keys stay valid after a restore on a new machine; whoever
@@ -80,7 +80,8 @@ impl From<BackupError> for CliError {
     }
 }
 
-/// Runs `work` with the parts of an opened installation, and stops it on a signal.
+/// Opens the media store and table of an installation, and runs `work` with them. A stop signal cancels `work`, which
+/// is an error.
 async fn with_parts<T>(
     context: &Context,
     opened: &Opened,
@@ -280,8 +281,8 @@ impl RestoreArgs {
     /// Decides which installation owns the media store after the restore.
     ///
     /// # Errors
-    /// The store belongs to another installation, or to the original installation, which may still
-    /// run.
+    /// The store is marked as another installation's, or as the original installation's without `--original-is-gone`;
+    /// the store or MariaDB failed.
     async fn owner(&self, parts: &Parts<'_>, manifest: &Manifest) -> Result<MediaOwner, CliError> {
         let mark = parts.media.owner().await?.map(|mark| mark.trim().to_owned());
         let own = match parts.system.admin.schema_version().await? {

@@ -31,11 +31,12 @@ struct Answer {
 }
 
 impl ConsoleArgs {
-    /// Prints the console's address, without contacting the running service: the link is signed in
-    /// this process with the newest signing key, whose name is read from MariaDB.
+    /// Prints the console's address, with a link that signs in unless `--no-link` is given or the console is off.
+    /// Doesn't contact the running service: the link is signed in this process with the newest signing key, whose name
+    /// is read from MariaDB.
     ///
     /// # Errors
-    /// The project doesn't exist; MariaDB failed; the output can't be written.
+    /// For a link, there is no installation or project, or MariaDB failed; the output can't be written.
     pub async fn run(&self, context: &Context) -> Result<(), CliError> {
         let mut url = address(&context.config);
         match context.config.console {
@@ -62,7 +63,8 @@ impl ConsoleArgs {
     }
 }
 
-/// Returns the console's address: that of `public_url`, else of this machine.
+/// Returns the console's URL: under `public_url` if it is set, else under the address that the origin listens on, with
+/// 127.0.0.1 in place of an unspecified IP address.
 fn address(config: &Config) -> String {
     let base = config.public_url.as_ref().map(|url| url.as_str().to_owned());
     let own = || {

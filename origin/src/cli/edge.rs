@@ -30,7 +30,7 @@ impl EdgeArgs {
     /// Prints the edge's secret, without contacting MariaDB.
     ///
     /// # Errors
-    /// There is no installation secret.
+    /// The installation's secret is missing or can't be read; the output can't be written.
     pub fn run(&self, context: &Context) -> Result<(), CliError> {
         let EdgeCommand::Secret = self.command;
         let config = &context.config;

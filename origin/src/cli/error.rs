@@ -17,7 +17,7 @@ const FAILURE: u8 = 1;
 /// Exit code for wrong usage; clap uses the same.
 pub(super) const USAGE: u8 = 2;
 
-/// Exit code of an import that is complete but for rows that were refused.
+/// Exit code of a complete import in which rows were refused.
 const ROWS_REFUSED: u8 = 3;
 
 /// Why a command failed. Messages contain no secrets.
@@ -56,7 +56,7 @@ pub enum CliError {
     Usage { message: String, hint: Option<String> },
     #[error("{message}")]
     Failed { message: String, hint: Option<String> },
-    /// An import is complete, but `count` rows are not in the table.
+    /// An import is complete, but `count` rows were refused and written to `file`.
     #[error("rows refused: {count}; {} has them, with their lines and reasons", file.display())]
     RowsRefused { count: u64, file: PathBuf },
 }
@@ -78,7 +78,7 @@ impl From<EdgeError> for CliError {
 }
 
 impl CliError {
-    /// Returns [`Self::Failed`] with a hint.
+    /// Creates [`Self::Failed`] with a hint.
     pub fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Failed { message: message.into(), hint: Some(hint.into()) }
     }
@@ -113,7 +113,7 @@ impl CliError {
         }
     }
 
-    /// Writes the error and its hint to standard error.
+    /// Writes the error and its hint to standard error; nothing if the reader of standard output ended early.
     pub(super) fn report(&self) {
         let closed_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
         if matches!(self, Self::Output(error) if closed_pipe(error)) {

@@ -55,8 +55,8 @@ struct AddArgs {
     /// The role of tokens without that claim
     #[arg(long, value_name = "ROLE", value_parser = role)]
     role: Option<RoleName>,
-    /// What a value of the claim stands for: a role, full or read; may be repeated. A text that is not mapped names a role
-    /// itself, never full or read; of a list only mapped values count
+    /// What a value of the claim stands for: a role, full or read; may be repeated. A text that is not mapped names a
+    /// role itself, never full or read; of a list only mapped values count
     #[arg(long = "map", value_name = "VALUE=ROLE", requires = "role_claim", value_parser = mapping)]
     map: Vec<(String, KeyGrant)>,
 }

@@ -65,7 +65,8 @@ struct MediaContext<'a> {
 }
 
 impl MediaContext<'_> {
-    /// Opens the media store. Commands that don't call this method work without a bucket's credentials.
+    /// Opens the media store. Commands that need only the table don't call this, to work without a bucket's
+    /// credentials.
     fn library(&self) -> Result<Library, CliError> {
         Ok(Library::open(&self.context.config, self.table.clone())?)
     }
@@ -95,7 +96,7 @@ impl MediaArgs {
     }
 }
 
-/// Runs `deed` until it ends, or until `stop` is cancelled, which is an error.
+/// Runs `deed` and returns its outcome. If `stop` is cancelled first, drops `deed` and returns an error.
 async fn unless_stopped<T>(
     stop: &CancellationToken,
     deed: impl Future<Output = Result<T, CliError>>,

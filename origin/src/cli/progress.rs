@@ -10,7 +10,7 @@ const SHOWN_FROM_BYTES: u64 = 4 * 1024 * 1024;
 const WITH_SIZE: &str = "{msg:30!} {bar:30} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}";
 const WITHOUT_SIZE: &str = "{msg:30!} {spinner} {binary_bytes} {binary_bytes_per_sec}";
 
-/// The progress bar of one file; removed from the terminal on drop.
+/// The progress bar of one file or transfer; removed from the terminal on drop.
 pub(super) struct Progress(ProgressBar);
 
 impl Progress {

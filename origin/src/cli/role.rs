@@ -205,16 +205,16 @@ impl ListArgs {
     }
 }
 
-/// What a caller may do with a table.
+/// Whether a caller may perform one action on a table, and with which fields and records.
 #[derive(Serialize)]
 struct Allowed {
     action: &'static str,
     allowed: bool,
-    /// The fields that the caller may read or write.
+    /// The fields that the caller may read or write; empty if the action is not allowed, and for deletes.
     fields: Vec<String>,
     /// The fields that the role sets itself.
     set: Vec<String>,
-    /// The SQL condition on the records; `None` for all records.
+    /// The SQL condition on the records; `None` for all records, and if the action is not allowed.
     condition: Option<String>,
     params: Vec<String>,
 }

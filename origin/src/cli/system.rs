@@ -19,8 +19,8 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens the installation; starts its private MariaDB, or uses the running one. Doesn't contact a configured
-    /// MariaDB.
+    /// Opens an existing installation; starts its private MariaDB, or uses the running one. Doesn't contact a
+    /// configured MariaDB, and doesn't check the schema's version.
     pub(super) async fn plain(context: &Context) -> Result<Self, CliError> {
         Ok(Self::of(context.open().await?, context))
     }
@@ -31,7 +31,7 @@ impl Opened {
         Self { system, installation }
     }
 
-    /// Opens the installation and migrates its schema to this program's version.
+    /// Opens an existing installation and migrates its schema to this program's version.
     pub(super) async fn migrated(context: &Context) -> Result<Self, CliError> {
         let opened = Self::plain(context).await?;
         match opened.system.migrate().await {
@@ -118,7 +118,7 @@ impl Consent {
 /// Asks for confirmation unless `consent` is given: the user must type `word`.
 ///
 /// # Errors
-/// The user typed something else, or standard input is no terminal.
+/// Consent is not given, and the user typed something else or standard input is no terminal.
 pub(super) fn confirm(consent: Consent, warning: &str, word: &str) -> Result<(), CliError> {
     if consent == Consent::Given {
         return Ok(());

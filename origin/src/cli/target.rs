@@ -1,5 +1,5 @@
-//! Where `selkie import` and `selkie export` send their requests: to the API at a URL, with a key, or to an origin within
-//! this process, which ends with the command. So both forms behave the same, and rows are checked the same.
+//! The API that `selkie import` and `selkie export` send their requests to: the API at a URL, with a key, or an origin
+//! within this process, which stops with the command. In both cases the API checks the rows.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -24,16 +24,16 @@ const KEY_VARIABLE: &str = "SELKIE_KEY";
 
 const KEY_NAME: &str = "selkie import or export";
 
-/// Lifetime of the key of a command's own origin, which is revoked at the command's end.
+/// Lifetime of the key for the origin within this process. The key is revoked at the command's end.
 const KEY_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Time limit of the statements of a command's own origin.
+/// Time limit of a statement of the origin within this process.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Debug, Args)]
 pub(super) struct TargetArgs {
-    /// The origin or edge to call, as `https://api.example.org`; needs no access to MariaDB, but a key: SELKIE_KEY in the
-    /// environment, or --key-file [default: MariaDB itself, as the configuration names it]
+    /// The origin or edge to call, as `https://api.example.org`; needs no access to MariaDB, but a key: SELKIE_KEY in
+    /// the environment, or --key-file [default: MariaDB itself, as the configuration names it]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// A file with the key
@@ -44,18 +44,21 @@ pub(super) struct TargetArgs {
     project: ProjectName,
 }
 
-/// An API to call.
+/// The API that a command calls.
 pub(super) struct Target {
     pub(super) api: Api,
-    /// What stays the same when the command is repeated.
+    /// Identifies the API and the caller, equally in each run of a command: [`Api::identity`], or the project of the
+    /// origin within this process.
     pub(super) identity: String,
 }
 
 impl TargetArgs {
-    /// Runs `work` with the API. A command's own origin runs as long as `work` does.
+    /// Runs `work` with the API at `--url`. Without `--url`, opens the installation and runs an origin in this process
+    /// until `work` ends.
     ///
     /// # Errors
-    /// There is no key; the installation can't be opened; those of `work`.
+    /// `--url` is no URL of an API, or there is no key for it; the installation can't be opened or prepared; the origin
+    /// failed; the errors of `work`.
     pub(super) async fn run<T, W: Future<Output = Result<T, CliError>>>(
         &self,
         context: &Context,
@@ -124,8 +127,8 @@ impl TargetArgs {
     }
 }
 
-/// Returns the configuration of an origin that serves only this command: without the limits that protect tenants from each
-/// other.
+/// Returns the configuration of the origin within this process: without the rate limit and the limit of rows, and with
+/// longer timeouts, since it serves only this command.
 fn own_origin(config: &Config) -> Config {
     let mut config = config.clone();
     config.access = AccessConfig::Open;
@@ -137,7 +140,10 @@ fn own_origin(config: &Config) -> Config {
     config
 }
 
-/// Reads the key from a file, or from the environment.
+/// Reads the key from a file; without a file, from the environment variable [`KEY_VARIABLE`].
+///
+/// # Errors
+/// The file can't be read, the variable is not set, or the key is empty.
 fn key(file: Option<&Path>) -> Result<SecretString, CliError> {
     let text = match file {
         Some(path) => std::fs::read_to_string(path).map_err(|error| CliError::Usage {

@@ -8,9 +8,9 @@ use super::value;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessConfig {
-    /// Every client with a valid key may call the origin.
+    /// Any peer may call the origin.
     Open,
-    /// Only the edge and clients in trusted networks may call the origin, with a valid key.
+    /// Only the edge and peers in trusted networks may call the origin. Any peer may request `/healthz`.
     Restricted,
 }
 

@@ -37,7 +37,7 @@ pub struct AccountsFile(pub BTreeMap<String, ProjectAccounts>);
 
 impl AccountsFile {
     /// Removes the table `accounts` from the configuration file's content and parses it. Returns an empty map if there
-    /// is no such table.
+    /// is no such table, and [`ConfigError::BadAccounts`] if it is malformed.
     pub(super) fn take(table: &mut toml::Table, path: Option<&Path>) -> Result<Self, ConfigError> {
         let Some(value) = table.remove("accounts") else {
             return Ok(Self::default());

@@ -9,7 +9,8 @@ use super::{ConfigError, nearest};
 
 const PREFIX: &str = "SELKIE_";
 
-/// Names after `SELKIE_` that are no settings but have a meaning: the key of `selkie import`, those in `dev.env`, and those of tests and tools.
+/// Variables (without `SELKIE_`) that are no settings but have a meaning: the path of the configuration file, the key
+/// for `selkie import`, the variables in `dev.env`, and the variables of tests and tools.
 const KNOWN: [&str; 11] = [
     "CONFIG",
     "ORIGIN_URL",

@@ -1,5 +1,6 @@
-//! Finds the text of each setting in flags, environment, file or defaults, in this order. Doesn't parse the texts;
-//! `Config` does.
+//! Finds the text of each setting. The first source that has the setting wins: flag, environment variable, file named
+//! by a `…_FILE` variable (secret settings), configuration file, standard variable of OpenTelemetry, default. Doesn't
+//! parse the texts; `Config` does.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,8 @@ pub struct Sources {
     pub flags: BTreeMap<&'static str, String>,
     /// The environment variables; at least those that start with `SELKIE_` or `OTEL_`.
     pub environment: BTreeMap<String, String>,
-    /// Path of the configuration file given by `--config`.
+    /// Path of the configuration file given by `--config`. If `None`, `SELKIE_CONFIG` names the file, or `selkie.toml`
+    /// is read if it exists.
     pub file: Option<PathBuf>,
     /// The working directory, on which relative paths are based.
     pub directory: PathBuf,
@@ -71,8 +73,9 @@ impl Layers {
     /// Reads the configuration file, if there is one, and chooses each setting's value.
     ///
     /// # Errors
-    /// The file can't be read, is not TOML, or has an unknown key or a value of a wrong type; or a variable is
-    /// misspelt; or the file of a secret setting can't be read, or the setting's own variable is set too.
+    /// The configuration file can't be read, is not TOML, or has an unknown key or a value of a wrong type; the name of
+    /// a variable resembles the name of a setting; the file of a secret setting can't be read, or both the setting's
+    /// variable and its `…_FILE` variable are set.
     pub fn read(sources: Sources) -> Result<Self, ConfigError> {
         let unknown_variables = environment::unknown(&sources.environment)?;
         let file = locate_file(&sources);

@@ -34,7 +34,7 @@ impl OtlpConfig {
         headers(text).unwrap_or_default()
     }
 
-    /// Returns the share of requests that are traced, scaled from 0–1 to 0–`u64::MAX`.
+    /// Returns the share of requests without a `traceparent` that are traced, scaled from 0–1 to 0–`u64::MAX`.
     #[must_use]
     pub fn share_of_max(&self) -> u64 {
         (self.share * u64::MAX as f64) as u64

@@ -38,7 +38,8 @@ impl Setting {
         Self { visibility: Visibility::Secret, ..self }
     }
 
-    /// Returns whether the setting has a flag. Secret settings have only a variable and a key in the file.
+    /// Returns whether the setting has a flag. Secret settings have none: they are set by a variable, by a file that a
+    /// `…_FILE` variable names, or in the configuration file.
     #[must_use]
     pub fn has_flag(&self) -> bool {
         self.visibility == Visibility::Plain
@@ -84,7 +85,8 @@ impl Setting {
         }
     }
 
-    /// Returns the setting's name as written in a source of values (flag, variable, file), for messages.
+    /// Returns a text that names the source of the setting's value, for messages, such as `--pool-size`,
+    /// `SELKIE_POOL_SIZE` or `the default`.
     #[must_use]
     pub fn place(&self, origin: Origin) -> String {
         match origin {

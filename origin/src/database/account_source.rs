@@ -1,5 +1,5 @@
-//! Gives the connection pools the MariaDB accounts of projects. The two functions come from `system::projects`, so that
-//! this folder need not know how projects are stored.
+//! Gives the connection pools the MariaDB accounts of projects. `system::projects` supplies the functions that find and
+//! repair accounts, so that this folder need not know how projects are stored.
 
 use crate::config::Account;
 use futures_util::future::BoxFuture;
@@ -17,10 +17,10 @@ pub struct AccountSource {
     repair: Arc<Repair>,
 }
 
-/// Whether a repair restored an account.
+/// Whether a repair restored a project's accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repaired {
-    /// The account was restored, so another login may succeed.
+    /// The accounts were restored, so another login may succeed.
     Yes,
     No,
 }
@@ -32,7 +32,8 @@ impl std::fmt::Debug for AccountSource {
 }
 
 impl AccountSource {
-    /// Creates a source: `find` returns an account, `repair` restores it after MariaDB refused a login.
+    /// Creates a source. `find` returns the account for a project's keys with an access; `repair` restores the password
+    /// and rights of a project's accounts, after MariaDB refused a login.
     pub fn new(
         find: impl Fn(&ProjectName, Access) -> Account + Send + Sync + 'static,
         repair: impl Fn(ProjectName) -> BoxFuture<'static, Repaired> + Send + Sync + 'static,
@@ -40,7 +41,7 @@ impl AccountSource {
         Self { find: Arc::new(find), repair: Arc::new(repair) }
     }
 
-    /// Returns a source of the same accounts that never repairs an account.
+    /// Returns a source of the same accounts whose repair does nothing and returns [`Repaired::No`].
     pub(super) fn without_repair(&self) -> Self {
         Self { find: Arc::clone(&self.find), repair: Arc::new(|_| Box::pin(async { Repaired::No })) }
     }

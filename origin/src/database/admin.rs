@@ -1,5 +1,5 @@
-//! Typed functions under MariaDB's admin account, over a few connections of their own. No function takes SQL, so
-//! callers' statements never run under this account. Knows nothing of HTTP, tokens or configuration.
+//! Typed functions that run under MariaDB's admin account, on a small connection pool of their own. No function takes
+//! SQL, so API callers' statements never run under this account. Knows nothing of HTTP or tokens.
 
 mod accounts;
 mod backup;
@@ -40,18 +40,20 @@ pub use projects::{DatabaseRow, Drops, Inserted, ProjectRow};
 pub(crate) use quote::pattern_fits;
 pub use roles::RoleRow;
 
-/// The maximum number of connections under the admin account: few, to leave MariaDB's connections to requests.
+/// The maximum number of pooled connections under the admin account, per host. Small, to leave MariaDB's connections to
+/// requests.
 const CONNECTIONS_MAX_COUNT: usize = 3;
 
-/// The time limit for one statement of the admin account. Creating or dropping a large database takes longest.
+/// The time limit for one statement or transaction of the admin account. Dropping a large database takes longest.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 const IDLE_TTL: Duration = Duration::from_secs(120);
 
-/// The maximum wait in seconds for the lock of an origin that migrates the schema or sets up accounts.
+/// The maximum time, in seconds, that [`Admin::lock`] waits for the installation's lock.
 const LOCK_WAIT_SECONDS: u64 = 45;
 
-/// Session settings of each connection: strict SQL mode, UTC, and limits in seconds on lock waits and statements.
+/// Session settings of each connection: strict SQL mode, UTC, limits in seconds on lock waits and statements, and the
+/// limit of GROUP_CONCAT in bytes.
 const SESSION: &str = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', \
      time_zone = '+00:00', lock_wait_timeout = 20, innodb_lock_wait_timeout = 20, \
      max_statement_time = 50, group_concat_max_len = 1048576";
@@ -93,16 +95,18 @@ impl Admin {
         }
     }
 
-    /// Closes the connections, waiting one second at most.
+    /// Closes the pooled connections, waiting one second at most.
     pub async fn close(self) {
         let _ = tokio::time::timeout(Duration::from_secs(1), self.pool.disconnect()).await;
     }
 
-    /// Takes the installation's lock, which every change of several statements (migrations, accounts, signing keys)
-    /// needs. The lock is held until the returned guard is released or dropped.
+    /// Waits for and takes the installation's lock in MariaDB, which excludes other origins and commands from
+    /// migrations and from changes of accounts, databases and signing keys. The lock is held until the returned guard
+    /// is released or dropped.
     ///
     /// # Errors
-    /// [`AdminError::Busy`] if another origin held the lock for too long; other errors if MariaDB can't be reached.
+    /// [`AdminError::Busy`] if another origin or command held the lock for `LOCK_WAIT_SECONDS`; other errors of MariaDB
+    /// or the connection.
     pub async fn lock(&self) -> Result<AdminLock, AdminError> {
         // A connection outside the pool: dropping the guard closes it, and MariaDB then frees the lock.
         let (user, password) = (self.user(), &self.hosts.address().admin_password);
@@ -118,7 +122,8 @@ impl Admin {
         }
     }
 
-    /// Opens a connection to the serving host that belongs to no pool.
+    /// Opens a connection to the serving host, outside of the pool. The outer error is [`AdminError::TimedOut`], the
+    /// inner one that of the driver.
     async fn connect(&self, user: &str, password: &SecretString) -> Result<mysql_async::Result<Conn>, AdminError> {
         let connecting = async {
             let host = self.hosts.pick().await;
@@ -157,7 +162,8 @@ impl Admin {
     }
 }
 
-/// The guard of the installation's lock: while it exists, nothing else changes the system schema or accounts.
+/// The guard of the installation's lock. The lock is advisory: it excludes only other holders of [`Admin::lock`], and
+/// MariaDB frees it if the guard's connection breaks.
 #[derive(Debug)]
 pub struct AdminLock {
     conn: Conn,

@@ -1,5 +1,5 @@
-//! Reads results as typed rows. The driver's own typed methods panic if a value has an unexpected type, so
-//! `clippy.toml` forbids them; here that is an error.
+//! Reads results as typed rows. If a value has an unexpected type, the driver's own typed methods panic, so
+//! `clippy.toml` forbids them; the functions here return [`UnexpectedType`].
 
 use mysql_async::prelude::{FromRow, Protocol};
 use mysql_async::{Error, QueryResult, Row};
@@ -8,7 +8,7 @@ use mysql_async::{Error, QueryResult, Row};
 #[error("MariaDB answered with values of an unexpected type")]
 pub(super) struct UnexpectedType;
 
-/// Reads all rows of a result.
+/// Awaits the statement `answer` and returns all rows of its result.
 ///
 /// # Errors
 /// The statement or the connection failed, or a row is not a `T` ([`UnexpectedType`]).
@@ -29,7 +29,8 @@ where
     rows.into_iter().collect()
 }
 
-/// Reads the first row of a result and discards the other rows; `None` if there are no rows.
+/// Awaits the statement `answer` and returns the first row of its result; `None` if there are no rows. Reads and
+/// discards the other rows.
 ///
 /// # Errors
 /// The statement or the connection failed, or the row is not a `T` ([`UnexpectedType`]).

@@ -1,9 +1,9 @@
 //! Coalesces reads by key and inserts of one record: requests of one shape (account, table, columns) that arrive while
 //! a statement of that shape is in flight share the next one (docs/decisions/0012). Knows nothing of HTTP.
 //!
-//! A request runs alone and at once while few statements of its shape are in flight, so a lone caller never waits. A
-//! shared statement begins after all of its requests have arrived, so that no request gets data that was read before it
-//! arrived.
+//! A request runs alone and at once while fewer than `IN_FLIGHT_MAX` statements of its shape are in flight. A shared
+//! statement begins after all of its requests have arrived, so that no request gets data that was read before the
+//! request arrived.
 
 mod in_flight;
 mod insert_one;
@@ -33,7 +33,8 @@ pub struct Coalescer {
     pools: Arc<Pools>,
     reads: Requests<Reads>,
     inserts: Requests<Inserts>,
-    /// Counters since the start: statements that answered several requests, and these requests.
+    /// Counters since the start: the statements that ran for several requests, and the requests that these statements
+    /// served. Failed statements count too.
     shared_statements: AtomicU64,
     shared_requests: AtomicU64,
 }
@@ -54,11 +55,11 @@ trait CoalescedStatement: Sized + Send + Sync + 'static {
     /// Returns the coalescer's queue for this kind of statement.
     fn requests(coalescer: &Coalescer) -> &Requests<Self>;
 
-    /// Returns how many of the `waiting` requests the next shared statement serves, at least one.
+    /// Returns how many of the `waiting` requests (1 or more) the next shared statement serves: at least 1.
     fn share(shape: &Self::Shape, waiting: usize) -> usize;
 
-    /// Returns whether each request may run alone, after a shared statement ran for `spent` and failed with `error`:
-    /// the statement had no effect, and the request may succeed alone.
+    /// Returns whether each request may be run alone after a shared statement failed with `error` after `spent`: true
+    /// if the failed statement wrote nothing and a request alone may succeed.
     fn may_run_alone(error: &DbError, spent: Duration) -> bool;
 
     /// Runs the statement of one request.
@@ -68,8 +69,8 @@ trait CoalescedStatement: Sized + Send + Sync + 'static {
         item: Self::Item,
     ) -> impl Future<Output = mysql_async::Result<Self::Output>> + Send;
 
-    /// Runs one statement for several requests. Returns one output per item, or fewer if the result can't be assigned
-    /// to the requests.
+    /// Runs one statement for several requests. Returns one output per item, in the order of `items`, or another number
+    /// of outputs if the result can't be assigned to the requests.
     fn run_several(
         connection: &mut Connection,
         shape: &Self::Shape,
@@ -77,14 +78,14 @@ trait CoalescedStatement: Sized + Send + Sync + 'static {
     ) -> impl Future<Output = mysql_async::Result<Vec<Self::Output>>> + Send;
 }
 
-/// The requests for one kind of statement that are in flight or wait.
+/// The queue of the requests for one kind of statement.
 type Requests<K> = Queue<Key<<K as CoalescedStatement>::Shape>, Waiter<K>>;
 
 /// What requests must have in common to share a statement. Cheap to clone.
 struct Key<S> {
     account: Arc<Account>,
     shape: Arc<S>,
-    /// The time limit of a statement.
+    /// The time limit of a statement. Requests with different limits do not share a statement.
     limit: Duration,
 }
 
@@ -114,7 +115,7 @@ impl<S: Hash> Hash for Key<S> {
 struct Waiter<K: CoalescedStatement> {
     item: K::Item,
     caller: Caller<K>,
-    /// Counts the request as waiting until dropped: the number of waiting requests per account is limited.
+    /// Counts the request in the account's queue, whose length is limited, until dropped.
     _ticket: QueueTicket,
 }
 
@@ -138,8 +139,8 @@ impl Coalescer {
         Self { pools, reads: Queue::default(), inserts: Queue::default(), shared_statements, shared_requests }
     }
 
-    /// Returns the number of statements that answered several requests so far, and the number of
-    /// these requests.
+    /// Returns two counters since the start: the statements that ran for several requests, and the requests that these
+    /// statements served. Failed statements count too.
     #[must_use]
     pub fn shared(&self) -> (u64, u64) {
         (self.shared_statements.load(Ordering::Relaxed), self.shared_requests.load(Ordering::Relaxed))
@@ -152,7 +153,12 @@ impl Coalescer {
         }
     }
 
-    /// Reads one record by its key, by a statement that requests of the same shape and time limit may share.
+    /// Reads one record by its key, by a statement that requests of the same account, shape and time limit may share.
+    /// Returns [`Found::Nothing`] if no record has the key. `limit` is the time limit of the statement.
+    ///
+    /// # Errors
+    /// [`DbError::Overloaded`] if the queue for connections is full; [`DbError::Timeout`] if no result came in time;
+    /// other errors of MariaDB or the connection.
     pub async fn select_by_key(
         self: &Arc<Self>,
         (project, access): (&ProjectName, Access),
@@ -170,10 +176,12 @@ impl Coalescer {
         })
     }
 
-    /// Inserts one record, by a statement that requests of the same shape and time limit may share.
+    /// Inserts one record, by a statement that requests of the same account, shape and time limit may share. `limit` is
+    /// the time limit of the statement.
     ///
     /// # Errors
-    /// The error of MariaDB or the connection; nothing is written then, unless the connection broke.
+    /// [`DbError::Overloaded`] if the queue for connections is full; an error of MariaDB or the connection. After
+    /// [`DbError::Timeout`], or an error for which [`DbError::is_lost`] is true, the record may have been written.
     pub async fn insert_one(
         self: &Arc<Self>,
         (project, access): (&ProjectName, Access),
@@ -264,7 +272,7 @@ async fn run_several<K: CoalescedStatement>(
     }
 }
 
-/// Returns the error for a request whose shared statement may or may not have run.
+/// Returns the error for a request of which it is not known whether its shared statement ran.
 fn unknown() -> DbError {
     DbError::Unavailable("whether a shared statement ran is not known".into())
 }

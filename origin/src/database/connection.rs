@@ -18,21 +18,22 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-/// The idle time after which a connection is pinged before it is leased.
+/// The time since a connection's last lease after which the connection is pinged before it is leased again.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(20);
-/// The maximum number of KILL statements of one account that run at once.
+/// The maximum number of concurrent KILL statements per account.
 pub(crate) const KILLS_PER_ACCOUNT_MAX_COUNT: usize = 4;
-/// The time limit for a KILL, including opening the connection for it.
+/// The time limit for a KILL, including the wait for a permit and opening a connection.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
-/// The largest packet, and so the largest row, that the driver accepts from MariaDB.
+/// The largest packet in bytes, and so the largest row, that the driver accepts from MariaDB.
 const PACKET_MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Session settings of every connection, whatever the server's defaults are: UTC, strict SQL mode, utf8mb4.
+/// Session settings of every connection, whatever the server's defaults are: UTC, strict SQL mode, utf8mb4, and limits
+/// on lock waits in seconds.
 const SESSION_SETUP: &str = "SET NAMES utf8mb4, time_zone = '+00:00', autocommit = 1, \
      sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION', \
      innodb_lock_wait_timeout = 10, lock_wait_timeout = 10, group_concat_max_len = 1048576";
 
-/// Sets the driver's options for a project's account.
+/// Adds the driver's options that are the same for all projects' accounts.
 fn finish(options: OptsBuilder) -> OptsBuilder {
     options
         // The driver's own statement cache is off; [`PreparedStatements`] replaces it.
@@ -51,20 +52,20 @@ pub(super) struct Connection {
     pub(super) session: SessionState,
     used_at: Instant,
     epoch: u64,
-    /// The value of the connector's `trust` counter when the session was new or last reset.
+    /// The value of [`Connector::trust`] when the session was opened or last reset.
     trusted: u64,
     /// MariaDB's `max_allowed_packet` in bytes: MariaDB closes the connection when it gets a larger packet.
     packet_max_bytes: usize,
-    /// The connection's slot in the budget of all accounts; freed when the connection is closed.
+    /// The connection's slot in the budget of connections of all accounts; freed when the connection is dropped.
     pub(super) slot: Slot,
     pub(super) host: Host,
-    /// The kind of positions that the host has.
+    /// The kind of replication position that the host reports.
     pub(super) positions: Positions,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DefaultSchema {
-    /// No default schema was ever set.
+    /// The session has no default schema.
     Unset,
     Set(DatabaseName),
     /// A statement may have changed the default schema.
@@ -76,13 +77,13 @@ pub(super) enum DefaultSchema {
 pub(super) enum SessionState {
     /// Nothing: the session is new or was just reset.
     Pristine,
-    /// Only state that no later statement of this program reads, such as the last insert id.
+    /// Only state that no later statement of this program reads, such as the last insert id. Needs no reset.
     Used,
     /// Any state: the session must be reset before its next use.
     Dirty,
 }
 
-/// Opens connections of one account.
+/// Opens, checks and kills the pooled connections of one MariaDB account.
 pub(super) struct Connector {
     hosts: Hosts,
     /// The connection options for each host, by its index.
@@ -90,8 +91,9 @@ pub(super) struct Connector {
     /// Incremented when a connection is lost or can't be opened. Connections opened before that are closed instead of
     /// leased.
     epoch: AtomicU64,
-    /// Incremented when statements may have changed session state without marking their session as dirty, for example
-    /// because a trigger was not known yet. Sessions from before that are reset before their next use.
+    /// Incremented when statements may have changed session state without marking their session as
+    /// [`SessionState::Dirty`], for example because a trigger was not known yet. Sessions that were opened or last
+    /// reset before the increment are reset before their next use.
     trust: AtomicU64,
     kills: Arc<Semaphore>,
     budget: Arc<ConnectionBudget>,
@@ -115,20 +117,21 @@ impl Connector {
         }
     }
 
-    /// Marks all connections opened so far as lost, so that none is leased again, and wakes the
-    /// probe of `host`. To be called when a connection to `host` is lost or can't be opened.
+    /// Marks all connections of the account opened so far, to any host, as lost, so that none is leased again, and
+    /// wakes the probe of `host`. Called when a connection to `host` is lost or can't be opened.
     pub(super) fn forget_all(&self, host: &Host) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
         self.hosts.suspect(host);
     }
 
-    /// Causes all sessions of the account to be reset before their next use.
+    /// Causes all sessions of the account that are open now to be reset before their next use.
     pub(super) fn distrust(&self) {
         self.trust.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Kills a connection and its statement in MariaDB, from a task with another connection. Does
-    /// nothing outside of a Tokio runtime, or if the connection's host was left.
+    /// Spawns a task that kills a connection and its statement in MariaDB, over another connection; returns without
+    /// waiting, and errors are only logged. Does nothing outside of a Tokio runtime, or if the connection's host was
+    /// left.
     pub(super) fn kill(&self, connection: &Connection) {
         let (id, host) = (connection.conn.id(), &connection.host);
         let is_left = host.left.as_ref().is_some_and(CancellationToken::is_cancelled);
@@ -159,7 +162,7 @@ impl Connector {
         });
     }
 
-    /// Opens a connection once the budget of all accounts has a free slot.
+    /// Waits for a free slot in the budget of connections of all accounts, and opens a connection.
     async fn open(&self) -> Result<Box<Connection>, mysql_async::Error> {
         let slot = self.budget.slot().await;
         let slot = slot.map_err(|error| mysql_async::Error::Other(Box::new(error)))?;
@@ -182,7 +185,7 @@ impl Connector {
     }
 }
 
-/// Properties of the server, which a new connection reads first.
+/// Properties of the server, read once on each new connection.
 struct Server {
     packet_max_bytes: usize,
     positions: Positions,
@@ -203,8 +206,9 @@ impl Connector {
         Ok(Server { packet_max_bytes: packet_max_bytes.unwrap_or(PACKET_MAX_BYTES), positions })
     }
 
-    /// Connects to the serving host, or to a replica. If the host is lost meanwhile, tries again,
-    /// for at most [`TRIES_MAX_COUNT`] attempts.
+    /// Connects to the serving host, or for [`Purpose::Reading`] to the next healthy replica. If the host is lost
+    /// meanwhile, tries again, at most [`TRIES_MAX_COUNT`] times in all. After an error, all connections of the account
+    /// count as lost.
     async fn connect(&self) -> Result<(Host, Conn, Server), mysql_async::Error> {
         let mut tries = 1;
         loop {
@@ -258,8 +262,11 @@ impl managed::Manager for Connector {
 }
 
 impl Connection {
-    /// Runs a statement, prepared once per connection and SQL text. A statement larger than `max_allowed_packet` is not
-    /// sent, because MariaDB would close the connection.
+    /// Runs a statement as a prepared statement. The connection caches prepared statements by SQL text.
+    ///
+    /// # Errors
+    /// [`PacketTooLarge`], without sending the statement, if it is larger than `max_allowed_packet`; other errors of
+    /// MariaDB or the connection.
     pub(super) async fn run(
         &mut self,
         text: &str,
@@ -269,7 +276,12 @@ impl Connection {
         self.execute(statement, params).await
     }
 
-    /// Prepares a statement, once per connection and SQL text. After an error, no part of the statement has run.
+    /// Returns the prepared statement for a SQL text, from the connection's cache or prepared now. Does not run the
+    /// statement.
+    ///
+    /// # Errors
+    /// [`PacketTooLarge`] if the statement with `params` is larger than `max_allowed_packet`, since MariaDB would close
+    /// the connection; other errors of MariaDB or the connection.
     pub(super) async fn prepare(&mut self, text: &str, params: &Params) -> Result<Statement, mysql_async::Error> {
         if packet_bytes(text, params, self.packet_max_bytes) > self.packet_max_bytes {
             return Err(mysql_async::Error::Other(Box::new(PacketTooLarge(self.packet_max_bytes))));
@@ -286,7 +298,7 @@ impl Connection {
         self.conn.exec_iter(statement, params).await
     }
 
-    /// Returns all rows of one of the program's own queries, whose prepared statement is cached.
+    /// Runs one of the program's own queries as a prepared statement, which is cached, and returns all rows.
     pub(super) async fn ask<T: FromRow + Send + 'static>(
         &mut self,
         text: &'static str,
@@ -296,7 +308,8 @@ impl Connection {
         ask::all(self.conn.exec_iter(statement, params)).await
     }
 
-    /// Unsets the default schema, which only a new login can do.
+    /// Unsets the default schema by logging in again (`COM_CHANGE_USER`), which also resets the session and drops its
+    /// prepared statements.
     pub(super) async fn leave_schema(&mut self) -> Result<(), mysql_async::Error> {
         self.statements.forget();
         self.conn.change_user(ChangeUserOpts::new().with_db_name(None)).await?;
@@ -305,11 +318,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Rolls back, drops temporary tables, and clears variables and locks. The default schema stays (MariaDB's manual,
-    /// `COM_RESET_CONNECTION`).
+    /// Resets the session: rolls back, drops temporary tables and prepared statements, and clears variables and locks.
+    /// The default schema stays (MariaDB's manual, `COM_RESET_CONNECTION`).
     ///
-    /// Fails if the session has an XA transaction, and the caller must then close the connection: MariaDB's reset
-    /// detaches a prepared XA transaction, but leaves the session without access to its tables.
+    /// # Errors
+    /// Fails if the session has an XA transaction: MariaDB's reset detaches a prepared XA transaction, but leaves the
+    /// session without access to its tables. Also fails if the server can't reset a session, or the connection broke.
+    /// The caller must then close the connection.
     pub(super) async fn reset(&mut self) -> Result<(), mysql_async::Error> {
         self.statements.forget();
         self.conn.query_drop("ROLLBACK").await?;
@@ -326,9 +341,10 @@ impl Connection {
 #[error("the server can't reset a session")]
 struct NoReset;
 
-/// Returns an upper bound in bytes for the largest packet that a statement takes.
+/// Returns an upper bound, in bytes, for the largest packet that the driver sends for a statement with its parameters.
+/// `packet_max_bytes` is MariaDB's `max_allowed_packet`.
 fn packet_bytes(text: &str, params: &Params, packet_max_bytes: usize) -> usize {
-    /// If the values have more bytes than this together, the driver sends each value in packets of its own, of at most
+    /// If all values together have more bytes than this, the driver sends each value in packets of its own, of at most
     /// this size.
     const ALONE_BYTES: usize = 16 * 1024 * 1024 - 1;
     /// An upper bound for the size of a packet's header.

@@ -1,4 +1,4 @@
-//! Time limits for asynchronous steps.
+//! Time limits for futures that wait for MariaDB ("steps").
 
 use super::error::DbError;
 use pin_project_lite::pin_project;
@@ -10,8 +10,8 @@ use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 pin_project! {
-    /// A future with a time limit that counts from the first poll that had to wait, so that a row that has arrived
-    /// already costs no look at the clock.
+    /// A future that ends at a [`Limit`]. The time counts from `since`, or else from the first poll that returned
+    /// pending: a step that is ready at once never reads the clock.
     pub(super) struct Within<S> {
         #[pin]
         step: S,
@@ -19,17 +19,18 @@ pin_project! {
         since: Option<Instant>,
         #[pin]
         alarm: Option<Unconstrained<Sleep>>,
-        // Completes when the host of the connection is left (see `hosts`).
+        // Completes when the host of the connection is left (see the module `hosts`).
         #[pin]
         left: Option<WaitForCancellationFutureOwned>,
     }
 }
 
-/// The limits of a step: it ends when its time is over, or when the host of its connection is left.
+/// The limits of a step: the step is cancelled after a time, or when the host of its connection is left (see the module
+/// `hosts`).
 #[derive(Clone, Debug)]
 pub(super) struct Limit {
     pub(super) time: Duration,
-    /// Cancelled when the host is left; `None` if there is only one host.
+    /// Cancelled when the connection's host is left; `None` for a host that is never left, or without a host.
     pub(super) left: Option<CancellationToken>,
 }
 
@@ -39,9 +40,11 @@ impl From<Duration> for Limit {
     }
 }
 
-/// Runs a step until it ends or reaches its limit. Fails with [`DbError::Timeout`] if its time is
-/// over, and with [`DbError::Unavailable`] if the host of its connection is left. The step's
-/// statement may then still run in MariaDB; dropping its lease kills the statement.
+/// Runs a step until it ends or reaches its limit. The time counts from the first poll that returns pending.
+///
+/// # Errors
+/// [`DbError::Timeout`] if the time is over; [`DbError::Unavailable`] if the host of the connection is left. The
+/// statement may then still run in MariaDB; dropping its lease kills the statement. Otherwise the error of the step.
 pub(super) fn within<T, S>(limit: impl Into<Limit>, step: S) -> Within<S>
 where
     S: Future<Output = Result<T, DbError>>,
@@ -50,7 +53,7 @@ where
     Within { step, limit: time, since: None, alarm: None, left: left.map(CancellationToken::cancelled_owned) }
 }
 
-/// Runs a step as [`within`] does, but the limit counts from `since`, so that several steps share it.
+/// Runs a step as [`within`] does, but the time counts from `since`, so that several steps share one time limit.
 pub(super) fn within_since<T, S>(since: Instant, limit: impl Into<Limit>, step: S) -> Within<S>
 where
     S: Future<Output = Result<T, DbError>>,

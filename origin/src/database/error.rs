@@ -16,7 +16,8 @@ use shared::policy::role_forbids;
 pub enum DbError {
     #[error("MariaDB refused with {0}")]
     Refused(u16, Refusal),
-    /// Connecting failed, the connection broke, or the driver failed otherwise.
+    /// Connecting failed, the connection broke or its host was left, the driver failed, or it is not known whether the
+    /// statement ran. The text is the cause, for logs only.
     #[error("the connection to MariaDB failed")]
     Unavailable(Box<str>),
     #[error("too many requests wait for a connection")]
@@ -26,7 +27,7 @@ pub enum DbError {
     /// The default schema of a statement does not exist for this account.
     #[error("there is no such database")]
     NoDatabase(DatabaseName),
-    /// The statement has this many `?`, and was given this many values.
+    /// The number of `?` in the statement, and the different number of values that was given.
     #[error("the statement has {0} parameters, {1} were given")]
     ParamCount(u16, usize),
     /// The driver took a part of the statement for a named parameter.
@@ -38,7 +39,8 @@ pub enum DbError {
     /// The result sets of a CALL exceed the size that is buffered.
     #[error("the result sets are too large")]
     ResultsTooLarge,
-    /// The account can't store idempotency receipts: it may not create their table, or a different table has its name.
+    /// The account can't store idempotency receipts: it lacks privileges on the table of receipts, or the table is
+    /// missing or has other columns.
     #[error("the account can't store idempotency receipts")]
     NoReceipts,
     /// The statement is larger than MariaDB's `max_allowed_packet` of this many bytes.
@@ -50,7 +52,8 @@ pub enum DbError {
     /// The related records of one batch of records take more than [`INCLUDE_MAX_BYTES`].
     #[error("the related records are too large")]
     IncludeTooLarge,
-    /// The response has promised all rows, but rows added meanwhile exceed the maximum number of rows of any read.
+    /// The head of the response, already sent, promises all rows, but rows that were added meanwhile exceed the maximum
+    /// number of rows of a read.
     #[error("rows were added while they were read")]
     RowsAdded,
     /// The database did not reach the position of `X-Selkie-After` within the time limit.
@@ -138,7 +141,8 @@ pub(super) struct InRow {
 pub(super) struct AnswerTooLarge;
 
 impl DbError {
-    /// Converts an error of connecting. MariaDB's message, such as a wrong password, is not shown to callers.
+    /// Converts an error of connecting: to [`DbError::Overloaded`] if MariaDB has too many connections, otherwise to
+    /// [`DbError::Unavailable`], since callers must not see a message such as that of a refused password.
     pub(super) fn connecting(error: mysql_async::Error) -> Self {
         match error {
             mysql_async::Error::Server(error) if code(error.code, &error.state) == Some(ErrorCode::Overloaded) => {
@@ -148,6 +152,7 @@ impl DbError {
         }
     }
 
+    /// Returns whether the connection or its host failed. It may then be unknown whether the statement ran.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         match self {
@@ -164,7 +169,7 @@ impl DbError {
         matches!(self, Self::Refused(1047 | 1290, _)) && self.is_lost()
     }
 
-    /// Returns MariaDB's error number; `None` if the driver failed or the error is a SIGNAL.
+    /// Returns MariaDB's error number; `None` if the error is not [`DbError::Refused`], or is a SIGNAL.
     #[must_use]
     pub fn errno(&self) -> Option<u16> {
         match self {
@@ -175,19 +180,20 @@ impl DbError {
         }
     }
 
-    /// Returns whether a table or column is unknown, so that the plan's schema may be out of date.
+    /// Returns whether MariaDB reports an unknown table, view or column, or a changed table definition: the cached
+    /// schema that the statement was planned with may be out of date.
     #[must_use]
     pub fn means_stale_schema(&self) -> bool {
         matches!(self.errno(), Some(1054 | 1146 | 1412 | 1615 | 4092))
     }
 
-    /// Returns whether the statement was rolled back by a deadlock and may be run again.
+    /// Returns whether MariaDB rolled back the transaction because of a deadlock. The transaction may be run again.
     #[must_use]
     pub fn is_deadlock(&self) -> bool {
         self.errno() == Some(1213)
     }
 
-    /// Returns whether a unique key already has a value of the row.
+    /// Returns whether MariaDB refused a row because its value of a unique key exists already.
     #[must_use]
     pub fn is_duplicate(&self) -> bool {
         match self {
@@ -196,7 +202,8 @@ impl DbError {
         }
     }
 
-    /// Returns whether the statement was killed or reached a time limit.
+    /// Returns whether MariaDB reports that the statement was killed or reached one of MariaDB's time limits. False for
+    /// [`DbError::Timeout`], the time limit of this program.
     #[must_use]
     pub fn is_cut_short(&self) -> bool {
         match self {
@@ -345,7 +352,7 @@ fn in_row(problem: Problem, row: Option<usize>) -> Problem {
 /// which the account may not know more. Statements that administer the server get 1045 too; `http::sql` handles those.
 const MISSING_DEFINER: [u16; 2] = [1045, 1449];
 
-/// Returns how to correct the statement; `None` where MariaDB's message says so, or nothing is known.
+/// Returns a hint on how to correct the request; `None` if there is no hint for this error number.
 fn hint(errno: u16, message: &str) -> Option<&'static str> {
     Some(match errno {
         1044 => "A key reaches its project's databases only; one that it makes is named {project}_….",
@@ -380,7 +387,8 @@ pub(super) fn is_duplicate(errno: u16, state: &str) -> bool {
     matches!(errno, 1062 | 1586) && state != SIGNALLED
 }
 
-/// Maps MariaDB's error numbers (`ER_…` in `errmsg-utf8.txt`) to error codes; `None` if the server is at fault.
+/// Returns the error code for an error number of MariaDB (`ER_…` in `errmsg-utf8.txt`) and its SQLSTATE; `None` for an
+/// error of the storage engine, the disk or memory, which becomes an internal error.
 #[must_use]
 pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
     use ErrorCode::{
@@ -429,7 +437,7 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
         1180 | 1181 | 1047 => DatabaseUnavailable,
         1053 | 1077 | 1079 | 1080 | 1152 | 1158..=1161 | 1184 | 1927 | 1928 | 2006 | 2013 => DatabaseUnavailable,
         1153 | 1162 | 1301 => BodyTooLarge,
-        // Storage engine, disk and memory.
+        // Errors of the storage engine, the disk and memory. 1004 and 1005 (can't create a file or table) are SqlError.
         1004 | 1005 if state == "HY000" => SqlError,
         1021 | 1023..=1030 | 1032..=1039 | 1114 | 1194 | 1195 | 1296 => return None,
         _ => match state.get(..2) {
@@ -441,7 +449,7 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
     })
 }
 
-/// Returns MariaDB's message as a sentence, without names of accounts and paths of the server.
+/// Returns MariaDB's message with a full stop, without the names of accounts, and with `…` for paths of the server.
 fn sentence(message: &str) -> String {
     let mut words: Vec<&str> = Vec::new();
     let mut skip = 0;
@@ -472,7 +480,8 @@ fn is_path(word: &str) -> bool {
     (bare.starts_with('/') || bare.starts_with("./")) && bare.len() > 2 && bare[1..].contains('/')
 }
 
-/// Returns the problem for a database that is missing or another project's, with the nearest of `others` as its hint.
+/// Returns the problem for a database that does not exist or belongs to another project. The hint is the name in
+/// `others` that is nearest to `name`, if one is near.
 #[must_use]
 pub fn no_database(name: &DatabaseName, others: &[String]) -> Problem {
     let near = nearest(name.as_str(), others.iter().map(String::as_str));

@@ -6,11 +6,11 @@
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// Returns the output of EXPLAIN as JSON, with its unescaped strings escaped; as one JSON string if it is still no
-/// valid JSON.
+/// Returns the output of `EXPLAIN FORMAT=JSON` as JSON, with its unescaped strings escaped. If the result is still not
+/// valid JSON, returns the whole unchanged output as one JSON string.
 ///
 /// # Errors
-/// serde_json's error if the string can't be written.
+/// serde_json's error if the output can't be written as a JSON string.
 pub fn plan(text: &str) -> serde_json::Result<Box<RawValue>> {
     RawValue::from_string(escaped(text)).or_else(|_| serde_json::value::to_raw_value(text))
 }
@@ -46,7 +46,7 @@ fn goes_on(line: &str, next: &str) -> bool {
     !is_whole || !next.trim_start().starts_with(['"', '{', '}', '[', ']'])
 }
 
-/// Splits a line into its indentation with the key, if there is one, and its value; `None` if it has no value.
+/// Splits a line into its prefix (indentation and the key, if there is one) and its value; `None` if there is no value.
 fn split(line: &str) -> Option<(&str, &str)> {
     let body = line.trim_start();
     let key = body

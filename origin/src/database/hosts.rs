@@ -1,9 +1,9 @@
-//! Decides which MariaDB host the connections use. `database_url`: one host serves, the first of
-//! its list that is healthy, until it is lost. `replica_url`: all healthy replicas, in turn. Every
-//! connection pool asks here, so that all follow the same decision.
+//! Decides which MariaDB host new connections use. Of the hosts of `database_url`, one serves: the
+//! first healthy one of the list, until it is lost. Of the hosts of `replica_url`, all healthy ones
+//! are used in turn. All connection pools take their host from here.
 //!
-//! With several hosts, a task for each host probes it every second, and at once after a connection
-//! to it failed. A single host is not probed: it always serves.
+//! A task for each host probes the host every second, and at once after a connection to it failed.
+//! The only host of a `database_url` is not probed: it always serves.
 //!
 //! A host is "left" when it stops being used: another host took over from it (a failover), or it is
 //! a replica that was lost. Its connections are then closed, and statements that run on it fail.
@@ -26,25 +26,26 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum time that a new connection waits for the result of a probe: the first probe of a host,
-/// or the probe after a failed connection.
+/// Maximum time that [`Hosts::pick`] waits for the result of a probe: the first probe of a host, or the
+/// probe after a failed connection.
 const VERDICT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Maximum number of attempts to open one connection. Each attempt may be to another host.
 pub(in crate::database) const TRIES_MAX_COUNT: usize = 3;
 
-/// The use of the hosts of a setting.
+/// What the hosts of a setting, `database_url` or `replica_url`, are used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Reads and writes: the nodes of a Galera cluster, or a primary and the servers that may
-    /// become primary. One host serves at a time.
+    /// `database_url`, for reads and writes: the nodes of a Galera cluster, or a primary and the
+    /// servers that may become primary. One host serves at a time.
     Serving,
-    /// Reads only: replicas of the primary, or nodes of the cluster. All healthy hosts are used in
-    /// turn.
+    /// `replica_url`, for reads only: replicas of the primary, or nodes of the cluster. All healthy
+    /// hosts are used in turn.
     Reading,
 }
 
-/// The hosts of one setting, and the choice of the serving host. Clones share the choice.
+/// The hosts of one setting (`database_url` or `replica_url`), their health, and the choice of the
+/// serving host. Clones share this state.
 #[derive(Clone)]
 pub struct Hosts(Arc<Inner>);
 
@@ -57,8 +58,9 @@ struct Inner {
     wake: Vec<Notify>,
     /// A counter of probe results. Its changes wake the requests that wait in [`Hosts::pick`].
     verdicts: watch::Sender<u64>,
-    /// Whether other servers may replicate from the serving host. Only then does a write query its
-    /// position, for `X-Selkie-Position`.
+    /// Whether other servers may replicate from the serving host: the setting has several hosts, or
+    /// [`Hosts::set_replicas`] was called. Only then does a write query its replication position, for
+    /// `X-Selkie-Position`.
     has_replicas: AtomicBool,
 }
 
@@ -76,24 +78,24 @@ struct State {
 }
 
 struct HostState {
-    /// The result of the last probe; `None` while a result is awaited: at the start, and after a
-    /// connection failed.
+    /// The result of the last probe; `None` until the first probe has ended, and from a failed
+    /// connection until the next probe has ended.
     health: Option<Health>,
-    /// Cancelled when the host is left, which closes its connections and fails their statements. A
-    /// new token then replaces it.
+    /// Cancelled when the host is left, which closes its connections and fails their statements. A new
+    /// token then replaces the cancelled one.
     left: CancellationToken,
 }
 
-/// The host of a connection.
+/// The host of a connection, as chosen when the connection was opened.
 #[derive(Clone, Debug)]
 pub(in crate::database) struct Host {
     pub(in crate::database) index: usize,
-    /// Cancelled when the host is left; `None` for the only host of `database_url`, which is never
+    /// Cancelled when the host is left; `None` for the only host of a `database_url`, which is never
     /// left.
     pub(in crate::database) left: Option<CancellationToken>,
 }
 
-/// The state of all hosts, for metrics and `/readyz`.
+/// The state of the hosts of one setting, for metrics and `/readyz`.
 #[derive(Clone, Debug, Default)]
 pub struct HostsGauge {
     /// The address of the serving host; `None` before the first decision, and for
@@ -113,7 +115,7 @@ impl std::fmt::Debug for Hosts {
 }
 
 impl Hosts {
-    /// Creates the hosts of an address, without connecting to them.
+    /// Creates the hosts of an address, without connecting to them or starting probes.
     #[must_use]
     pub fn new(address: &DatabaseAddress, purpose: Purpose) -> Self {
         let endpoints: Vec<Endpoint> = address.endpoints().cloned().collect();
@@ -136,8 +138,8 @@ impl Hosts {
         }))
     }
 
-    /// Records that `replica_url` names replicas of these hosts, so that writes query their
-    /// position.
+    /// Records that `replica_url` names replicas of these hosts, so that writes query their replication
+    /// position. Applies to connections opened afterwards.
     pub fn set_replicas(&self) {
         self.0.has_replicas.store(true, Ordering::Relaxed);
     }
@@ -150,14 +152,14 @@ impl Hosts {
         self.0.purpose
     }
 
-    /// Returns the address with all hosts, and the administrator account.
+    /// Returns the address of the setting: all its hosts, and the admin account.
     #[must_use]
     pub fn address(&self) -> &DatabaseAddress {
         &self.0.address
     }
 
-    /// Returns the address of the serving host alone; the address of the first host if no host
-    /// serves.
+    /// Returns an address with only the host for a new connection: the serving host, or the next healthy
+    /// replica; the first host if there is none. May wait for a probe, for at most 3 s.
     pub async fn serving_address(&self) -> DatabaseAddress {
         let index = self.pick().await.map_or(0, |host| host.index);
         let endpoint = self.0.endpoints.get(index).unwrap_or(&self.0.address.endpoint).clone();
@@ -176,15 +178,18 @@ impl Hosts {
         self.0.endpoints.iter().map(of).collect()
     }
 
-    /// Returns whether there is only one host of `database_url`, which serves without being probed.
+    /// Returns whether the setting is a `database_url` with only one host, which serves without being
+    /// probed.
     fn is_single(&self) -> bool {
         self.0.purpose == Purpose::Serving && self.0.endpoints.len() == 1
     }
 
-    /// Returns the host for a new connection: the serving host, or for [`Purpose::Reading`] the
-    /// next healthy replica. If the serving host has no probe result yet, waits for one for at most
-    /// [`VERDICT_TIMEOUT`], and then returns that host all the same. `None` if no replica is
-    /// healthy.
+    /// Returns the host for a new connection, and starts the probes on first use.
+    ///
+    /// For [`Purpose::Serving`], returns the serving host, never `None`. While no host serves, or the
+    /// serving host's probe result is awaited, waits for at most [`VERDICT_TIMEOUT`], then returns the
+    /// serving host, or the first host, all the same. For [`Purpose::Reading`], returns the next healthy
+    /// replica without waiting; `None` if no replica is healthy or none was probed yet.
     pub(in crate::database) async fn pick(&self) -> Option<Host> {
         if self.is_single() {
             return Some(Host { index: 0, left: None });
@@ -218,14 +223,16 @@ impl Hosts {
         Some(Host { index, left: Some(left) })
     }
 
-    /// Returns whether at least one host is healthy, without waiting for a probe.
+    /// Returns whether the last probe of at least one host found the host healthy. Starts the probes on
+    /// first use, but does not wait for them. Only for [`Purpose::Reading`]: the only host of a
+    /// `database_url` needs no probe.
     pub(in crate::database) fn any_well(&self) -> bool {
         self.probe();
         self.0.state().hosts.iter().any(|host| host.health == Some(Health::Well))
     }
 
-    /// Returns whether a connection to `host` may be leased again: the host was not left, and, if
-    /// it is a replica, its last probe found it healthy.
+    /// Returns whether a connection to `host` may be leased again: the host was not left, and for
+    /// [`Purpose::Reading`], its last probe found it healthy.
     pub(in crate::database) fn may_use(&self, host: &Host) -> bool {
         let Some(left) = &host.left else {
             return true;
@@ -235,9 +242,9 @@ impl Hosts {
             && (self.0.purpose == Purpose::Serving || self.0.state().hosts.get(host.index).is_some_and(is_well))
     }
 
-    /// Wakes the probe of a host, because a connection to it failed. Returns whether another
-    /// attempt to connect may succeed, on this host or on another; `false` for a single host, and
-    /// for a host that is known to be lost.
+    /// Wakes the probe of a host, because a connection to it failed. Returns whether another attempt to
+    /// connect may succeed, on this host or on another. `false` for the only host of a `database_url`, and
+    /// if the last probe of the host found it lost.
     pub(in crate::database) fn suspect(&self, host: &Host) -> bool {
         let Some(left) = &host.left else {
             return false;
@@ -260,11 +267,11 @@ impl Hosts {
         }
     }
 
-    /// Runs work on a host, and cancels it when the host is left. If the work fails because the
-    /// host is lost, wakes the probe of the host.
+    /// Awaits `work`, which uses a connection to `host`, and cancels `work` when the host is left. If `work`
+    /// fails because the host is lost, wakes the probe of the host.
     ///
     /// # Errors
-    /// [`HostLost`] if the host is left; otherwise the error of the work.
+    /// [`HostLost`] if the host is left; otherwise the error of `work`.
     pub(in crate::database) async fn on<T>(
         &self,
         host: &Host,
@@ -284,7 +291,7 @@ impl Hosts {
         outcome
     }
 
-    /// Returns the serving host without waiting; the first host if none was chosen yet.
+    /// Returns the serving host without waiting for a probe; the first host if none was chosen yet.
     pub(in crate::database) fn serving(&self) -> Host {
         let state = self.0.state();
         let index = state.serving.unwrap_or(0);
@@ -305,8 +312,8 @@ impl Hosts {
         }
     }
 
-    /// Reads the state of each host, for `selkie doctor`. Returns for each host its address, and
-    /// its facts or the reason why it does not answer.
+    /// Connects to each host and reads its state, for `selkie doctor`. Returns each host's address with its
+    /// state, or with the error message if the host does not answer within 2 s.
     pub async fn facts(&self) -> Vec<(String, Result<HostFacts, String>)> {
         let address = &self.0.address;
         let options = self.options(&address.admin_user, &address.admin_password, |options| options);
@@ -315,8 +322,8 @@ impl Hosts {
         names.zip(futures_util::future::join_all(asked).await).collect()
     }
 
-    /// Starts the tasks that probe the hosts, unless they run already. They end when the last clone
-    /// of these hosts is dropped.
+    /// Starts one task per host that probes the host, unless the tasks were started already. The tasks end
+    /// after the last clone of this [`Hosts`] is dropped.
     fn probe(&self) {
         if std::mem::replace(&mut self.0.state().is_probing, true) {
             return;
@@ -336,7 +343,9 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a probe's result. Chooses the serving host again, or leaves a replica that is lost.
+    /// Records a probe's result for the host at `index`, and wakes the requests that wait in
+    /// [`Hosts::pick`]. For [`Purpose::Serving`], chooses the serving host again; for
+    /// [`Purpose::Reading`], leaves the host if it is lost.
     fn report(&self, index: usize, health: Health) {
         let mut state = self.state();
         let Some(host) = state.hosts.get_mut(index) else {
@@ -375,9 +384,9 @@ impl Inner {
 
 enum Pick {
     Host(usize),
-    /// No host can be used.
+    /// No replica is healthy.
     None,
-    /// The choice depends on a probe that has no result yet.
+    /// The choice depends on a probe that has not ended yet.
     Due,
 }
 
@@ -399,9 +408,10 @@ impl State {
         }
     }
 
-    /// Returns the index of the host that should serve: the serving host while it is healthy,
-    /// otherwise the first healthy host. A host that is behind serves only if no host is healthy.
-    /// `None` at the start, while a probe without a result may still change the choice.
+    /// Returns the index of the host that should serve: the serving host while it is healthy or its probe
+    /// result is awaited, otherwise the first healthy host. If no host is healthy: the serving host if it is
+    /// behind, else the first host that is behind, else the serving host, else host 0. `None` only before
+    /// the first choice, while a probe that has not ended may change the choice.
     fn next(&self) -> Option<usize> {
         let health = |index: usize| self.hosts[index].health;
         let first = |wanted: Health| (0..self.hosts.len()).find(|index| health(*index) == Some(wanted));

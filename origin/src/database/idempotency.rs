@@ -1,6 +1,6 @@
-//! Idempotency receipts: rows that store the response of an insert under its `Idempotency-Key`, to answer a repeated
-//! request. A receipt is written in the insert's own transaction, so that both are committed or neither is. The table
-//! of receipts is created when it is first needed.
+//! Idempotency receipts: rows that store the response to an insert under its `Idempotency-Key`, to answer a repeated
+//! request. A receipt is written in the insert's own transaction, so that both are committed or neither is. Each
+//! database has its own table of receipts, which is created when it is first needed.
 
 mod sweep;
 
@@ -18,14 +18,15 @@ use std::time::Duration;
 /// `ER_NO_SUCH_TABLE`
 const NO_SUCH_TABLE: u16 = 1146;
 
-/// The outcome of claiming an idempotency key.
+/// The outcome of claiming an idempotency key, by [`claim`] or [`claim_expired`].
 #[derive(Debug)]
 pub enum Claim {
-    /// This transaction has claimed the key: no other transaction can until this one ends.
+    /// This transaction has claimed the key. No other transaction can claim the key until this one ends.
     Ours,
-    /// A receipt exists. The caller must roll back, since the transaction holds a lock on the receipt.
+    /// [`claim`]: the key has a receipt. [`claim_expired`]: the key has no expired receipt any more. The caller must
+    /// roll back, since the transaction may hold a lock on the receipt.
     Taken,
-    /// Another transaction holds a lock on the receipt.
+    /// Another transaction holds a lock on the receipt: a request with the same key is running.
     Busy,
     /// The table of receipts does not exist. The caller must roll back, then create the table.
     NoTable,
@@ -39,7 +40,7 @@ pub enum Receipt {
     /// The key was used for a different request.
     Mismatch,
     Expired,
-    /// The receipt no longer exists.
+    /// The receipt, or the table of receipts, does not exist.
     Gone,
 }
 
@@ -58,13 +59,13 @@ pub async fn create_table(
     made.map(drop).map_err(of_receipts)
 }
 
-/// Records the database's current position in the progress of a repeated request. Its write was
-/// committed by an earlier request, so the position covers the write.
+/// Sets `progress`'s replication position (`X-Selkie-Position`) to the current position of the lease's host, for a
+/// repeated request. An earlier request committed the write, so the position includes the write.
 pub async fn note_position(lease: &mut Lease, progress: &Progress) {
     lease.note_position(progress).await;
 }
 
-/// Tries to claim an idempotency key by inserting its receipt.
+/// Tries to claim an idempotency key by inserting its receipt. Does not wait for row locks of other transactions.
 ///
 /// # Errors
 /// [`DbError::NoReceipts`] if the account can't use the table of receipts; other errors of MariaDB or the connection.
@@ -82,7 +83,8 @@ pub async fn claim(
     }
 }
 
-/// Reads the receipt stored under `key`, the hash of the request's key as this or an earlier version computes it.
+/// Reads the receipt stored under `key`, a hash of the request's `Idempotency-Key` as this or an earlier version of the
+/// program computes it, and compares its fingerprint with that of `idempotent`.
 ///
 /// # Errors
 /// [`DbError::NoReceipts`] if the account can't use the table of receipts; other errors of MariaDB or the connection.
@@ -110,7 +112,9 @@ pub async fn read(
     })
 }
 
-/// Tries to claim the key of an expired receipt.
+/// Tries to claim the key of an expired receipt by renewing the receipt. Returns [`Claim::Taken`] if the key has no
+/// expired receipt, for example because another request has renewed it. Does not wait for row locks of other
+/// transactions.
 ///
 /// # Errors
 /// [`DbError::NoReceipts`] if the account can't use the table of receipts; other errors of MariaDB or the connection.

@@ -17,7 +17,7 @@ const BINARY_CHARSET: u16 = 63;
 /// How a column's values become JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decoder {
-    /// Written as a number, or as a string of digits if it exceeds [`SAFE_INTEGER_MAX`].
+    /// Written as a number, or as a string if its absolute value exceeds 2^53 − 1.
     Integer,
     /// A BIT value: big-endian bits, written as an integer.
     Bit,
@@ -28,18 +28,19 @@ pub(super) enum Decoder {
     Date,
     /// `YYYY-MM-DD HH:MM:SS[.f]`, with this many fractional digits.
     DateTime(u8),
-    /// `[-]HHH:MM:SS[.f]`, with this many fractional digits.
+    /// `[-]HH:MM:SS[.f]`, with two or three digits of hours and this many fractional digits.
     Time(u8),
-    /// JSON text: written without line breaks if it is valid, else as a string.
+    /// JSON text: written as it is, with line breaks replaced by spaces; as a string if it is not valid JSON.
     Json,
     /// Written as base64.
     Bytes,
-    /// Written as GeoJSON.
+    /// Written as GeoJSON; `null` if the bytes are not a valid geometry.
     Geometry,
 }
 
 impl Decoder {
-    /// Chooses a decoder from the kind in the schema catalogue, if it is JSON, or else from the result set's metadata.
+    /// Returns [`Decoder::Json`] if the column's kind in the schema catalogue is JSON. Otherwise chooses a decoder from
+    /// the result set's metadata.
     pub(super) fn new(kind: Option<Kind>, column: &Column) -> Self {
         match kind {
             Some(Kind::Json) => Self::Json,
@@ -186,7 +187,7 @@ fn clock(hours: u32, minute: u8, second: u8, micros: u32, fraction: u8, out: &mu
     }
 }
 
-/// Appends a number, padded with zeros to `width` digits.
+/// Appends a number, padded on the left with zeros to at least `width` digits.
 fn digits(number: u32, width: usize, out: &mut Vec<u8>) {
     let mut buffer = itoa::Buffer::new();
     let text = buffer.format(number).as_bytes();

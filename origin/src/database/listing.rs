@@ -1,6 +1,6 @@
 //! Lists databases and their tables, under the caller's own account: MariaDB leaves out what the account may not see.
-//! Reads from MariaDB each time. Does not know roles: the caller passes a function that decides which tables are
-//! listed.
+//! Reads from MariaDB each time, without a cache. Does not know roles: the caller passes a function that decides which
+//! tables are listed.
 
 use super::connection::Connection;
 use super::error::DbError;
@@ -20,7 +20,8 @@ use std::time::{Duration, Instant};
 const DATABASES: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA";
 const DATABASE: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ?";
 const ALL_TABLES: &str = concat!("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE ", is_table!());
-/// For a view, `TABLE_COMMENT` is the word VIEW or an error message about the view's definition, so it is left empty.
+/// For a view, `TABLE_COMMENT` is the word VIEW or an error message about the view's definition, so the query returns
+/// an empty comment.
 const TABLES: &str = concat!(
     "SELECT TABLE_NAME, TABLE_TYPE = 'VIEW', IF(TABLE_TYPE = 'VIEW', '', TABLE_COMMENT) FROM information_schema.TABLES \
      WHERE TABLE_SCHEMA = ? AND ",
@@ -30,14 +31,14 @@ const TABLES: &str = concat!(
 const READ_ONLY_VIEWS: &str =
     "SELECT TABLE_NAME FROM information_schema.VIEWS WHERE TABLE_SCHEMA = ? AND IS_UPDATABLE = 'NO'";
 
-/// Returns the names of the databases that the account sees, without MariaDB's own, in ascending order.
+/// Returns the names of the databases that the account sees, without those of MariaDB and Selkie, in ascending order.
 pub async fn databases(mut lease: Lease, limit: Duration) -> Result<BTreeSet<DatabaseName>, DbError> {
     let names: Vec<String> = ask(&mut lease, DATABASES, (), limit).await?;
     Ok(names.iter().filter_map(|name| served(name)).collect())
 }
 
-/// Returns the databases with a table for which `is_visible` is true, in ascending order. Does not collect the names of
-/// the tables, which may be many.
+/// Returns the databases with at least one table or view for which `is_visible` is true, in ascending order, without
+/// those of MariaDB and Selkie. Does not collect the names of the tables, which may be many.
 pub async fn databases_with(
     mut lease: Lease,
     is_visible: impl Fn(&DatabaseName, &TableName) -> bool,
@@ -70,9 +71,9 @@ pub async fn has_database(lease: &mut Lease, name: &DatabaseName, limit: Duratio
     Ok(!names.is_empty())
 }
 
-/// Streams the tables and views of a database in ascending order: `[{name, kind, comment, methods}]`. `methods` returns
-/// the methods that the caller may use on a table, or `None` for a table that is not listed. `limit` is the time limit
-/// for each chunk.
+/// Streams the tables and views of a database, sorted by name: `[{name, kind, comment, methods}]`. `methods` returns
+/// the HTTP methods that the caller may use on a table, or `None` for a table that is not listed. The comment is empty
+/// for a view, and for a table without the method GET. `limit` is the time limit for each chunk.
 pub fn tables(
     mut lease: Lease,
     database: DatabaseName,
@@ -152,7 +153,7 @@ fn listed(name: &str) -> Option<TableName> {
     TableName::parse(name).ok().filter(|name| !name.is_system())
 }
 
-/// Runs a query and returns all of its rows.
+/// Runs a query and returns all of its rows. On failure, calls [`Lease::failed`].
 async fn ask<T: FromRow + Send + 'static>(
     lease: &mut Lease,
     query: &'static str,

@@ -1,7 +1,7 @@
-//! Typed functions over the media tables of the system schema: files, folders, the ledger (stored objects that no file
-//! refers to, and that must be deleted) and resumable uploads. They use connections of their own, so that media
-//! requests never wait for administration, nor look-ups for lists and writes. Knows nothing of HTTP, and never touches
-//! an object, only its key.
+//! Typed functions over the media tables of the system schema: files, folders, the ledger (the keys of stored objects
+//! to which no file refers) and resumable uploads. Media requests have their own connection pools, so that they never
+//! wait for administration requests, and look-ups never wait for lists and writes. This module knows nothing of HTTP,
+//! and handles only the keys of stored objects, never the objects.
 
 mod error;
 mod ledger;
@@ -34,8 +34,8 @@ pub use self::uploader::{FileScope, Uploader};
 pub use self::uploads::UploadRow;
 pub use self::write::{FinishedUpload, NewRow, NewRows, Written};
 
-/// The maximum number of connections in each of two pools, one for look-ups, one for lists and writes. A look-up takes
-/// well under 1 ms, so four connections serve thousands a second.
+/// The maximum number of connections to a host in each of two pools: one for look-ups, one for lists and writes. A
+/// look-up takes well under 1 ms, so four connections serve thousands a second.
 pub(crate) const CONNECTIONS_MAX_COUNT: usize = 4;
 
 /// The maximum number of connections that one project may use in each pool.
@@ -55,7 +55,8 @@ const SESSION: &str = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUB
      time_zone = '+00:00', autocommit = 1, lock_wait_timeout = 10, innodb_lock_wait_timeout = 10, \
      max_statement_time = 15";
 
-/// How often a transaction is run again after MariaDB rolled it back because of a deadlock.
+/// How often a statement or transaction is run at most, if each run fails because of a deadlock or a concurrent change
+/// ([`TableError::Contended`]), and the pauses between the runs.
 const RETRIES: Retries = Retries { tries: 6, pause: Duration::from_millis(5) };
 
 /// Access to the media tables of the system schema. Clones share their connections.
@@ -90,8 +91,8 @@ struct ProjectConn {
 }
 
 impl MediaTable {
-    /// Prepares the pools without connecting. `connect_timeout` limits opening a connection, and waiting for a free
-    /// one.
+    /// Prepares the pools without connecting. `connect_timeout` limits the total time that a request waits for its
+    /// project's share, for a free connection, and for the opening of a connection.
     #[must_use]
     pub fn new(hosts: &Hosts, connect_timeout: Duration) -> Self {
         let pool_options = PoolOpts::default()
@@ -117,7 +118,8 @@ impl MediaTable {
         let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
     }
 
-    /// Returns a connection for a short statement that counts against no project's share of the pool.
+    /// Returns a connection of the pool for lists and writes. The connection counts against no project's share. Fails
+    /// with [`TableError::TimedOut`] after `connect_timeout`.
     async fn conn(&self) -> Result<Conn, TableError> {
         match tokio::time::timeout(self.connect_timeout, self.others.pool.get_conn()).await {
             Ok(conn) => Ok(conn?),
@@ -125,12 +127,14 @@ impl MediaTable {
         }
     }
 
-    /// Returns a connection for a project's list or write.
+    /// Returns a connection for a project's list or write, which counts against the project's share. Fails with
+    /// [`TableError::TimedOut`] after `connect_timeout`.
     async fn conn_of(&self, project: &ProjectName) -> Result<ProjectConn, TableError> {
         self.lend(&self.others, project).await
     }
 
-    /// Returns a connection for a project's look-up of a single row by an index.
+    /// Returns a connection for a project's look-up of a single row by an index, which counts against the project's
+    /// share of the connections for look-ups. Fails with [`TableError::TimedOut`] after `connect_timeout`.
     async fn lookup_conn(&self, project: &ProjectName) -> Result<ProjectConn, TableError> {
         self.lend(&self.lookups, project).await
     }
@@ -144,7 +148,8 @@ impl MediaTable {
         lent.unwrap_or(Err(TableError::TimedOut))
     }
 
-    /// Runs `attempt`, and again after a deadlock, up to the limits in [`RETRIES`].
+    /// Runs `attempt`, and runs it again after [`TableError::Contended`], up to the limits in [`RETRIES`]. Each run may
+    /// take [`EXCHANGE_TIMEOUT`].
     async fn retrying<T, E, F>(&self, mut attempt: impl FnMut() -> F) -> Result<T, E>
     where
         E: From<TableError> + error::Retry,
@@ -153,8 +158,8 @@ impl MediaTable {
         RETRIES.run(E::is_worth_retrying, || self.within(attempt())).await
     }
 
-    /// Waits for the result of a statement or transaction, at most for [`EXCHANGE_TIMEOUT`]. Fails
-    /// at once if the database host is left (see `database::hosts`).
+    /// Waits for the result of a statement or transaction. Fails with [`TableError::TimedOut`] after
+    /// [`EXCHANGE_TIMEOUT`], and with [`TableError::Unavailable`] at once if the host is left (see `database::hosts`).
     async fn within<T, E: From<TableError>>(&self, exchange: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         tokio::select! {
             biased;

@@ -1,4 +1,4 @@
-//! Connection pools: a small one for each account, behind a fair and bounded queue.
+//! Connection pools: one for each MariaDB account, each with a bounded first-in, first-out queue.
 //!
 //! A returned connection is not reset, unless a statement marked its session as dirty (`Lease::mark_dirty`). Dropping a
 //! lease in the middle of a statement kills the statement in MariaDB.
@@ -59,7 +59,7 @@ pub struct Pools {
     budget: Arc<ConnectionBudget>,
     /// The number of requests that wait for a connection of any account.
     waiting: Arc<AtomicUsize>,
-    /// The times that requests waited for a connection.
+    /// How long each request waited for a connection, at the primary or a replica.
     waits: Durations,
     /// The pools of the replicas; `None` without replicas.
     replicas: Option<Box<Pools>>,
@@ -116,14 +116,15 @@ impl std::fmt::Debug for Pools {
     }
 }
 
-/// The state of all pools together, for metrics.
+/// The state of several pools together, for metrics.
 #[derive(Clone, Debug, Default)]
 pub struct PoolGauge {
     pub open: usize,
     pub in_use: usize,
     /// The number of requests that wait for a connection.
     pub waiting: usize,
-    /// The times that requests waited for a connection; 0 if an idle connection was available.
+    /// How long each request waited for a connection; 0 if an idle connection was available. Empty in the result of
+    /// [`Pools::gauge_of`].
     pub waits: Durations,
 }
 
@@ -136,15 +137,16 @@ impl Pools {
         Self { settings, hosts, source, accounts, budget, waiting, waits, replicas: None }
     }
 
-    /// Returns separate pools for the same accounts, with other connections and the settings that `bounds` returns.
+    /// Returns separate pools for the same accounts and hosts, with connections and a connection budget of their own,
+    /// the settings that `bounds` returns, and no replicas.
     #[must_use]
     pub(super) fn apart(&self, bounds: impl FnOnce(PoolSettings) -> PoolSettings) -> Self {
         let (hosts, source) = (self.hosts.clone(), self.source.clone());
         Self::new(bounds(self.settings), hosts, source)
     }
 
-    /// Adds replicas. Reads run on a healthy replica if the caller has a read-only key, or a role
-    /// that can only read.
+    /// Adds replicas. Reads with [`ReadFrom::Replica`] then run on a healthy replica if the caller has a read-only key,
+    /// or a role that can only read.
     #[must_use]
     pub fn with_replicas(mut self, replicas: Hosts) -> Self {
         // Replication copies the accounts from the primary, so they must not be repaired on a
@@ -176,7 +178,7 @@ impl Pools {
         self.replicas.is_some() && access == Access::Read && from == ReadFrom::Replica
     }
 
-    /// Returns the account for a read, at the replicas or at the primary; see [`Pools::account`].
+    /// Returns the account for a read: at the replicas if [`Pools::replicas`] returns their pools, else at the primary.
     pub(super) fn account_for_read(
         &self,
         project: &ProjectName,
@@ -186,9 +188,10 @@ impl Pools {
         self.replicas(access, from).unwrap_or(self).account(project, access)
     }
 
-    /// Leases a connection for a statement. With `after`, the host of the connection has reached
-    /// that position. If the replicas can't be reached, or the replica does not reach the position
-    /// within `REPLICA_WAIT`, leases a connection to the primary.
+    /// Leases a connection for a statement: to a healthy replica if the statement may run there, else to the primary.
+    /// With `after`, first waits until the host of the connection has reached that position. If no replica's connection
+    /// can be leased, or the replica does not reach the position within `REPLICA_WAIT` (500 ms), leases a connection to
+    /// the primary.
     ///
     /// # Errors
     /// [`DbError::NotReached`] if the primary does not reach the position within [`WAIT_TIMEOUT`];
@@ -227,11 +230,12 @@ impl Pools {
         self.settings.wait_timeout
     }
 
-    /// Leases a connection of a project's account.
+    /// Leases a connection of the project's account with this access, never to a replica that
+    /// [`Pools::with_replicas`] added.
     ///
     /// # Errors
-    /// [`DbError::Overloaded`] if the queue is full or the wait too long, [`DbError::Unavailable`] if
-    /// MariaDB can't be reached.
+    /// [`DbError::Overloaded`] if the queue is full, no connection became free within the wait timeout, or MariaDB has
+    /// too many connections; [`DbError::Unavailable`] if MariaDB can't be reached or refuses the connection.
     pub async fn lease(&self, project: &ProjectName, access: Access) -> Result<Lease, DbError> {
         let account = self.account(project, access)?;
         let _ticket = self.ticket(&account)?;
@@ -256,7 +260,8 @@ impl Pools {
         Ok(place)
     }
 
-    /// Leases a connection of an account. The caller must hold a ticket of the account's queue.
+    /// Leases a connection of an account. The caller must hold a ticket of the account's queue. If MariaDB refuses the
+    /// account's password, repairs the account and tries once more. Fails as [`Pools::lease`] does.
     pub(super) async fn connection(&self, account: &Account) -> Result<Lease, DbError> {
         let mut got = self.timed(account.pool.get()).await;
         if got.as_ref().is_err_and(is_locked_out) {
@@ -269,7 +274,7 @@ impl Pools {
         Ok(Lease::new(object))
     }
 
-    /// Waits for a connection and records the waiting time. Does not read the clock if an idle
+    /// Waits for `getting`, which leases a connection, and records the waiting time. Does not read the clock if an idle
     /// connection is available at once.
     async fn timed<T>(&self, getting: impl Future<Output = T>) -> T {
         let mut getting = pin!(getting);
@@ -293,7 +298,7 @@ impl Pools {
         wait_timeout + connect_timeout + limit
     }
 
-    /// Returns the account of a project's keys with this access, and opens its pool on first use.
+    /// Returns the project's account with this access, and creates the account's pool on first use, without connecting.
     pub(super) fn account(&self, project: &ProjectName, access: Access) -> Result<Arc<Account>, DbError> {
         // The maps are valid after every step, so a poisoned lock can be used.
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
@@ -343,7 +348,7 @@ impl Pools {
         }
     }
 
-    /// Marks all sessions of a project's accounts to be reset before their next use.
+    /// Marks all sessions of a project's accounts, also at replicas, to be reset before their next use.
     pub(super) fn distrust(&self, project: &ProjectName) {
         if let Some(replicas) = &self.replicas {
             replicas.distrust(project);
@@ -363,8 +368,8 @@ impl Pools {
         PoolGauge { waits: self.waits.clone(), ..open }
     }
 
-    /// Returns the state of the pools of a project's accounts, added up, including those at
-    /// replicas.
+    /// Returns the state of the pools of a project's accounts, at the primary and at replicas, added up, without
+    /// [`PoolGauge::waits`].
     #[must_use]
     pub fn gauge_of(&self, project: &ProjectName) -> PoolGauge {
         let of_replicas = self.replicas.as_ref().map(|replicas| replicas.gauge_of(project)).unwrap_or_default();
@@ -388,7 +393,7 @@ impl PoolGauge {
     }
 }
 
-/// Counts a request in an account's queue until it is dropped.
+/// Counts a request in an account's queue until the ticket is dropped.
 pub(super) struct QueueTicket {
     account: Arc<Account>,
     /// The counter of waiting requests of all accounts, which the ticket decrements when dropped; `None` if there were

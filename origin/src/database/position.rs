@@ -16,8 +16,8 @@ pub const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum time that a read waits for its position on a replica; the read then runs on the primary.
 pub(super) const REPLICA_WAIT: Duration = Duration::from_millis(500);
 
-/// The pause between two queries for a host's position while a read waits. MariaDB itself waits on
-/// a replica.
+/// The pause between two queries for a host's position while a read waits. Not used for replicas, on which one query
+/// (`MASTER_GTID_WAIT`) waits.
 const POLL: Duration = Duration::from_millis(10);
 
 /// The maximum number of GTIDs in the value of `X-Selkie-After`.
@@ -97,13 +97,14 @@ fn gtid(text: &str) -> Option<Gtid> {
     Some(Gtid { domain: domain.try_into().ok()?, server: server.try_into().ok()?, number })
 }
 
-/// Parses a decimal number; `None` if the text is empty, has a sign or is too large.
+/// Parses a decimal number; `None` if the text is empty, has a character that is no digit (such as a sign), or exceeds
+/// a u64.
 fn number(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// Returns whether the GTIDs of a server, `found`, cover each GTID in `wanted`: the same domain,
-/// and at least the same sequence number.
+/// Returns whether the GTIDs of a server, `found`, cover each GTID in `wanted`: the same domain and at least the same
+/// sequence number, whatever the server id.
 fn include(found: &[Gtid], wanted: &[Gtid]) -> bool {
     wanted.iter().all(|wanted| found.iter().any(|it| it.domain == wanted.domain && it.number >= wanted.number))
 }
@@ -121,8 +122,12 @@ impl Connection {
         found.inspect_err(|error| tracing::debug!(%error, "the position of a write is not known")).ok().flatten()
     }
 
-    /// Waits for at most `limit` until the host has reached a position, and returns whether the
-    /// host has reached it.
+    /// Waits for at most `limit` until the host has reached a position, and returns whether the host has reached the
+    /// position. Returns true at once if the host has no positions ([`Positions::None`]).
+    ///
+    /// # Errors
+    /// [`DbError::OtherPosition`] if the position is of another kind than the host's; errors of MariaDB or the
+    /// connection.
     pub(super) async fn reach(&mut self, position: &Position, limit: Duration) -> Result<bool, DbError> {
         let started = Instant::now();
         loop {
@@ -154,7 +159,8 @@ impl Connection {
         Ok(found.and_then(|(_, text)| number(&text)))
     }
 
-    /// Returns the GTIDs in the result of a query. The list may have two GTIDs of one domain.
+    /// Returns the GTIDs in the text that a query returns; empty if the text is NULL or empty. The list may have two
+    /// GTIDs of one domain.
     async fn gtids(&mut self, query: &'static str) -> mysql_async::Result<Vec<Gtid>> {
         let found: Option<Option<String>> = ask::first(self.conn.query_iter(query)).await?;
         let text = found.flatten().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Caches the prepared statements of one connection by their SQL text.
 //!
-//! The driver's own cache parses each text for named parameters before each look-up; this one does not. A statement is
-//! closed when it leaves the cache, so that MariaDB holds no more statements than the cache.
+//! Unlike the driver's own cache, this cache does not parse each text for named parameters before each look-up. A
+//! statement is closed when it leaves the cache, so that MariaDB holds no more statements than the cache.
 
 use lru::LruCache;
 use mysql_async::prelude::Queryable as _;
@@ -26,7 +26,8 @@ impl PreparedStatements {
         Self { kept: LruCache::new(KEPT), passing: None }
     }
 
-    /// Returns the prepared statement of an SQL text, and prepares it if it is not cached.
+    /// Returns the prepared statement of an SQL text. If the text is not cached, prepares and caches the statement,
+    /// which may close another statement. Fails if MariaDB refuses to prepare the text, or the connection is lost.
     pub(super) async fn get(&mut self, conn: &mut Conn, text: &str) -> Result<Statement, mysql_async::Error> {
         if let Some(statement) = self.kept.get(text) {
             return Ok(statement.clone());

@@ -6,13 +6,14 @@ use std::time::Duration;
 pub(crate) struct Retries {
     /// The maximum number of attempts, including the first.
     pub(crate) tries: u32,
-    /// The pause before the second attempt. It doubles with each attempt, and up to as much again is added at random,
-    /// so that conflicting requests don't meet again.
+    /// The pause before the second attempt. The pause doubles with each attempt, and up to 100 % of the pause is added
+    /// at random, so that conflicting requests don't meet again.
     pub(crate) pause: Duration,
 }
 
 impl Retries {
-    /// Runs `work` until it succeeds, fails with an error that is not worth a retry, or has run `tries` times.
+    /// Runs `work` until it succeeds, fails with an error for which `is_worth_retrying` is false, or has run `tries`
+    /// times.
     ///
     /// # Errors
     /// The error of the last attempt.

@@ -1,7 +1,7 @@
 //! Runs statements: reads of one record, streamed reads of many, and writes.
 //!
-//! Takes only [`Statement`]s, so that no other code can pass SQL text. Rows are encoded one by one as they arrive and
-//! never collected.
+//! Callers pass [`Statement`]s, not SQL text. A streamed read encodes each row when it arrives; only rows with related
+//! records are collected, in batches. The records that a write returns are held until the write ends.
 
 mod many;
 mod params;
@@ -35,7 +35,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The approximate size of a chunk of a streamed response.
+/// The number of encoded bytes from which a chunk of a streamed response is sent. A chunk exceeds it by up to one row.
 pub(super) const CHUNK_BYTES: usize = 32 * 1024;
 /// The buffer capacity for a chunk and the row that completes it.
 pub(super) const CHUNK_ROOM_BYTES: usize = CHUNK_BYTES + CHUNK_BYTES / 4;
@@ -134,7 +134,7 @@ async fn with_related(
     Ok(Found::One(encoder.finish()))
 }
 
-/// Encodes a record in the requested format.
+/// Encodes a record in the requested format, as [`Found::One`], and counts the row in `progress`.
 pub(super) fn found(row: &Row, layout: &Layout, format: Format, progress: &Progress) -> Found {
     let decoders = decoders(Some(&layout.kinds), row.columns_ref());
     let mut encoder = Encoder::begin_as(format, Shape::Row, &layout.keys, ONE_CAPACITY);
@@ -143,7 +143,7 @@ pub(super) fn found(row: &Row, layout: &Layout, format: Format, progress: &Progr
     Found::One(encoder.finish())
 }
 
-/// Runs a query and returns whether it has a row. The caller keeps the lease for further statements.
+/// Runs a query and returns whether its result has a row. The caller keeps the lease for further statements.
 pub async fn has_row(
     lease: &mut Lease,
     statement: Statement,
@@ -164,14 +164,15 @@ pub async fn has_row(
     }
 }
 
-/// Runs a statement and returns its first two rows. Reading a second row costs no additional round trip.
+/// Runs a statement and returns its first two rows; `None` for each row that is missing. The second row, which costs no
+/// additional round trip, tells whether there are several.
 async fn single(lease: &mut Lease, statement: Statement) -> Result<(Option<Row>, Option<Row>), DbError> {
     lease.begin();
     let outcome = two(lease.connection()?, statement).await;
     ended(lease, outcome)
 }
 
-/// Runs a statement and returns its first two rows.
+/// Runs a statement and returns its first two rows; `None` for each row that is missing. Discards further rows.
 pub(super) async fn two(
     connection: &mut Connection,
     statement: Statement,
@@ -187,7 +188,8 @@ pub(super) async fn two(
     Ok((first, second))
 }
 
-/// Runs a statement that returns one text, such as EXPLAIN; the text is empty if there is no row.
+/// Runs a statement such as EXPLAIN, and returns the first cell of its first row as text. Returns an empty text if
+/// there is no row, or the cell is NULL or a number.
 pub async fn text(
     mut lease: Lease,
     statement: Statement,
@@ -210,9 +212,10 @@ pub async fn text(
 /// The result of a write.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// The number of rows that the write inserted or matched.
+    /// The number of rows that the write inserted or deleted, or that an UPDATE matched, even if it changed nothing.
     pub affected: u64,
-    /// The JSON text of each row's key, or `null` for a skipped row; empty if the statement returns no keys.
+    /// The JSON text of each row's key, or `null` for a row that was skipped because its key exists; empty if the
+    /// statement returns no keys.
     pub keys: Vec<Vec<u8>>,
     /// The JSON text of each written record, or `null` for a skipped row and a record that the caller may not read; empty
     /// if the statement returns no records.
@@ -227,7 +230,8 @@ pub struct Written {
 }
 
 impl Written {
-    /// Adds the result of the next statement that belongs to the same write.
+    /// Adds the result of the next statement of the same write. `last_insert_id` becomes that of the next statement;
+    /// `position` is not changed.
     pub fn and(&mut self, next: Self) {
         self.affected += next.affected;
         self.keys.extend(next.keys);
@@ -237,7 +241,9 @@ impl Written {
     }
 }
 
-/// Runs a write and reads all rows that it returns.
+/// Runs a write and reads all rows that it returns. Returns a skipped row instead of the error if a statement with
+/// [`DuplicateReport::Fails`] meets a duplicate key. For a failed statement that inserts a list of rows, the error
+/// names the row at fault ([`InRow`]) if MariaDB tells which one.
 pub(super) async fn execute(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
     let (duplicates, verdict) = (statement.duplicates(), statement.verdict());
     let first_row = statement.first_row();
@@ -266,7 +272,8 @@ pub(super) async fn execute(connection: &mut Connection, statement: Statement) -
     }
 }
 
-/// Returns which row of the failed statement is at fault, counted from 1; `None` if MariaDB does not say, as before 10.7.
+/// Returns which row of the statement that has just failed is at fault, counted from 1; `None` if MariaDB does not
+/// tell, as before 10.7. Marks the session as dirty.
 async fn failed_row(connection: &mut Connection) -> mysql_async::Result<Option<u64>> {
     connection.session = SessionState::Dirty;
     let [find, read] = sql::failed_row();
@@ -340,8 +347,8 @@ async fn gather(connection: &mut Connection, statement: Statement) -> mysql_asyn
     Ok(written)
 }
 
-/// Returns a row's key, which begins at column `first`, as JSON: its value, or the values of several columns joined by
-/// commas, in the form that the path segment `{id}` accepts.
+/// Returns a row's key, which begins at column `first`, as JSON: the value of a single column, or else a string of the
+/// columns' values joined by commas, as in the path segment `{id}`.
 fn key_json(decoders: &[Decoder], row: &Row, first: usize) -> Vec<u8> {
     let mut out = Vec::new();
     if let [decoder] = decoders {
@@ -425,7 +432,8 @@ pub(super) fn decoders(kinds: Option<&[Option<Kind>]>, columns: &[Column]) -> Ve
         .collect()
 }
 
-/// Marks a lease's statement as ended, after its result was read completely or it failed, and converts its error.
+/// Handles the end of a lease's statement: marks the statement as ended if its result was read completely; otherwise
+/// calls [`Lease::failed`] and returns the error.
 pub(super) fn ended<T>(lease: &mut Lease, outcome: Result<T, mysql_async::Error>) -> Result<T, DbError> {
     match outcome {
         Ok(value) => {

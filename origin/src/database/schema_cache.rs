@@ -1,8 +1,9 @@
 //! Caches descriptions of tables (columns, keys, triggers). A schema change (DDL) made through this origin is visible
-//! at once, any other schema change within `STALE_AFTER`.
+//! at once, any other schema change within `STALE_AFTER`, unless loading fails.
 //!
-//! An ageing description is reloaded in the background. Concurrent requests share a load. Loads use connections of
-//! their own, so that callers' statements never delay them. While loading fails, the old description stays in use.
+//! A description older than `REFRESH_AFTER` is reloaded in the background when it is used. Concurrent requests share a
+//! load. Loads use connections of their own, so that callers' statements never delay them. While loading fails, the old
+//! description stays in use, up to the age `KEPT_WHILE_FAILING`.
 
 mod relations;
 mod whole_database;
@@ -28,15 +29,15 @@ use std::time::{Duration, Instant};
 
 /// The maximum number of projects whose views are cached.
 const PROJECTS_MAX: usize = 1_000;
-/// The maximum number of tables that are cached.
+/// The maximum number of tables in each of two caches: of single tables, and of all tables of databases.
 const TABLES_MAX: usize = 10_000;
 /// The age from which a cached table description is reloaded in the background while it is used.
 const REFRESH_AFTER: Duration = Duration::from_secs(2);
-/// The age from which a cached table description is reloaded before a request uses it.
+/// The age from which cached table descriptions, views and foreign keys are reloaded before a request uses them.
 const STALE_AFTER: Duration = Duration::from_secs(4);
 /// The age from which a cached table description is not used, even if reloading it fails.
 const KEPT_WHILE_FAILING: Duration = Duration::from_secs(5 * 60);
-/// The time limit for loading the description of a table.
+/// The time limit for one load: of a table, of all tables of a database, of views, databases or foreign keys.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of connections per project that read descriptions: two, because one may be waiting for a locked
 /// table.
@@ -73,7 +74,7 @@ impl KeyRef<'_> {
 /// MariaDB refused a statement may have read an outdated schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Reason {
-    /// No description is cached, or it is too old.
+    /// No description is cached, or the cached description is due for a reload.
     Missing,
     /// MariaDB refused a statement that was planned with the cached description.
     Refused,
@@ -133,7 +134,8 @@ impl Views {
 }
 
 impl SchemaCache {
-    /// Creates an empty cache. It opens connections in addition to those of `statement_pools`.
+    /// Creates an empty cache. It reads schemas through connections of its own, which come on top of the connection limit
+    /// of `statement_pools`.
     #[must_use]
     pub fn new(statement_pools: Arc<Pools>) -> Self {
         let bounds = |settings: PoolSettings| PoolSettings {
@@ -162,7 +164,8 @@ impl SchemaCache {
     /// Returns a table's description.
     ///
     /// # Errors
-    /// `database_not_found` or `table_not_found`, with the nearest name as hint; errors of MariaDB or the connection.
+    /// `database_not_found` or `table_not_found`, with a similar name as hint if there is one; errors of MariaDB or the
+    /// connection, unless the cached description is younger than `KEPT_WHILE_FAILING` (5 minutes).
     pub async fn table(self: &Arc<Self>, project: &ProjectName, path: &TablePath) -> Result<Arc<Table>, Problem> {
         if path.database.is_system() {
             return Err(no_database(&path.database, &[]));
@@ -188,29 +191,31 @@ impl SchemaCache {
         }
     }
 
-    /// Reloads a table's description, after MariaDB refused a statement that was planned with the cached one.
+    /// Reloads a table's description, after MariaDB refused a statement that was planned with the cached description.
     ///
     /// # Errors
-    /// The errors of [`SchemaCache::table`].
+    /// `database_not_found` or `table_not_found`, with a similar name as hint if there is one; errors of MariaDB or the
+    /// connection.
     pub async fn reload(self: &Arc<Self>, project: &ProjectName, path: &TablePath) -> Result<Arc<Table>, Problem> {
         let key = KeyRef { project, path }.to_owned();
         Box::pin(self.load(key, Reason::Refused)).await
     }
 
-    /// Returns a guard for a statement that may change the project's schema. Dropping the guard expires the cached
-    /// schema.
+    /// Returns a guard for a statement that may change the project's schema. Dropping the guard expires the project's
+    /// cached schema, unless the statement did not run.
     #[must_use]
     pub fn change(self: &Arc<Self>, project: &ProjectName) -> SchemaChange {
         SchemaChange { catalog: Arc::clone(self), project: project.clone(), effect: SchemaEffect::Possible }
     }
 
-    /// Returns the number of table descriptions read from MariaDB so far.
+    /// Returns the number of loads of table descriptions from MariaDB so far, including failed ones. A load of all
+    /// tables of a database counts as one.
     #[must_use]
     pub fn loads(&self) -> u64 {
         self.loads.load(Ordering::Relaxed)
     }
 
-    /// Returns how often a cached description of a table was used so far.
+    /// Returns how often [`SchemaCache::table`] has returned a cached description without a wait so far.
     #[must_use]
     pub fn hits(&self) -> u64 {
         self.hits.load(Ordering::Relaxed)
@@ -222,13 +227,14 @@ impl SchemaCache {
         versions.get(project).copied().unwrap_or_default()
     }
 
-    /// Expires the cached tables and views of a project.
+    /// Expires the cached tables, views and foreign keys of a project.
     fn expire(&self, project: &ProjectName) {
         let mut versions = self.versions.write().unwrap_or_else(PoisonError::into_inner);
         *versions.entry(project.clone()).or_default() += 1;
     }
 
-    /// Returns the project's only database; `None` if it has none or several.
+    /// Returns the project's only database; `None` if the project has no database or several. Fails as
+    /// [`SchemaCache::databases`] does.
     pub async fn only_database(&self, project: &ProjectName) -> Result<Option<DatabaseName>, Problem> {
         match self.databases(project).await?.as_slice() {
             [name] => Ok(Some(name.clone())),
@@ -236,7 +242,7 @@ impl SchemaCache {
         }
     }
 
-    /// Returns the project's databases, at most 2,000 of them.
+    /// Returns the project's databases, at most 2,000 of them. Reads from MariaDB each time.
     ///
     /// # Errors
     /// Errors of MariaDB or the connection.
@@ -247,7 +253,11 @@ impl SchemaCache {
         Ok(names.iter().filter_map(|name| DatabaseName::parse(name).ok()).collect())
     }
 
-    /// Returns the project's views. Reading a view may run stored code, whatever the statement looks like.
+    /// Returns the names of the project's views, in all of its databases. Reading a view may run stored code, whatever
+    /// the statement looks like.
+    ///
+    /// # Errors
+    /// Errors of MariaDB or the connection.
     pub async fn views(self: &Arc<Self>, project: &ProjectName) -> Result<Arc<Views>, Problem> {
         let version = self.version(project);
         let usable = |views: &Arc<Views>| views.version == version && views.read_at.elapsed() < STALE_AFTER;
@@ -285,8 +295,9 @@ impl SchemaCache {
         entry.version == self.version(project)
     }
 
-    /// Reloads a description. If MariaDB fails, the old description stays in use for up to [`KEPT_WHILE_FAILING`].
-    /// After any other error, such as a missing table, the description is removed.
+    /// Reloads a description and returns the new description. If the load fails with a status of 500 or above, returns
+    /// the old description `known`, unless it has expired or is older than [`KEPT_WHILE_FAILING`]. After any other
+    /// error, such as a missing table, removes the description from the cache and returns the error.
     async fn refresh(self: &Arc<Self>, key: Key, known: &Entry) -> Result<Arc<Table>, Problem> {
         let problem = match self.load(key.clone(), Reason::Missing).await {
             Err(problem) => problem,
@@ -314,7 +325,8 @@ impl SchemaCache {
         self.pools.lease(project, Access::Full).await
     }
 
-    /// Loads a description, or awaits a load of it that is in flight. The load continues if the client disconnects.
+    /// Loads a description, or awaits a load in flight of the same description for the same reason. The load continues
+    /// if the client disconnects.
     async fn load(self: &Arc<Self>, key: Key, reason: Reason) -> Result<Arc<Table>, Problem> {
         let version = self.version(&key.project);
         let catalog = Arc::clone(self);
@@ -348,8 +360,8 @@ impl SchemaCache {
     }
 }
 
-/// A guard for a statement that may change a project's schema. Dropping it (after the statement's end, failure or
-/// cancellation) expires the project's cached tables and views.
+/// A guard for a statement that may change a project's schema. Dropping the guard (after the statement's end, failure
+/// or cancellation) expires the project's cached tables, views and foreign keys, unless the statement did not run.
 #[derive(Debug)]
 pub struct SchemaChange {
     catalog: Arc<SchemaCache>,
@@ -378,7 +390,7 @@ impl Drop for SchemaChange {
     }
 }
 
-/// Runs a query, and once more if the connection was lost.
+/// Runs `ask`, and runs it once more if the connection was lost.
 async fn again_if_lost<T, F>(ask: impl Fn() -> F) -> Result<T, DbError>
 where
     F: Future<Output = Result<T, DbError>>,

@@ -1,5 +1,5 @@
-//! Reads the description of one table from `information_schema`, under the project's own account: a table or column
-//! that the account may not see counts as missing.
+//! Reads descriptions of tables, and names of databases and views, from `information_schema`, under the project's own
+//! account: a table or column that the account may not see counts as missing.
 
 mod whole_database;
 
@@ -64,13 +64,14 @@ type ColumnRow = (String, String, String, String, Option<String>, String, String
 #[derive(Debug)]
 pub(super) enum Found {
     Table(Arc<Table>),
-    /// The table does not exist; these are the tables of the database.
+    /// The table does not exist; these are the names of tables of the database, at most 2,000.
     OtherTables(Vec<String>),
-    /// The database does not exist; these are the databases that the account sees.
+    /// The database does not exist; these are the names of databases that the account sees, at most 2,000.
     OtherDatabases(Vec<String>),
 }
 
-/// Reads the description of a table within `limit`.
+/// Reads the description of a table within `limit`. If the table or its database does not exist, returns the names of
+/// existing tables or databases instead of an error.
 pub(super) async fn load(
     lease: &mut Lease,
     coverages: &CharsetCoverages,
@@ -93,7 +94,7 @@ pub(super) async fn load(
     }
 }
 
-/// Returns the names of the databases that the account sees, without MariaDB's own.
+/// Returns the names of the databases that the account sees, at most 2,000, without those of MariaDB and Selkie.
 pub(super) async fn databases(lease: &mut Lease, limit: Duration) -> Result<Vec<String>, DbError> {
     let names = names(lease, DATABASES, limit).await?;
     Ok(names.into_iter().filter(|name| !is_system(name)).collect())
@@ -209,15 +210,16 @@ struct TableRows {
     transactional: bool,
     innodb: bool,
     columns: Vec<ColumnRow>,
-    /// The names of unique indexes, each with the name of a column.
+    /// One entry for each column of a unique index or primary key: the names of the index and of the column.
     indexes: Vec<(String, String)>,
-    /// The columns of foreign keys, each with the table and column to which it refers.
+    /// One entry for each column of a foreign key: the names of the column, of the table and of the column to which the
+    /// foreign key refers.
     references: Vec<(String, String, String)>,
     checks: Vec<String>,
     triggers: u64,
     update_triggers: bool,
     read_only: bool,
-    /// The statement of a view.
+    /// The SELECT of a view, as MariaDB stores it; `None` for a table.
     definition: Option<String>,
 }
 
@@ -271,8 +273,8 @@ async fn missing(connection: &mut Connection, database: &DatabaseName) -> mysql_
     Ok(Found::OtherDatabases(databases.into_iter().filter(|name| !is_system(name)).collect()))
 }
 
-/// Facts from the table's indexes and constraints: the columns with keys and JSON checks, and the targets of foreign
-/// keys.
+/// Facts from a table's indexes and constraints: the names of the primary key's columns, of columns with a unique index
+/// of their own and of columns with a JSON check, and the target of each column with a foreign key.
 struct Facts {
     primary: Vec<String>,
     unique: HashSet<String>,
@@ -339,9 +341,9 @@ fn column(row: ColumnRow, facts: &Facts, limited: &HashMap<String, Arc<CharsetCo
     })
 }
 
-/// Returns the number of leading characters by which a long text is to be sorted; `None` if MariaDB compares whole
-/// values. MariaDB compares only the first `max_sort_length` bytes of a value's sort key: 1,024 in this program's
-/// sessions.
+/// Returns the number of leading characters (or bytes) by which a column with long values is to be sorted; `None` if
+/// MariaDB compares whole values. MariaDB compares only the first `max_sort_length` bytes of a value's sort key: 1,024
+/// in this program's sessions.
 fn sorted_chars(data_type: &str, type_text: &str, collation: &str) -> Option<u16> {
     const SORTED_BYTES: u16 = 1_024;
     /// The maximum number of leading characters to sort by, even if MariaDB would compare more.
@@ -392,7 +394,8 @@ fn kind(data_type: &str) -> Kind {
     }
 }
 
-/// Removes the quotes of a string default in `COLUMN_DEFAULT`; an expression has none and stays as it is.
+/// Removes the quotes and escapes of a string default in `COLUMN_DEFAULT`. Returns an expression, which has no quotes,
+/// unchanged.
 fn unquoted(text: &str) -> String {
     match text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) {
         Some(inner) => inner.replace("''", "'").replace("\\\\", "\\"),

@@ -1,7 +1,5 @@
 //! Single-flight: requests that need the same value at the same time share one load. Knows nothing of the loaded
 //! values.
-//!
-//! Knows nothing of what is loaded.
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
@@ -12,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 type Running<K, V, E> = HashMap<K, Shared<BoxFuture<'static, Result<V, E>>>>;
 
-/// The loads in flight, by key. Each waits for a connection, so the pool's queue limits their number.
+/// The loads in flight, by key. Their number is not limited here: the queue of the pool from which each load leases a
+/// connection limits it.
 pub(crate) struct SingleFlight<K, V, E> {
     running: Arc<Mutex<Running<K, V, E>>>,
 }
@@ -39,11 +38,11 @@ where
     V: Clone + Send + Sync + 'static,
     E: Clone + From<LoadAborted> + Send + Sync + 'static,
 {
-    /// Returns the outcome of the load in flight for this key, or starts `load` if there is none. The load runs in its
-    /// own task, so it continues if its caller is cancelled.
+    /// Returns the outcome of the load in flight for this key, or starts `load` if no load is in flight. The load runs
+    /// in its own task, so that the load continues if the caller is cancelled.
     ///
     /// # Errors
-    /// The errors of `load`; [`LoadAborted`] if its task panicked or was aborted.
+    /// The error of the load; [`LoadAborted`], converted to `E`, if the load's task panicked or was aborted.
     pub(crate) async fn run(&self, key: K, load: impl Future<Output = Result<V, E>> + Send + 'static) -> Result<V, E> {
         let outcome = {
             let mut running = lock(&self.running);
@@ -66,7 +65,7 @@ where
     }
 }
 
-/// Removes a load from the map when it ends, even by a panic.
+/// Removes a load from the map when dropped: when the load ends, even by a panic.
 struct Ended<K: Eq + Hash, V, E> {
     running: Arc<Mutex<Running<K, V, E>>>,
     key: K,

@@ -21,7 +21,7 @@ impl Decoder {
         }
     }
 
-    /// Appends a value as a CSV cell.
+    /// Appends a value as a CSV cell. NULL and an invalid geometry are empty cells.
     pub(super) fn write_csv(self, value: &Value, out: &mut Vec<u8>) {
         match (self, value) {
             (_, Value::NULL) => {}
@@ -38,7 +38,8 @@ impl Decoder {
         }
     }
 
-    /// Appends a number, time or base64 text, which need no escaping, as in JSON but without quotes.
+    /// Appends a number, time or base64 text, which need no escaping, as in JSON but without quotes. An empty text
+    /// keeps its quotes, to differ from NULL.
     fn write_bare(self, value: &Value, out: &mut Vec<u8>) {
         let start = out.len();
         self.write(value, out);

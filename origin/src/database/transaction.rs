@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 /// The time limit for a ROLLBACK; after it the connection is killed, and MariaDB rolls back by itself.
 const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An open transaction. It ends by [`Transaction::commit`], [`Transaction::rollback`] or [`Transaction::end`]; dropping
-/// it earlier kills the connection.
+/// An open transaction, which ends by [`Transaction::commit`], [`Transaction::rollback`] or [`Transaction::end`].
+/// Dropping an open transaction kills the connection, so that MariaDB rolls back.
 #[derive(Debug)]
 pub struct Transaction<'a> {
     lease: &'a mut Lease,
@@ -69,14 +69,17 @@ pub struct Rows {
     /// JSON objects, separated by commas.
     pub json: Vec<u8>,
     pub count: usize,
-    /// Whether the query has more rows than were to be returned.
+    /// Whether the query has more rows than the caller's maximum, so that rows are missing here.
     pub is_limited: bool,
 }
 
-/// Runs a write: a single statement by itself, several statements in one transaction.
+/// Runs a write: a single statement by itself; several statements, or one whose records are checked against the rules
+/// of the caller's role, in one transaction.
 ///
 /// # Errors
-/// The error of MariaDB or the connection; nothing is written then, unless the connection broke.
+/// [`DbError::RoleForbids`] if a record breaks a rule of the caller's role; [`DbError::AnswerTooLarge`] if the returned
+/// records exceed [`AnswerBudget::WHOLE`]; errors of MariaDB or the connection. After [`DbError::Timeout`] or a lost
+/// connection, MariaDB may have committed the write.
 pub async fn write(
     lease: &mut Lease,
     statements: Vec<Statement>,
@@ -101,7 +104,10 @@ pub async fn write(
     written.inspect(|written| progress.add_rows(written.affected))
 }
 
-/// Runs statements in one transaction.
+/// Runs the statements of one write in one transaction, whose time limit is `limit`, and commits or rolls back.
+///
+/// # Errors
+/// The errors of [`write()`].
 pub async fn transact(
     lease: &mut Lease,
     statements: Vec<Statement>,
@@ -122,7 +128,7 @@ async fn write_one(lease: &mut Lease, statement: Statement) -> Result<Written, D
 }
 
 impl<'a> Transaction<'a> {
-    /// Begins a transaction that may take at most `limit`, including all of its statements.
+    /// Begins a transaction. `limit` is the time limit for the whole transaction, from BEGIN to COMMIT.
     pub async fn begin(lease: &'a mut Lease, limit: Duration, progress: &'a Progress) -> Result<Self, DbError> {
         lease.begin();
         let mut transaction = Self { lease, progress, until: Instant::now() + limit, rows: 0, stage: Stage::Open };
@@ -133,7 +139,10 @@ impl<'a> Transaction<'a> {
         Ok(transaction)
     }
 
-    /// Runs a write. After an error, the caller must roll back.
+    /// Runs a statement that writes. After an error, the caller must roll back.
+    ///
+    /// # Errors
+    /// [`DbError::RoleForbids`] if a record breaks a rule of the caller's role; errors of MariaDB or the connection.
     pub async fn execute(&mut self, statement: Statement, effect: SessionEffect) -> Result<Written, DbError> {
         self.lease.expect(effect);
         let written = self.step(statement).await?;
@@ -144,7 +153,11 @@ impl<'a> Transaction<'a> {
         Ok(written)
     }
 
-    /// Runs the statements of one write. After an error, the caller must roll back.
+    /// Runs the statements of one write, and returns their results added up. After an error, the caller must roll back.
+    ///
+    /// # Errors
+    /// [`DbError::AnswerTooLarge`] if the statements return more than one record, and the records exceed
+    /// [`AnswerBudget::WHOLE`]; the errors of [`Transaction::execute`].
     pub async fn execute_all(&mut self, statements: Vec<Statement>, effect: SessionEffect) -> Result<Written, DbError> {
         let (mut written, mut bytes) = (Written::default(), 0);
         for statement in statements {
@@ -160,8 +173,8 @@ impl<'a> Transaction<'a> {
         Ok(written)
     }
 
-    /// Runs a write of this program itself (such as a receipt), whose rows are not counted. The project may have added
-    /// triggers to the table, so the session is reset afterwards.
+    /// Runs a write of this program itself, such as the insertion of an idempotency receipt. Does not count the rows.
+    /// The project may have added triggers to the table, so the session is reset after the transaction.
     pub(super) async fn execute_internal(&mut self, statement: Statement) -> Result<Written, DbError> {
         self.lease.expect(SessionEffect::Anything);
         self.step(statement).await
@@ -174,11 +187,12 @@ impl<'a> Transaction<'a> {
         self.heed(started, written)
     }
 
-    /// Runs a read, returns its rows, at most `max_rows` of them, and subtracts them from `budget`. After an error, the
-    /// caller must roll back.
+    /// Runs a read with its related records, returns at most `max_rows` rows, and subtracts the rows from `budget`.
+    /// After an error, the caller must roll back.
     ///
     /// # Errors
-    /// [`DbError::AnswerTooLarge`] if the rows exceed `budget`; errors of MariaDB or the connection.
+    /// [`DbError::AnswerTooLarge`] if the rows exceed `budget`; [`DbError::IncludeTooLarge`] if the related records of
+    /// one batch of rows are too large; errors of MariaDB or the connection.
     pub async fn rows(
         &mut self,
         statement: Statement,
@@ -196,8 +210,8 @@ impl<'a> Transaction<'a> {
         Ok(rows)
     }
 
-    /// Runs a read and returns the values of its first `width` columns, to bind them in another statement. The read must
-    /// have a limit. After an error, the caller must roll back.
+    /// Runs a read and returns the first `width` values of each row, to bind them in another statement. All rows are
+    /// held in memory, so the read must have a LIMIT. After an error, the caller must roll back.
     pub async fn values(
         &mut self,
         statement: Statement,
@@ -226,7 +240,7 @@ impl<'a> Transaction<'a> {
         self.timed("SAVEPOINT selkie_dry_run").await
     }
 
-    /// Rolls back what was written since [`Transaction::save`].
+    /// Rolls back all writes since [`Transaction::save`]. The transaction stays open.
     pub async fn undo(&mut self) -> Result<(), DbError> {
         self.timed("ROLLBACK TO SAVEPOINT selkie_dry_run").await
     }
@@ -237,8 +251,8 @@ impl<'a> Transaction<'a> {
         self.heed(started, done)
     }
 
-    /// Returns the first row of a query of this program itself. Its table may be a view, so the session is reset
-    /// afterwards.
+    /// Runs a query of this program itself and returns its first row; `None` if there is no row. The project may have
+    /// replaced the table by a view, which can run stored code, so the session is reset after the transaction.
     pub(super) async fn first(&mut self, statement: Statement) -> Result<Option<Row>, DbError> {
         self.lease.expect(SessionEffect::Anything);
         let (started, left) = (Instant::now(), self.left());
@@ -305,8 +319,8 @@ impl<'a> Transaction<'a> {
     /// Commits the transaction.
     ///
     /// # Errors
-    /// The error of MariaDB or the connection; nothing is written then, unless the connection broke before MariaDB
-    /// confirmed the commit.
+    /// The error of MariaDB or the connection. After [`DbError::Timeout`] or a lost connection, MariaDB may have
+    /// committed; after any other error, nothing is written.
     pub async fn commit(mut self) -> Result<(), DbError> {
         let (started, left) = (Instant::now(), self.left());
         let committed = self.command("COMMIT", left).await;
@@ -324,7 +338,8 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Rolls the transaction back. If that fails, the connection is killed, which rolls back too.
+    /// Rolls the transaction back. If that fails, the connection is killed, which rolls back too. Does nothing if an
+    /// error has ended the transaction already.
     pub async fn rollback(mut self) {
         if self.stage == Stage::Ended {
             return;
@@ -379,7 +394,7 @@ impl<'a> Transaction<'a> {
         })
     }
 
-    /// Makes the connection idle again, and resets a dirty session.
+    /// Marks the transaction as ended and its lease as idle, and resets a dirty session.
     async fn release(&mut self) {
         self.stage = Stage::Ended;
         self.lease.end();

@@ -1,8 +1,8 @@
 //! Runs users' own SQL: one statement, isolated from every other request.
 //!
-//! The statement is always prepared, so that MariaDB refuses a text with a second statement before anything runs. A
-//! statement that may read or leave session state runs on a connection that was just reset, and is reset again
-//! afterwards.
+//! The statement is always prepared first, so that MariaDB refuses a text with a second statement before anything runs;
+//! only a statement that MariaDB can't prepare is then sent as text. A statement that may read or leave session state
+//! runs in a session that was just reset, and the session is reset again afterwards.
 
 use super::connection::{Connection, DefaultSchema, SessionState};
 use super::deadline::Limit;
@@ -23,8 +23,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The maximum size in bytes of the result sets of a CALL. They are buffered, because the shape of the response depends
-/// on their number, which is only known at the end.
+/// The maximum encoded size in bytes of the result sets of a CALL. The result sets are buffered, because the shape of
+/// the response depends on their number, which is only known at the end.
 const RESULTS_HELD_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// `ER_UNSUPPORTED_PS`
@@ -45,7 +45,8 @@ pub struct UserSql {
     pub format: Format,
 }
 
-/// Runs a caller's statement for at most `limit` and streams the response.
+/// Runs a caller's statement and streams the response. `limit` is the time limit for the whole call, including the time
+/// that the client takes to receive the response.
 pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progress>) -> Chunks {
     let UserSql { statement, schema, effects, change, format } = call;
     let unbound = statement.params().is_empty();
@@ -129,8 +130,8 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progr
     })
 }
 
-/// Returns whether the response to a statement gets a position, because the statement may write.
-/// `false` if the first word is one of `READS`, even if the statement calls a function that writes.
+/// Returns whether a statement may write, so that the response gets a position. Returns false if the first word is one
+/// of `READS`, even if the statement calls a function that writes.
 fn may_write(text: &str) -> bool {
     const READS: [&str; 6] = ["select", "show", "explain", "describe", "desc", "table"];
     // Skips the comment that this program puts before the statement.
@@ -139,7 +140,8 @@ fn may_write(text: &str) -> bool {
     !READS.iter().any(|read| word.eq_ignore_ascii_case(read))
 }
 
-/// Resets a dirty session after its statement has ended, whatever its outcome.
+/// Resets a dirty session after its statement has ended, and returns the statement's outcome. Handles an error with
+/// [`Lease::failed_and_reset`].
 async fn reset_after<T>(lease: &mut Lease, outcome: Result<T, DbError>) -> Result<T, DbError> {
     match outcome {
         Ok(value) => {
@@ -152,8 +154,8 @@ async fn reset_after<T>(lease: &mut Lease, outcome: Result<T, DbError>) -> Resul
 
 struct Deadline {
     at: Instant,
-    /// The limit of the whole call. Only its token `left` is used, since `at` is the end of the
-    /// time.
+    /// The limit of the whole call, used only for its token [`Limit::left`]: its `time` is replaced by the time until
+    /// `at`.
     host: Limit,
 }
 
@@ -163,7 +165,8 @@ impl Deadline {
     }
 }
 
-/// Resets the session if the statement may depend on its state, and sets the default schema.
+/// Prepares the session for a statement: sets or removes the default schema. If the statement may read or leave session
+/// state, first resets the session unless no statement has run since its last reset, and marks the session as dirty.
 async fn prepare_session(lease: &mut Lease, schema: Option<DatabaseName>, effects: Effects) -> Result<(), DbError> {
     lease.begin();
     let connection = lease.connection()?;
@@ -188,7 +191,8 @@ async fn prepare_session(lease: &mut Lease, schema: Option<DatabaseName>, effect
     Ok(())
 }
 
-/// Sets the default schema. Fails with [`DbError::NoDatabase`] if it does not exist or the account may not see it.
+/// Sets the default schema. Fails with [`DbError::NoDatabase`] if the database does not exist or the account may not
+/// use the database.
 async fn choose(connection: &mut Connection, name: DatabaseName) -> Result<(), DbError> {
     const DENIED: u16 = 1044;
     const UNKNOWN: u16 = 1049;
@@ -215,7 +219,7 @@ fn use_schema(name: &DatabaseName) -> String {
     format!("USE `{}`", name.as_str().replace('`', "``"))
 }
 
-/// Encodes the result of a statement without rows: `{affectedRows, insertId, warnings}`.
+/// Encodes the result of a statement without a result set: `{affectedRows, insertId, warnings}`.
 fn done<P: Protocol>(result: &QueryResult<'_, '_, P>, format: Format) -> Vec<u8> {
     let keys = ColumnLabels::new(["affectedRows", "insertId", "warnings"]);
     let values = [
@@ -228,8 +232,8 @@ fn done<P: Protocol>(result: &QueryResult<'_, '_, P>, format: Format) -> Vec<u8>
     encoder.finish()
 }
 
-/// Runs one of the few statements that can't be prepared, such as PREPARE and EXECUTE. It is a single statement:
-/// MariaDB parsed it before it refused to prepare it.
+/// Runs one of the few statements that can't be prepared, such as PREPARE and EXECUTE. The text is a single statement:
+/// MariaDB parsed the text before refusing to prepare the statement. Fails as [`several`] does.
 async fn unprepared(lease: &mut Lease, text: &str, progress: &Progress) -> Result<Vec<u8>, DbError> {
     let conn = &mut lease.connection()?.conn;
     let mut result = run::driver(conn.query_iter(text)).await?;
@@ -238,8 +242,12 @@ async fn unprepared(lease: &mut Lease, text: &str, progress: &Progress) -> Resul
     Ok(tail)
 }
 
-/// Encodes the results of a CALL or a compound statement: its list of rows, a list of such lists if there are several,
-/// or the number of affected rows if there are none.
+/// Encodes the results of a CALL or a compound statement: the list of rows of a single result set, a list of such lists
+/// for several result sets, or the result of [`done`] without a result set.
+///
+/// # Errors
+/// [`DbError::ResultsTooLarge`] if the encoded result sets exceed [`RESULTS_HELD_MAX_BYTES`]; errors of MariaDB or the
+/// connection.
 async fn several<P: Protocol>(result: &mut QueryResult<'_, '_, P>, progress: &Progress) -> Result<Vec<u8>, DbError> {
     let mut encoder = Encoder::begin(Shape::Sets, CHUNK_BYTES);
     let outcome = loop {
@@ -268,7 +276,7 @@ async fn several<P: Protocol>(result: &mut QueryResult<'_, '_, P>, progress: &Pr
     Ok(if encoder.sets() == 0 { outcome } else { encoder.finish() })
 }
 
-/// Returns the names of a result set's columns. A name that occurred before becomes `name_2`, `name_3`, ….
+/// Returns the names of a result set's columns. A name that an earlier column has becomes `name_2`, `name_3`, ….
 fn unique_keys(columns: &[Column]) -> ColumnLabels {
     let mut taken: HashSet<String> = HashSet::with_capacity(columns.len());
     let mut names = Vec::with_capacity(columns.len());

@@ -1,8 +1,8 @@
 //! Finds the computed columns of a view, from the view's definition as MariaDB stores it. Does no I/O.
 
-/// Returns for each column of a view whether it is an expression rather than a column of a table or view behind it;
-/// `None` unless the definition begins with `select`. Of a UNION, only the first SELECT is examined, which does no
-/// harm: MariaDB can't write to such a view.
+/// Returns, for each column of a view, whether the column is an expression rather than a column of an underlying table
+/// or view; `None` unless the definition begins with `select`. Of a UNION, only the first SELECT is examined, which
+/// does no harm: MariaDB can't write to a view with a UNION.
 ///
 /// MariaDB stores definitions in one form: ``select `d`.`t`.`a` AS `a`,`d`.`t`.`b` + 1 AS `c` from …``.
 pub(super) fn computed(definition: &str) -> Option<Vec<bool>> {
@@ -38,8 +38,8 @@ fn item_end(text: &str) -> usize {
     bytes.len()
 }
 
-/// Returns the index of the quote that closes the one at `start`, or of the last byte. A doubled quote counts as two
-/// quoted texts.
+/// Returns the index of the quote that closes the quoted text at `start`, or of the last byte if no quote closes it. A
+/// doubled quote ends one quoted text and begins the next.
 fn quoted_end(bytes: &[u8], start: usize) -> usize {
     let quote = bytes[start];
     let mut at = start + 1;

@@ -1,7 +1,7 @@
 //! The demo's tables. Their columns and keys are of many kinds: foreign keys that cascade, restrict and set null, a
 //! composite key, a unique key, ENUM, full-text indexes, JSON, DECIMAL, DATE and DATETIME.
 
-/// `CREATE TABLE` statements of the demo's tables, ordered by their foreign keys.
+/// `CREATE TABLE` statements of the demo's tables, each after the tables that its foreign keys reference.
 pub(super) const TABLES: [&str; 5] = [AUTHORS, TAGS, POSTS, POST_TAGS, COMMENTS];
 
 const AUTHORS: &str = "CREATE TABLE authors (

@@ -34,7 +34,8 @@ pub(super) enum Server {
     Named,
 }
 
-/// Creates the project, the demo and the two keys as far as they are missing. Reuses valid keys in `remembered`.
+/// Prepares the system schema, and creates the default project, the demo database and the two keys if they are missing.
+/// Reuses the keys in `remembered` that are valid.
 ///
 /// # Errors
 /// MariaDB failed or denies a right.
@@ -63,8 +64,8 @@ pub(super) async fn prepare(
     })
 }
 
-/// Returns the edge's variable `ISSUERS` with the issuers of all projects; `None` if the edge can use none of them. An
-/// issuer that must be left out is logged; the edge then forwards its tokens unverified.
+/// Returns the edge's variable `ISSUERS` with the issuers of all projects; `None` if there are no issuers, or the edge
+/// can use none of them. Logs each issuer that is left out; the edge forwards the tokens of that issuer unverified.
 ///
 /// # Errors
 /// MariaDB failed.
@@ -84,8 +85,9 @@ pub(super) async fn issuers(system: &System) -> Result<Option<String>, SystemErr
     })
 }
 
-/// Creates and fills the demo database, and then records it as the project's. If the start is interrupted in between,
-/// the next start finds no record, and so knows that the demo is incomplete.
+/// Creates and fills the demo database, then records it as a database of the project. Does nothing if it is recorded
+/// and exists. An unrecorded database of this name is an interrupted demo on a [`Server::Private`], and is dropped
+/// first; on a [`Server::Named`] it is recorded unchanged, and keys may drop its tables but not the database.
 async fn demo(system: &System, server: Server, project: &ProjectName, name: &DatabaseName) -> Result<(), SystemError> {
     let owned = system.projects.databases(Some(project)).await?;
     let whole = |presence| presence == Presence::Present;

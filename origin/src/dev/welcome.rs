@@ -1,4 +1,5 @@
-//! The text that `selkie dev` prints once all services answer: addresses of services and pages, keys, and example calls.
+//! The text that `selkie dev` prints once all services answer: the addresses of services and pages, keys, and example
+//! calls.
 
 use serde_json::json;
 

@@ -55,9 +55,10 @@ async fn examine(system: &System) -> Result<Vec<Finding>, AdminError> {
     Ok(findings)
 }
 
-/// Returns the host of the anonymous account because of which MariaDB refused a log-in; `None` if the log-in succeeded
-/// or no such account exists. MariaDB prefers accounts with the most specific host, so an anonymous account for a given
-/// host takes precedence over a named account for any host.
+/// Returns the host of the anonymous account that caused MariaDB to refuse a log-in; `None` if the log-in succeeded, or
+/// no host in `nameless`, the hosts of anonymous accounts, is the one that the refusal names. MariaDB prefers accounts
+/// with the most specific host, so an anonymous account for a given host takes precedence over a named account for any
+/// host.
 fn shadowing<'a>(check: &LoginCheck, nameless: &'a [String]) -> Option<&'a str> {
     let LoginCheck::Refused(message) = check else {
         return None;
@@ -112,8 +113,8 @@ fn judge(
     Finding::wrong(CHECK, format!("{name}: {}", faults.join("; ")), mend(system, project))
 }
 
-/// Returns the rights that an account from the configuration lacks on its project's databases. A database's name may be
-/// escaped in the grant or not.
+/// Describes the rights that a ready-made account lacks on its project's recorded databases. A grant may name a
+/// database with its wildcards escaped or not; rights on the pattern `<project>_…` are not required.
 fn missing(state: &AccountState, wanted: &DatabaseRights, databases: &[DatabaseRow]) -> Vec<String> {
     let spelled = |row: &DatabaseRow| {
         let plain = row.name.as_str();
@@ -152,7 +153,7 @@ async fn left_over(system: &System, projects: impl Iterator<Item = &ProjectName>
         .collect())
 }
 
-/// Finds anonymous accounts, and rights that everybody has, such as those on the schema `test` of a newly installed
+/// Finds anonymous accounts, and rights that every account has, such as those on the schema `test` of a newly installed
 /// MariaDB.
 pub(super) async fn unexpected_grants(system: &System) -> Vec<Finding> {
     match system.admin.strange_grants().await {

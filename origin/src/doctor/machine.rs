@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::Finding;
 
-/// Returns the machine's time in seconds since 1970, with fractions.
+/// Returns the machine's time in seconds since 1970, with fractions; 0 if the clock is before 1970.
 pub(super) fn clock() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |age| age.as_secs_f64())
 }
@@ -33,7 +33,7 @@ fn write_probe(path: &Path) -> io::Result<()> {
     written
 }
 
-/// Checks that only its owner can read the installation's secret file.
+/// Checks that the secret file exists, and that neither its group nor others have any permission on it.
 pub(super) fn secret_file(path: &Path) -> Finding {
     let check = "secret";
     match std::fs::metadata(path) {

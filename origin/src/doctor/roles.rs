@@ -22,21 +22,22 @@ const CHECK: &str = "roles";
 /// The number of names that a message lists; further names are only counted.
 const NAMES_MAX_COUNT: usize = 5;
 
-/// A table or view, with its columns.
+/// A table or view that a project's read account can see, with its columns.
 struct SeenTable {
     database: DatabaseName,
     name: TableName,
     columns: Vec<FieldName>,
 }
 
-/// The roles of a project, and its valid keys.
+/// The roles of a project, and its keys that are neither revoked nor expired.
 struct Readers<'a> {
     project: &'a ProjectName,
     roles: Vec<(&'a RoleName, Role)>,
     keys: Vec<&'a KeyRow>,
 }
 
-/// Checks the roles and read keys of all projects.
+/// Warns about roles that no longer fit the schema or reach more tables than meant, keys whose role is gone, and roles
+/// or read keys that see columns with names like secrets. Covers all projects.
 pub(super) async fn check(system: &System, config: &Config) -> Vec<Finding> {
     match examine(system, config).await {
         Ok(findings) if findings.is_empty() => vec![Finding::ok(
@@ -173,7 +174,8 @@ impl Readers<'_> {
         found.collect()
     }
 
-    /// Returns the names of the roles, and the read keys, that can see a column; `None` if there are none.
+    /// Describes the roles and read keys that can see a column; `None` if there are none. Full keys are left out: they
+    /// see every column.
     fn of(&self, table: &SeenTable, column: &FieldName) -> Option<String> {
         let sees = |role: &Role| {
             let rule = role.rule(&table.database, &table.name);
@@ -194,7 +196,8 @@ impl Readers<'_> {
         (!readers.is_empty()).then(|| readers.join(" and "))
     }
 
-    /// Finds roles that restrict the rows of some tables, but reach all records of other tables through a pattern.
+    /// Finds roles with a row rule for some table that reach all records of other tables through a pattern, which may
+    /// be an oversight.
     fn open_tables(&self, tables: &[SeenTable]) -> Vec<Finding> {
         let mut findings = Vec::new();
         for (name, role) in &self.roles {
@@ -241,7 +244,7 @@ fn reaches_all(rule: &TableRule) -> bool {
         || rule.delete.as_ref().is_some_and(|delete| delete.rows.is_none())
 }
 
-/// Returns the names preceded by the noun, which is in the plural if there are several names.
+/// Returns the noun, in the plural unless there is one name, followed by the names.
 fn counted(noun: &str, names: &[String]) -> String {
     let ending = if names.len() == 1 { "" } else { "s" };
     format!("{noun}{ending} {}", list(names))

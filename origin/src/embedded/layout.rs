@@ -1,12 +1,16 @@
 //! The paths of the private MariaDB.
 //!
 //! ```text
-//! <data_dir>/mariadb/data/          the databases
-//!                   /tmp/          its temporary tables
-//!                   /lock           locked by the process that runs it; names that process and the socket
+//! <data_dir>/mariadb/data/           the databases
+//!                   /data.new/       a data directory that is being created
+//!                   /tmp/            MariaDB's temporary tables
+//!                   /lock            locked by the Selkie process that runs MariaDB; contains the process's id and
+//!                                    role, and the path of the socket
 //!                   /mariadbd.pid
-//!                   /mariadbd.log   its own log, one generation kept
-//!                   /mariadb.sock   unless that path is too long for a socket
+//!                   /mariadbd.log    MariaDB's log
+//!                   /mariadbd.log.1  the previous log
+//!                   /admin.sql       SQL that MariaDB runs at its start, removed afterwards
+//!                   /mariadb.sock    in another directory if this path is too long for a socket
 //! ```
 
 use std::ffi::OsString;

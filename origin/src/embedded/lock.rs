@@ -40,8 +40,8 @@ pub(super) enum Claim {
     Held(Option<Holder>),
 }
 
-/// Tries to lock the file at `path` without waiting, and if it succeeds writes this process's id, `role` and `socket`
-/// to it.
+/// Tries to lock the file at `path` without waiting. If the lock is free, writes this process's id, `role` and `socket`
+/// to the file.
 pub(super) fn claim(path: &Path, role: Role, socket: &Path) -> io::Result<Claim> {
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {

@@ -28,7 +28,7 @@ pub(super) const START_LIMIT: Duration = Duration::from_secs(120);
 /// Maximum time for MariaDB to stop, before it is killed. It writes pages to disk first.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 
-/// Maximum time for a leftover MariaDB to stop, before it is killed. Its Selkie process was killed before.
+/// Maximum time for a MariaDB to stop that a killed Selkie process has left running, before it is killed too.
 const LEFTOVER_LIMIT: Duration = Duration::from_secs(10);
 
 const GREETING_LIMIT: Duration = Duration::from_secs(1);
@@ -54,7 +54,8 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Creates MariaDB's data directory if it doesn't exist. It has a temporary name until it is complete.
+    /// Creates MariaDB's data directory if it doesn't exist, first under a temporary name, so that an interrupted
+    /// installation leaves no incomplete data directory. Fails if this takes longer than [`INSTALL_LIMIT`].
     pub(super) async fn install(&self) -> Result<(), EmbeddedError> {
         if self.layout.data().is_dir() {
             return Ok(());
@@ -86,7 +87,8 @@ impl Server {
         std::fs::rename(&staged, &data).map_err(EmbeddedError::files(&data))
     }
 
-    /// Starts MariaDB and waits until it answers. First stops a MariaDB that a killed Selkie process has left running.
+    /// Starts MariaDB and waits until it answers. Kills MariaDB and fails if it doesn't answer within [`START_LIMIT`].
+    /// First stops a MariaDB that a killed Selkie process has left running.
     pub(super) async fn start(&self) -> Result<Child, EmbeddedError> {
         self.end_leftover().await;
         self.prepare().map_err(EmbeddedError::files(self.layout.root()))?;
@@ -125,8 +127,8 @@ impl Server {
         create_private(&path, &ADMIN_STATEMENTS.replace("{password}", password))
     }
 
-    /// Returns the command that runs MariaDB with all its settings. It ignores MariaDB's configuration files on this
-    /// machine.
+    /// Returns the command that runs MariaDB with all its options. MariaDB's configuration files on this machine are
+    /// ignored.
     fn command(&self) -> Result<Command, EmbeddedError> {
         let layout = &self.layout;
         let log = OpenOptions::new()
@@ -216,7 +218,7 @@ const SETTINGS: [&str; 21] = [
     // Caches for MyISAM and Aria, which only system tables and temporary tables use.
     "--key-buffer-size=8M",
     "--aria-pagecache-buffer-size=32M",
-    // No statement may read or write files outside the data directory.
+    // No statement may read a client's files (LOAD DATA LOCAL) or create tables outside the data directory.
     "--local-infile=OFF",
     "--skip-symbolic-links",
     // Logs only errors and warnings, but not when clients disconnect.

@@ -96,8 +96,8 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Loads the tables of all operations. Checks that the tables of writes can be rolled back, and that an insert
-    /// whose id another operation uses returns an id.
+    /// Loads the tables of all operations. Fails with `invalid_body` if a write's table can't be rolled back, or if an
+    /// insert whose id another operation uses returns no such id.
     async fn load(&mut self) -> Result<(), Problem> {
         for (at, step) in self.batch.steps().iter().enumerate() {
             let tables = self.tables_of(at, Schema::Cached).await?;

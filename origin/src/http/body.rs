@@ -186,7 +186,8 @@ impl Pace {
         Self { pause_max, waited: Duration::ZERO, bytes: 0 }
     }
 
-    /// Counts a received chunk of `bytes` bytes. Checks the rate whenever the waits add up to `pause_max`.
+    /// Counts a received chunk of `bytes` bytes. Whenever the waits add up to `pause_max`, fails with `invalid_body` if
+    /// the rate since the last check was below the minimum.
     fn count(&mut self, waited: Duration, bytes: usize) -> Result<(), Problem> {
         self.waited += waited;
         self.bytes += bytes as u64;

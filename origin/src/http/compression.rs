@@ -21,8 +21,9 @@ const COMPRESSED_MIN_BYTES: u64 = 1_024;
 /// The media type of API descriptions in TypeScript.
 pub(super) const TYPESCRIPT: &str = "application/typescript; charset=utf-8";
 
-/// Compresses a response that is long enough, if the request accepts a coding. While a stream waits for its next row,
-/// the rows compressed so far are sent.
+/// Compresses a response in an API format (JSON, CSV, NDJSON, TypeScript) that is long enough or of unknown length, if
+/// the request accepts a coding, is not `HEAD`, and is newer than HTTP/1.0. Returns any other response unchanged. While
+/// a stream waits for its next row, the rows compressed so far are sent.
 pub(super) async fn compress(request: &Parts, response: Response) -> Response {
     match request.headers.get(ACCEPT_ENCODING) {
         Some(accepted) if accepted != "identity" && may_be_compressed(request, &response) => {

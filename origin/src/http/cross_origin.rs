@@ -38,7 +38,8 @@ impl CrossOrigin {
         }
     }
 
-    /// Checks that the web page that calls MCP has an allowed origin.
+    /// Checks the header `Origin` of a request to MCP: a web page must have an allowed origin. Accepts preflight
+    /// requests, and requests to other paths.
     ///
     /// # Errors
     /// The errors of [`CorsOrigins::check_page`].

@@ -15,9 +15,9 @@ use shared::ident::DatabaseName;
 use shared::operation::ApiForm;
 use std::sync::Arc;
 
-/// Answers with the description of one database, or of all databases that the caller may see. The
-/// number of descriptions that are built or sent at once is limited, because each is held in
-/// memory.
+/// Answers with the description of one database, or of all databases that the caller may see. The number of
+/// descriptions that are built or sent at once is limited, because each is held in memory; a request that waits too
+/// long fails with `overloaded`.
 pub(super) async fn run(
     app: &Arc<App>,
     caller: &Caller,

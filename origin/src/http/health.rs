@@ -33,7 +33,8 @@ struct Ready {
     database_host: Option<String>,
 }
 
-/// Answers `GET /readyz` with 200 if MariaDB and the media store answer.
+/// Answers `GET /readyz` with 200 if MariaDB and the media store answer, else with `database_unavailable` or
+/// `storage_unavailable`.
 pub(super) async fn ready(
     State(app): State<Arc<App>>,
     Extension(record): Extension<Arc<RequestRecord>>,
@@ -65,7 +66,7 @@ pub(super) async fn metrics(State(app): State<Arc<App>>, Extension(record): Exte
     respond::text(app.metrics.text(&app.readings().await))
 }
 
-/// Answers 405 to methods other than `GET` and `HEAD` on the routes of liveness, readiness and metrics.
+/// Answers 405 to methods other than `GET` and `HEAD` on the routes of liveness, readiness, metrics and pages.
 pub(super) async fn only_read(Extension(record): Extension<Arc<RequestRecord>>, uri: Uri) -> Failed {
     let here = [HEALTHZ, READYZ, METRICS].into_iter().find(|path| *path == uri.path());
     record.log().route(here.unwrap_or("none"));

@@ -48,7 +48,7 @@ impl<'a> IdempotentInsert<'a> {
     ///
     /// # Errors
     /// `idempotency_mismatch`: the key was used for another insert; `idempotency_in_progress`: an earlier request with
-    /// the key still runs.
+    /// the key still runs; errors of MariaDB and of the insert.
     pub(super) async fn run(self) -> Result<Response, Failure> {
         let (project, access) = (self.caller.project(), self.caller.account());
         let lease = &mut self.app.pools.lease(project, access).await?;
@@ -112,8 +112,9 @@ impl<'a> IdempotentInsert<'a> {
         Ok(Transaction::begin(lease, limit, self.progress).await?)
     }
 
-    /// Inserts the records, unless a receipt exists under the hash of the key that earlier versions of this program
-    /// used; its response is returned then. Such receipts expire a day after the update of the program.
+    /// Inserts the records, unless an earlier version of this program stored a receipt under that version's hash of the
+    /// key: in this case returns the stored response, or fails with `idempotency_mismatch`. Receipts of earlier
+    /// versions expire a day after the program was updated.
     async fn insert_unless_known(self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {
         let Some(key) = self.idempotent.former_key() else {
             return self.insert(transaction).await;

@@ -19,7 +19,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Lists databases or tables. Retries once if the connection was lost.
+/// Answers with the databases, or the tables and views of one database, that the caller may use. Retries once if the
+/// connection to MariaDB was lost.
 pub(super) async fn run(
     app: &Arc<App>,
     caller: &Caller,
@@ -76,7 +77,7 @@ impl Lister<'_> {
         }
     }
 
-    /// Returns the databases that the caller may know.
+    /// Returns the databases that the caller may see: with a role, only those with a table that the role may use.
     async fn names(&self) -> Result<BTreeSet<DatabaseName>, Failure> {
         let (lease, limit) = (self.lease().await?, self.timeout());
         let rights = self.caller.rights();
@@ -115,7 +116,8 @@ impl Lister<'_> {
         }
     }
 
-    /// Checks that the database exists, and that the caller's role may know it.
+    /// Fails with `database_not_found` if the database does not exist, is a system database, or is hidden from the
+    /// caller's role.
     async fn check(&self, database: &DatabaseName) -> Result<(), Failure> {
         let role = self.caller.rights().role();
         let is_hidden = database.is_system() || role.is_some_and(|role| !role.role().knows_database(database));

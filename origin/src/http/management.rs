@@ -52,7 +52,8 @@ struct Manager<'a> {
     record: &'a RequestRecord,
 }
 
-/// The body of a request that creates a key. Either `access` or `role` must be given.
+/// The body of a request that creates a key. Exactly one of `access` and `role` must be given; `claims` only with
+/// `role`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WantedKey {
@@ -195,8 +196,8 @@ impl Manager<'_> {
         .await
     }
 
-    /// Exchanges a link to the console for a key that the console uses. A link can be used only
-    /// once.
+    /// Exchanges a link to the console for a key that the console uses. Fails with `revoked_key` if the link was used
+    /// before.
     async fn open_session(&self) -> Result<Vec<u8>, Problem> {
         let issued = self.app.keys.issued().open_session(self.caller.key_id(), self.caller.project()).await;
         self.created(&issued.map_err(|error| of_key(&error))?, Some(Access::Full), None, "console").await

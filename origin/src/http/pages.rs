@@ -1,5 +1,5 @@
-//! Serves the pages for browsers, which need no key: `/docs`, the API's documentation, and `/console`. Their files are made by
-//! `tools/pages.mjs`, and are embedded in a release.
+//! Serves the pages for browsers, which need no key: `/docs`, the API's documentation, and `/console`.
+//! `tools/pages.mjs` makes their files, which a release build embeds.
 //!
 //! The scripts of a page come from this host only. They call the API with the key that the user
 //! types in, or that a link to the console gives.
@@ -29,7 +29,7 @@ use std::sync::Arc;
 #[allow_missing = true]
 struct Files;
 
-/// The maximum decompressed size in bytes of a file that a page loads.
+/// The number of bytes after which the decompression of a page's file stops.
 const FILE_MAX_BYTES: u64 = 32 * 1024 * 1024;
 
 /// What the pages may load: their own files, the images in their style sheets, and the API with its media.
@@ -49,7 +49,8 @@ pub(super) fn console() -> Router<Arc<App>> {
     Router::new().route("/console", get(answer)).route("/console/", get(answer)).route("/console/{*path}", get(answer))
 }
 
-/// Answers a file of a page; `/docs` is `/docs/index.html`.
+/// Answers with a file of a page (`/docs` is `/docs/index.html`), with 304 if the client has the file, or with
+/// `route_not_found`.
 pub(super) async fn answer(
     Extension(record): Extension<Arc<RequestRecord>>,
     uri: Uri,

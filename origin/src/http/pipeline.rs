@@ -1,5 +1,5 @@
-//! The flow of every request to `/api/v1`: `admission::admit`, then the body, then the operation's handler, then
-//! compression. Operations on records go through `records::run`: `Tables::load`, `plan::build`, `sql`,
+//! The flow of every request to `/api/…` and `/mcp`: `admission::admit`, then the body, then the operation's handler,
+//! then compression. Operations on records go through `records::run`: `Tables::load`, `plan::build`, `sql`,
 //! `database::run` or `database::coalesce`, `respond`.
 
 use super::body::{self, CountedBody};

@@ -35,8 +35,7 @@ use uuid::Uuid;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static(request_id::HEADER);
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
-/// The response header with the position of a write, and the request header with the position that
-/// a read must have reached; see `database::position`.
+/// The response header with the position of a write; see `database::position`.
 const POSITION: HeaderName = HeaderName::from_static("x-selkie-position");
 const AFTER: HeaderName = HeaderName::from_static(AFTER_HEADER);
 /// The initial capacity for a `Server-Timing` value, enough for durations of some minutes.
@@ -106,7 +105,8 @@ impl RequestRecord {
         respond::problem(problem, self.id())
     }
 
-    /// Counts the request against the rate limit of its verified API key.
+    /// Records the verified caller for the log, and counts the request against the caller's rate limit unless it is
+    /// counted already.
     ///
     /// # Errors
     /// `rate_limited`: the caller's bucket is empty.
@@ -157,7 +157,8 @@ impl RequestRecord {
         &self.progress
     }
 
-    /// Names the operation whose statements run next, for the trace if the request is recorded.
+    /// Sets the SQL verb and the table under which the request's trace shows the next statements. Does nothing if the
+    /// request is not traced.
     pub(super) fn begin_statements(&self, operation: &RecordOperation) {
         let name = match operation {
             RecordOperation::Read(_) | RecordOperation::ReadOne(_) => "SELECT",
@@ -269,8 +270,8 @@ impl RequestRecord {
         );
     }
 
-    /// Adds the request to the last requests of its project, for [`Action::Observe`]. Leaves out
-    /// requests of that action, since the console repeats them all the time.
+    /// Adds the request to the activity of its project, which the routes of [`Action::Observe`] return. Leaves out
+    /// requests without a verified caller, and requests of these routes, since the console repeats them all the time.
     fn keep(&self, status: u16, bytes: u64, ending: Ending, total: Duration) {
         let route = self.log.route_name();
         let Some(project) = self.log.project().filter(|_| route != Action::Observe.route()) else {

@@ -131,8 +131,8 @@ pub(super) fn head(mut response: Response) -> Response {
     response
 }
 
-/// Returns the response to `HEAD`, which has no body. Waits for the first chunk, since an error in
-/// it determines the status.
+/// Returns the response to a `HEAD` request, which has no body. Waits for the first chunk and returns its error, so
+/// that `HEAD` has the same status as `GET`.
 pub(super) async fn chunks_head(mut chunks: Chunks, content_type: &'static str) -> Result<Response, DbError> {
     if let Some(first) = chunks.next().await {
         first?;
@@ -168,8 +168,8 @@ pub(super) fn problem(problem: &Problem, request_id: &str) -> Response {
     response
 }
 
-/// Returns a response whose body is made of chunks; an error in the first chunk becomes the status. A body that is
-/// already complete is sent with its length; any other is streamed, within the limits that `begin` returns.
+/// Waits for the first chunk and returns its error, so that the error still sets the status. Then returns a response
+/// with a length if no chunk follows, otherwise one that streams the chunks within the limits that `begin` returns.
 pub(super) async fn chunks(
     mut chunks: Chunks,
     content_type: &'static str,

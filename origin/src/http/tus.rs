@@ -158,7 +158,8 @@ async fn terminate(app: &App, caller: &Caller, id: TusId) -> Result<Response, Pr
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-/// Locks an upload of the caller; with a full key, any upload of the project.
+/// Locks an upload of the caller; with a full key, any upload of the project. Fails as
+/// [`ResumableUploads::lock`](crate::media::resumable::ResumableUploads::lock) does.
 async fn lock(app: &App, caller: &Caller, id: TusId, on_locked: OnLocked) -> Result<LockedUpload, Problem> {
     let scope = caller.uploader().map_or(FileScope::All, FileScope::Own);
     app.resumable.lock(caller.project(), scope, id, on_locked).await
@@ -173,7 +174,7 @@ fn check(rights: &UploadRights, file: &TusFile, length: u64) -> Result<(), Probl
 }
 
 /// Checks before any bytes are sent whether the caller may replace an existing file of the same name. Publishing checks
-/// this again.
+/// it again. Fails if the caller's role may not replace that file.
 async fn check_replaced(app: &App, asker: &Asker<'_>, rights: &UploadRights, file: &TusFile) -> Result<(), Problem> {
     if file.existing == Existing::Stays || rights.scope() == FileScope::All {
         return Ok(());
@@ -196,7 +197,8 @@ async fn reached(app: &App, upload: &LockedUpload) -> Result<Outcome, Problem> {
     Ok(Outcome { row: row.clone(), offset: upload.offset(), file })
 }
 
-/// Appends the request's body to the upload, in a task that continues if the client disconnects.
+/// Appends the request's body to the upload, and publishes a complete upload, in a task that continues if the client
+/// disconnects.
 async fn arrive(
     app: &Arc<App>,
     rights: &UploadRights,

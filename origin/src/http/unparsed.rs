@@ -51,7 +51,8 @@ impl Exchange {
         self.phase.store(IN_FLIGHT, Ordering::Relaxed);
     }
 
-    /// Returns the connection after hyper has closed it; `None` if hyper refused no request on it.
+    /// Takes the connection on which hyper refused a request, after hyper has ended its use. `None` if hyper refused no
+    /// request, or the connection was taken already.
     pub(super) fn take_refused(&self) -> Option<Refused> {
         self.refused.lock().ok()?.take()
     }
@@ -126,7 +127,7 @@ impl ExchangeStream {
         Self { stream: Some(stream), exchange, refused: None }
     }
 
-    /// Returns whether `bytes` are an error response of hyper itself, and stores its status.
+    /// Returns whether `bytes`, which hyper is writing, are an error response of hyper itself, and stores its status.
     fn is_refusal(&mut self, bytes: &[u8]) -> bool {
         if self.refused.is_some() {
             return true;

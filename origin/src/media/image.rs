@@ -1,5 +1,5 @@
-//! Measures images and makes their thumbnails. `open` reads only the header, which gives the size and the memory
-//! needed; `Opened::picture` decodes the whole file, so that damage is found. [`pool`] runs both on its own threads.
+//! Validates and measures images, and makes their thumbnails. `open` reads the header, which gives the size and the
+//! memory needed; `Opened::picture` decodes the file, so that damage is found. [`pool`] runs both on its own threads.
 
 mod avif;
 mod codecs;
@@ -58,7 +58,7 @@ impl Default for Limits {
 pub struct Picture {
     pub width: u32,
     pub height: u32,
-    /// The thumbnail; `None` if no decoder supports the image's format or variant.
+    /// The thumbnail; `None` if no decoder here supports the image's format (AVIF) or variant.
     pub thumbnail: Option<Thumbnail>,
 }
 
@@ -107,6 +107,10 @@ struct Target {
 }
 
 /// Reads an image's header and checks the image's size against `limits`.
+///
+/// # Errors
+/// [`ImageFault::FileTooLarge`] or [`ImageFault::TooLarge`] if the file or the image is too large;
+/// [`ImageFault::Corrupt`] if width or height is 0; the faults of the format's reader.
 fn open(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Opened, ImageFault> {
     let file = File::open(path)?;
     let bytes = file.metadata()?.len();
@@ -159,6 +163,7 @@ impl Opened {
 
 impl Size {
     /// Returns the largest size of the same proportions within a square of `edge` pixels, but not larger than `self`.
+    /// Each side is at least one pixel.
     fn within(self, edge: u32) -> Self {
         let longer = self.width.max(self.height);
         if longer <= edge {

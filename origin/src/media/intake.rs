@@ -1,5 +1,5 @@
 //! Validates uploaded files before they are stored: detects their types, decodes images and makes thumbnails. The
-//! staged files of a refused upload are deleted when they are dropped.
+//! staged files of a refused upload are deleted when they are dropped, except the file of a resumable upload.
 
 use super::image::pool::{MediaPool, PoolSize};
 use super::image::{ImageFault, Limits, Picture};
@@ -70,7 +70,8 @@ impl Intake {
         Self { pool, types }
     }
 
-    /// Returns the number of images that wait for a decoder, and of those that are being decoded.
+    /// Returns the number of images that wait for a decoder thread, and of those that have one (including images that
+    /// wait for memory).
     #[must_use]
     pub fn load(&self) -> (usize, usize) {
         self.pool.load()
@@ -79,8 +80,9 @@ impl Intake {
     /// Detects the types of an upload's files, decodes images and makes thumbnails. One invalid file fails the upload.
     ///
     /// # Errors
-    /// `invalid_media` or `body_too_large` with the name of the first invalid file; `rate_limited` or `overloaded` if
-    /// too many images wait to be decoded; `role_forbids` if the uploader's role does not allow a type.
+    /// `invalid_media`, or for an image of more than 1 GiB `body_too_large`, with the name of one invalid file;
+    /// `rate_limited` or `overloaded` if too many images wait to be decoded; `role_forbids` if the uploader's role does
+    /// not allow a type.
     pub async fn examine_all(
         &self,
         project: &ProjectName,
@@ -101,7 +103,7 @@ impl Intake {
     }
 
     /// Determines a file's media type from `claim` and from `head`, its first bytes. Fails with `invalid_media` if the
-    /// content contradicts `claim` or the configuration doesn't allow the type.
+    /// content contradicts `claim`, or if the configuration doesn't allow the type.
     fn judge(&self, claim: &Claim, head: &[u8]) -> Result<Verdict, Problem> {
         let name = claim.name.as_str();
         let label = claim.label.as_ref().map(Label::as_str);

@@ -33,7 +33,8 @@ pub(crate) const DEEDS_MAX_COUNT: u64 = 256;
 /// The maximum number of concurrent publications and deletions of one project.
 pub(crate) const DEEDS_PER_PROJECT_MAX_COUNT: u64 = 128;
 
-/// How long a publication or deletion waits for one of the [`DEEDS_MAX_COUNT`] slots before it fails.
+/// How long a publication or deletion waits while its project or all projects have the maximum number in progress;
+/// then it fails with `overloaded`.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The media files of all projects: store, database table and look-up cache. Clones share these.
@@ -81,9 +82,10 @@ impl Library {
     /// Stores the files and writes their rows, all or none, and returns the rows.
     ///
     /// # Errors
-    /// `media_exists` if a name is taken and existing files stay; `role_forbids` if a file that is not replaceable would
-    /// be replaced; `invalid_body` if the root folder would become
-    /// private; `overloaded` if too many other publications are in progress; errors of the store or MariaDB.
+    /// `media_exists` if a name is taken and existing files stay; `role_forbids` if a file that is not replaceable
+    /// would be replaced; `invalid_body` if the root folder would become private; `storage_unavailable` if the store
+    /// belongs to another installation; `overloaded` if after 30 seconds still too many publications and deletions are
+    /// in progress; errors of the store or MariaDB.
     pub async fn publish(&self, publication: Publication) -> Result<Vec<MediaRow>, Problem> {
         check_folder(&publication)?;
         self.check_owner().await?;
@@ -153,7 +155,8 @@ impl Library {
         Ok(())
     }
 
-    /// Returns the row of the file at `path`, possibly from the cache of [`Lookups`]; `None` if there is no file.
+    /// Returns the row of the file at `path`; `None` if there is no file. The result may come from the cache of
+    /// [`Lookups`], so another origin's changes of the last two seconds may be missing.
     pub async fn find(&self, path: &FilePath) -> Result<Option<Arc<MediaRow>>, Problem> {
         let look_up = || async {
             let found = self.table.lookup(path).await;
@@ -162,8 +165,8 @@ impl Library {
         self.lookups.find(path, look_up).await
     }
 
-    /// Removes `path` from the look-up cache, because the cached row's object is missing in the store: the file was
-    /// replaced or deleted, perhaps by another origin.
+    /// Removes `path` from the look-up cache. Callers use this if the store lacks the object that the cached row names:
+    /// the file may have been replaced or deleted, perhaps by another origin.
     pub fn doubt(&self, path: &FilePath) {
         self.lookups.forget(path);
     }
@@ -187,10 +190,12 @@ impl Library {
         found.map_err(|error| error.into_problem())
     }
 
-    /// Deletes the file `id` of a project and returns its row; `None` if the project has no such file.
+    /// Deletes the file `id` of a project and returns its row; `None` if the project has no such file. If the store
+    /// fails, a later sweep deletes the file's objects.
     ///
     /// # Errors
-    /// `role_forbids` if the file is not in `scope`; `overloaded`; errors of MariaDB.
+    /// `role_forbids` if the file is not in `scope`; `overloaded` if after 30 seconds still too many publications and
+    /// deletions are in progress; errors of MariaDB.
     pub async fn delete(
         &self,
         project: &ProjectName,
@@ -217,8 +222,8 @@ impl Library {
         Ok(row)
     }
 
-    /// Runs `work` in a task of its own, so that it continues when the client disconnects. Fails with `overloaded` if
-    /// too many publications and deletions are in progress.
+    /// Runs `work` in a task of its own, so that `work` continues when the client disconnects. Fails with `overloaded`
+    /// if after [`SLOT_TIMEOUT`] still too many publications and deletions are in progress.
     async fn run_detached<T, F>(&self, project: &ProjectName, work: impl FnOnce(Self) -> F) -> Result<T, Problem>
     where
         T: Send + 'static,

@@ -96,7 +96,8 @@ impl Lookups {
         })
     }
 
-    /// Removes a path from the cache. Must be called after each commit that adds, replaces or deletes the file.
+    /// Removes a path from the cache. Must be called after each commit that adds, replaces or deletes the file at
+    /// `path`.
     pub fn forget(&self, path: &FilePath) {
         self.entries.remove(path);
     }

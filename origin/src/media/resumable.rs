@@ -33,7 +33,8 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 const SWEPT_MAX_COUNT: usize = 500;
 
-/// The extra time, beyond the lifetime of an upload, after which a sweep deletes an upload's file that has no row.
+/// Sweeps delete a file that was last written longer ago than the lifetime of uploads plus this time, whether or not
+/// the upload still has a row.
 const ORPHAN_GRACE: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Clone, Debug)]
@@ -57,7 +58,8 @@ pub struct ResumableUploads {
 pub enum OnLocked {
     /// The request fails with `upload_locked`.
     Fail,
-    /// The request cancels the other one: the client has reconnected, so its old connection is dead.
+    /// The request cancels the request that has the lock, if that runs in this process, and waits up to 5 seconds for
+    /// the lock: the client has reconnected, so its old connection is dead.
     TakeOver,
 }
 
@@ -82,7 +84,8 @@ impl ResumableUploads {
     ///
     /// # Errors
     /// `body_too_large`, `invalid_media` or `media_exists` if the declared size, type or name is refused;
-    /// `rate_limited` if the project has too many unfinished uploads; errors of the store or MariaDB.
+    /// `rate_limited` if the project has too many unfinished uploads, or too many declared bytes in them; errors of the
+    /// store or MariaDB.
     pub async fn begin(
         &self,
         project: &ProjectName,
@@ -127,8 +130,9 @@ impl ResumableUploads {
     /// Locks an upload for one request. A finished upload has no file any more, and is returned without a lock.
     ///
     /// # Errors
-    /// `media_not_found` if the upload does not exist, is not in `scope`, has expired or is on another origin's disk;
-    /// `upload_locked` if another request has the lock; errors of the store or MariaDB.
+    /// `media_not_found` if the upload does not exist, is not in `scope` or has expired, or if its file is lost or on
+    /// another origin's disk; `upload_locked` if another request has the lock, with [`OnLocked::TakeOver`] after 5
+    /// seconds; errors of the store or MariaDB.
     pub async fn lock(
         &self,
         project: &ProjectName,
@@ -180,7 +184,11 @@ impl ResumableUploads {
         }
     }
 
-    /// Removes the rows and files of expired uploads. Several origins may run this concurrently.
+    /// Removes the rows of expired uploads, finished or not, their files on this origin's disk, and old files without
+    /// rows. Several origins may call this concurrently.
+    ///
+    /// # Errors
+    /// MariaDB failed. Errors of the store are only logged.
     pub async fn sweep(&self) -> Result<(), TableError> {
         loop {
             let expired = self.table.expired_uploads(now(), SWEPT_MAX_COUNT).await?;
@@ -204,11 +212,11 @@ impl ResumableUploads {
         found.map_err(TableError::into_problem)?.filter(|row| row.expires_at > now()).ok_or_else(|| id.unknown())
     }
 
-    /// Locks the file of the upload `id`; `None` if there is no file on this origin's disk.
+    /// Locks the file of the upload `id`; `None` if this origin's disk has no such file.
     ///
     /// # Errors
-    /// `upload_locked` if another request has the lock (after [`TAKE_OVER_TIMEOUT`] if it may be taken over); store
-    /// errors.
+    /// `upload_locked` if another request has the lock, at once with [`OnLocked::Fail`] and after [`TAKE_OVER_TIMEOUT`]
+    /// with [`OnLocked::TakeOver`]; errors of the store.
     async fn lock_file(&self, id: TusId, on_locked: OnLocked) -> Result<Option<Held>, Problem> {
         let deadline = tokio::time::Instant::now() + TAKE_OVER_TIMEOUT;
         loop {

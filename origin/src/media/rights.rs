@@ -37,8 +37,8 @@ impl UploadRights {
     /// Returns the rights of a caller with a role.
     ///
     /// # Errors
-    /// `role_forbids` if the role has no rule for uploads, or if a claim that names the rule's folder is missing or can't
-    /// be a part of a folder's name.
+    /// `role_forbids` if the role has no rule for uploads, or if a claim that the rule's folder names is missing or
+    /// can't be a part of a folder's name.
     pub fn of_role(media: &MediaRule, claims: &Claims, uploader: Uploader) -> Result<Self, Problem> {
         let rule = media.upload.as_ref().ok_or_else(|| role_forbids("upload files"))?;
         let UploadRule { folder, types, max_bytes } = rule;
@@ -64,7 +64,7 @@ impl UploadRights {
         self.uploader
     }
 
-    /// Returns the maximum size of a file in bytes; `None` for no limit.
+    /// Returns the maximum size of a file in bytes that the caller's role allows; `None` if the role sets no limit.
     #[must_use]
     pub fn max_bytes(&self) -> Option<u64> {
         self.rule.as_ref().and_then(|rule| rule.max_bytes)
@@ -112,10 +112,11 @@ impl UploadRights {
         }
     }
 
-    /// Checks the type that was found for a file's content.
+    /// Checks the media type of the file `name`.
     ///
     /// # Errors
-    /// `role_forbids` if the role does not allow files of this media type.
+    /// `role_forbids` if the role does not allow the media type. If only the label says that the file is an image,
+    /// audio or video, the role must also allow the type of the content (`application/octet-stream` if unknown).
     pub(super) fn check_type(&self, name: &MediaName, verdict: &Verdict) -> Result<(), Problem> {
         let Some(rule) = &self.rule else {
             return Ok(());

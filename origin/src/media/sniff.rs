@@ -1,5 +1,5 @@
-//! Detects a file's media type from its first bytes: images, audio, video and markup by the checks here, other types by
-//! the crate `infer`. [`label`] compares the result with the type that the client declares.
+//! Detects a file's media type from its first bytes: common images, audio, video, documents and markup by the checks
+//! here, other types by the crate `infer`. [`label`] compares the result with the type that the client declares.
 
 mod containers;
 mod families;
@@ -102,7 +102,8 @@ const SIGNATURES: &[(&[u8], Sniffed)] = &[
     (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", Sniffed::of("application/x-ole-storage", MediaKind::File)),
 ];
 
-/// Returns the media type detected from `head`, the first bytes of a file; `None` if no known format matches.
+/// Returns the media type detected from `head`, the first bytes of a file; `None` if no known format matches, as for
+/// plain text. Examines at most [`HEAD_MAX_BYTES`].
 #[must_use]
 pub fn sniff(head: &[u8]) -> Option<Sniffed> {
     let head = head.get(..HEAD_MAX_BYTES).unwrap_or(head);

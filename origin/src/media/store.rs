@@ -38,7 +38,8 @@ use crate::files::remove_file;
 
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The bytes of an object as a stream of chunks. After an error in the stream, the object is incomplete.
+/// The bytes of an object, or of a range of it, as a stream of chunks. After an error, the rest of the bytes is
+/// missing.
 pub type ObjectBytes = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Send>>;
 
 /// A stream of all files in the store's folder `objects`, in no particular order.
@@ -88,7 +89,7 @@ impl Store {
     /// are staged under `media_dir`.
     ///
     /// # Errors
-    /// A directory can't be created, or the settings of the bucket are invalid or incomplete.
+    /// A directory can't be created or locked, or the settings of the bucket are invalid or incomplete.
     pub fn open(address: &StoreAddress, media_dir: &Path) -> Result<Self, StoreError> {
         let (backend, staging) = match address {
             StoreAddress::Directory(root) => {
@@ -109,7 +110,8 @@ impl Store {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Checks that a file can be staged and that a bucket's service answers. Fails after [`CHECK_TIMEOUT`].
+    /// Checks that a file can be staged and that a bucket can be listed. Fails with [`StoreError::Unavailable`] after
+    /// [`CHECK_TIMEOUT`].
     pub async fn check(&self) -> Result<(), StoreError> {
         let check = async {
             let mut probe = self.inner.staging.new_file();
@@ -146,7 +148,8 @@ impl Store {
     /// hold the file's [lock](Self::hold).
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] without the file; other errors if it is shorter than `offset` or can't be opened.
+    /// [`StoreError::NotFound`] if there is no such file; other errors if the file is shorter than `offset` or can't be
+    /// opened or truncated.
     pub async fn resume(&self, id: Uuid, offset: u64) -> Result<Staging, StoreError> {
         let path = self.kept(id);
         let file = spawn_blocking(move || StagedFile::resume(path, offset))
@@ -156,8 +159,9 @@ impl Store {
         Ok(Staging::new(file))
     }
 
-    /// Locks the file of the resumable upload `id` without waiting; `None` if another request has locked it. A request
-    /// keeps the lock while it [resumes](Self::resume) or [discards](Self::discard) the file.
+    /// Locks the file of the resumable upload `id` without waiting; `None` if another request, of this or another
+    /// process, has locked the file. A request keeps the lock while it [resumes](Self::resume) or
+    /// [discards](Self::discard) the file.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the file does not exist; other errors if it can't be opened, locked or synced.
@@ -173,11 +177,12 @@ impl Store {
     }
 
     /// Stores a staged file as the object `key` atomically: readers see nothing or the whole object. The work continues
-    /// if the caller is cancelled. The file of a resumable upload stays until it is [discarded](Self::discard).
+    /// if the caller is cancelled. The file of a resumable upload stays until it is [discarded](Self::discard), except
+    /// in a directory without hard links, where the file is renamed.
     ///
     /// # Errors
-    /// Errors of the store, such as [`StoreError::Full`]. Nothing is stored then, unless only the service's response
-    /// was lost.
+    /// Errors of the store, such as [`StoreError::Full`]. The object may be stored nevertheless, if the directory could
+    /// not be synced or the service's response was lost.
     pub async fn publish(&self, staged: Staged, key: ObjectKey) -> Result<(), StoreError> {
         let Some(mut file) = staged.into_file() else {
             return Err(StoreError::other("a staged file was published twice"));
@@ -191,7 +196,8 @@ impl Store {
         }
     }
 
-    /// Stores `bytes` as the object `key` atomically. Errors are those of [`publish`](Self::publish).
+    /// Stores `bytes` as the object `key` atomically. In a bucket, the request is cancelled if the caller is. Errors
+    /// are those of [`publish`](Self::publish).
     pub async fn put(&self, key: ObjectKey, bytes: Bytes) -> Result<(), StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
@@ -207,11 +213,12 @@ impl Store {
         }
     }
 
-    /// Returns the bytes of an object, or of `range` as far as the object has them. Waits until the store has begun to
-    /// send.
+    /// Returns the bytes of the object `key`, or only those in `range`; the stream is empty if `range` is empty or
+    /// begins after the object's end. Waits until the first chunk was read, or the service's response has begun.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] if there is no such object; other errors of the store. The stream may fail later too.
+    /// [`StoreError::NotFound`] if there is no such object (not checked in a bucket if `range` is empty); other errors
+    /// of the store. The stream may fail later too.
     pub async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => directory.read(key, range).await,
@@ -254,7 +261,8 @@ impl Store {
     }
 
     /// Deletes the staged files of processes that have ended, and returns their number; with [`Effect::Counts`], only
-    /// counts them. Files of running processes stay, including processes of other origins that share the directory.
+    /// counts them. Files of resumable uploads stay, and so do files of running processes, even of other origins that
+    /// share the directory.
     ///
     /// # Errors
     /// The staging folder can't be read, or a file can't be deleted.
@@ -264,7 +272,7 @@ impl Store {
     }
 
     /// Deletes the files of resumable uploads that were last written at least `older_than` ago, and returns their
-    /// number. Errors are those of [`sweep_staging`](Self::sweep_staging).
+    /// number. Deletes locked files too. Errors are those of [`sweep_staging`](Self::sweep_staging).
     pub async fn sweep_kept(&self, older_than: Duration) -> Result<usize, StoreError> {
         let folder = self.inner.staging.kept();
         Ok(spawn_blocking(move || sweep(&folder, older_than)).await??)

@@ -1,4 +1,4 @@
-//! Builds the URLs of media files from the base URL, the file's path and the version of its content.
+//! Builds the URLs of media files from the base URL, the file's path and the version (a hash) of the file's content.
 
 use super::sign::Signature;
 use crate::config::BaseUrl;

@@ -18,7 +18,7 @@ pub struct Table {
     name: TableName,
     /// The readable columns, with INVISIBLE columns at their end, followed by the columns that a role hides.
     columns: Vec<Column>,
-    /// The number of readable columns: all, unless this is a role's view of the table.
+    /// The number of columns that the caller may read: all columns, unless [`Table::restricted`] hid some of them.
     readable: usize,
     /// The number of readable columns that are not invisible.
     visible: usize,
@@ -48,7 +48,7 @@ pub struct Traits {
     pub view: bool,
     /// The table is a view that MariaDB can't write through, such as one with GROUP BY.
     pub read_only: bool,
-    /// Using the table may run stored code (triggers, or code behind a view), which may leave session state.
+    /// The table has triggers or is a view, so that a statement may run stored code, which may change session state.
     pub stored_code: bool,
     pub inserts: InsertTraits,
 }
@@ -69,13 +69,14 @@ pub struct InsertTraits {
 pub struct Column {
     pub name: FieldName,
     pub kind: Kind,
-    /// The characters that a text column can hold; [`Charset::Unicode`] for other columns.
+    /// The characters of the column's character set; [`Charset::Unicode`] for a column without a character set.
     pub charset: Charset,
     pub case: Case,
     /// The SQL type as MariaDB writes it, such as `varchar(200)`.
     pub type_text: String,
     pub nullable: bool,
-    /// The default value as in `COLUMN_DEFAULT`, a string without quotes; `None` if it is NULL or missing.
+    /// The default value: the text of `COLUMN_DEFAULT`, with a string literal unquoted; `None` if the column has no
+    /// default, or the default is NULL.
     pub default: Option<String>,
     pub auto_increment: bool,
     /// MariaDB computes the column: it is generated, or an expression in a view.
@@ -84,16 +85,17 @@ pub struct Column {
     pub on_update: bool,
     /// The column is INVISIBLE: a read returns it only if the read names it.
     pub invisible: bool,
+    /// The column is part of the primary key.
     pub primary: bool,
-    /// A unique key consists of this column alone.
+    /// A unique key, or the primary key, consists of this column alone.
     pub unique: bool,
     /// The members of an ENUM or SET; empty for other types.
     pub values: Vec<String>,
     /// The column to which this column's foreign key refers; `None` without a foreign key.
     pub references: Option<Reference>,
     pub comment: String,
-    /// The number of leading characters (bytes for binary types) that MariaDB certainly sorts by; `None` if it sorts by
-    /// the whole value.
+    /// The number of leading characters (bytes for binary types) by which a paginated read sorts the column, because
+    /// MariaDB sorts only by the start of a long value; `None` if MariaDB sorts by the whole value.
     pub sorted_chars: Option<u16>,
 }
 
@@ -150,14 +152,15 @@ pub enum Charset {
 /// Whether a column's collation distinguishes upper and lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Case {
-    /// Case-insensitive.
+    /// Case-insensitive; also for columns without a collation.
     Folded,
     /// Case-sensitive.
     Exact,
 }
 
 impl Table {
-    /// Creates the description of a table, whose invisible columns come last in `columns`.
+    /// Creates the description of a table. Invisible columns must come last in `columns`; `primary` has the indexes of
+    /// the primary key's columns.
     #[must_use]
     pub fn new(
         database: DatabaseName,
@@ -170,8 +173,9 @@ impl Table {
         Self::with_hidden(database, name, columns, readable, primary, traits)
     }
 
-    /// Returns the table as a role sees it. A column for which `may_read` is false can't be found by name and is part
-    /// of no result, but rules and writes still use it by its index.
+    /// Returns the table's description for a role, which hides the columns for which `may_read` is false from
+    /// [`Table::columns`], [`Table::find`] and results. [`Table::column`] and [`Table::find_hidden`] still return them,
+    /// for rules and writes. Columns may have other indexes than in `self`.
     #[must_use]
     pub fn restricted(&self, may_read: impl Fn(&Column) -> bool) -> Self {
         let (mut columns, hidden): (Vec<_>, Vec<_>) = self.columns.iter().cloned().partition(may_read);
@@ -256,20 +260,20 @@ impl Table {
         0..self.columns.len()
     }
 
-    /// Returns whether all columns that `{id}` addresses may be read.
+    /// Returns whether the caller may read all columns of [`Table::key`]; true if the table has no key.
     #[must_use]
     pub fn key_is_readable(&self) -> bool {
         self.key.iter().all(|at| *at < self.readable)
     }
 
     /// Returns the indexes of the columns whose values form an `{id}` of the API: the column `id`, or else the primary
-    /// key. Empty if the table has neither.
+    /// key, even if the caller may not read those columns. Empty if the table has neither.
     #[must_use]
     pub fn key(&self) -> &[usize] {
         &self.key
     }
 
-    /// Returns whether an `{id}` of the API addresses at most one record of the table.
+    /// Returns whether an `{id}` of the API addresses at most one record of the table; false if the table has no key.
     #[must_use]
     pub fn key_is_unique(&self) -> bool {
         let primary = self.columns.iter().filter(|column| column.primary);
@@ -279,8 +283,8 @@ impl Table {
         }
     }
 
-    /// Returns the index of the key's column; `None` unless the key is one unique and visible integer column (other than
-    /// YEAR) of a table that is not a view and has no triggers.
+    /// Returns the index of the key's column; `None` unless the key is one unique integer column (other than YEAR) that
+    /// is not INVISIBLE and that the caller may read, of a table that is not a view and has no triggers.
     #[must_use]
     pub fn number(&self) -> Option<usize> {
         let plain = !self.traits.view && !self.traits.stored_code;
@@ -295,7 +299,7 @@ impl Table {
     }
 
     /// Returns the indexes of NOT NULL columns that identify a record: the primary key, or else a unique column `id`.
-    /// Empty if the table has neither, or the caller may not read them.
+    /// Empty if the table has neither, or the caller may not read all of those columns.
     #[must_use]
     pub fn identity(&self) -> &[usize] {
         match self.row_key.iter().all(|at| *at < self.readable) {
@@ -315,7 +319,7 @@ impl Table {
         self.traits
     }
 
-    /// Returns the layout of rows with all visible columns.
+    /// Returns the layout of rows with all of [`Table::visible_columns`].
     #[must_use]
     pub fn layout(&self) -> Arc<Layout> {
         Arc::clone(&self.whole)
@@ -326,6 +330,7 @@ impl Table {
         self.list.get_or_init(write)
     }
 
+    /// Returns the index of the column with this name; `None` if the table has no such column or a role hides it.
     #[must_use]
     pub fn find(&self, name: &FieldName) -> Option<usize> {
         self.find_hidden(name).filter(|at| *at < self.readable)
@@ -341,7 +346,7 @@ impl Table {
     /// Returns the index of the column with this name.
     ///
     /// # Errors
-    /// `unknown_field` if the table has no such column, with the nearest name as a hint.
+    /// `unknown_field` if the table has no such column or a role hides it, with the nearest name, if any, as a hint.
     pub fn field(&self, name: &FieldName) -> Result<usize, Problem> {
         self.find(name).ok_or_else(|| {
             let names = self.columns().iter().map(|column| column.name.as_str());

@@ -1,5 +1,5 @@
 //! Collects what a caller may do with the tables of a project, to write an OpenAPI document and types for its clients.
-//! Pure: knows neither HTTP nor MariaDB.
+//! Does no I/O.
 
 mod identifier;
 pub mod openapi;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The databases, tables and actions that a caller may use.
 #[derive(Debug)]
 pub struct Interface {
-    /// The databases in the order of their names, each with its tables in the order of theirs.
+    /// The databases, sorted by name, each with its tables, sorted by name.
     databases: Vec<(DatabaseName, Vec<TableInterface>)>,
     grant: Grant,
     media: MediaInterface,
@@ -66,7 +66,7 @@ impl Interface {
         self.databases.iter().flat_map(|(_, tables)| tables)
     }
 
-    /// Returns a table of which the caller may read records; `None` for any other table.
+    /// Returns the table with this name; `None` if there is none, or if the caller may not read its records.
     fn readable(&self, database: &str, name: &str) -> Option<&TableInterface> {
         let at = self.databases.binary_search_by(|(known, _)| known.as_str().cmp(database)).ok()?;
         let (_, tables) = &self.databases[at];
@@ -108,19 +108,20 @@ impl TableInterface {
         self.actions.contains(&action)
     }
 
-    /// Returns the columns that the caller may read; none if it may not read the table.
+    /// Returns the columns that the caller may read; none if the caller may not read records of the table.
     fn columns(&self) -> &[Column] {
         if self.may(Action::Read) { self.table().columns() } else { &[] }
     }
 
-    /// Returns the columns that the caller may give in an insert or an update.
+    /// Returns the columns that the caller may give in an insert or an update; none if the caller may not do the
+    /// action.
     fn given(&self, action: Action) -> Vec<&Column> {
         let given = if self.may(action) { self.access.given(action) } else { Vec::new() };
         given.into_iter().map(|at| self.table().column(at)).collect()
     }
 
-    /// Returns the fields of a record that the caller reads, inserts or updates. The flag of a
-    /// field says whether the field may be missing. `None` if the caller may not do the action.
+    /// Returns the fields of a record that the caller reads, inserts or updates, each with whether the record may lack
+    /// the field. `None` if the caller may not do the action.
     fn form(&self, action: Action) -> Option<Vec<(&Column, bool)>> {
         if !self.may(action) {
             return None;
@@ -136,7 +137,8 @@ impl TableInterface {
         })
     }
 
-    /// Returns the columns of the `{id}` in a record's path; `None` if the caller can't address a record by its id.
+    /// Returns the columns of the `{id}` in a record's path; `None` if the table has no key, or a composite key of
+    /// which the caller may not read all columns.
     fn id(&self) -> Option<Id<'_>> {
         let table = self.table();
         match (table.key(), table.key_is_readable()) {
@@ -148,7 +150,7 @@ impl TableInterface {
     }
 
     /// Returns the relations that reads may include, grouped by the response member that holds the related records.
-    /// Leaves out members that would have the name of a field.
+    /// Leaves out relations whose member would have the name of a field.
     fn included(&self) -> Vec<(&str, Vec<&Relation>)> {
         let mut included: Vec<(&str, Vec<&Relation>)> = Vec::new();
         for relation in &self.relations {
@@ -168,7 +170,7 @@ enum Id<'a> {
     One(&'a Column),
     /// The names of the columns of a composite key.
     Several(Vec<&'a str>),
-    /// The caller may write records by their key, but not read it.
+    /// One column that the caller may not read: the caller can write records by `{id}`, but not read them by it.
     Hidden,
 }
 

@@ -97,32 +97,35 @@ impl Select {
         self.offset
     }
 
-    /// Returns the total order for keyset pagination; `None` if no page can follow by keyset.
+    /// Returns the total order for keyset pagination. `None` if the read has neither a limit above 0 nor the option
+    /// `after`, if it can't be paginated by keyset, or after [`Select::end_paging`].
     #[must_use]
     pub fn keyset(&self) -> Option<&Keyset> {
         self.keyset.as_ref()
     }
 
-    /// Returns the reads of the related records, one for each of the last members of the layout.
+    /// Returns the reads of the option `include`. Their members come last in the layout, in the same order.
     #[must_use]
     pub fn includes(&self) -> &[Included] {
         &self.includes
     }
 
-    /// Returns whether [`Select::limit`] is the maximum for any read, and the request asks for more.
+    /// Returns whether [`Select::limit`] is [`PlanLimits::read_max_rows`], since the request has no limit or a greater
+    /// one.
     #[must_use]
     pub fn is_limited(&self) -> bool {
         self.is_limited
     }
 
-    /// Returns whether one row more than [`Select::limit`] is read, to see whether another page follows, or whether the
-    /// maximum for any read withholds rows.
+    /// Returns whether one row more than [`Select::limit`] is read, to see whether another page follows, or whether
+    /// [`PlanLimits::read_max_rows`] withholds rows.
     #[must_use]
     pub fn reads_one_more(&self) -> bool {
         self.is_limited || self.keyset.is_some()
     }
 
-    /// Returns a read of the first row beyond the maximum for any read; `None` if the maximum withholds no rows.
+    /// Returns a read of the first row beyond [`Select::limit`], to see whether [`PlanLimits::read_max_rows`] withholds
+    /// rows; `None` unless [`Select::is_limited`].
     #[must_use]
     pub fn withheld(&self) -> Option<Self> {
         let limit = self.limit.filter(|_| self.is_limited)?;
@@ -143,10 +146,10 @@ impl Select {
     }
 }
 
-/// The select list of a read. Expressions that only this program needs follow those of the response.
+/// The select list of a read. Expressions that are not part of the response follow those of the response.
 #[derive(Clone, Debug)]
 pub enum Output {
-    /// All columns of the only table.
+    /// The [visible columns](crate::query::catalog::Table::visible_columns) of the only table.
     Whole,
     Cells(Vec<Expression>),
 }
@@ -155,7 +158,8 @@ pub enum Output {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expression {
     Column(ColumnRef),
-    /// The first characters (bytes for binary types) of a long column, which MariaDB sorts by, and their count.
+    /// The given number of leading characters (bytes for binary types) of a long column, since MariaDB does not sort by
+    /// its whole value.
     Beginning(ColumnRef, u16),
     /// The numeric value of an ENUM or SET column, which MariaDB sorts by.
     Ordinal(ColumnRef),
@@ -165,7 +169,8 @@ pub enum Expression {
     Score(Search),
     /// A constant: the number of a SELECT in a UNION.
     Number(usize),
-    /// True if one of these columns is not NULL, otherwise NULL: shows whether a joined table has a record in this row.
+    /// True if at least one of the columns is not NULL, otherwise NULL: shows whether a joined table has a record in a
+    /// row.
     Presence(Vec<ColumnRef>),
 }
 
@@ -192,22 +197,25 @@ pub struct Insert {
     pub(super) rows: Vec<Vec<Option<Operand>>>,
     /// Whether the body is a list of rows: `batchData`, CSV or lines of JSON.
     pub(super) is_list: bool,
-    /// The indexes of the key's columns, to return from the new rows; empty if there is no key, for a view, or if
-    /// MariaDB reports the key as the last insert id.
+    /// The indexes of the columns to return of the new rows: the key's columns, or any column for a dry run on a table
+    /// without a key. Empty if there is no key, for a view, if the answer must not have the key, or if MariaDB reports
+    /// the key as the last insert id.
     pub(super) returning: Vec<usize>,
     /// The columns to return of the new records, after their keys; `None` if the records are not returned.
     pub(super) records: Option<Returning>,
     answer: InsertAnswer,
     pub(super) on_conflict: OnConflict,
-    /// The number of columns, at the end of `columns`, that the caller's role sets; a conflict does not change them.
+    /// The number of columns, at the end of `columns`, that the caller's role sets. A conflict does not give them the
+    /// row's values, but those of `set_on_conflict`.
     pub(super) set_count: usize,
     /// The values that the caller's role sets in an existing record that a conflict changes, with the columns' indexes.
     pub(super) set_on_conflict: Vec<(usize, Operand)>,
-    /// The conditions of the caller's role on the new record, and on a record that a conflict changes, before and after.
+    /// The conditions of the caller's role on the written records; `None` if the role has none.
     pub(super) check: Option<InsertCheck>,
 }
 
-/// Conditions of a role on records of an insert; `None` for all records.
+/// A role's conditions on the records of an insert: `inserted` on new records, `updated` on existing records that a
+/// conflict changes, both before and after the change. `None`: no condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InsertCheck {
     inserted: Option<Predicate>,
@@ -251,17 +259,17 @@ pub enum OnConflict {
 /// The shape of an insert's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertAnswer {
-    /// The id of the one inserted record.
+    /// The id of the one inserted record; null if MariaDB reports none, as for a table without a key.
     Id,
-    /// A list of ids, one per row of `batchData`.
+    /// A list of ids, one per row of the request.
     Ids,
     /// Null, since the caller may not read the key.
     Hidden,
-    /// A list of nulls, since the caller may not read the key.
+    /// A list of this many nulls, one per row of the request, since the caller may not read the key.
     HiddenList(usize),
     /// The one inserted record, or null.
     Record,
-    /// A list of records or nulls, one per row of `batchData`.
+    /// A list of records or nulls, one per row of the request.
     Records,
     /// The number of inserted records, for a dry run, which is rolled back.
     Count,
@@ -358,7 +366,7 @@ pub enum LikePattern {
 pub enum Param {
     Null,
     Int(i64),
-    /// An unsigned integer above `i64::MAX`.
+    /// An unsigned integer: the only variant for values above `i64::MAX`.
     UInt(u64),
     Float(f32),
     Double(f64),
@@ -403,13 +411,14 @@ pub enum Form {
     },
     /// `ST_GeomFromGeoJSON(?)`
     GeoJson,
-    /// `?`, compared with the column converted to utf8mb4: the column's character set lacks characters of the text.
+    /// `?`, compared with the column converted to utf8mb4, in the given case-sensitivity: the column's character set
+    /// lacks characters of the text.
     Unicode(Case),
     /// `JSON_COMPACT(?)`, compared with the compact JSON of the column, so that whitespace does not matter.
     Json,
 }
 
-/// Limits of a caller's operations.
+/// The maximum numbers of rows of a caller's operations.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanLimits {
     /// The maximum number of rows of one insert.
@@ -421,8 +430,9 @@ pub struct PlanLimits {
 /// Resolves an operation on the tables of `scope`.
 ///
 /// # Errors
-/// `unknown_field`, `invalid_value`, `invalid_filter`, `invalid_body` or `invalid_query_option` for the first fault
-/// found; `method_not_allowed` for a write to a read-only view.
+/// `unknown_field`, `invalid_value`, `invalid_filter`, `invalid_body` or `invalid_query_option` for a fault of the
+/// request; `role_forbids` if the caller's role does not allow the operation; `method_not_allowed` for a write to a
+/// read-only view.
 pub fn build<'a>(operation: &'a RecordOperation, scope: &Scope<'_>, limits: PlanLimits) -> Result<Plan<'a>, Problem> {
     match operation {
         RecordOperation::Read(read) => Ok(Plan::Select(read::records(read, scope, limits.read_max_rows)?, read)),

@@ -37,7 +37,7 @@ pub enum Pattern {
 /// The rules of a role for a table. An action whose rule is `None` is not allowed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableRule {
-    /// Whether the rule is for one table, rather than for several. Fields that such a rule omits must exist, or the
+    /// Whether the pattern of the rule names one table. The fields that the rule of one table omits must exist, or the
     /// rule denies reads, inserts and updates: a renamed field would not be omitted any more.
     pub of_table: bool,
     pub read: Option<ReadRule>,
@@ -58,7 +58,7 @@ pub struct ReadRule {
 pub struct WriteRule {
     /// The fields that the caller may give.
     pub fields: Fields,
-    /// Fields that get these values, which the caller may not give.
+    /// The fields that the role sets, with their values. The caller may not give these fields.
     pub set: Vec<(FieldName, Template)>,
     /// The condition on the new record, and for updates also on the old one; `None` for all.
     pub rows: Option<Template>,
@@ -75,8 +75,8 @@ pub enum Fields {
     #[default]
     All,
     Only(Vec<FieldName>),
-    /// All but these. As in MariaDB, upper and lower case are the same: a file's `Password` also hides `password` of a
-    /// table that a pattern stands for.
+    /// All fields but these. Case is ignored, as in MariaDB: a file's `Password` also hides `password` of a table that
+    /// a pattern stands for.
     Except(Vec<FieldName>),
 }
 
@@ -106,7 +106,7 @@ impl Fields {
 /// What a role may do with media files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MediaRule {
-    /// List files, and read their metadata and their bytes, also of private files.
+    /// Whether the role may list files, and read the metadata and bytes of all files, also of private ones.
     pub read: bool,
     pub upload: Option<UploadRule>,
     pub delete: MediaDeletion,
@@ -114,9 +114,10 @@ pub struct MediaRule {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UploadRule {
-    /// The only folder for uploads, in which `{name}` stands for a claim; `None` for any folder.
+    /// The only folder for uploads, in which `{name}` stands for the claim `name`; `None` for any folder.
     pub folder: Option<Box<str>>,
-    /// Media types such as `image/*` or `application/pdf`; empty for all that the service accepts.
+    /// The media types that may be uploaded, such as `image/*` or `application/pdf`; empty for all that the service
+    /// accepts.
     pub types: Vec<Box<str>>,
     /// The maximum size of a file in bytes; `None` for the service's own maximum.
     pub max_bytes: Option<u64>,
@@ -132,9 +133,10 @@ pub enum MediaDeletion {
 }
 
 impl Role {
-    /// Returns the most specific rule for a table; `None` if the role may do nothing with the
-    /// table. Ignores case, since names that differ only in case may be the same table, as on a
-    /// server with `lower_case_table_names`; but a rule with exactly the same names comes first.
+    /// Returns the most specific rule for a table. `None` if no rule is for the table, or if the most specific rule
+    /// allows nothing, even if a less specific one allows something. Ignores case, since names that differ only in case
+    /// may be the same table, as on a server with `lower_case_table_names`; but a rule with exactly the same names
+    /// comes first.
     #[must_use]
     pub fn rule(&self, database: &DatabaseName, table: &TableName) -> Option<&TableRule> {
         let in_database = |of: &DatabaseName| same_but_case(of.as_str(), database.as_str());
@@ -149,16 +151,18 @@ impl Role {
         (!rule.is_empty()).then_some(rule)
     }
 
-    /// Returns whether the role may do something with a table of the database, if the database has such a table.
+    /// Returns whether the role allows something with the database's tables: by a rule of one of its tables, by the rule
+    /// of the database, or, if the database has no rule, by the rule of all databases.
     #[must_use]
     pub fn knows_database(&self, database: &DatabaseName) -> bool {
-        self.tables.iter().any(|(pattern, rule)| {
-            !rule.is_empty()
-                && match pattern {
-                    Pattern::All => true,
-                    Pattern::Database(of) | Pattern::Table(of, _) => same_but_case(of.as_str(), database.as_str()),
-                }
-        })
+        let in_database = |of: &DatabaseName| same_but_case(of.as_str(), database.as_str());
+        let allows = |fits: &dyn Fn(&Pattern) -> bool| {
+            self.tables.iter().filter(|(pattern, _)| fits(pattern)).map(|(_, rule)| !rule.is_empty()).max()
+        };
+        allows(&|pattern| matches!(pattern, Pattern::Table(of, _) if in_database(of))) == Some(true)
+            || allows(&|pattern| matches!(pattern, Pattern::Database(of) if in_database(of)))
+                .or_else(|| allows(&|pattern| matches!(pattern, Pattern::All)))
+                .unwrap_or_default()
     }
 
     #[must_use]
@@ -173,7 +177,8 @@ impl Role {
         templates.flat_map(Template::claims).map(String::as_str).collect()
     }
 
-    /// Returns whether the role only reads, so that MariaDB's read-only account is enough for its statements.
+    /// Returns whether no rule for tables allows inserts, updates or deletes, so that MariaDB's read-only account is
+    /// enough for the role's statements. Ignores the rights to media files.
     #[must_use]
     pub fn only_reads(&self) -> bool {
         let writes = |rule: &TableRule| rule.insert.is_some() || rule.update.is_some() || rule.delete.is_some();
@@ -217,7 +222,8 @@ impl TableRule {
         written.chain(read).chain(self.delete.iter().flat_map(|rule| &rule.rows))
     }
 
-    /// Returns whether the role may do an action on records of the table.
+    /// Returns whether the role may do an action on records of the table. All actions other than inserts, updates and
+    /// deletes count as reads.
     #[must_use]
     pub fn allows(&self, action: Action) -> bool {
         match action {

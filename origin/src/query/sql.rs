@@ -1,5 +1,5 @@
 //! Renders a plan as a [`Statement`]: SQL text with `?` placeholders, and their values. Does no I/O. Only this module
-//! creates statements, and `database::run` runs nothing else.
+//! creates statements, and `database::run` runs no SQL from elsewhere.
 
 mod builder;
 pub mod create_table;
@@ -79,7 +79,7 @@ pub enum Verdict {
 /// How a statement reports rows that it did not insert because their key exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DuplicateReport {
-    /// The statement does not report skipped rows: it skips none, or returns no keys.
+    /// The statement does not report skipped rows: it skips none, or returns no rows.
     #[default]
     NotReported,
     /// The first returned column is not NULL for a skipped row; the second has no meaning. A failed statement may leave
@@ -117,7 +117,8 @@ impl Statement {
         self.returned.as_ref()
     }
 
-    /// Returns the index in `batchData` of the first row that the statement inserts; `None` if it inserts no list of rows.
+    /// Returns the index of the statement's first row in the request's list of rows (`batchData`, CSV or lines of
+    /// JSON); `None` if the statement inserts no list of rows.
     #[must_use]
     pub fn first_row(&self) -> Option<usize> {
         self.first_row
@@ -129,9 +130,9 @@ impl Statement {
     }
 }
 
-/// Renders the two statements that read which row of the previous statement failed, counted from 1; NULL if MariaDB
-/// does not say. They set the session variable `@selkie_row`. They must not be prepared: that would clear the
-/// diagnostics of the failed statement.
+/// Renders the two statements that read which row of the previous statement failed, counted from 1; 0 or NULL if
+/// MariaDB names no row. Before MariaDB 10.7, the first of the two fails. It sets the session variable `@selkie_row`.
+/// They must not be prepared: that would clear the diagnostics of the failed statement.
 #[must_use]
 pub fn failed_row() -> [&'static str; 2] {
     ["GET DIAGNOSTICS CONDITION 1 @selkie_row = ROW_NUMBER", "SELECT @selkie_row"]
@@ -145,7 +146,8 @@ pub fn condition(condition: Predicate, scope: &Scope<'_>) -> Statement {
     sql.finish()
 }
 
-/// Returns the statement for a user's own SQL, which runs with `schema` as its default schema.
+/// Renders a user's own SQL with its parameters. The caller must run the statement with `schema` as the default schema:
+/// the statement does not select it, and has only a comment with its name.
 #[must_use]
 pub fn verbatim(call: &SqlCall, schema: Option<&DatabaseName>) -> Statement {
     let mut builder = builder::Builder::new();

@@ -1,6 +1,6 @@
 //! An opened installation: its secret and its MariaDB, which is started if it is private (run by Selkie itself). Only
-//! `serve`, `dev` and `init` create a missing secret or MariaDB: a command with wrong settings must not create a second
-//! installation and print keys that no origin accepts.
+//! `serve`, `dev`, `init` and `restore` create a missing secret or private MariaDB: another command with wrong settings
+//! must not create a second installation and print keys that no origin accepts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,11 +28,11 @@ pub struct Installation {
 /// Why the installation is opened, which decides whether a missing secret or private MariaDB is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To serve requests: creates what is missing.
+    /// To run an origin: creates a missing secret and private MariaDB.
     Serve,
-    /// To create what is missing, and nothing else.
+    /// To run `selkie init` or `selkie restore`: creates a missing secret and private MariaDB.
     Init,
-    /// To run a command on an existing installation: creates nothing.
+    /// To run another command: an installation that doesn't exist is an error.
     Command,
 }
 
@@ -62,7 +62,7 @@ pub enum InstallationError {
         path.display()
     )]
     NoSecret { path: PathBuf },
-    /// `serve` or `init` found an existing installation without its secret.
+    /// MariaDB holds an installation already, so that no new secret may be created, but the secret was not found.
     #[error(
         "{database} holds an installation already, but its secret was not found: SELKIE_SECRET is not \
          set, and there is no file {}",
@@ -118,11 +118,12 @@ fn in_file(file: Option<&PathBuf>) -> String {
 
 impl Installation {
     /// Loads the secret, and starts the private MariaDB (or uses the running one) unless another MariaDB is configured.
-    /// Creates a missing secret or private MariaDB if `purpose` allows it. Contacts a configured MariaDB only before
-    /// creating a secret.
+    /// Creates a missing secret or private MariaDB unless `purpose` is [`Purpose::Command`]. Doesn't contact a
+    /// configured MariaDB, except to check before creating a secret that it holds no installation.
     ///
     /// # Errors
-    /// The secret or the private MariaDB can't be used, or is missing and `purpose` doesn't allow creating it.
+    /// The secret or the private MariaDB can't be used, or is missing with [`Purpose::Command`]; the secret of an
+    /// existing installation is missing; the configured MariaDB can't be read.
     pub async fn open(config: &Config, purpose: Purpose) -> Result<Self, InstallationError> {
         let is_private = config.database_url.is_none();
         if purpose == Purpose::Command && is_private && !Embedded::exists(&config.data_dir) {
@@ -165,8 +166,11 @@ impl Installation {
     }
 }
 
-/// Creates the secret of a new installation. Refuses if the installation exists: a new secret would change the
-/// passwords of all accounts and make all keys invalid.
+/// Creates the secret of a new installation.
+///
+/// # Errors
+/// `purpose` is [`Purpose::Command`]; an installation exists: a new secret would change the passwords of all accounts
+/// and make all keys invalid; MariaDB or the secret file can't be used.
 async fn new_secret(config: &Config, purpose: Purpose) -> Result<InstallationSecret, InstallationError> {
     let path = InstallationSecret::path(&config.data_dir);
     if purpose == Purpose::Command {
@@ -179,7 +183,7 @@ async fn new_secret(config: &Config, purpose: Purpose) -> Result<InstallationSec
     Ok(InstallationSecret::load_or_create(config.secret.as_ref(), &config.data_dir)?)
 }
 
-/// Describes the installation's MariaDB if it has an installation already; `None` if not.
+/// Describes the MariaDB if it holds an installation; `None` if it holds none or the admin account may not see one.
 async fn existing(config: &Config) -> Result<Option<String>, InstallationError> {
     let Some(address) = &config.database_url else {
         let data_dir = config.data_dir.display();

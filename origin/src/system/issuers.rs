@@ -95,7 +95,9 @@ impl Issuers {
     /// can't verify tokens; a JWK set under a URL is not fetched.
     ///
     /// # Errors
-    /// A setting is wrong, the project or a role does not exist, or MariaDB failed. Nothing is changed then.
+    /// A setting is wrong; no key of the given JWK set can verify tokens, or one is private or symmetric; the project
+    /// or a role does not exist; another project has this issuer with the same audience; the project has
+    /// [`ISSUERS_PER_PROJECT_MAX_COUNT`] other issuers; MariaDB failed.
     pub async fn set(&self, new: IssuerRow) -> Result<Vec<UnusableKey>, IssuerError> {
         let unusable = check(&new)?;
         self.projects.require(&new.project).await?;
@@ -132,7 +134,7 @@ impl Issuers {
         Ok(self.admin.issuers(of).await?)
     }
 
-    /// Removes an issuer. Its tokens are refused from then on.
+    /// Removes an issuer. Origins refuse its tokens within about a second.
     ///
     /// # Errors
     /// There is no such issuer; MariaDB failed.
@@ -163,7 +165,10 @@ pub async fn for_edge(rows: &[IssuerRow]) -> Result<(EdgeIssuers, Vec<(&IssuerRo
     Ok((EdgeIssuers::new(issuers)?, left_out))
 }
 
-/// Returns the keys of an issuer, at least one.
+/// Returns the keys that can verify an issuer's tokens. Fetches the keys if the issuer publishes them under a URL.
+///
+/// # Errors
+/// The keys can't be fetched; the stored JWK set is malformed; no key can verify tokens.
 async fn keys_of(row: &IssuerRow) -> Result<VerificationKeys, KeysFault> {
     let (keys, _) = match &row.keys {
         IssuerKeys::Url(url) => fetch_from(url).await?,
@@ -172,10 +177,10 @@ async fn keys_of(row: &IssuerRow) -> Result<VerificationKeys, KeysFault> {
     if keys.is_empty() { Err(KeysFault::NoKey) } else { Ok(keys) }
 }
 
-/// Fetches the JWK set under a URL, and returns how many of its keys can verify tokens.
+/// Fetches the JWK set under a URL, and returns how many of its keys can verify tokens, which may be none.
 ///
 /// # Errors
-/// The URL can't be fetched, or has no JWK set.
+/// The URL is not allowed, can't be fetched, or has no JWK set.
 pub async fn try_url(url: &str) -> Result<usize, FetchFault> {
     Ok(fetch_from(url).await?.0.len())
 }
@@ -185,7 +190,8 @@ async fn fetch_from(url: &str) -> Result<(VerificationKeys, Vec<UnusableKey>), F
     fetch(&url).await
 }
 
-/// Checks the settings without MariaDB. Returns the keys of the given JWK set that can't verify tokens.
+/// Checks the settings of an issuer, without I/O. Returns the keys of a given JWK set that can't verify tokens; an
+/// error if no key can, or if one is private or symmetric.
 fn check(new: &IssuerRow) -> Result<Vec<UnusableKey>, IssuerError> {
     parse_url(&new.issuer).map_err(|fault| IssuerError::Url("the issuer's URL", fault))?;
     if new.issuer.len() > ISSUER_MAX_BYTES || !new.issuer.bytes().all(|byte| byte.is_ascii_graphic()) {

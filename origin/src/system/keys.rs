@@ -91,7 +91,8 @@ impl Keys {
     /// Issues a key that is valid for `lifetime`, or forever if it is `None`.
     ///
     /// # Errors
-    /// The project doesn't exist; the name or lifetime is invalid; MariaDB failed.
+    /// The project or the role doesn't exist; the name or lifetime is invalid; the claims are too large; MariaDB
+    /// failed.
     pub async fn issue(
         &self,
         project: &ProjectName,
@@ -102,9 +103,9 @@ impl Keys {
         self.issue_as(Uuid::now_v7(), project, grant.into(), name, lifetime).await
     }
 
-    /// Issues a key at the request of another key, its creator, which expires at `creator_ends`, in
-    /// seconds since 1970; `None` if the creator never expires. The new key must not outlive its
-    /// creator, so that access for a limited time stays limited.
+    /// Issues a key like [`Keys::issue`], at the request of another key, its creator. The creator expires at
+    /// `creator_ends`, in seconds since 1970; `None` if never. The new key must not outlive its creator, so that access
+    /// for a limited time stays limited.
     ///
     /// # Errors
     /// The new key would outlive its creator; the errors of [`Keys::issue`].
@@ -123,8 +124,8 @@ impl Keys {
         }
     }
 
-    /// Returns the token of a link to the console. It can be exchanged for a full key of the
-    /// project, once and within [`LINK_LIFETIME`].
+    /// Returns a token for a link to the console. The token can be exchanged for a full key of the project, once and
+    /// within [`LINK_LIFETIME`].
     ///
     /// # Errors
     /// The project doesn't exist; MariaDB failed.
@@ -138,8 +139,8 @@ impl Keys {
         Ok(self.signing_key(&newest.kid).sign(&claims)?)
     }
 
-    /// Issues the console's key for a verified link. The key gets the id of the link, so that the
-    /// unique index of ids refuses a second key for the same link, even on another origin.
+    /// Issues the console's key, a full key for 12 hours, in exchange for a verified link. The key gets the id of the
+    /// link, so that the unique index of ids refuses a second key for the same link, even on another origin.
     ///
     /// # Errors
     /// The link was used before; the project doesn't exist; MariaDB failed.
@@ -174,7 +175,7 @@ impl Keys {
         Ok(IssuedKey { id, token: self.signing_key(&newest.kid).sign(&claims)?, expires_at })
     }
 
-    /// Checks that the role exists and that the claims are small enough for a key.
+    /// Checks that the project and the role exist, and that the claims have at most [`KEY_CLAIMS_MAX_BYTES`] as JSON.
     async fn check_role(&self, project: &ProjectName, grant: &RoleGrant) -> Result<(), KeyError> {
         let bytes = serde_json::to_string(&grant.claims).map_or(usize::MAX, |text| text.len());
         if bytes > KEY_CLAIMS_MAX_BYTES {
@@ -225,6 +226,7 @@ impl Keys {
     }
 
     /// Creates a signing key for all new keys, and retires all signing keys except the new one and the one before it.
+    /// Returns the ids of the retired signing keys, and the keys that become invalid.
     ///
     /// # Errors
     /// MariaDB failed.

@@ -41,7 +41,7 @@ const RESERVED: [&str; 5] = ["information", "performance", "mysql", "sys", "selk
 /// How to treat existing databases named `<project>_…` when a project is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Refuse to create the project if such databases exist, because they may belong to somebody else.
+    /// Refuse to create the project if databases named `<project>_…` exist, because they may belong to somebody else.
     Refuse,
     /// Create the project, which then owns the existing databases named `<project>_…`.
     Take,
@@ -82,8 +82,8 @@ impl Projects {
         }
     }
 
-    /// Returns the functions by which connection pools find a project's accounts, and repair one whose log-in is
-    /// refused.
+    /// Returns the source from which connection pools get the accounts of projects. After a refused log-in, it repairs
+    /// the project's accounts ([`Projects::mend`]).
     #[must_use]
     pub fn account_source(&self) -> AccountSource {
         let (finding, repairing) = (self.clone(), self.clone());
@@ -121,7 +121,8 @@ impl Projects {
     /// ready-made. Holds the installation's lock in MariaDB meanwhile.
     ///
     /// # Errors
-    /// MariaDB failed; the admin account may not create accounts; a ready-made account is wrong.
+    /// MariaDB failed; the admin account may not create accounts; a ready-made account can't log in or has too many
+    /// rights.
     pub async fn prepare(&self) -> Result<(), ProjectError> {
         let lock = self.admin.lock().await?;
         let outcome = self.prepare_locked().await;
@@ -176,11 +177,12 @@ impl Projects {
         Ok(self.admin.projects().await?)
     }
 
-    /// Creates a project and its accounts. If the project exists, only corrects its accounts.
+    /// Creates a project and its accounts. If the project exists, only corrects its accounts. Ready-made accounts are
+    /// only checked.
     ///
     /// # Errors
-    /// The name is reserved; databases named `<name>_…` exist and `claim` is [`Claim::Refuse`], or another project owns
-    /// one; MariaDB failed.
+    /// The name is reserved; a new project's databases named `<name>_…` exist and `claim` is [`Claim::Refuse`], or
+    /// another project owns one; the errors of [`Projects::prepare`].
     pub async fn create(&self, name: &ProjectName, claim: Claim) -> Result<Inserted, ProjectError> {
         if RESERVED.contains(&name.as_str()) {
             return Err(ProjectError::Reserved(name.clone()));
@@ -203,8 +205,8 @@ impl Projects {
         Ok(inserted)
     }
 
-    /// Fails if another project owns a database named `<project>_…` (`name` is the new project), or if any such
-    /// database exists and `claim` is [`Claim::Refuse`].
+    /// Fails if another project owns a database named `<name>_…`, or if such a database exists and `claim` is
+    /// [`Claim::Refuse`]. `owned` has the recorded databases of all projects.
     async fn refuse_covered(
         &self,
         name: &ProjectName,

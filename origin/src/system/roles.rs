@@ -97,7 +97,7 @@ impl Roles {
         found.ok_or_else(|| RoleError::Unknown(project.clone(), name.clone()))
     }
 
-    /// Removes a role. Requests with the role's keys are refused from then on.
+    /// Removes a role. Origins refuse requests with the role within about a second.
     ///
     /// # Errors
     /// There is no such role; MariaDB failed.
@@ -109,7 +109,8 @@ impl Roles {
     /// Returns what a caller with these claims may do with a table.
     ///
     /// # Errors
-    /// There is no such role or table, or the role may do nothing with the table; MariaDB failed.
+    /// There is no such role or table, or the role may do nothing with the table; the stored role is malformed; MariaDB
+    /// failed.
     pub async fn access(
         &self,
         project: &ProjectName,
@@ -126,7 +127,8 @@ impl Roles {
     }
 }
 
-/// Returns a schema cache for a command, which reads tables with the MariaDB accounts that `source` returns.
+/// Creates a schema cache for a command, which reads tables over a single connection with the MariaDB accounts of
+/// `source`.
 #[must_use]
 pub fn schema(config: &Config, system: &System, source: AccountSource) -> Arc<SchemaCache> {
     let settings = PoolSettings {
@@ -141,7 +143,7 @@ pub fn schema(config: &Config, system: &System, source: AccountSource) -> Arc<Sc
     Arc::new(SchemaCache::new(Arc::new(pools)))
 }
 
-/// Checks one entry of a role file against the project's tables. A pattern for several tables fits any schema.
+/// Checks one entry of a role file against the project's tables. Doesn't check a pattern for several tables.
 ///
 /// # Errors
 /// The table or a field does not exist, or a value does not fit its field; the table's schema can't be read.

@@ -26,7 +26,7 @@ const ATTEMPTS_MAX_COUNT: u32 = 10;
 const BACK_OFF_MIN: Duration = Duration::from_millis(100);
 const BACK_OFF_MAX: Duration = Duration::from_secs(15);
 
-/// A table, as `database.table` names it.
+/// The name of a table, written as `database.table`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableRef {
     pub database: DatabaseName,
@@ -50,7 +50,7 @@ impl std::fmt::Display for TableRef {
     }
 }
 
-/// An error in the API's envelope.
+/// An error of the API, from the envelope of its response.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Refusal {
     pub(super) code: String,
@@ -196,7 +196,8 @@ impl Api {
         url
     }
 
-    /// Returns the fields of a table and the methods that the key may use; `None` if the table is missing or hidden.
+    /// Returns the fields of a table and the methods that the key may use on it; `None` if the table doesn't exist or
+    /// the key may not see it.
     pub(super) async fn schema(&self, table: &TableRef) -> Result<Option<Schema>, TransferError> {
         let answer = self.call(Method::GET, self.url(table, "_schema"), &HeaderMap::new(), Bytes::new()).await;
         match answer {
@@ -209,7 +210,7 @@ impl Api {
     }
 
     /// Inserts rows, all or none, and at most once for each idempotency key. Returns how many rows were inserted or
-    /// updated.
+    /// updated, without rows that `onConflict` left unchanged.
     pub(super) async fn insert(&self, table: &TableRef, insert: Insert<'_>) -> Result<u64, NoAnswer> {
         let mut url = self.url(table, "");
         if let Some(choice) = insert.on_conflict {
@@ -264,9 +265,10 @@ impl Api {
         envelope.payload.ok_or_else(|| NoAnswer::Failed(self.strange("it has no payload")))
     }
 
-    /// Sends a request until it succeeds, fails for a lasting reason, or has had [`ATTEMPTS_MAX_COUNT`] attempts. Every
-    /// request may be repeated: a read, an insert with an idempotency key, and a CREATE TABLE, which fails if the table
-    /// exists.
+    /// Sends a request, at most [`ATTEMPTS_MAX_COUNT`] times, until its status is 200 or its error is not temporary.
+    /// Temporary are connection failures, server errors without an envelope, and retryable errors of the API except
+    /// `query_timeout`. Every request may be repeated: a read, an insert with an idempotency key, and a CREATE TABLE,
+    /// which fails if the table exists.
     async fn send(&self, method: Method, url: Url, headers: &HeaderMap, body: Bytes) -> Result<Response, NoAnswer> {
         let mut back_off = BACK_OFF_MIN;
         for attempt in 1.. {
@@ -340,7 +342,7 @@ fn json_headers() -> HeaderMap {
     headers
 }
 
-/// Returns the error of a request that got no response. The message has the whole chain of causes.
+/// Returns an error with the message `what`, followed by the chain of causes of `error`.
 pub(super) fn failed(what: &str, error: &reqwest::Error) -> TransferError {
     let mut text = what.to_owned();
     let mut cause = std::error::Error::source(error);

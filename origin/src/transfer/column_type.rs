@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::query::sql::create_table::{ColumnType, VARCHAR_CHARS};
 
-/// The set of types that fit all values of a column so far.
+/// The set of types that fit all values of a column so far. If it is empty ([`Types::TEXT`]), only text types fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Types(u8);
 
@@ -48,7 +48,7 @@ pub(super) enum Extent {
     Sample,
 }
 
-/// A summary of the values that a column has, from which its type is inferred.
+/// A summary of the values of a column, from which its type is inferred.
 #[derive(Clone, Debug)]
 pub(super) struct Values {
     types: Types,
@@ -168,7 +168,8 @@ impl Values {
         }
     }
 
-    /// Returns the types that fit a number in JSON's notation; `None` for other texts, such as one with leading zeros.
+    /// Returns the types that fit a number in JSON's notation, and updates the maximum sizes of numbers. `None` if no
+    /// type can store the text unchanged: other texts, numbers with leading zeros or too many digits, and `-0`.
     fn number(&mut self, text: &str) -> Option<Types> {
         let digits = text.strip_prefix('-').unwrap_or(text);
         let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
@@ -203,12 +204,13 @@ impl Values {
         Some(if number > u64::MAX.into() || number < i64::MIN.into() { real } else { Types::INTEGER.or(real) })
     }
 
-    /// Returns whether every row has a whole number in this column.
+    /// Returns whether the column has values, all of them whole numbers, and no NULL.
     pub(super) fn is_whole_key(&self) -> bool {
         self.nulls == 0 && self.count > 0 && self.types.has(Types::INTEGER)
     }
 
-    /// Returns the column's type in the table that `--create` makes.
+    /// Returns an SQL type that holds the values, with room for larger ones if `extent` is [`Extent::Sample`]. A
+    /// column without values is a text column.
     pub(super) fn column_type(&self, extent: Extent) -> ColumnType {
         let is_whole = extent == Extent::Whole;
         let (least, most) = self.integers;
@@ -272,8 +274,9 @@ impl Values {
         }
     }
 
-    /// Returns a value that a column of `sql_type`, in MariaDB's spelling, can't store; `None` if the values that were
-    /// read show no such value.
+    /// Returns the first text value (at most 40 characters of it) if a column of `sql_type`, in MariaDB's spelling,
+    /// can't store it, because the type is a number, date or time. `None` if there is no such value or the type is
+    /// another.
     pub(super) fn misfit(&self, sql_type: &str) -> Option<&str> {
         const NUMBERS: [&str; 9] =
             ["int", "tinyint", "smallint", "mediumint", "bigint", "decimal", "float", "double", "year"];
@@ -291,7 +294,8 @@ fn is_date(text: &str) -> bool {
     bytes.len() == 10 && bytes[4] == b'-' && bytes[7] == b'-' && text.parse::<Date>().is_ok()
 }
 
-/// Returns the number of fractional digits of a time `[-]HH[H]:MM:SS[.f]` in the range of TIME; `None` for other texts.
+/// Returns the number of fractional digits, 0 to 6, of a time `[-]HH[H]:MM:SS[.f]` in the range of TIME; `None` for
+/// other texts.
 fn time_fraction(text: &str) -> Option<usize> {
     let text = text.strip_prefix('-').unwrap_or(text);
     let (hours, rest) = text.split_once(':')?;

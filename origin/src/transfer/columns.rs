@@ -34,10 +34,13 @@ impl MappedColumn {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt(pub String);
 
-/// Maps columns to the fields of an existing table. `map` renames columns; an empty name leaves a column out.
+/// Maps columns to the fields of an existing table: by the new name in `map`, else by the column's own name, ignoring
+/// case, blanks, hyphens and underscores if no name is equal. Leaves out columns that `map` gives an empty name, and
+/// columns of fields that can't be written unless `map` names them.
 ///
 /// # Errors
-/// The header has an empty or repeated name; a column has no field; two columns go to the same field.
+/// `map` names a column that the file doesn't have; a column has no field; two columns go to the same field; no column
+/// goes to a field.
 pub(super) fn map_columns(
     columns: &[Column],
     fields: &[Field],
@@ -110,7 +113,7 @@ pub(super) fn map_columns(
 /// Checks the names of a CSV header.
 ///
 /// # Errors
-/// A name is empty or repeated, or is not a valid field name.
+/// A name is empty or repeated, or is not a valid field name; the only name contains another delimiter.
 pub(super) fn check_header(names: &[String], delimiter: u8) -> Result<(), TransferError> {
     if let [only] = names
         && let Some(other) = [';', '\t', '|', ','].iter().find(|&&other| only.contains(other))
@@ -142,7 +145,7 @@ fn type_of(field: &Field) -> String {
     field.json_type.clone().unwrap_or_else(|| field.sql_type.clone())
 }
 
-/// Returns the name in lower case without blanks, hyphens and underscores, to find fields with a similar name.
+/// Returns the name in lower case without blanks, hyphens and underscores.
 fn folded(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, ' ' | '_' | '-')).flat_map(char::to_lowercase).collect()
 }

@@ -7,7 +7,9 @@ use super::column_type::Extent;
 use super::columns::Column;
 use crate::query::sql::create_table::{NewKey, create_table};
 
-/// Returns the CREATE TABLE statement of a table that holds the columns' values, and the type of each column.
+/// Returns the CREATE TABLE statement of a table that holds the columns' values, and the type of each column. A column
+/// `id` of whole numbers is the primary key; without a column `id`, the table gets one with
+/// AUTO_INCREMENT.
 ///
 /// # Errors
 /// A column's name is not a valid field name, or equals another column's name but for case.

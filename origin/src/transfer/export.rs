@@ -26,12 +26,12 @@ pub struct Exported {
     pub bytes: u64,
 }
 
-/// Streams the rows to `out`; calls `written` with the bytes of each part. Fields that MariaDB computes are left out
-/// unless `select` names them: an import can't write them.
+/// Streams the rows to `out`; calls `written` with the number of bytes of each part after writing it. Fields that
+/// MariaDB computes are left out unless `select` names them: an import can't write them.
 ///
 /// # Errors
-/// The API refuses the read, a limit of the server or the role withholds rows, the answer ends early, or `out` can't be
-/// written.
+/// The API refuses the read or can't be reached; a limit of the server or the role withholds rows, in which case
+/// nothing is written; the answer ends early; `out` can't be written.
 pub async fn export(
     api: &Api,
     export: Export,
@@ -72,7 +72,8 @@ pub async fn export(
     Ok(Exported { bytes })
 }
 
-/// Returns the names of the fields that MariaDB doesn't compute; if it computes none, an empty list, which selects all.
+/// Returns the names of the fields that are not generated columns. Returns an empty list, with which the export reads
+/// all fields, if the table has no generated column or doesn't exist.
 async fn writable(api: &Api, table: &TableRef) -> Result<Vec<String>, TransferError> {
     // The read that follows reports a missing table.
     let fields = api.schema(table).await?.map(|schema| schema.fields).unwrap_or_default();

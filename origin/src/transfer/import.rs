@@ -27,7 +27,7 @@ use crate::fault::{self, Point};
 /// Number of batches that are read ahead of the batch in flight.
 const BATCHES_AHEAD: usize = 2;
 
-/// What happens to a row whose unique key exists.
+/// What happens to a row of the file if the table has a row with the same unique key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conflict {
     Update,
@@ -58,7 +58,7 @@ pub enum Creation {
     Create,
 }
 
-/// Whether a batch may be written before an earlier one.
+/// Whether batches must be written in the order of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteOrder {
     OfTheFile,
@@ -113,8 +113,9 @@ impl Job {
     /// file.
     ///
     /// # Errors
-    /// The file can't be read, its header fits no fields, or the API refuses the key or the table. The table exists in
-    /// spite of `--create`, or is missing without it. A new import's file of refused rows exists.
+    /// The file can't be read, or its columns don't fit the table's fields; the API refuses the key or the table; the
+    /// table exists in spite of `--create`, or is missing without it; the file of refused rows exists, for a new
+    /// import.
     pub async fn prepare(api: Api, options: ImportOptions) -> Result<Self, TransferError> {
         if options.start == Start::New {
             RejectsFile::check_new(&options.rejects)?;
@@ -184,23 +185,24 @@ impl Job {
         &self.doubts
     }
 
-    /// Returns the CREATE TABLE that [`Job::run`] sends first; `None` if the table exists.
+    /// Returns the CREATE TABLE statement that [`Job::run`] sends first; `None` if the table exists.
     #[must_use]
     pub fn create_statement(&self) -> Option<&str> {
         self.create.as_deref()
     }
 
-    /// Returns how many rows the types were inferred from, and whether these are all rows of the file.
+    /// Returns how many rows [`Job::prepare`] read to describe the columns, and whether these are all rows of the file.
     #[must_use]
     pub fn rows_seen(&self) -> (u64, bool) {
         (self.survey.rows, self.survey.is_whole)
     }
 
-    /// Imports the rows, and calls `progress` after each batch. Stops between two requests when `stop` is cancelled.
+    /// Creates the table if necessary, and imports the rows. Calls `progress` with the sums so far at the start and
+    /// after each batch. Refused rows are no error: they are written to their file and counted.
     ///
     /// # Errors
-    /// The API refuses a request for another reason than single rows, or can't be reached; a file can't be read or
-    /// written. The import can then be continued.
+    /// `stop` was cancelled, which is checked before each request; the API refuses a request for another reason than
+    /// single rows, or can't be reached; a file can't be read or written. The import can then be continued.
     pub async fn run(
         self,
         stop: &CancellationToken,
@@ -281,8 +283,8 @@ impl Sending {
         batch.number >= self.journal.done.batches
     }
 
-    /// Starts the insert of a whole batch in the background. Returns `None` if batches must be
-    /// written in order, or if the batch is empty, already written, or divided.
+    /// Starts the insert of a whole batch in the background. `None`, without an insert, if batches must be written in
+    /// order, or if the batch is empty, already written, or divided.
     fn attempt(&self, batch: &Batch) -> Option<Attempt> {
         let is_divided = batch.number == self.journal.done.batches && !self.journal.splits.is_empty();
         if self.order == WriteOrder::OfTheFile || !self.is_new(batch) || is_divided || batch.len() == 0 {
@@ -297,13 +299,13 @@ impl Sending {
         }))
     }
 
-    /// Returns the idempotency key of a part of a batch, which is named as in [`Split`].
+    /// Returns the idempotency key of a part of a batch. `part` is written as [`Split::part`].
     fn key(&self, batch: &Batch, part: &str) -> String {
         format!("{}-{}-{part}", self.journal.run, batch.number)
     }
 
-    /// Writes a batch and its refused rows, unless the journal records it. `begun` is the insert that `attempt`
-    /// started.
+    /// Inserts a batch, writes its refused rows to their file, and records it in the journal. If the journal has it
+    /// already, only checks the hash of the last recorded batch. `begun` is the insert that [`Self::attempt`] started.
     async fn batch(
         &mut self,
         batch: &Batch,
@@ -335,7 +337,8 @@ impl Sending {
         Ok(())
     }
 
-    /// Writes the rows of a batch. Returns the number of rows written, and the refused rows with the reasons.
+    /// Inserts the rows of a batch; divides refused parts. Returns the number of rows that were inserted or updated,
+    /// and the batch indexes of the refused rows with the reasons.
     async fn rows(
         &mut self,
         batch: &Batch,
@@ -385,7 +388,8 @@ impl Sending {
         Ok((written, refused))
     }
 
-    /// Inserts some rows of a batch by one request, all or none. Returns the API's refusal if single rows are at fault.
+    /// Inserts some rows of a batch by one request, all or none. The inner error is the API's refusal if single rows
+    /// may be at fault; any other failure is the outer error.
     async fn part(
         &self,
         batch: &Batch,
@@ -450,8 +454,8 @@ fn is_of_rows(refusal: &Refusal, rows: usize, form: Form) -> bool {
     }
 }
 
-/// Returns the batch indexes of the rows that a refusal names, with the reasons; if only one row was sent, that row.
-/// `rows` are the batch indexes of the rows that were sent, in their order.
+/// Returns the batch indexes of the rows that a refusal names, with the reasons; if only one row was sent, that row;
+/// an empty list if it names none. `rows` are the batch indexes of the rows that were sent, in their order.
 fn named(refusal: &Refusal, rows: &[usize]) -> Vec<(usize, Reason)> {
     if let [only] = rows {
         return vec![(*only, refusal.into())];
@@ -467,7 +471,7 @@ fn named(refusal: &Refusal, rows: &[usize]) -> Vec<(usize, Reason)> {
     named
 }
 
-/// Runs work that blocks outside the threads of async tasks.
+/// Runs blocking work on a thread for blocking work.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, TransferError> + Send + 'static,
 ) -> Result<T, TransferError> {

@@ -32,13 +32,14 @@ pub struct Input {
 }
 
 impl Input {
-    /// Creates an input; the path `-` is standard input.
+    /// Creates an input without opening it; the path `-` is standard input.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
         Self { path: (path.as_os_str() != "-").then_some(path), read: Arc::default() }
     }
 
-    /// Returns the file's name without its directory and its endings; `None` for standard input.
+    /// Returns the file's name without its directory, a suffix `.gz`, and its last extension: `posts` for
+    /// `a/posts.csv.gz`. `None` for standard input, a name that is not UTF-8, and a name of an extension alone.
     #[must_use]
     pub fn stem(&self) -> Option<String> {
         let name = self.path.as_ref()?.file_name()?.to_str()?;
@@ -53,7 +54,8 @@ impl Input {
         self.path.as_ref().map_or_else(|| "standard input".to_owned(), |path| path.display().to_string())
     }
 
-    /// Returns the file's size in bytes; `None` for standard input and anything else that has no size.
+    /// Returns the file's size in bytes; `None` for standard input, and for a path that is no regular file or can't be
+    /// examined.
     #[must_use]
     pub fn size(&self) -> Option<u64> {
         let found = std::fs::metadata(self.path.as_ref()?).ok()?;
@@ -66,9 +68,9 @@ impl Input {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// Returns the form by the extension of the file's name: CSV with commas for `.csv`, CSV with
-    /// tabs for `.tsv`, lines of JSON for `.ndjson` and `.jsonl`. `None` for other extensions and
-    /// for standard input.
+    /// Returns the form by the extension of the file's name, ignoring `.gz` and case: CSV with commas for `.csv`, CSV
+    /// with tabs for `.tsv`, lines of JSON for `.ndjson` and `.jsonl`. `None` for other extensions, names that are not
+    /// UTF-8, and standard input.
     #[must_use]
     pub fn form(&self) -> Option<Form> {
         let name = self.path.as_ref()?.file_name()?.to_str()?.to_ascii_lowercase();

@@ -31,7 +31,7 @@ pub(super) struct Terms {
     pub(super) batch_rows: usize,
 }
 
-/// The progress of an import after a batch.
+/// The progress of an import after a batch. The counts are sums over all batches so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Done {
     /// The number of batches that are done.
@@ -51,7 +51,7 @@ pub(super) struct Done {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Split {
     /// The refused part: empty for the whole batch; each further `0` or `1` is the first or second half of the part
-    /// before.
+    /// before, without its refused rows.
     pub(super) part: String,
     /// The refused rows: their indexes in the batch, and why the API refused them.
     pub(super) refused: Vec<(usize, Reason)>,
@@ -101,7 +101,8 @@ impl Journal {
     /// Opens the journal of a broken import.
     ///
     /// # Errors
-    /// The journal doesn't exist, is used by another process, is of an import with other options, or is too old.
+    /// The journal doesn't exist, can't be read, is empty, is used by another process, is of an import with another
+    /// target or other options, or is so old that the server may have forgotten the idempotency keys.
     pub(super) fn resume(path: &Path, terms: &Terms) -> Result<Self, TransferError> {
         let opened = OpenOptions::new().append(true).read(true).open(path);
         let file = opened.map_err(|error| match error.kind() {
@@ -136,8 +137,11 @@ impl Journal {
         })
     }
 
-    /// Reads the journal's lines, and removes an incomplete last line. Returns the time of the last complete line, as a
-    /// Unix timestamp in seconds.
+    /// Reads the journal's lines into `run`, `done` and `splits`, and removes an incomplete last line. Returns the time
+    /// of the last complete line, as a Unix timestamp in seconds.
+    ///
+    /// # Errors
+    /// The file can't be read, has no complete line, or is of an import with other options than `wanted`.
     fn read(&mut self, wanted: &Terms) -> Result<u64, TransferError> {
         let failed = |error: std::io::Error| TransferError::file(&self.path, "read", &error);
         let size = self.file.metadata().map_err(failed)?.len();

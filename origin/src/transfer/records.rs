@@ -29,12 +29,13 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// Returns the cell's bytes, with its quotes.
+    /// Returns the cell's text with its quotes. `text` is the record's text.
     pub(super) fn raw<'a>(&self, text: &'a str) -> &'a str {
         &text[self.range.clone()]
     }
 
-    /// Returns the cell's value; `None` for an empty cell without quotes, which stands for NULL.
+    /// Returns the cell's value without its quotes; `None` for an empty cell without quotes, which stands for NULL.
+    /// `text` is the record's text.
     pub(super) fn value(&self, text: &str) -> Option<String> {
         let raw = self.raw(text);
         match self.is_quoted {
@@ -66,8 +67,8 @@ impl Fault {
 pub(super) struct Record<'a> {
     /// The number of the line at which the record begins, from 1.
     pub(super) line: u64,
-    /// The record's text and, for CSV, its cells. If the record can't be read, the reason, and the
-    /// known part of its text.
+    /// The record's text and, for CSV, its cells. If the record can't be read, the reason, and the beginning of its
+    /// text.
     pub(super) content: Result<(&'a str, &'a [Cell]), (Fault, String)>,
 }
 
@@ -76,12 +77,12 @@ pub(super) struct Records<R> {
     source: R,
     form: Form,
     buffer: Vec<u8>,
-    /// Index in `buffer` of the next record.
+    /// Index in `buffer` at which the next record begins.
     begin: usize,
     is_ended: bool,
     line: u64,
     cells: Vec<Cell>,
-    /// Number of cells of the header row.
+    /// Number of cells of the header row; `None` for JSON, and before the header row was read.
     width: Option<usize>,
 }
 
@@ -185,7 +186,8 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Reads more bytes of the source into the buffer; returns false at the source's end.
+    /// Drops the records that were returned from the buffer, and appends bytes of the source. Returns false at the
+    /// source's end.
     fn fill(&mut self) -> io::Result<bool> {
         if self.is_ended {
             return Ok(false);

@@ -43,7 +43,7 @@ pub(super) struct Reject<'a> {
     pub(super) line: u64,
     #[serde(flatten)]
     pub(super) reason: &'a Reason,
-    /// The row as an object; `None` if the line can't be read as a row.
+    /// The row as a JSON object; `None` if the line can't be read as a row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) row: Option<Box<RawValue>>,
     /// The line's text, if it can't be read as a row.
@@ -75,10 +75,10 @@ impl RejectsFile {
     }
 
     /// Opens the file and truncates it to `bytes`, its length in the journal: later rows belong to a batch that is sent
-    /// again. Deletes the file if `bytes` is 0.
+    /// again. If `bytes` is 0, deletes the file, if it exists.
     ///
     /// # Errors
-    /// The file can't be written.
+    /// The file can't be written, or `bytes` is not 0 and the file doesn't exist.
     pub(super) fn open(path: &Path, bytes: u64) -> Result<Self, TransferError> {
         let failed = |error: &std::io::Error| TransferError::file(path, "written", error);
         let mut rejects = Self { path: path.to_owned(), file: None, bytes };
@@ -94,8 +94,10 @@ impl RejectsFile {
         Ok(rejects)
     }
 
+    /// Appends a line to the file, which the first line creates.
+    ///
     /// # Errors
-    /// The file can't be written.
+    /// The file can't be written, or exists before its first line is written.
     pub(super) fn write(&mut self, reject: &Reject<'_>) -> Result<(), TransferError> {
         let failed = |error: &std::io::Error| TransferError::file(&self.path, "written", error);
         let mut line = serde_json::to_vec(reject).map_err(|error| failed(&error.into()))?;
@@ -112,7 +114,7 @@ impl RejectsFile {
         Ok(())
     }
 
-    /// Writes the rows to the disk, and returns the file's length.
+    /// Flushes the written rows to the disk, and returns the file's length in bytes.
     pub(super) fn sync(&mut self) -> Result<u64, TransferError> {
         if let Some(file) = &mut self.file {
             let synced = file.flush().and_then(|()| file.get_ref().sync_data());

@@ -12,13 +12,14 @@ pub enum Part<'a> {
     Object {
         name: &'a str,
         fields: Vec<&'a str>,
-        /// The index of the cell that is NULL if and only if the whole object is null. The cell need not be written.
+        /// The index of the cell that is NULL if and only if the whole object is null. The cell need not be one of
+        /// `fields`.
         presence: usize,
     },
 }
 
 /// The keys of a row's cells as bytes to write, such as `{"id":` and `,"title":`. Cells are numbered in order of
-/// appearance, including those in nested objects.
+/// appearance, including the cells of nested objects.
 #[derive(Clone, Debug, Default)]
 pub struct ColumnLabels {
     bytes: Vec<u8>,

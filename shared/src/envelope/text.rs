@@ -76,14 +76,15 @@ const fn equal(word: u64, byte: u8) -> u64 {
     (word ^ (ONES * byte as u64)).wrapping_sub(ONES)
 }
 
-/// Sets the high bit of each byte that JSON must escape: control characters, `"` and `\`.
+/// Sets the high bit of each byte that JSON must escape (control characters, `"` and `\`), and perhaps of some bytes
+/// above the lowest match.
 #[inline]
 const fn escaped_in_json(word: u64) -> u64 {
     let control = word.wrapping_sub(ONES * 0x20);
     (control | equal(word, b'"') | equal(word, b'\\')) & !word & HIGH_BITS
 }
 
-/// Sets the high bit of each byte for which a CSV cell needs quotes.
+/// Sets the high bit of each byte for which a CSV cell needs quotes, and perhaps of some bytes above the lowest match.
 #[inline]
 const fn quoted_in_csv(word: u64) -> u64 {
     let line = equal(word, b'\r') | equal(word, b'\n');

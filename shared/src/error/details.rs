@@ -12,10 +12,10 @@ pub struct Details {
     /// The field at fault; `None` if no single field is at fault, or MariaDB does not name the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<Box<str>>,
-    /// The index of the record at fault in `batchData`; `None` for a single record.
+    /// The index of the record at fault in `batchData`; `None` for a single record, or if the record is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<usize>,
-    /// The violated key or constraint, as MariaDB names it.
+    /// The violated key or constraint, as MariaDB names it; `None` if MariaDB names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraint: Option<Box<str>>,
     /// Index of the failed operation of a `/batch`; `None` for other requests.
@@ -72,10 +72,10 @@ impl Faults {
         self.0.len() >= Self::MAX_COUNT
     }
 
-    /// Ends the collection.
+    /// Returns `Ok` if no problem was collected.
     ///
     /// # Errors
-    /// The first problem, with the others in `errors`.
+    /// The first problem. If there are several, its response lists all of them in `errors`.
     pub fn end(self) -> Result<(), Problem> {
         let mut all = self.0.into_iter();
         match all.next() {

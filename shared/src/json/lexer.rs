@@ -90,7 +90,8 @@ impl Lexer {
         self.has_begun
     }
 
-    /// Returns whether the input read so far ends within a token.
+    /// Returns whether the input read so far ends within `true`, `false`, `null` or a byte-order mark. Doesn't know of
+    /// strings and numbers, whose ends the caller finds.
     pub(crate) fn is_within_token(&self) -> bool {
         self.word.is_some() || self.is_within_mark()
     }
@@ -122,7 +123,11 @@ impl Lexer {
         }
     }
 
-    /// Returns the next token; `None` if the input ends before the token does.
+    /// Skips white space and returns the next token; `None` if `input` ends first, so that the caller calls again with
+    /// the next piece. Of a string or number, only the first byte is read.
+    ///
+    /// # Errors
+    /// `invalid_json` if no token begins here.
     pub(crate) fn token(&mut self, input: &mut &[u8]) -> Result<Option<Token>, Problem> {
         if self.word.is_some() {
             return self.word(input);
@@ -219,7 +224,12 @@ impl Lexer {
         Ok(None)
     }
 
-    /// Continues to read the string that the last [`Token::Quote`] began.
+    /// Continues to read the string that the last [`Token::Quote`] began. Returns [`Text::Whole`] with the decoded
+    /// string, [`Text::Partial`] if `input` ends first, or [`Text::TooLong`] if the string, as written and with its
+    /// opening quote, has more than [`UPLOAD_TEXT_MAX_BYTES`] bytes.
+    ///
+    /// # Errors
+    /// `invalid_json` if the string has an invalid escape, a control character or invalid UTF-8.
     pub(crate) fn text(&mut self, input: &mut &[u8]) -> Result<Text, Problem> {
         while let Some(&byte) = input.first() {
             if self.text.len() > UPLOAD_TEXT_MAX_BYTES {

@@ -55,7 +55,7 @@ fn is_between_parts(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' | b']' | b'}')
 }
 
-/// Returns the index after the bracket that closes the one at index `at`.
+/// Returns the index after the bracket that closes the bracket at index `at`, or the end of the text if none does.
 fn bracket_end(text: &[u8], mut at: usize) -> usize {
     let mut depth = 0_usize;
     while let Some(byte) = text.get(at) {

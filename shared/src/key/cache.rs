@@ -61,8 +61,8 @@ pub struct TokenCache {
 }
 
 impl TokenCache {
-    /// Creates an empty cache. The cache owns `keys`: a new key set needs a new cache, so that all cached tokens are
-    /// dropped.
+    /// Creates an empty cache for up to twice `capacity` tokens. The cache owns `keys`: a new key set needs a new
+    /// cache, so that all cached tokens are dropped.
     #[must_use]
     pub fn new(keys: KeySet, capacity: usize) -> Self {
         Self { keys, tokens: VerifiedTokens::new(capacity) }

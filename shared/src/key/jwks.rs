@@ -1,5 +1,6 @@
-//! The public keys of an issuer. A key's type and curve determine its only algorithm, so that the header of a token
-//! can't choose another. Verifies no signature: origin and edge do that, each with its platform's library.
+//! The public keys of an issuer of users' tokens. A key's type and curve determine its only algorithm, so that the
+//! header of a token can't choose another. Verifies no signature: origin and edge do that, each with its platform's
+//! library.
 
 use super::UserTokenHeader;
 use crate::ident::shown;
@@ -8,10 +9,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 
-/// The sizes in bits of the RSA moduli that the origin accepts.
+/// The accepted sizes of RSA moduli, in bits.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 
-/// The algorithms that are accepted.
+/// The signature algorithms that are accepted in users' tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserTokenAlgorithm {
     EdDSA,
@@ -108,7 +109,7 @@ impl VerificationKey {
 pub enum NoKey {
     /// No key has the token's `kid`. The issuer may have published a newer key.
     UnknownId,
-    /// No key has the token's algorithm, or the token does not say which of several keys signed it.
+    /// No key has both the token's `kid`, if the token names one, and its algorithm; or several keys have them.
     Unfit,
 }
 
@@ -201,11 +202,10 @@ impl VerificationKeys {
         json!({"keys": self.0.iter().map(VerificationKey::to_jwk).collect::<Vec<_>>()})
     }
 
-    /// Returns the key that a token's header names by `kid` or, if the header has no `kid`, the only key of its
-    /// algorithm.
+    /// Returns the only key that has the `alg` of a token's header and, if the header has a `kid`, this `kid`.
     ///
     /// # Errors
-    /// [`NoKey`] without such a key.
+    /// [`NoKey::UnknownId`] if no key has the `kid`; [`NoKey::Unfit`] if not exactly one key fits.
     pub fn find(&self, header: &UserTokenHeader) -> Result<&VerificationKey, NoKey> {
         let named = |key: &&VerificationKey| header.kid.is_none() || key.kid == header.kid;
         if header.kid.is_some() && !self.0.iter().any(|key| named(&key)) {

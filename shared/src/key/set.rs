@@ -125,7 +125,8 @@ impl KeySet {
         self.keys.iter().map(|(key, _)| key.kid())
     }
 
-    /// Returns the claims of a token; `None` if it is malformed or was not signed by one of these keys.
+    /// Returns the claims of a token, unchecked; `None` if the token is malformed, has a `crit` header, or was not
+    /// signed by one of these keys.
     pub(super) fn open(&self, token: &str) -> Option<Claims> {
         let header = decode_header(token).ok()?;
         // `crit` lists extensions that the verifier must understand (RFC 7515, 4.1.11). Selkie supports none.
@@ -177,6 +178,9 @@ impl SigningKey {
     }
 
     /// Signs the claims and returns the token, which has about 350 characters.
+    ///
+    /// # Errors
+    /// The JWT library's error if the claims can't be serialised or signed.
     pub fn sign(&self, claims: &Claims) -> Result<String, SigningError> {
         crypto::install();
         let mut header = Header::new(Algorithm::EdDSA);

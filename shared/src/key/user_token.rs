@@ -16,7 +16,7 @@ use uuid::{Builder, Uuid};
 /// types, such as `logout+jwt`, with the same keys for other purposes.
 const TYPES: [&str; 3] = ["jwt", "at+jwt", "application/at+jwt"];
 
-/// The header of a token.
+/// The unverified header of a user's token.
 #[derive(Deserialize)]
 pub struct UserTokenHeader {
     pub alg: String,
@@ -26,7 +26,7 @@ pub struct UserTokenHeader {
     pub crit: Option<IgnoredAny>,
 }
 
-/// A well-formed JWT that names another issuer than Selkie. Nothing in it is verified.
+/// A well-formed JWT whose `iss` is not `selkie`. Nothing in it is verified.
 pub struct UserToken<'a> {
     signed: &'a str,
     signature: Vec<u8>,
@@ -62,8 +62,8 @@ fn check_lifetime(expires_at: u64, now: u64) -> Result<(), Problem> {
 }
 
 impl<'a> Token<'a> {
-    /// Parses a token of another issuer; `None` for Selkie's own tokens, and for text that is no signed JWT with an
-    /// issuer.
+    /// Parses a token of another issuer, without verifying it. Returns `None` for API keys (`iss` is `selkie`) and for
+    /// text that is no signed JWT with an issuer. A link to the console is parsed too: see [`UserToken::is_of_link`].
     #[must_use]
     pub fn of_user(self) -> Option<UserToken<'a>> {
         let (signed, signature) = self.0.rsplit_once('.')?;
@@ -86,14 +86,14 @@ impl UserToken<'_> {
         &self.header
     }
 
-    /// Returns whether the token belongs to a link to the console, which this installation itself
-    /// has issued.
+    /// Returns whether the token's issuer is that of links to the console, which the installation itself signs. The
+    /// signature is not verified here.
     #[must_use]
     pub fn is_of_link(&self) -> bool {
         self.issuer == LINK_ISSUER
     }
 
-    /// Returns the claim `iss`, which is not [`ISSUER`].
+    /// Returns the claim `iss`, which is never `selkie`.
     #[must_use]
     pub fn issuer(&self) -> &str {
         &self.issuer
@@ -144,7 +144,8 @@ impl UserToken<'_> {
     /// Checks `exp`, `nbf` and `sub`. The signature must have been verified. `now` is in seconds since 1970.
     ///
     /// # Errors
-    /// `expired_key` after `exp`; `invalid_key` before `nbf`, without `exp` or without `sub`.
+    /// `expired_key` after `exp`; `invalid_key` before `nbf`, or if `exp` or `sub` is missing or malformed. Both times
+    /// have a tolerance of [`USER_TOKEN_LEEWAY_SECONDS`].
     pub fn identify(&self, now: u64) -> Result<UserIdentity, Problem> {
         let expiry = self
             .seconds("exp")?
@@ -163,7 +164,8 @@ impl UserToken<'_> {
         Ok(UserIdentity { subject: subject_id(&self.issuer, &subject), expires_at })
     }
 
-    /// Returns a claim that is a time in whole seconds since 1970; `None` if the token has no such claim.
+    /// Returns a claim that is a time in whole seconds since 1970; `None` if the token has no such claim. Fails with
+    /// `invalid_key` if the claim is no such time.
     fn seconds(&self, name: &str) -> Result<Option<u64>, Problem> {
         let Some(value) = self.claims.get(name) else {
             return Ok(None);

@@ -31,8 +31,8 @@ pub fn project_to_purge(header: &str) -> Option<ProjectName> {
     ProjectName::parse(name).ok()
 }
 
-/// Bytes of a path's hash. With this size, nobody can find two paths with the same hash, by which one file would be
-/// served as the other.
+/// Bytes of a path's hash. Finding two paths with the same hash, by which one file would be served as the other, takes
+/// about 2^64 hashes.
 const NAME_BYTES: usize = 16;
 
 /// The hash of a media file's path, 32 hex digits, which names the file in cache keys and purge headers.

@@ -1,6 +1,6 @@
-//! Several operations on records in one transaction: `{"operations": [{method, path, body?, ifMatch?}, …]}`. Each operation is
-//! parsed like a single request and means the same. It may also contain a [`Reference`] to the id that an earlier
-//! insert of the batch generates.
+//! Several operations on records in one transaction: `{"operations": [{method, path, body?, ifMatch?}, …]}`. Each
+//! operation is parsed like a single request and means the same. An operation may also contain a [`Reference`] to the
+//! id that an earlier insert of the batch generates.
 
 mod reference;
 
@@ -152,7 +152,8 @@ impl Request {
         Ok(Self { method, path: path.ok_or_else(|| missing("path"))?, body, if_match })
     }
 
-    /// Parses the operation, with each reference (`$ref:0`) replaced by the id that `fill` returns for it.
+    /// Parses the operation, with each reference (`$ref:0`) replaced by the id that `fill` returns for it. Fails with
+    /// an error of `fill` or of the operation's own parser, and refuses operations and options that a batch can't have.
     fn operation(&self, fill: &mut Fill<'_>) -> Result<RecordOperation, Problem> {
         let (path, query) = match self.path.split_once('?') {
             Some((path, query)) => (path, Some(query)),
@@ -204,7 +205,8 @@ fn known_method(text: &str) -> Result<Box<str>, Problem> {
     })
 }
 
-/// Returns the full path of an operation; a path without a leading `/` is relative to [`RECORDS`].
+/// Returns the full path of an operation; a path without a leading `/` is relative to [`RECORDS`]. Refuses any other
+/// path that is not below [`RECORDS`].
 fn full_path(text: &str) -> Result<Box<str>, Problem> {
     if !text.starts_with('/') {
         return Ok([RECORDS, text].concat().into());
@@ -235,7 +237,8 @@ fn not_on_records() -> Problem {
         .with_hint("Give a path such as /api/v1/crud/{database}/{table}, or only {database}/{table}.")
 }
 
-/// Parses the list `operations` of a batch, after checking its number of commas.
+/// Parses the list `operations` of a batch, after checking its number of commas. Refuses an empty list, and one with
+/// more than [`BATCH_OPERATIONS_MAX_COUNT`] operations.
 fn items(bytes: &[u8]) -> Result<Vec<Value>, Problem> {
     let mut members = json::body_members(bytes)?;
     let list = match members.pop() {

@@ -18,7 +18,8 @@ impl FieldRef {
         Self { table: Some(table), field }
     }
 
-    /// Parses `name` or `table.name`.
+    /// Parses `name` or `table.name`. A text that is valid as one field name stays undivided, even if it has dots: see
+    /// [`FieldRef::readings`].
     ///
     /// # Errors
     /// `invalid_identifier` if the text is neither.

@@ -88,7 +88,7 @@ impl Condition {
 }
 
 impl Test {
-    /// Returns the values that the field is compared with; none for patterns and searches.
+    /// Returns the values that the field is compared with; none for patterns, searches and `IS NULL`.
     #[must_use]
     pub fn values(&self) -> Vec<&Value> {
         match self {
@@ -99,7 +99,7 @@ impl Test {
         }
     }
 
-    /// Returns whether one of the values is this text.
+    /// Returns whether a value, pattern, literal text or search term of the test is exactly this text.
     #[must_use]
     pub fn mentions(&self, text: &str) -> bool {
         let is = |value: &Value| matches!(value, Value::Text(found) if **found == *text);

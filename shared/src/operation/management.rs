@@ -1,4 +1,4 @@
-//! Parses the paths by which a full key manages its project: keys, roles, figures and last
+//! Parses the paths by which the holder of a full-access key manages the key's project: keys, roles, status and last
 //! requests. The origin parses the bodies.
 
 use super::options::{self, Options};
@@ -102,7 +102,7 @@ impl Management {
     }
 }
 
-/// Returns the problem for an id of which the project has no key.
+/// Returns the `record_not_found` problem for a key id that the project does not have.
 #[must_use]
 pub fn no_key(id: &str) -> Problem {
     Problem::new(ErrorCode::RecordNotFound, format!("The project has no key {}.", shown(id)))

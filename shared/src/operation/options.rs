@@ -141,7 +141,8 @@ fn decode_part(text: &str) -> Result<String, Problem> {
     })
 }
 
-/// Parses text that begins with `[`, `{` or `"` as JSON. Any other text is itself the value.
+/// Parses text that begins with `[`, `{` or `"` as JSON; `invalid_query_option` if it is not JSON. Any other text is
+/// itself the value.
 fn word_or_json(name: &str, text: &str) -> Result<Value, Problem> {
     if !text.trim_start().starts_with(['[', '{', '"']) {
         return Ok(Value::Text(text.into()));
@@ -158,7 +159,8 @@ fn word_or_json(name: &str, text: &str) -> Result<Value, Problem> {
         .map_err(|problem| Problem::new(ErrorCode::InvalidQueryOption, problem.message().to_owned()))
 }
 
-/// Parses a whole number from 0 to `i64::MAX`.
+/// Parses a whole number from 0 to `i64::MAX`, a JSON number or digits in a text; `invalid_query_option` for any other
+/// value.
 pub(super) fn whole_number(name: &str, value: &Value) -> Result<u64, Problem> {
     let digits = match value {
         Value::Number(text) | Value::Text(text) => text,
@@ -172,7 +174,8 @@ pub(super) fn whole_number(name: &str, value: &Value) -> Result<u64, Problem> {
     }
 }
 
-/// Parses a boolean: `true` or `false`, `1` or `0` (as PHP writes), or `True` or `False` (as Python writes).
+/// Parses a boolean: `true` or `false`, `1` or `0` (as PHP writes), or `True` or `False` (as Python writes);
+/// `invalid_query_option` for any other value.
 pub(super) fn flag(name: &str, value: &Value) -> Result<bool, Problem> {
     match value {
         Value::Number(digit) if &**digit == "1" => Ok(true),
@@ -181,7 +184,8 @@ pub(super) fn flag(name: &str, value: &Value) -> Result<bool, Problem> {
     }
 }
 
-/// Returns the boolean that a value stands for, also as a word; `None` for any other value.
+/// Returns the boolean of a JSON boolean, or of the text `true`, `True`, `1`, `false`, `False` or `0`; `None` for any
+/// other value, including the numbers 1 and 0.
 pub(super) fn boolean(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(*flag),
@@ -195,7 +199,8 @@ pub(super) fn invalid(message: impl Into<Cow<'static, str>>) -> Problem {
     Problem::new(ErrorCode::InvalidQueryOption, message)
 }
 
-/// Parses a list of 1 to [`FIELDS_MAX_COUNT`] items: JSON, comma-separated words, or one object alone.
+/// Parses a list of 1 to [`FIELDS_MAX_COUNT`] items: JSON, comma-separated words, or one object alone;
+/// `invalid_query_option` for any other value.
 pub(super) fn parts(name: &str, value: &Value, expected: &str) -> Result<Vec<Value>, Problem> {
     let parts = match value {
         Value::Text(text) if text.trim().is_empty() => Vec::new(),
@@ -215,7 +220,8 @@ pub(super) fn parts(name: &str, value: &Value, expected: &str) -> Result<Vec<Val
     Ok(parts)
 }
 
-/// Parses a list of distinct field names, as JSON or comma-separated.
+/// Parses a list of 1 to [`FIELDS_MAX_COUNT`] distinct field names, as JSON or comma-separated; `invalid_query_option`
+/// for any other value, `invalid_identifier` for an invalid name.
 pub(super) fn fields(name: &str, value: &Value) -> Result<Vec<FieldRef>, Problem> {
     const EXPECTED: &str = "a list of field names";
     let parts = parts(name, value, EXPECTED)?;

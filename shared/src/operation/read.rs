@@ -255,8 +255,8 @@ impl Draft {
         Ok(Window { limit, offset, after })
     }
 
-    /// Returns the cursor in the option `after`; also `None` for `null`, which a loop over pages sends for the first
-    /// page.
+    /// Returns the cursor in the option `after`; `None` if the option is missing or `null`, which a loop over pages
+    /// sends for the first page.
     fn after(&self) -> Result<Option<Box<str>>, Problem> {
         match &self.after {
             None | Some(Value::Null) => Ok(None),

@@ -11,7 +11,7 @@ use crate::request::{RequestHead, check_url_length};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
-/// The resource that a request's path names. Its method was checked.
+/// The resource that a request's path names. [`resolve`] has checked that the resource allows the request's method.
 #[derive(Debug)]
 pub(super) enum Resource {
     /// `/api/v1/crud`
@@ -74,6 +74,10 @@ const RECORD_METHODS: &str = "GET, HEAD, PUT, PATCH, DELETE";
 const UPLOAD_METHODS: &str = "OPTIONS, HEAD, PATCH, DELETE";
 
 /// Finds the resource of a request and checks that the resource allows the method.
+///
+/// # Errors
+/// `uri_too_long`, `route_not_found`, `method_not_allowed`; `invalid_identifier`, `media_not_found` or
+/// `record_not_found` for a name or id in the path that is invalid.
 pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
     check_url_length(head.path, head.query)?;
     if head.path == MCP {

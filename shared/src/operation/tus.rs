@@ -82,7 +82,8 @@ impl TusId {
         }
     }
 
-    /// Returns the problem for a resumable upload that doesn't exist, has expired, or belongs to another project.
+    /// Returns the `media_not_found` problem for a resumable upload that doesn't exist, has expired, or belongs to
+    /// another project.
     #[must_use]
     pub fn unknown(self) -> Problem {
         not_found(&self.to_string())

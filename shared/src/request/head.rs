@@ -1,9 +1,11 @@
 //! The parts of a request's head that edge and origin use. The modules `operation` and `key` interpret the values.
 
-/// Stands for a header value that is not visible ASCII. No valid value contains this character.
+/// Stands for a header value with other characters than visible ASCII, spaces and tabs. No valid value contains this
+/// character.
 const NOT_TEXT: &str = "\u{fffd}";
 
-/// A request's method, URL and relevant headers. Values are as received; `None` if the header is missing.
+/// A request's method, URL and relevant headers. A header is `None` if missing. Its value is as received, but U+FFFD
+/// if it has other characters than visible ASCII, spaces and tabs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestHead<'a> {
     /// The HTTP method, in upper case.
@@ -93,7 +95,7 @@ impl<'a> TusHeaders<'a> {
     }
 }
 
-/// Returns a header's value as text, or [`NOT_TEXT`] if it is not visible ASCII.
+/// Returns a header's value as text, or [`NOT_TEXT`] if it has other characters than visible ASCII, spaces and tabs.
 fn text(value: &[u8]) -> &str {
     let is_text = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
     match str::from_utf8(value) {

@@ -1,4 +1,4 @@
-//! An upload's form while the body is being parsed; JSON and multipart use the same.
+//! An upload's form while the body, JSON or multipart, is being parsed.
 
 use super::UploadLimits;
 use super::form::{Existing, Shape, UploadForm, UploadItem, Visibility};

@@ -34,18 +34,21 @@ pub enum Existing {
 /// The visibility of an uploaded file, as the request declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// Anybody who has the file's URL may read the file. But a file that replaces a private file stays private.
+    /// Not declared: anybody who has the file's URL may read the file, unless the file is in or below a private folder,
+    /// or replaces a private file.
     Public,
-    /// `private: false`: anybody who has the URL may read the file, even if the file that it replaces was private.
+    /// `private: false`: anybody who has the URL may read the file, even if the file that it replaces was private, but
+    /// not in or below a private folder.
     MadePublic,
-    /// Only API keys of the file's project, and anybody with a signed URL, may read the file.
+    /// Only authenticated callers of the file's project, and anybody with a signed URL, may read the file.
     Private,
     /// Like [`Visibility::Private`]; the file's folder also becomes private (`privateFolder: true`).
     PrivateFolder,
 }
 
 impl Visibility {
-    /// Returns whether reading the file needs a key or a signed URL.
+    /// Returns whether the request declares the file private. A file that is not declared private may still become
+    /// private: see [`Visibility::Public`].
     #[must_use]
     pub fn is_private(self) -> bool {
         matches!(self, Self::Private | Self::PrivateFolder)
@@ -110,7 +113,7 @@ impl UploadItem {
     }
 
     /// Returns the type of the file that the request declares: in the data URL or part, or else in `imageType` or
-    /// `fileType`.
+    /// `fileType`; `None` if it declares none.
     #[must_use]
     pub fn label(&self) -> Option<&Label> {
         self.label.as_ref()

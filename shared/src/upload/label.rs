@@ -66,7 +66,7 @@ impl Label {
         })
     }
 
-    /// Returns the usual file extension of the type; `None` if the type has none.
+    /// Returns the extension itself, or the usual file extension of the media type; `None` if none is known.
     pub(super) fn extension(&self) -> Option<&str> {
         match self {
             Self::Extension(extension) => Some(extension),

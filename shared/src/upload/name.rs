@@ -9,7 +9,7 @@ use crate::media::MediaName;
 const EQUALS: [&[&str]; 3] = [&["jpg", "jpeg"], &["tif", "tiff"], &["htm", "html"]];
 
 /// Returns the name in lower case, with hyphens between words, and with the type's file extension unless the name has
-/// an equivalent one.
+/// an equivalent one. If the type has no usual extension, the name keeps its own extension or gets `bin`.
 ///
 /// # Errors
 /// `invalid_body` if the name has no letter or digit, or is too long.

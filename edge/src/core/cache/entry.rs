@@ -58,7 +58,8 @@ pub enum FetchOutcome {
     /// a fast and a slow reader, and a partial response is not the whole file.
     Streamed,
     Confirmed,
-    /// Don't store the response. If the file is stored, its entry is outdated: the file was replaced, deleted or made
+    /// Don't store the response: it is an error, too long, of unknown length, compressed, or not the requested version
+    /// of a public file. A file's entry must be removed, since the file may have been replaced, deleted or made
     /// private.
     NotStored,
     /// The origin failed to answer, so an expired file may be served.
@@ -223,7 +224,8 @@ impl Lookup {
     }
 }
 
-/// Returns whether a response's `Cache-Control` is the one for the current version of a public file.
+/// Returns whether a response's `Cache-Control` has `public` and `immutable`, and neither `private` nor `no-store`: the
+/// origin sends this for the current version of a public file.
 fn is_public(cache_control: &str) -> bool {
     let says = |word: &str| cache_control.split(',').any(|part| part.trim() == word);
     says("public") && says("immutable") && !says("private") && !says("no-store")

@@ -1,4 +1,5 @@
-//! `selkie media claim`: marks the media store as belonging to this installation, so that it can be used and swept.
+//! `selkie media claim`: marks the media store as belonging to this installation, after confirmation if it has another
+//! mark or none, so that this installation can use and sweep it.
 
 use clap::Args;
 use serde::Serialize;

@@ -78,10 +78,11 @@ impl GetArgs {
         })
     }
 
-    /// Returns the path of the local file to write. The file is named `own_name` unless `--output` gives another name.
+    /// Returns the path of the local file to write: `--output`, or the file `own_name` in the directory `--output`, or
+    /// `own_name` in the working directory.
     ///
     /// # Errors
-    /// The path exists and may not be replaced, or can't be examined.
+    /// The path is an existing file and `--force` is not given, is no file, or can't be examined.
     fn target(&self, own_name: &str) -> Result<PathBuf, CliError> {
         let target = match &self.output {
             None => PathBuf::from(own_name),
@@ -112,7 +113,11 @@ fn unwritable(path: &Path, error: &io::Error) -> CliError {
     CliError::Failed { message: format!("{} can't be written: {error}", path.display()), hint: None }
 }
 
-/// Copies an object's bytes, and checks that their hash equals the recorded hash.
+/// Copies an object's bytes to `to`, then checks their hash.
+///
+/// # Errors
+/// The store lacks the object or failed; `to` can't be written; the hash is not the recorded one, although all bytes
+/// were written.
 async fn copy(
     context: &MediaContext<'_>,
     row: &MediaRow,
@@ -146,7 +151,8 @@ async fn copy(
     Ok(())
 }
 
-/// Returns standard output as a file without buffering.
+/// Returns a duplicate of standard output that bypasses the line buffer of `std::io::stdout`. Like any
+/// [`tokio::fs::File`] it buffers and writes in the background, so it must be flushed before it is dropped.
 fn stdout() -> io::Result<tokio::fs::File> {
     let stdout = io::stdout().as_fd().try_clone_to_owned()?;
     Ok(tokio::fs::File::from_std(stdout.into()))
@@ -195,8 +201,9 @@ impl Drop for Part {
 /// Maximum bytes of a thumbnail's name before its suffix. File systems allow 255 bytes in total.
 const STEM_MAX_BYTES: usize = 200;
 
-/// Returns the default name of the local file. Names in the library have no slash or control character. A leading dot
-/// or hyphen is replaced, since a dot would hide the file and a hyphen would look like an option.
+/// Returns the default name of the local file: the file's name, with `.thumbnail.FORMAT` in place of its extension for
+/// a thumbnail. A leading dot or hyphen becomes `_`, since a dot would hide the file and a hyphen would look like an
+/// option. Names in the library have no slash or control character.
 fn local_name(row: &MediaRow, rendition: Rendition, object: &StoredObject) -> String {
     let name = plain(row.name.as_str());
     match rendition {

@@ -118,7 +118,11 @@ impl PutArgs {
         }
     }
 
-    /// Returns the files and their names in the media library. Checks that each exists, but not that it is readable.
+    /// Returns the files and their names in the media library, without reading the files.
+    ///
+    /// # Errors
+    /// There are more than `max` files, or several files with `--name`; a file doesn't exist, is a directory or has no
+    /// valid name; two names are equal.
     fn named(&self, max: usize) -> Result<Vec<(MediaName, Source)>, CliError> {
         let usage = |message: String, hint: &str| CliError::Usage { message, hint: Some(hint.to_owned()) };
         if self.files.len() > max {
@@ -146,7 +150,8 @@ impl PutArgs {
         Ok(named)
     }
 
-    /// Fails if a name exists in the media library, before any file is read. Publishing checks the names again.
+    /// Fails if a name exists in the folder of the media library and `--update` is not given, before any file is read.
+    /// Publishing checks the names again.
     async fn check_names(&self, context: &MediaContext<'_>, named: &[(MediaName, Source)]) -> Result<(), CliError> {
         if self.update {
             return Ok(());
@@ -160,7 +165,7 @@ impl PutArgs {
     }
 }
 
-/// Returns the kind of file that the file's first bytes indicate.
+/// Returns the kind that a file's first bytes indicate; [`MediaKind::File`] if they indicate none.
 fn guess(head: &[u8]) -> MediaKind {
     match sniff(head) {
         // Some image formats are not accepted as images, and can only be uploaded as plain files.
@@ -182,7 +187,7 @@ impl<'a> Arrivals<'a> {
         Self { store, staged: Vec::new(), paths: Vec::new() }
     }
 
-    /// Copies one file into the staging directory.
+    /// Copies a local file into the staging directory of the store.
     ///
     /// # Errors
     /// The file can't be read or staged, or `stop` was cancelled.

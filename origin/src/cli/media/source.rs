@@ -51,7 +51,7 @@ impl Source {
     /// Returns the file's size in bytes; `None` if the size is unknown, as for standard input.
     ///
     /// # Errors
-    /// The file can't be read or is a directory.
+    /// The file's metadata can't be read, or the file is a directory.
     pub(super) fn size(&self) -> Result<Option<u64>, CliError> {
         let Self::File(path) = self else {
             return Ok(None);
@@ -66,7 +66,10 @@ impl Source {
         Ok(about.is_file().then_some(about.len()))
     }
 
-    /// Starts a thread that reads the source in pieces.
+    /// Starts a thread that reads the source in pieces. [`Pieces::next`] returns its read errors.
+    ///
+    /// # Errors
+    /// The thread can't be started.
     pub(super) fn read(self) -> Result<Pieces, CliError> {
         let (pieces, arriving) = mpsc::channel(PIECES_AHEAD);
         let source = self.clone();
@@ -113,6 +116,9 @@ pub(super) struct Pieces {
 
 impl Pieces {
     /// Returns the next piece of the file; `None` at its end.
+    ///
+    /// # Errors
+    /// The file can't be opened or read.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, CliError> {
         let piece = self.arriving.recv().await.transpose();
         piece.map_err(|error| self.source.unreadable(&error))

@@ -20,7 +20,8 @@ pub(super) enum Target {
 impl FromStr for Target {
     type Err = String;
 
-    /// Parses digits as a file's id, other text as `folder/name`. A name of digits needs a slash before it.
+    /// Parses digits as a file's id, other text as `folder/name`, or as a name in the root folder. A name of digits
+    /// needs a slash before it.
     fn from_str(text: &str) -> Result<Self, String> {
         if let Ok(id) = MediaId::parse(text) {
             return Ok(Self::Id(id));

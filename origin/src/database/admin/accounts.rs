@@ -1,4 +1,4 @@
-//! The two MariaDB accounts of each project: their passwords and grants, and the rights that they have.
+//! Reads, creates and corrects the two MariaDB accounts of each project: their passwords and grants.
 
 mod end;
 mod state;
@@ -21,8 +21,8 @@ use super::quote::{exact, ident, own};
 use super::{Admin, AdminError};
 use crate::config::Account;
 
-/// The privileges of a full key's account on its project's databases. GRANT OPTION and server-wide privileges such as
-/// FILE, SUPER and PROCESS are never granted.
+/// The privileges on a project's databases of the account for keys with full access. GRANT OPTION and server-wide
+/// privileges such as FILE, SUPER and PROCESS are never granted.
 const READ_WRITE: &[&str] = &[
     "SELECT",
     "INSERT",
@@ -63,7 +63,8 @@ impl Rights {
         Self(access)
     }
 
-    /// Returns the privileges on each database of the project, in the words of GRANT.
+    /// Returns the privileges on the project's databases, in the words of GRANT. Does not consider [`Drops`]: includes
+    /// DROP for [`Access::Full`].
     #[must_use]
     pub const fn privileges(self) -> &'static [&'static str] {
         match self.0 {
@@ -72,7 +73,7 @@ impl Rights {
         }
     }
 
-    /// Returns the privileges on one database: without DROP for [`Drops::Nothing`].
+    /// Returns the privileges on one database, in the words of GRANT: without DROP for [`Drops::Nothing`].
     fn with(self, drops: Drops) -> BTreeSet<String> {
         self.privileges()
             .iter()
@@ -87,7 +88,8 @@ impl Rights {
 pub struct AccountName(String);
 
 impl AccountName {
-    /// Returns a project's account name. It needs no quoting: project names have only letters, digits and hyphens.
+    /// Returns the name of the account for a project's keys with `access`. The name needs no escaping in SQL strings,
+    /// since project names have only lower-case letters, digits and hyphens.
     #[must_use]
     pub fn of(project: &ProjectName, access: Access) -> Self {
         let suffix = match access {
@@ -113,8 +115,9 @@ impl fmt::Display for AccountName {
     }
 }
 
-/// Returns the privileges of a project's account on its recorded databases, and on all databases named `<project>_…`.
-/// If both patterns match a database, MariaDB uses the one without a wildcard.
+/// Returns the privileges that a project's account should have: on each of `databases`, the project's recorded ones,
+/// and on all databases named `<project>_…`. If both patterns match a database, MariaDB uses the one without a
+/// wildcard.
 pub(crate) fn rights_on(project: &ProjectName, rights: Rights, databases: &[DatabaseRow]) -> DatabaseRights {
     let recorded = databases.iter().map(|row| (exact(&row.name), rights.with(row.drops)));
     recorded.chain([(own(project), rights.with(Drops::Database))]).collect()
@@ -127,15 +130,15 @@ pub(crate) fn exact_pattern(database: &DatabaseName) -> String {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoginCheck {
-    /// MariaDB accepted the login; the account has these rights.
+    /// MariaDB accepted the login. The state holds the account's rights, but no password hash.
     Welcome(AccountState),
     /// MariaDB refused the login with this message.
     Refused(String),
 }
 
 impl Admin {
-    /// Returns the accounts of all projects, at any host, with their rights; none if the admin account may not read
-    /// `mysql.user`.
+    /// Returns the MariaDB accounts of all projects, at every host, with their rights. Returns an empty map if the
+    /// admin account may not read `mysql.user`.
     pub async fn accounts(&self) -> Result<Accounts, AdminError> {
         let mut conn = self.conn().await?;
         let mut accounts = Accounts::new();
@@ -173,11 +176,13 @@ impl Admin {
         Ok(accounts)
     }
 
-    /// Creates or corrects a project's account so that it has this password and exactly these rights, at
-    /// [`account_host`](Self::account_host) and at every other host where it exists. `accounts` is the current state.
+    /// Creates or corrects a project's account so that it has this password and exactly the rights `wanted`, at
+    /// [`account_host`](Self::account_host) and at every other host in `accounts`, the result of
+    /// [`accounts`](Self::accounts). Rights that `accounts` does not list are not revoked.
     ///
     /// # Errors
-    /// MariaDB failed, or the admin account may not create accounts or grant.
+    /// [`AdminError::Denied`] if the admin account may not create accounts or grant; other errors of MariaDB or the
+    /// connection. Some of the changes may have been made.
     pub async fn settle_account(
         &self,
         name: &AccountName,
@@ -278,7 +283,10 @@ impl Admin {
         }
     }
 
-    /// Logs in as an account and reads its rights. A refused login is [`LoginCheck::Refused`], not an error.
+    /// Logs in as an account and reads its rights. Returns [`LoginCheck::Refused`] if MariaDB refuses the login.
+    ///
+    /// # Errors
+    /// MariaDB can't be reached or failed.
     pub async fn check_login(&self, account: &Account) -> Result<LoginCheck, AdminError> {
         let mut conn = match self.log_in(account).await {
             Ok(conn) => conn,
@@ -298,11 +306,11 @@ impl Admin {
         Ok(LoginCheck::Welcome(state))
     }
 
-    /// Logs in as an account and returns the columns of the tables and views that the account sees, in their order.
-    /// Leaves out names that the API can't serve.
+    /// Logs in as an account and returns the columns of the tables and views that the account sees, sorted by database,
+    /// table and position in the table. Leaves out system databases and tables, and names that the API can't serve.
     ///
     /// # Errors
-    /// MariaDB refused the log-in, or failed.
+    /// [`AdminError::Login`] if MariaDB refused the login; other errors of MariaDB or the connection.
     pub async fn visible_columns(
         &self,
         account: &Account,

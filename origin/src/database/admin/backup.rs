@@ -1,4 +1,4 @@
-//! Statements for backups and restores, besides the dump, which MariaDB's tools write and load.
+//! Statements for backups and restores. The dump itself is written and loaded by MariaDB's own tools.
 
 use mysql_async::prelude::Queryable;
 
@@ -6,13 +6,13 @@ use super::quote::ident;
 use super::{Admin, AdminError};
 use crate::database::ask;
 
-/// The numbers of things that an installation contains.
+/// The numbers of recorded keys, databases and media files of an installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
     pub keys: u64,
     pub databases: u64,
     pub files: u64,
-    /// Projects other than the default one, roles and issuers, added up.
+    /// The number of projects, except the default one, plus the number of roles and of issuers.
     pub others: u64,
 }
 
@@ -24,7 +24,8 @@ impl Admin {
         Ok(on == Some(1))
     }
 
-    /// Counts what an installation contains. Expired and revoked keys are counted too.
+    /// Counts the rows of the system schema: recorded keys (expired and revoked ones too), databases, media files,
+    /// projects, roles and issuers.
     pub async fn content(&self) -> Result<Content, AdminError> {
         let mut conn = self.conn().await?;
         let counts = "SELECT (SELECT COUNT(*) FROM selkie.`keys`), (SELECT COUNT(*) FROM selkie.`databases`), \
@@ -43,8 +44,7 @@ impl Admin {
         Ok(())
     }
 
-    /// Deletes the records of unfinished resumable uploads, since a backup does not contain their
-    /// bytes.
+    /// Deletes the records of all resumable uploads, since a backup does not contain the bytes of unfinished ones.
     pub async fn forget_uploads(&self) -> Result<(), AdminError> {
         self.run("DELETE FROM selkie.media_uploads".to_owned()).await
     }

@@ -17,7 +17,8 @@ pub enum Created {
 }
 
 impl Admin {
-    /// Returns all databases that the admin account can see, sorted by name.
+    /// Returns the databases that the admin account can see, sorted by name. Leaves out a database whose name is no
+    /// valid [`DatabaseName`], since the API can't serve it.
     pub async fn databases(&self) -> Result<Vec<DatabaseName>, AdminError> {
         let mut conn = self.conn().await?;
         let names: Vec<String> = self
@@ -29,7 +30,8 @@ impl Admin {
         Ok(names.iter().filter_map(|name| DatabaseName::parse(name).ok()).collect())
     }
 
-    /// Returns the databases that have a table of this name, as far as the admin account can see them.
+    /// Returns the databases that have a table or view of this name, as far as the admin account can see them, in no
+    /// particular order. Leaves out a database whose name is no valid [`DatabaseName`].
     pub async fn databases_with(&self, table: &str) -> Result<Vec<DatabaseName>, AdminError> {
         let mut conn = self.conn().await?;
         let names: Vec<String> = self
@@ -50,7 +52,8 @@ impl Admin {
         Ok(found.is_some())
     }
 
-    /// Creates a database in utf8mb4, since the server's default character set may be latin1.
+    /// Creates a database with character set utf8mb4, since the server's default may be latin1. Returns
+    /// [`Created::Existing`] and changes nothing if the database exists.
     pub async fn create_database(&self, name: &DatabaseName) -> Result<Created, AdminError> {
         let created = self
             .run(format!("CREATE DATABASE {} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci", ident(name.as_str())))
@@ -67,7 +70,8 @@ impl Admin {
         self.run(format!("DROP DATABASE IF EXISTS {}", ident(name.as_str()))).await
     }
 
-    /// Returns the name as the server stores it: in lower case on servers with `lower_case_table_names`.
+    /// Returns the name in lower case if the server compares names without case (`lower_case_table_names` is not 0),
+    /// otherwise the name as given.
     pub async fn canonical(&self, name: &DatabaseName) -> Result<DatabaseName, AdminError> {
         let mut conn = self.conn().await?;
         let folds: Option<u8> = self.within(ask::first(conn.query_iter("SELECT @@lower_case_table_names"))).await?;

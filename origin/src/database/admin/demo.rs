@@ -7,7 +7,7 @@ use super::quote::ident;
 use super::{Admin, AdminError};
 
 impl Admin {
-    /// Creates and fills the demo tables in an empty database, which takes a second or two.
+    /// Creates and fills the demo tables in the database `name`, which must exist and be empty. Takes a second or two.
     ///
     /// # Errors
     /// MariaDB failed; the tables and rows written before stay.

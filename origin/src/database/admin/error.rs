@@ -10,10 +10,11 @@ pub enum AdminError {
     Login { user: String, message: String },
     #[error("MariaDB did not answer in time")]
     TimedOut,
-    /// Another origin or command held the installation's lock for too long.
+    /// Another origin or command held the installation's lock for longer than [`Admin::lock`](super::Admin::lock)
+    /// waits.
     #[error("another origin or command is changing the system and did not finish in time")]
     Busy,
-    /// A deadlock or lock timeout. The statement was rolled back.
+    /// A deadlock, a lock timeout or a failed commit. The statement was rolled back.
     #[error("another transaction changed the same rows: {0}")]
     Contended(String),
     #[error("the admin account \"{user}\" may not do this: {message}")]
@@ -22,7 +23,8 @@ pub enum AdminError {
     Refused { errno: u16, message: String },
     #[error("the system schema has version {found}, this program knows {known}: it was written by a newer selkie")]
     SchemaTooNew { found: u32, known: u32 },
-    /// The system schema holds a value that this program never writes; the text names the column or value.
+    /// The system schema holds a value that this program never writes, or MariaDB returned no value or one of an
+    /// unexpected type. The text names the value.
     #[error("the system schema holds a {0} that can't be read")]
     Corrupt(&'static str),
 }
@@ -59,13 +61,13 @@ impl AdminError {
         }
     }
 
-    /// Returns whether an immediate retry may succeed.
+    /// Returns whether the error is [`Self::Contended`]: an immediate retry may succeed.
     #[must_use]
     pub fn is_contended(&self) -> bool {
         matches!(self, Self::Contended(_))
     }
 
-    /// Returns what the operator can do about the error; `None` if nothing is known.
+    /// Returns a hint for the operator on how to correct the error; `None` if there is no hint for this error.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {

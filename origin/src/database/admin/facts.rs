@@ -1,4 +1,4 @@
-//! Reads facts about the MariaDB server, which the command `doctor` judges.
+//! Reads properties of the MariaDB server, for the command `selkie doctor`, metrics and limits.
 
 use crate::database::ask;
 use mysql_async::Row;
@@ -10,25 +10,25 @@ use super::{Admin, AdminError};
 pub struct ServerFacts {
     /// The version as the server writes it, for example `10.11.19-MariaDB-0+deb12u1`.
     pub version: String,
-    /// The server's clock, in seconds since 1970.
+    /// The server's time, in seconds since 1970, with fractions.
     pub clock: f64,
     pub max_connections: u64,
     /// Enabled storage engines that read other servers or files, which any key that may create tables could use.
     pub far_reaching_engines: Vec<String>,
 }
 
-/// A finding about the server's grants: a privilege that every account has, or an anonymous account, to which anybody
-/// may log in.
+/// A finding about the server's grants: a privilege on databases that every account has, or an anonymous account, which
+/// matches any user name without an account of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrangeGrant {
     /// The account or role, for example `''@'localhost'` or `PUBLIC`.
     pub grantee: String,
-    /// The database pattern of the privilege; `None` if the finding is the anonymous account itself.
+    /// The pattern of the databases that the privilege covers; `None` if the finding is the anonymous account itself.
     pub pattern: Option<String>,
 }
 
 impl StrangeGrant {
-    /// Returns the host of the anonymous account; `None` if the finding is a privilege.
+    /// Returns the host of an anonymous account; `None` if the finding is not the account itself but a privilege.
     #[must_use]
     pub fn nameless_host(&self) -> Option<&str> {
         let host = self.grantee.strip_prefix("''@'")?.strip_suffix('\'')?;
@@ -37,7 +37,7 @@ impl StrangeGrant {
 }
 
 impl ServerFacts {
-    /// Returns MariaDB's major and minor version; `None` for another server or an unreadable version.
+    /// Returns MariaDB's major and minor version; `None` if the server is not MariaDB or its version can't be parsed.
     #[must_use]
     pub fn mariadb(&self) -> Option<(u32, u32)> {
         if !self.version.to_ascii_lowercase().contains("mariadb") {
@@ -68,7 +68,7 @@ impl Admin {
         Ok(ServerFacts { version, clock, max_connections, far_reaching_engines })
     }
 
-    /// Returns `max_allowed_packet`, in bytes.
+    /// Returns MariaDB's global `max_allowed_packet`, in bytes.
     pub async fn packet_max_bytes(&self) -> Result<usize, AdminError> {
         let mut conn = self.conn().await?;
         let bytes: Option<usize> =
@@ -84,7 +84,8 @@ impl Admin {
         Ok(found.len())
     }
 
-    /// Returns anonymous accounts and privileges that every account has; `None` if the grants may not be read.
+    /// Returns all anonymous accounts and all privileges on databases that every account has; `None` if the admin
+    /// account may not read `mysql.user` or `mysql.db`.
     pub async fn strange_grants(&self) -> Result<Option<Vec<StrangeGrant>>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Result<Vec<(String, String, Option<String>)>, _> = self

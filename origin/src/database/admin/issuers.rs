@@ -1,5 +1,5 @@
-//! Rows of `selkie.issuers`: the issuers whose tokens are accepted for a project. A change of an issuer counts as a
-//! change of keys, so that origins notice it within a second.
+//! Rows of `selkie.issuers`: the issuers whose tokens are accepted for a project. Each change increments the version
+//! that origins poll each second, [`Admin::key_changes`].
 
 use std::collections::BTreeMap;
 
@@ -18,14 +18,15 @@ pub struct IssuerRow {
     pub project: ProjectName,
     /// The claim `iss` of the issuer's tokens.
     pub issuer: String,
-    /// The value that the claim `aud` of the project's tokens must contain.
+    /// The value that the claim `aud` of the issuer's tokens must contain to be accepted for the project.
     pub audience: String,
     pub keys: IssuerKeys,
-    /// The claim that names the role; `None` if all tokens have the same role.
+    /// The claim that names the role; `None` if all tokens of the issuer get `role`.
     pub role_claim: Option<String>,
-    /// The role of tokens without `role_claim`; `None` if such tokens are refused.
+    /// The role of a token that lacks the claim `role_claim`; `None` if such a token is refused.
     pub role: Option<RoleName>,
-    /// The grant for each value of `role_claim`. A value that is missing here is itself the name of a role.
+    /// The grant for each value of the claim `role_claim`. A value that is no key of this map is itself the name of a
+    /// role.
     pub role_map: BTreeMap<String, KeyGrant>,
     pub created_at: u64,
 }
@@ -40,7 +41,7 @@ pub enum IssuerKeys {
 }
 
 impl IssuerKeys {
-    /// Returns the values of the columns `jwks_url` and `jwks`.
+    /// Returns the values of the columns `jwks_url` and `jwks`, of which exactly one is `Some`.
     fn columns(&self) -> (Option<&str>, Option<&str>) {
         match self {
             Self::Url(url) => (Some(url), None),
@@ -52,10 +53,10 @@ impl IssuerKeys {
 type RawIssuer = (String, String, String, Option<String>, Option<String>, Option<String>, Option<String>, String, u64);
 
 impl Admin {
-    /// Stores an issuer, in place of the project's issuer with the same URL.
+    /// Stores an issuer. If the project has an issuer with the same URL, replaces all its columns but `created_at`.
     ///
     /// # Errors
-    /// MariaDB failed, or the project does not exist.
+    /// [`AdminError::Refused`] if the project does not exist; other errors of MariaDB.
     pub async fn set_issuer(&self, row: &IssuerRow) -> Result<(), AdminError> {
         let set = "INSERT INTO selkie.issuers
             (project, issuer, audience, jwks_url, jwks, role_claim, role, role_map, created_at)
@@ -79,13 +80,13 @@ impl Admin {
         self.change_keys(vec![(set, values.into())]).await
     }
 
-    /// Deletes an issuer, if it exists.
+    /// Deletes the issuer with the URL `issuer` from project `of`, if it exists.
     pub async fn remove_issuer(&self, of: &ProjectName, issuer: &str) -> Result<(), AdminError> {
         let remove = "DELETE FROM selkie.issuers WHERE project = ? AND issuer = ?";
         self.change_keys(vec![(remove, (of.as_str(), issuer).into())]).await
     }
 
-    /// Returns the issuers of project `of`, or of all projects if it is `None`, sorted by project and URL.
+    /// Returns the issuers of project `of`, or of all projects if `of` is `None`, sorted by project and URL.
     pub async fn issuers(&self, of: Option<&ProjectName>) -> Result<Vec<IssuerRow>, AdminError> {
         let mut conn = self.conn().await?;
         let of = of.map(ProjectName::as_str);

@@ -15,7 +15,8 @@ use super::{Admin, AdminError};
 /// The maximum number of ids in one statement.
 const IDS_MAX_COUNT: usize = 500;
 
-/// Increments the version in [`Admin::key_changes`], which origins poll each second. Part of every change of keys.
+/// Increments the version that [`Admin::key_changes`] returns, which origins poll each second. Part of every
+/// transaction that revokes keys, adds or retires signing keys, changes roles or issuers, or deletes a project.
 pub(super) const CHANGED: &str = "UPDATE selkie.key_changes SET version = version + 1 WHERE id = 1";
 
 /// An API key to record. Times are seconds since 1970.
@@ -34,7 +35,7 @@ pub struct NewKey<'a> {
     pub expires_at: Option<u64>,
 }
 
-/// An API key as recorded. Times are seconds since 1970.
+/// A row of `selkie.keys`: an API key. Times are seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRow {
     pub id: Uuid,
@@ -48,7 +49,7 @@ pub struct KeyRow {
     /// `None` if the key never expires.
     pub expires_at: Option<u64>,
     pub revoked_at: Option<u64>,
-    /// The time of the key's last use, recorded with a delay of some seconds; `None` if it was never used.
+    /// The time of the key's last use, recorded with a delay of some seconds; `None` if no use is recorded.
     pub last_used_at: Option<u64>,
 }
 
@@ -72,10 +73,10 @@ impl KeyGrant {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyStatus {
-    /// The key was issued and not revoked. It may have expired: only its token says so.
+    /// The key is recorded and not revoked. The status ignores expiry: the key may have expired.
     Live,
     Revoked,
-    /// The key was never issued here, or its row was deleted.
+    /// `selkie.keys` has no row for the key, or none of the requested project.
     Unknown,
 }
 
@@ -90,10 +91,11 @@ pub struct SigningKeyRow {
 type RawKey = (String, String, String, String, Option<String>, String, u64, Option<u64>, Option<u64>, Option<u64>);
 
 impl Admin {
-    /// Records an issued key.
+    /// Records an issued key. Does not increment the version that [`Admin::key_changes`] returns.
     ///
     /// # Errors
-    /// MariaDB failed, or the project does not exist.
+    /// [`AdminError::Refused`] if the project or the signing key does not exist, or the id is already recorded; other
+    /// errors of MariaDB.
     pub async fn insert_key(&self, key: &NewKey<'_>) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         // An older version of this program ignores the column `role`: it lists a key with a role as a read key, and
@@ -114,7 +116,8 @@ impl Admin {
         .await
     }
 
-    /// Returns the keys of project `of`, or of all projects if it is `None`, oldest first.
+    /// Returns all recorded keys of project `of`, or of all projects if `of` is `None`, oldest first. Includes revoked
+    /// and expired keys.
     pub async fn keys(&self, of: Option<&ProjectName>) -> Result<Vec<KeyRow>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<RawKey> = self
@@ -127,7 +130,8 @@ impl Admin {
         rows.into_iter().map(key_row).collect()
     }
 
-    /// Returns the status of a key of project `of`, or of any project if it is `None`.
+    /// Returns the status of a key of project `of`, or of any project if `of` is `None`. A key of another project is
+    /// [`KeyStatus::Unknown`].
     pub async fn key_status(&self, id: Uuid, of: Option<&ProjectName>) -> Result<KeyStatus, AdminError> {
         let mut conn = self.conn().await?;
         let project = of.map(ProjectName::as_str);
@@ -144,7 +148,7 @@ impl Admin {
         })
     }
 
-    /// Returns the status of several keys.
+    /// Returns the status of each of `ids`, whichever project the keys belong to.
     pub async fn key_statuses(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, KeyStatus>, AdminError> {
         let mut statuses: HashMap<Uuid, KeyStatus> = ids.iter().map(|id| (*id, KeyStatus::Unknown)).collect();
         for ids in ids.chunks(IDS_MAX_COUNT) {
@@ -164,7 +168,8 @@ impl Admin {
         Ok(statuses)
     }
 
-    /// Revokes a key of project `of`, or of any project if it is `None`, and returns its status before the call.
+    /// Revokes a key of project `of`, or of any project if `of` is `None`, as of `now`. Returns the key's status before
+    /// the call; changes nothing unless that status is [`KeyStatus::Live`].
     pub async fn revoke_key(&self, id: Uuid, of: Option<&ProjectName>, now: u64) -> Result<KeyStatus, AdminError> {
         let before = self.key_status(id, of).await?;
         if before == KeyStatus::Live {
@@ -174,7 +179,7 @@ impl Admin {
         Ok(before)
     }
 
-    /// Revokes all keys of a project, and returns how many of them were not revoked before.
+    /// Revokes all keys of a project that are not revoked yet, as of `now`, and returns their number.
     pub async fn revoke_keys_of(&self, project: &ProjectName, now: u64) -> Result<usize, AdminError> {
         let mut rows = self.keys(Some(project)).await?;
         rows.retain(|row| row.revoked_at.is_none());
@@ -183,7 +188,7 @@ impl Admin {
         Ok(rows.len())
     }
 
-    /// Returns all signing keys, newest first.
+    /// Returns all recorded signing keys, retired ones too, newest first.
     pub async fn signing_keys(&self) -> Result<Vec<SigningKeyRow>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(String, u64, Option<u64>)> = self
@@ -198,14 +203,15 @@ impl Admin {
             .collect())
     }
 
-    /// Adds a signing key, unless an unretired one exists.
+    /// Records the signing key `kid`, unless a signing key that is not retired is recorded already.
     pub async fn add_first_signing_key(&self, kid: &str, now: u64) -> Result<(), AdminError> {
         let add = "INSERT INTO selkie.signing_keys (kid, created_at) SELECT ?, ? FROM DUAL
             WHERE NOT EXISTS (SELECT 1 FROM selkie.signing_keys WHERE retired_at IS NULL)";
         self.change_keys(vec![(add, (kid, now).into())]).await
     }
 
-    /// Adds a signing key and retires others in one transaction.
+    /// Records the signing key `added` and retires the signing keys `retired`, in one transaction. Keys that were
+    /// retired before keep their time.
     pub async fn rotate_signing_keys(&self, added: &str, retired: &[String], now: u64) -> Result<(), AdminError> {
         let add = "INSERT INTO selkie.signing_keys (kid, created_at) VALUES (?, ?)";
         let retire = "UPDATE selkie.signing_keys SET retired_at = ? WHERE kid = ? AND retired_at IS NULL";
@@ -214,7 +220,8 @@ impl Admin {
         self.change_keys(changes).await
     }
 
-    /// Returns a number that grows with every change of keys or signing keys. The query is cheap enough to poll.
+    /// Returns a number that grows with every revocation of keys, every change of signing keys, roles or issuers, and
+    /// every deletion of a project. Recording a new key or a use of a key leaves the number as it is.
     pub async fn key_changes(&self) -> Result<u64, AdminError> {
         let mut conn = self.conn().await?;
         let version =
@@ -222,10 +229,10 @@ impl Admin {
         version.ok_or(AdminError::Corrupt("state of keys"))
     }
 
-    /// Records that these keys were used at `now`.
+    /// Sets the time of last use of the keys `ids` to `now`, unless a later time is recorded.
     ///
     /// # Errors
-    /// MariaDB failed; some uses may have been recorded.
+    /// MariaDB failed. The times of some keys may have been set.
     pub async fn touch_keys(&self, ids: &[Uuid], now: u64) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         for ids in ids.chunks(IDS_MAX_COUNT) {
@@ -244,8 +251,9 @@ impl Admin {
         Ok(())
     }
 
-    /// Runs statements in one transaction that begins with [`CHANGED`], whose row lock makes concurrent changes of keys
-    /// wait for each other. In a cluster, where nodes share no locks, only one of several concurrent changes commits.
+    /// Runs `changes` in one transaction that begins with [`CHANGED`], whose row lock makes concurrent calls wait for
+    /// each other. In a cluster, whose nodes share no locks, only one of several concurrent transactions commits, and
+    /// the other calls fail with [`AdminError::Contended`].
     pub(super) async fn change_keys(&self, changes: Vec<(&str, Params)>) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         self.within(async {

@@ -121,8 +121,8 @@ const MEDIA: Migration = Migration {
     ],
 };
 
-/// Adds the column `drops`. A database recorded before may be an adopted one, with tables from before it was given to
-/// its project, so only its tables may be dropped.
+/// Adds the column `drops`. Databases recorded earlier get `tables`: some may have existed before they were given to
+/// their project, so keys must not drop the database itself.
 const DROPS: Migration = Migration {
     name: "what may be dropped in a database",
     statements: &["ALTER TABLE selkie.`databases` ADD COLUMN IF NOT EXISTS
@@ -130,8 +130,8 @@ const DROPS: Migration = Migration {
             NOT NULL DEFAULT 'tables'"],
 };
 
-/// Creates the installation's id. The id is also written to the media store, so that no other installation deletes
-/// files there.
+/// Creates the installation's id, a UUID. The id is also written to the media store, so that no other installation
+/// deletes files there.
 const INSTALLATION: Migration = Migration {
     name: "the id of the installation",
     statements: &[
@@ -184,10 +184,13 @@ pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 const ABSENT: [u16; 2] = [1049, 1146];
 
 impl Admin {
-    /// Migrates the system schema to [`SCHEMA_VERSION`]. Several origins may call this at the same time.
+    /// Migrates the system schema to [`SCHEMA_VERSION`], creating it if it does not exist. Several origins may call
+    /// this at the same time.
     ///
     /// # Errors
-    /// [`AdminError::SchemaTooNew`] for the schema of a newer program; other errors if MariaDB fails or denies access.
+    /// [`AdminError::SchemaTooNew`] if a newer program migrated the schema; [`AdminError::Busy`] if another origin held
+    /// the installation's lock for too long; other errors if MariaDB fails or denies access. Some migrations may be
+    /// applied.
     pub async fn migrate(&self) -> Result<(), AdminError> {
         if self.is_current().await? {
             return Ok(());
@@ -198,7 +201,8 @@ impl Admin {
         outcome
     }
 
-    /// Returns the version of the system schema; `None` if the schema does not exist.
+    /// Returns the version of the system schema; `None` if the schema or its table `migrations` does not exist, or no
+    /// migration is recorded.
     pub async fn schema_version(&self) -> Result<Option<u32>, AdminError> {
         let mut conn = self.conn().await?;
         let found = self.within(ask::first(conn.query_iter("SELECT MAX(version) FROM selkie.migrations"))).await;

@@ -16,7 +16,7 @@ pub struct ProjectRow {
     pub created_at: u64,
 }
 
-/// What a project's keys with full access may drop in one of its recorded databases.
+/// What a project's keys with full access may drop in one of the project's recorded databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drops {
     /// Nothing: the project's accounts have no DROP privilege on the database.
@@ -66,7 +66,7 @@ impl Admin {
         rows.into_iter().map(|(name, created_at)| Ok(ProjectRow { name: project(&name)?, created_at })).collect()
     }
 
-    /// Records a project, unless it exists.
+    /// Records a project, unless it is recorded already ([`Inserted::Existing`]).
     pub async fn insert_project(&self, name: &ProjectName, now: u64) -> Result<Inserted, AdminError> {
         let mut conn = self.conn().await?;
         self.within(
@@ -89,8 +89,8 @@ impl Admin {
             .collect()
     }
 
-    /// Records a project's database, or changes what may be dropped in it. The caller must have made sure that no other
-    /// project owns the database.
+    /// Records a project's database. If the database is recorded already, changes only its `drops`, whichever project
+    /// owns it: the caller must make sure that no other project does.
     pub async fn record_database(&self, row: &DatabaseRow, now: u64) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         self.within(conn.exec_drop(
@@ -101,10 +101,12 @@ impl Admin {
         .await
     }
 
-    /// Deletes a project without databases and files, together with its keys, roles, issuers, media folders and uploads.
+    /// Deletes the rows of a project that has no recorded databases and media files, and of its keys, roles, issuers,
+    /// media folders and uploads, in one transaction.
     ///
     /// # Errors
-    /// An error of MariaDB, for example because the project still owns a database or a file. Nothing is changed then.
+    /// [`AdminError::Refused`] (1451, foreign key) if the project still has a database or a file; nothing is changed
+    /// then. Other errors of MariaDB or the connection.
     pub async fn delete_project(&self, name: &ProjectName) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         self.within(async {
@@ -125,7 +127,7 @@ impl Admin {
         .await
     }
 
-    /// Deletes the record of a database. The database itself stays.
+    /// Deletes the record of a database, if it exists. The database itself stays.
     pub async fn forget_database(&self, name: &DatabaseName) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         self.within(conn.exec_drop("DELETE FROM selkie.`databases` WHERE name = ?", (name.as_str(),))).await

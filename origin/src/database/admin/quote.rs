@@ -23,13 +23,14 @@ pub(super) fn exact(database: &DatabaseName) -> String {
     pattern
 }
 
-/// Returns whether MariaDB can store the GRANT pattern that matches exactly this database. A name whose pattern is too
-/// long would need a wildcard, and its pattern would match other databases too.
+/// Returns whether MariaDB can store the GRANT pattern that matches exactly this database: whether the pattern has at
+/// most 64 characters, escapes included. Otherwise a wildcard would be needed, which would match other databases too.
 pub(crate) fn pattern_fits(database: &DatabaseName) -> bool {
     exact(database).chars().count() <= GRANT_PATTERN_MAX_CHARS
 }
 
-/// Returns the GRANT pattern of all databases named `<project>_…`, which the project may create itself: `<project>\_%`.
+/// Returns the GRANT pattern that matches all databases named `<project>_…`, which the project may create itself:
+/// `<project>\_%`.
 pub(super) fn own(project: &ProjectName) -> String {
     format!("{}\\_%", project.as_str())
 }

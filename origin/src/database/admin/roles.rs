@@ -1,4 +1,4 @@
-//! Rows of `selkie.roles`. A change of a role counts as a change of keys, so that origins notice it within a second.
+//! Rows of `selkie.roles`. Each change increments the version that origins poll each second, [`Admin::key_changes`].
 
 use crate::database::ask;
 use mysql_async::Params;
@@ -22,10 +22,11 @@ pub struct RoleRow {
 type RawRole = (String, String, String, u64, u64);
 
 impl Admin {
-    /// Stores a role; replaces the project's role with the same name.
+    /// Stores a role of project `of`. If the project has a role of this name, replaces its definition and sets its
+    /// `updated_at` to `now`.
     ///
     /// # Errors
-    /// MariaDB failed, or the project does not exist.
+    /// [`AdminError::Refused`] if the project does not exist; other errors of MariaDB.
     pub async fn set_role(
         &self,
         of: &ProjectName,
@@ -38,19 +39,20 @@ impl Admin {
         self.change_keys(vec![(set, (of.as_str(), name.as_str(), definition, now, now).into())]).await
     }
 
-    /// Deletes a role. The role's keys stay recorded, but requests with them are refused.
+    /// Deletes a role of project `of`, if it exists. The role's keys stay recorded, but requests with these keys are
+    /// refused.
     pub async fn remove_role(&self, of: &ProjectName, name: &RoleName) -> Result<(), AdminError> {
         let remove = "DELETE FROM selkie.roles WHERE project = ? AND name = ?";
         self.change_keys(vec![(remove, (of.as_str(), name.as_str()).into())]).await
     }
 
-    /// Returns a role; `None` if there is none.
+    /// Returns a role; `None` if project `of` has no role of this name.
     pub async fn role(&self, of: &ProjectName, name: &RoleName) -> Result<Option<RoleRow>, AdminError> {
         let rows = self.role_rows("project = ? AND name = ?", (of.as_str(), name.as_str()).into()).await?;
         Ok(rows.into_iter().next())
     }
 
-    /// Returns the roles of project `of`, or of all projects if it is `None`, sorted by project and name.
+    /// Returns the roles of project `of`, or of all projects if `of` is `None`, sorted by project and name.
     pub async fn roles(&self, of: Option<&ProjectName>) -> Result<Vec<RoleRow>, AdminError> {
         let of = of.map(ProjectName::as_str);
         self.role_rows("? IS NULL OR project = ?", (of, of).into()).await

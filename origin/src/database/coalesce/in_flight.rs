@@ -1,4 +1,5 @@
-//! Counts a statement as in flight, and afterwards runs shared statements for as long as requests wait.
+//! A guard that counts a statement as in flight. When the statement ends, the guard runs shared statements for as long
+//! as requests of the same shape wait.
 
 use super::queue::Outcome;
 use super::{Caller, CoalescedStatement, Coalescer, Key, Requests, Share, Waiter, run_several};
@@ -10,12 +11,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A statement that takes longer no longer counts as in flight, so that requests of its shape don't wait for it. The
-/// value is a few times the duration of an undisturbed statement.
+/// The time after which a running statement no longer counts as in flight, so that requests of its shape don't wait for
+/// a slow statement. The value is a few times the duration of an undisturbed statement.
 const SLOW_AFTER: Duration = Duration::from_millis(10);
 
-/// A guard for a statement that counts as in flight. Dropping the guard, even by cancellation, starts the next
-/// statement for the waiting requests.
+/// A guard for a statement that counts as in flight. Dropping the guard, even by cancellation, ends the count, or, if
+/// requests wait, spawns a task that runs shared statements for them.
 pub(super) struct InFlight<K: CoalescedStatement> {
     coalescer: Arc<Coalescer>,
     key: Key<K::Shape>,
@@ -35,8 +36,8 @@ impl<K: CoalescedStatement> InFlight<K> {
         Self { coalescer: Arc::clone(coalescer), key: key.clone(), state: State::Running }
     }
 
-    /// Leases a connection for a request that holds a ticket of the account's queue. If that fails, the waiting
-    /// requests get [`DbError::Overloaded`] too, or run alone after any other error.
+    /// Leases a connection. If that fails with [`DbError::Overloaded`], all waiting requests of the shape fail with it
+    /// too; after any other error, they run alone.
     pub(super) async fn connection(&self) -> Result<Lease, DbError> {
         let lease = self.coalescer.pools.connection(&self.key.account).await;
         if let Err(error) = &lease {
@@ -51,14 +52,19 @@ impl<K: CoalescedStatement> InFlight<K> {
         lease
     }
 
-    /// Removes waiting requests from the queue: as many as `share` returns for the number of waiting requests.
+    /// Removes and returns the oldest waiting requests: as many as `share` returns for the number of waiting requests.
+    /// Drops requests whose client has disconnected.
     fn take(&self, share: impl FnOnce(usize) -> usize) -> Vec<(K::Item, Caller<K>)> {
         let waits = |waiter: &Waiter<K>| !waiter.caller.is_closed();
         let waiters = self.requests().take(&self.key, waits, share).into_iter();
         waiters.map(|waiter| (waiter.item, waiter.caller)).collect()
     }
 
-    /// Runs a statement for at most `limit`. After [`SLOW_AFTER`] the statement no longer counts as in flight.
+    /// Runs a statement for at most `limit`. After [`SLOW_AFTER`] the statement no longer counts as in flight, but runs
+    /// on.
+    ///
+    /// # Errors
+    /// The error of the statement, and those of [`within`].
     pub(super) async fn during<T>(
         self,
         limit: Limit,
@@ -73,7 +79,8 @@ impl<K: CoalescedStatement> InFlight<K> {
         within(Limit { time: limit.time.saturating_sub(soon), ..limit }, statement).await
     }
 
-    /// Runs shared statements one after the other until no request waits or a statement is slow.
+    /// Runs shared statements one after the other until no request waits. If a statement takes longer than
+    /// [`SLOW_AFTER`], drops the guard, so that another task runs the next statement, and awaits only this statement.
     async fn run_shared(mut self) {
         self.state = State::Running;
         loop {
@@ -123,8 +130,8 @@ impl<K: CoalescedStatement> Drop for InFlight<K> {
     }
 }
 
-/// Runs one statement for several requests and answers each. The statement is killed once all of their clients have
-/// disconnected.
+/// Runs one statement for several requests and sends each request its result. The statement is killed once the clients
+/// of all these requests have disconnected.
 async fn share<K: CoalescedStatement>(
     mut lease: Lease,
     shape: Arc<K::Shape>,

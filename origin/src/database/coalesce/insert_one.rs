@@ -1,7 +1,8 @@
 //! Inserts of one record that share a statement; each request gets the key of its row.
 //!
-//! If a shared statement fails, InnoDB rolls back all of its rows. Each row is then inserted alone, so that only the
-//! row at fault gets an error.
+//! If MariaDB refuses a shared statement, InnoDB rolls back all of its rows. Each row is then inserted alone, so that
+//! only the requests with a row at fault get an error. After a failure that may have left the rows inserted, or a long
+//! wait for a table lock, all requests of the statement get its error.
 
 use super::{CoalescedStatement, Coalescer, Requests};
 use crate::database::DbError;
@@ -11,8 +12,8 @@ use crate::query::plan::{Param, RowShape};
 use crate::query::sql;
 use std::time::Duration;
 
-/// A lock timeout after at least this time means that the statement waited for a lock on the whole table, because
-/// another session changes the table's definition: an insert does not wait this long for row locks.
+/// The shortest wait before a lock timeout that is taken for a wait for a lock on the whole table, because another
+/// session changes the table's definition: an insert does not wait this long for row locks.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -30,8 +31,8 @@ impl CoalescedStatement for Inserts {
         &coalescer.inserts
     }
 
-    /// Returns the largest power of two that is at most the number of waiting rows, so that few distinct SQL texts are
-    /// prepared. The other requests wait for the next statement.
+    /// Returns the largest power of two that is at most `waiting` and the shape's maximum number of rows, so that few
+    /// distinct SQL texts are prepared. The other requests wait for the next statement.
     fn share(shape: &RowShape, waiting: usize) -> usize {
         1 << waiting.min(shape.max_rows()).max(1).ilog2()
     }

@@ -5,13 +5,13 @@ use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// After this many refused shared statements in a row, requests of the shape run alone for [`BACK_OFF`].
+/// The number of consecutive [`Outcome::Refused`] after which the requests of a shape run alone for [`BACK_OFF`].
 const REFUSALS_MAX: u8 = 3;
-/// How long requests of a shape run alone after [`REFUSALS_MAX`] refusals.
+/// How long requests of a shape run alone after [`REFUSALS_MAX`] consecutive refused statements.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// The statements in flight and the waiting requests, by shape. Has entries only for shapes with a statement in flight
-/// or waiting for a connection, and for shapes in back-off.
+/// The number of statements in flight and the waiting requests, by shape. Has entries only for shapes with a statement
+/// that is in flight or waits for a connection, and for shapes with a back-off, which may have expired.
 pub(super) struct Queue<S, W> {
     shapes: Mutex<Shapes<S, W>>,
 }
@@ -63,8 +63,9 @@ impl<S, W> Default for Queue<S, W> {
 }
 
 impl<S: Clone + Eq + Hash, W> Queue<S, W> {
-    /// Counts a new statement of a shape as in flight. If `in_flight_max` statements are in flight already, adds the
-    /// request that `waiter` creates to the queue instead. During a back-off, does neither.
+    /// Decides how a new request of a shape runs. [`Joined::RunUncounted`] during a back-off; [`Joined::Wait`] if
+    /// `in_flight_max` statements are in flight, after adding the request that `waiter` creates to the queue; otherwise
+    /// [`Joined::Run`], after counting a statement as in flight, which the caller must end by [`Self::finish`].
     ///
     /// # Errors
     /// The error of `waiter`.
@@ -93,8 +94,8 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
         Ok(Joined::Run)
     }
 
-    /// Ends a statement in flight and returns true. If requests wait, does nothing and returns false: the caller must
-    /// run the next statement.
+    /// Ends the count of a statement as in flight and returns true. If requests of the shape wait, changes nothing and
+    /// returns false: the caller must run the next statement.
     pub(super) fn finish(&self, shape: &S) -> bool {
         let mut shapes = self.shapes();
         let Some(active) = shapes.active.get_mut(shape) else {
@@ -110,7 +111,8 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
         true
     }
 
-    /// Drops all waiting requests of a shape without an answer.
+    /// Drops all waiting requests of a shape without an answer, and counts none of its statements as in flight any
+    /// more.
     pub(super) fn abandon(&self, shape: &S) {
         self.shapes().active.remove(shape);
     }
@@ -131,7 +133,8 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
         waiting.drain(..count).collect()
     }
 
-    /// Records how a shared statement ended, and starts a back-off after [`REFUSALS_MAX`] refusals in a row.
+    /// Records how a shared statement ended, and starts a back-off after [`REFUSALS_MAX`] consecutive refused ones.
+    /// Does nothing if the shape has no statement in flight.
     pub(super) fn record(&self, shape: &S, outcome: Outcome) {
         let mut shapes = self.shapes();
         let Some(active) = shapes.active.get_mut(shape) else {

@@ -56,8 +56,9 @@ impl CoalescedStatement for Reads {
     }
 }
 
-/// Returns the row of each key, or `None` for a key without a row. Returns an empty list if a row has a key that was
-/// not requested, because the table then differs from the schema that the plan assumes.
+/// Returns for each of `keys`, in order, its row, or `None` if the key has no row. Returns an empty list if a row has a
+/// key that was not requested, because the table then differs from the schema that the plan assumes. `key_cell` is the
+/// index of the key's column in a row.
 fn assign(rows: Vec<Row>, key_cell: usize, keys: &[i64]) -> Vec<Option<Row>> {
     let mut outputs = vec![None; keys.len()];
     for row in rows {

@@ -8,8 +8,8 @@ use shared::error::ErrorCode;
 #[error("the database host is lost")]
 pub(in crate::database) struct HostLost;
 
-/// Returns whether an error means that the connection or its host is lost, or that the host can
-/// serve no statement at the moment.
+/// Returns whether an error means that the connection or its host is lost, or that the host can serve no
+/// statement at the moment. True for every I/O error and every error of the driver itself.
 pub(in crate::database) fn means_lost(error: &mysql_async::Error) -> bool {
     match error {
         mysql_async::Error::Server(error) => is_refusal_of_host(error.code, &error.message, &error.state),
@@ -19,8 +19,8 @@ pub(in crate::database) fn means_lost(error: &mysql_async::Error) -> bool {
     }
 }
 
-/// Returns whether an error is due to the host, not the statement: the host is shutting down, has
-/// left its cluster, or is read-only.
+/// Returns whether an error is due to the host or the connection, not the statement: the host is shutting
+/// down, has left its cluster or is read-only, the connection was killed or broke, or the commit failed.
 pub(super) fn is_refusal_of_host(errno: u16, message: &str, state: &str) -> bool {
     /// `ER_UNKNOWN_ERROR`: a Galera node answers with this number when replication of the write
     /// failed.

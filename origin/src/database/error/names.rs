@@ -1,6 +1,7 @@
 //! Finds the field and the constraint that an error message of MariaDB names.
 
-/// Returns the field at fault and the violated key or constraint; `None` where the message names none.
+/// Returns the field at fault and the violated key or constraint. Each is `None` if the message names none, or messages
+/// of this error number are not parsed. The field is also `None` for a foreign key of several columns.
 pub(super) fn names(errno: u16, message: &str) -> (Option<&str>, Option<&str>) {
     match errno {
         // Duplicate entry 'x' for key 'title'

@@ -1,11 +1,11 @@
-//! Connection pools of the driver for the administrator account, one pool for each host. Only the
-//! pool of the serving host is used.
+//! Connection pools of the driver for the admin account, one pool per host. New connections come from
+//! the pool of the serving host.
 
 use super::{Hosts, TRIES_MAX_COUNT};
 use crate::database::error::means_lost;
 use mysql_async::{Conn, OptsBuilder, Pool};
 
-/// The pools of the administrator account. Clones share the connections.
+/// The connection pools of the admin account, one per host. Clones share the connections.
 #[derive(Clone, Debug)]
 pub(in crate::database) struct HostPools {
     hosts: Hosts,
@@ -14,15 +14,15 @@ pub(in crate::database) struct HostPools {
 }
 
 impl HostPools {
-    /// Creates the pools, without connecting. `finish` sets further options of a pool.
+    /// Creates the pools, without connecting. `finish` sets further options of the connections and pools.
     pub(in crate::database) fn new(hosts: &Hosts, finish: impl Fn(OptsBuilder) -> OptsBuilder) -> Self {
         let address = hosts.address();
         let options = hosts.options(&address.admin_user, &address.admin_password, finish);
         Self { hosts: hosts.clone(), pools: options.into_iter().map(Pool::new).collect() }
     }
 
-    /// Returns a connection to the serving host. If the host is lost meanwhile, tries again, for at
-    /// most [`TRIES_MAX_COUNT`] attempts.
+    /// Returns a pooled connection to the serving host. If the host is lost meanwhile, tries again, at most
+    /// [`TRIES_MAX_COUNT`] times in all.
     pub(in crate::database) async fn get_conn(&self) -> mysql_async::Result<Conn> {
         let mut tries = 1;
         loop {
@@ -37,7 +37,8 @@ impl HostPools {
         }
     }
 
-    /// Runs work on a connection, and cancels it with an error when the serving host is left.
+    /// Awaits `work`, which uses a connection to the serving host. When that host is left, cancels `work` and fails
+    /// with [`HostLost`](crate::database::error::HostLost).
     pub(in crate::database) async fn on<T>(
         &self,
         work: impl Future<Output = mysql_async::Result<T>>,
@@ -46,7 +47,7 @@ impl HostPools {
         self.hosts.on(&host, work).await
     }
 
-    /// Waits until the serving host is left; forever if there is only one host.
+    /// Waits until the host that serves now is left; forever if there is only one host.
     pub(in crate::database) async fn left(&self) {
         match self.hosts.serving().left {
             Some(left) => left.cancelled_owned().await,

@@ -9,9 +9,9 @@ use std::sync::Weak;
 use std::time::Duration;
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum time of a probe. A host that does not answer in time counts as lost.
+/// Maximum time of a probe, or of [`facts`]. A host that does not answer in time counts as lost.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum replication lag, in seconds, of a replica that serves reads.
+/// Maximum replication lag, in seconds, of a healthy replica.
 const LAG_MAX_SECONDS: u64 = 5;
 
 /// `wsrep_local_state` of a node that has all of the cluster's writes.
@@ -62,8 +62,8 @@ pub struct HostFacts {
     pub state: &'static str,
 }
 
-/// Reads the state of a host over a connection of its own. An error is the reason why the host does
-/// not answer.
+/// Reads the state of a host over a new connection. The error is a message: the driver's error, or that
+/// the host did not answer within [`TIMEOUT`].
 pub(super) async fn facts(options: Opts, purpose: Purpose) -> Result<HostFacts, String> {
     let asking = async {
         let mut conn = Conn::new(options).await?;
@@ -88,8 +88,8 @@ pub(super) async fn facts(options: Opts, purpose: Purpose) -> Result<HostFacts, 
     }
 }
 
-/// Probes a host at the interval [`INTERVAL`], and at once when woken, until its [`super::Hosts`]
-/// are dropped.
+/// Probes the host at `index` and reports each result to `hosts`, until `hosts` are dropped. Pauses
+/// [`INTERVAL`] after each probe, or until the host's probe is woken.
 pub(super) async fn always(hosts: Weak<Inner>, index: usize, options: Opts) {
     let mut conn = None;
     loop {
@@ -156,7 +156,8 @@ async fn ask_health(conn: &mut Conn, purpose: Purpose) -> mysql_async::Result<He
     }
 }
 
-/// Returns the health of a replica from its row of SHOW SLAVE STATUS.
+/// Returns the health of a replica from its row of SHOW SLAVE STATUS: lost if replication does not run, behind if the
+/// lag is unknown or more than [`LAG_MAX_SECONDS`].
 fn replication(row: &Row) -> Health {
     let text = |name: &str| row.get_opt::<Option<String>, _>(name).and_then(Result::ok).flatten();
     let runs = |name: &str| text(name).is_some_and(|value| value == "Yes");

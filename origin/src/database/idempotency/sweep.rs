@@ -1,5 +1,5 @@
 //! Deletes expired idempotency receipts, under the project's own account: the project could replace the table of
-//! receipts by a view of another table, so an account with more rights must not use it.
+//! receipts by a view of another table, so an account with more rights must not access the table.
 
 use crate::database::error::DbError;
 use crate::database::pool::{Lease, Pools};
@@ -11,11 +11,12 @@ use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
 use std::time::Duration;
 
-/// The maximum number of receipts deleted per lease. The connection is returned in between, for waiting requests.
+/// The maximum number of receipts deleted per lease. The connection is returned after each lease, for waiting requests.
 const SWEPT_AT_ONCE: usize = 500;
 
-/// Deletes the expired receipts in all of a project's databases, and returns their number. Locks only the expired rows.
-/// Skips a database in which the deletion fails.
+/// Deletes the expired receipts in all of a project's databases, and returns the number of deleted receipts. Locks only
+/// the expired rows. If a deletion fails, leaves the other receipts of that database, and goes on with the next
+/// database.
 ///
 /// # Errors
 /// No connection could be leased, or MariaDB failed to list the databases.

@@ -8,7 +8,8 @@ use shared::policy::role_forbids;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
-    /// Connecting failed, or the connection broke. A transaction that was committing may have been committed.
+    /// Connecting failed, the connection broke, or MariaDB is shutting down or has too many connections. A transaction
+    /// that was committing may have been committed.
     #[error("MariaDB can't be reached")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A connection, statement or transaction took too long. A transaction that was committing may have been committed.
@@ -45,7 +46,7 @@ pub enum WriteError {
     Table(#[from] TableError),
 }
 
-/// Errors after which an immediate retry may succeed.
+/// Tells whether a transaction that failed with this error may succeed if it is run again.
 pub(super) trait Retry {
     fn is_worth_retrying(&self) -> bool;
 }

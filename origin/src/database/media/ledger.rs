@@ -15,11 +15,11 @@ use super::row::object_key;
 use super::{KEYS_MAX_COUNT, MediaTable, bound, marks};
 
 impl MediaTable {
-    /// Adds the keys of objects that are about to be stored to the ledger. Objects that no file refers to at `due_at`
-    /// (in seconds since 1970) may be deleted.
+    /// Adds new keys to the ledger, before the caller stores their objects. From `due_at` (in seconds since 1970), an
+    /// object to which no file refers may be deleted.
     ///
     /// # Errors
-    /// MariaDB failed; some keys may have been added.
+    /// MariaDB failed, or a key is in the ledger already; some keys may have been added.
     pub async fn announce(&self, keys: &[ObjectKey], due_at: u64) -> Result<(), TableError> {
         for keys in keys.chunks(KEYS_MAX_COUNT) {
             let statement = format!(
@@ -33,8 +33,8 @@ impl MediaTable {
         Ok(())
     }
 
-    /// Marks for deletion the keys of `keys` that are in the ledger, and returns them. The objects of the other keys
-    /// are referred to by files, or deleted already.
+    /// Marks for deletion the keys of `keys` that are in the ledger, whatever their `due_at`, and returns the marked
+    /// keys. The objects of the keys that are not returned are referred to by files, or deleted already.
     ///
     /// # Errors
     /// MariaDB failed; some keys may have been marked.
@@ -50,7 +50,8 @@ impl MediaTable {
         Ok(marked)
     }
 
-    /// Marks the keys that are due at `now` for deletion, and returns at most `limit` keys that are marked.
+    /// Marks for deletion all keys whose `due_at` is at most `now` (in seconds since 1970), and returns at most `limit`
+    /// marked keys, which may have been marked earlier.
     pub async fn mark_due(&self, now: u64, limit: usize) -> Result<Vec<ObjectKey>, TableError> {
         let mark = "UPDATE selkie.media_due SET due_at = 0 WHERE due_at BETWEEN 1 AND ?";
         self.run(mark, &(now,).into()).await?;
@@ -64,7 +65,8 @@ impl MediaTable {
         self.keys(deletable_by, &(by,).into()).await
     }
 
-    /// Returns the UUID of this installation, which is also stored in its media store.
+    /// Returns the UUID of this installation, which is also stored in its media store. Fails with
+    /// [`TableError::Corrupt`] if `selkie.installation` has no row.
     pub async fn installation(&self) -> Result<String, TableError> {
         let mut conn = self.conn().await?;
         let id: Option<String> = self
@@ -76,8 +78,7 @@ impl MediaTable {
         id.ok_or(TableError::Corrupt("installation's id"))
     }
 
-    /// Removes the keys of `keys` that are marked for deletion from the ledger, after the caller has deleted their
-    /// objects.
+    /// Removes from the ledger those of `keys` that are marked for deletion. Called after their objects were deleted.
     ///
     /// # Errors
     /// MariaDB failed; some keys may have been removed.

@@ -13,7 +13,8 @@ use super::row::{COLUMNS, MediaRow, read};
 use super::{MediaTable, ProjectConn};
 
 impl MediaTable {
-    /// Returns a page of a project's files and, if `list.count` is set, the total number of files.
+    /// Returns the page of a project's files that `list` asks for, at most [`MEDIA_LIST_MAX_ITEMS`] files. Also returns
+    /// the number of files on all pages that match the filters of `list`; `None` unless `list.count` is set.
     pub async fn list(
         &self,
         project: &ProjectName,
@@ -55,7 +56,8 @@ fn conditions(project: &ProjectName, list: &MediaList) -> (String, Vec<Value>) {
     (texts.join(" AND "), values)
 }
 
-/// Returns the ORDER BY list. The list ends with the id, so that no two files are equal in the order.
+/// Returns the ORDER BY list. The list ends with the id, so that no two files are equal in the order. The id has the
+/// direction of the last field; without a field, it is descending.
 fn order(list: &MediaList) -> String {
     let last = list.order.last().map_or(Direction::Descending, |step| step.1);
     let whole = (MediaField::Id, last);

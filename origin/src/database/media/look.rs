@@ -25,8 +25,8 @@ impl MediaTable {
         self.first(project, "id = ? AND project = ?", values.into()).await
     }
 
-    /// Returns a name of `names` that is taken in the folder; `None` if there is none. Only a hint: a concurrent upload
-    /// may change the result.
+    /// Returns one of `names` that a file in the folder has; `None` if no file has any of them. Only a hint: a
+    /// concurrent upload may change the result.
     pub async fn taken(
         &self,
         project: &ProjectName,

@@ -12,8 +12,8 @@ use super::{KEYS_MAX_COUNT, MediaTable, ObjectKey, bound, marks};
 const PAGE_ROWS: u64 = 10_000;
 
 impl MediaTable {
-    /// Returns the objects of the next files whose row id is above `after`, and the `after` of the
-    /// next call; `None` if there are no further files.
+    /// Returns the objects (originals and thumbnails) of the next files, at most 10,000, whose id is above `after`, and
+    /// the `after` of the next call; `None` if there are no further files.
     pub async fn objects_after(&self, after: u64) -> Result<(Vec<StoredObject>, Option<u64>), TableError> {
         let statement = format!("SELECT {COLUMNS} FROM selkie.media WHERE id > ? ORDER BY id LIMIT {PAGE_ROWS}");
         let rows: Vec<Row> = self
@@ -28,8 +28,8 @@ impl MediaTable {
         Ok((rows.into_iter().flat_map(|row| [Some(row.original), row.thumbnail]).flatten().collect(), last))
     }
 
-    /// Deletes the rows of files whose object is one of `keys`. Clears the thumbnail of other files
-    /// whose thumbnail is one of `keys`. Returns the number of deleted files.
+    /// Deletes the rows of files whose original is one of `keys`. Clears the thumbnail of other files whose thumbnail
+    /// is one of `keys`. Returns the number of deleted rows.
     pub async fn remove_rows_of(&self, keys: &[ObjectKey]) -> Result<u64, TableError> {
         let mut removed = 0;
         for keys in keys.chunks(KEYS_MAX_COUNT) {

@@ -69,7 +69,8 @@ pub(super) const COLUMNS: &str = "id, project, folder, name, kind, private, widt
      object, mime, size, sha256, thumbnail_object, thumbnail_mime, thumbnail_size, thumbnail_sha256, \
      created_at, updated_at, uploader";
 
-/// Converts a row with the columns [`COLUMNS`]. Fails if the row holds a value that this program never writes.
+/// Converts a row with the columns [`COLUMNS`]. Fails with [`TableError::Corrupt`] if the row holds a value that this
+/// program never writes.
 pub(super) fn read(row: Row) -> Result<MediaRow, TableError> {
     let mut cells = Cells(row.unwrap_raw().into_iter().flatten());
     let id: u64 = cells.next("id")?;
@@ -102,7 +103,8 @@ impl<I: Iterator<Item = Value>> Cells<I> {
         T::from_value_opt(cell).map_err(|FromValueError(_)| TableError::Corrupt(what))
     }
 
-    /// Reads the four columns of an original or a thumbnail; `None` if one of them is NULL.
+    /// Reads the four columns of an original or a thumbnail; `None` if a column is NULL. Fails with
+    /// [`TableError::Corrupt`] if a column is missing or has another type.
     fn object(&mut self) -> Result<Option<StoredObject>, TableError> {
         let key: Option<Vec<u8>> = self.next("object")?;
         let mime: Option<String> = self.next("media type")?;

@@ -5,9 +5,9 @@ use shared::ident::ProjectName;
 
 use super::error::TableError;
 
-/// The identity of an uploader that has a role: a hash. Keys with the same claim `sub` are the same uploader, whatever
-/// their roles, and so are tokens of one issuer for the same subject. A key without the claim is an uploader of its
-/// own. Files uploaded with full keys have no uploader.
+/// Identifies the caller with a role that uploaded a file: a SHA-256 hash of the project and the caller. Within a
+/// project, all keys with the same claim `sub` are one uploader, whatever their roles, and so are all tokens of one
+/// issuer for one subject. A key without the claim is an uploader of its own. Full keys have no uploader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uploader([u8; 32]);
 
@@ -18,7 +18,8 @@ impl Uploader {
         Self::hash(project, "sub", subject)
     }
 
-    /// Returns the uploader for a key without a claim `sub`, or for a token's subject: both have a UUID as `key_id`.
+    /// Returns the uploader for a UUID: the id of a key without a claim `sub`, or the id of the subject of a user's
+    /// token.
     #[must_use]
     pub fn of_key(project: &ProjectName, key_id: &str) -> Self {
         Self::hash(project, "key", key_id)
@@ -50,7 +51,8 @@ pub enum FileScope {
 }
 
 impl FileScope {
-    /// Returns whether the caller may change a file or upload of this uploader.
+    /// Returns whether the caller may change a file or upload of `uploader`; `None` stands for full keys and the
+    /// command line.
     #[must_use]
     pub fn has(self, uploader: Option<Uploader>) -> bool {
         match self {

@@ -1,5 +1,5 @@
-//! Rows of `selkie.media_uploads`: resumable uploads. The bytes received so far are files on the origin that receives
-//! them.
+//! Rows of `selkie.media_uploads`: resumable uploads. The bytes received so far are not in the database, but in a file
+//! on the origin that received them.
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
@@ -34,8 +34,9 @@ pub struct UploadRow {
 type RawUpload = (Vec<u8>, String, u64, u64, String, Option<u64>, u64, u64, Option<Vec<u8>>);
 
 impl MediaTable {
-    /// Records an upload. Returns false and records nothing if the project would then have more than `most` unfinished
-    /// uploads, or more than `most_bytes` declared bytes in them. Concurrent calls may exceed both limits.
+    /// Records an upload. Returns false and records nothing if the project would then have more than `most` unfinished,
+    /// unexpired uploads, or if their declared sizes would exceed `most_bytes` together. Concurrent calls may exceed
+    /// both limits. `upload.length` must be at most `most_bytes`.
     ///
     /// # Errors
     /// MariaDB failed, or the project does not exist.
@@ -76,7 +77,8 @@ impl MediaTable {
         found.map(upload_row).transpose()
     }
 
-    /// Records that `received` bytes have arrived. Returns whether the upload exists and is unfinished.
+    /// Sets the number of bytes received so far and the time of expiry of an unfinished upload. Returns false, and
+    /// changes nothing, if the upload does not exist or is finished.
     pub async fn advance_upload(&self, id: Uuid, received: u64, expires_at: u64) -> Result<bool, TableError> {
         let statement = "UPDATE selkie.media_uploads SET received = ?, expires_at = ?
             WHERE id = ? AND media_id IS NULL";
@@ -84,13 +86,14 @@ impl MediaTable {
         Ok(found > 0)
     }
 
-    /// Deletes an upload. Returns whether it existed.
+    /// Deletes the row of an upload. Returns whether the row existed.
     pub async fn delete_upload(&self, id: Uuid) -> Result<bool, TableError> {
         let statement = "DELETE FROM selkie.media_uploads WHERE id = ?";
         Ok(self.run(statement, &(id,).into()).await? > 0)
     }
 
-    /// Returns at most `limit` expired uploads, finished or not, in the order of their expiry.
+    /// Returns the ids of at most `limit` uploads, finished or not, that expired at `now` (in seconds since 1970) or
+    /// before, in the order of their expiry.
     pub async fn expired_uploads(&self, now: u64, limit: usize) -> Result<Vec<Uuid>, TableError> {
         let found: Vec<Vec<u8>> = self
             .within(async {

@@ -29,7 +29,7 @@ pub struct NewRows {
     pub existing: Existing,
     /// The existing files that may be replaced.
     pub replaceable: FileScope,
-    /// The files, with distinct names.
+    /// The files: at least one, with distinct names.
     pub items: Vec<NewRow>,
     /// The caller that uploads the files; `None` for full keys and the command line.
     pub uploader: Option<Uploader>,
@@ -38,7 +38,8 @@ pub struct NewRows {
 }
 
 impl NewRows {
-    /// Returns whether the folder becomes private, with all files in it and below it.
+    /// Returns whether a file requests [`Visibility::PrivateFolder`]. The upload then makes the folder private, with
+    /// all files in it and below it.
     pub(crate) fn makes_folder_private(&self) -> bool {
         let mut items = self.items.iter();
         items.any(|item| item.visibility == Visibility::PrivateFolder)
@@ -58,8 +59,8 @@ pub struct FinishedUpload {
 pub struct NewRow {
     pub name: MediaName,
     pub kind: MediaKind,
-    /// The requested visibility. A file in a private folder is private anyway, and so is a file that replaces a private
-    /// one, unless [`Visibility::MadePublic`] is requested.
+    /// The requested visibility. A file in or below a private folder is always private. A file that replaces a private
+    /// file stays private unless [`Visibility::MadePublic`] is requested.
     pub visibility: Visibility,
     /// The width in pixels; `None` unless the file is a picture.
     pub width: Option<u32>,
@@ -79,14 +80,17 @@ impl NewRow {
 pub struct Written {
     /// The files in the order of [`NewRows::items`].
     pub rows: Vec<MediaRow>,
-    /// Objects of replaced files. They are marked for deletion in the ledger; the caller deletes them.
+    /// The keys of the replaced files' objects, which are marked for deletion in the ledger. The caller deletes the
+    /// objects.
     pub replaced: Vec<ObjectKey>,
 }
 
 impl MediaTable {
-    /// Records all files or none, and removes their objects from the ledger. After [`TableError::Unavailable`] or
-    /// [`TableError::TimedOut`], the files may or may not have been recorded; if they were,
-    /// [`mark_for_deletion`](Self::mark_for_deletion) marks none of their keys.
+    /// Inserts or replaces the rows of all files or of none, and removes the keys of their objects from the ledger.
+    ///
+    /// # Errors
+    /// Any [`WriteError`]. After [`TableError::Unavailable`] or [`TableError::TimedOut`], the files may or may not have
+    /// been recorded; if they were, [`mark_for_deletion`](Self::mark_for_deletion) marks none of their keys.
     pub async fn write(&self, files: &NewRows) -> Result<Written, WriteError> {
         self.retrying(|| self.write_once(files)).await
     }
@@ -119,11 +123,11 @@ impl MediaTable {
         Ok(Written { rows: written.into_iter().flatten().collect(), replaced })
     }
 
-    /// Deletes a project's file and returns its row; `None` if there is no such file. The file's objects are marked for
-    /// deletion in the ledger; the caller deletes them.
+    /// Deletes the row of a project's file and returns the row; `None` if there is no such file. Marks the keys of the
+    /// file's objects for deletion in the ledger; the caller deletes the objects.
     ///
     /// # Errors
-    /// [`WriteError::Forbidden`] if the file is not in `scope`; MariaDB failed.
+    /// [`WriteError::Forbidden`] if the file is not in `scope`; [`WriteError::Table`] if MariaDB failed.
     pub async fn delete(
         &self,
         project: &ProjectName,
@@ -159,7 +163,8 @@ impl MediaTable {
     }
 }
 
-/// Records the file that a resumable upload has become. Fails if the upload is finished, unknown or expired.
+/// Marks a resumable upload as finished and records the id of its file. Fails with [`WriteError::NoUpload`] if the
+/// upload is finished already or has no row. Does not check whether the upload has expired.
 async fn end_upload(
     transaction: &mut Transaction<'_>,
     upload: FinishedUpload,
@@ -172,8 +177,8 @@ async fn end_upload(
     if transaction.affected_rows() == 1 { Ok(()) } else { Err(WriteError::NoUpload) }
 }
 
-/// Locks the project and its folder's visibility, and makes the folder private if requested. Returns whether the folder
-/// is private.
+/// Locks the project's row, and makes the folder private if requested. Returns whether the folder or a folder above it
+/// is private. Fails with [`WriteError::NoProject`] if the project has no row.
 async fn lock_folder(transaction: &mut Transaction<'_>, files: &NewRows) -> Result<bool, WriteError> {
     let (project, folder) = (files.project.as_str(), files.folder.as_str());
     let makes_private = files.makes_folder_private();
@@ -224,7 +229,8 @@ async fn make_private(transaction: &mut Transaction<'_>, project: &str, folder: 
     Ok(())
 }
 
-/// Removes the new objects from the ledger. Fails if the ledger lacks one of them or has it marked for deletion.
+/// Removes the keys of the new objects from the ledger. Fails with [`WriteError::Swept`] if the ledger lacks a key or
+/// has marked a key for deletion.
 async fn take_from_ledger(transaction: &mut Transaction<'_>, files: &NewRows) -> Result<(), WriteError> {
     let objects: Vec<ObjectKey> = files.items.iter().flat_map(NewRow::objects).collect();
     let statement = format!("DELETE FROM selkie.media_due WHERE object IN ({}) AND due_at > 0", marks(objects.len()));
@@ -233,7 +239,7 @@ async fn take_from_ledger(transaction: &mut Transaction<'_>, files: &NewRows) ->
     if transaction.affected_rows() == objects.len() as u64 { Ok(()) } else { Err(WriteError::Swept) }
 }
 
-/// Adds objects that no file refers to any more to the ledger, marked for deletion.
+/// Adds the keys of objects to which no file refers any more to the ledger, and marks the keys for deletion.
 async fn add_to_ledger(transaction: &mut Transaction<'_>, objects: &[ObjectKey]) -> Result<(), TableError> {
     if objects.is_empty() {
         return Ok(());
@@ -266,8 +272,12 @@ fn new_row(files: &NewRows, item: &NewRow, is_folder_private: bool) -> MediaRow 
     }
 }
 
-/// Inserts a row or, if allowed, replaces the row of the same path. Returns the objects of the replaced row; `None` if
-/// a row was inserted.
+/// Inserts a row or, if `files` allows it, replaces the row of the same path, and sets the id in `row`. Returns the
+/// keys of the replaced row's objects; `None` if a row was inserted.
+///
+/// # Errors
+/// [`WriteError::Exists`] if the path has a file that must not be replaced; [`WriteError::Forbidden`] if the file is
+/// not in `files.replaceable`; [`TableError::Contended`] if another transaction has just inserted the path.
 async fn insert_or_replace(
     transaction: &mut Transaction<'_>,
     files: &NewRows,

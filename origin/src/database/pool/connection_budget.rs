@@ -1,7 +1,7 @@
 //! Limits the number of connections of all accounts together, since MariaDB has a limit of its own.
 //!
 //! When the limit is reached, a new connection takes the slot of the connection that was idle longest, of any account.
-//! If none is idle, opening waits until a connection is returned.
+//! If no connection is idle, opening waits until a connection is returned, at most for the wait timeout.
 
 use super::Accounts;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,8 +9,8 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How often a waiting request looks for an idle connection again: one may have been returned just before the request
-/// began to wait.
+/// How often a waiting request looks for an idle connection again: a connection may have been returned just before the
+/// request began to wait.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The maximum number of KILL statements of all accounts that run at once. Each uses a connection outside of the
@@ -23,7 +23,7 @@ pub(in crate::database) struct ConnectionBudget {
     pub(in crate::database) kills: Arc<Semaphore>,
     /// The number of requests that wait for a slot.
     waiting: AtomicUsize,
-    /// The number of waiting requests for which a connection has been closed.
+    /// The number of waiting requests for which a returned connection has been closed.
     served: AtomicUsize,
     accounts: Weak<RwLock<Accounts>>,
     wait_timeout: Duration,
@@ -106,7 +106,8 @@ impl ConnectionBudget {
 }
 
 impl Slot {
-    /// Returns whether the caller must close this connection, so that a waiting request gets its slot.
+    /// Returns whether the caller must close this connection, so that a waiting request gets its slot. Each `true`
+    /// counts one waiting request as served, so the caller must then close the connection.
     pub(super) fn must_yield(&self) -> bool {
         let waiting = self.budget.waiting.load(Ordering::Relaxed);
         let one_more = |served: usize| (served < waiting).then_some(served + 1);

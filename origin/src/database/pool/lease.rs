@@ -11,7 +11,8 @@ use std::time::Duration;
 /// The time limit for resetting a session.
 const RESET_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A connection leased from a pool. Dropping it returns the connection, or kills a statement that still runs.
+/// A connection leased from a pool. Dropping the lease returns the connection to the pool, first resetting a dirty
+/// session. If a statement still runs, dropping kills the statement and closes the connection.
 #[derive(Debug)]
 pub struct Lease {
     object: Option<Object<Connector>>,
@@ -33,7 +34,8 @@ impl Lease {
     /// Returns the connection.
     ///
     /// # Errors
-    /// [`DbError::Unavailable`] if the lease has ended.
+    /// [`DbError::Unavailable`] if the lease has no connection any more, because the connection was lost or killed, or
+    /// the reset of its session failed.
     pub(in crate::database) fn connection(&mut self) -> Result<&mut Connection, DbError> {
         self.object
             .as_mut()
@@ -41,13 +43,13 @@ impl Lease {
             .ok_or_else(|| DbError::Unavailable("the connection is closed".into()))
     }
 
-    /// Returns a limit for statements of this lease: they end after `time`, or when the host of the
-    /// connection is left.
+    /// Returns a limit for statements of this lease: they fail after `time`, or when the connection's host is left
+    /// (see `database::hosts`).
     pub(in crate::database) fn limit(&self, time: Duration) -> Limit {
         Limit { time, left: self.object.as_ref().and_then(|object| object.host.left.clone()) }
     }
 
-    /// Waits for at most `time` until the connection's host has reached a position.
+    /// Waits for about `time` at most until the connection's host has reached a position.
     ///
     /// # Errors
     /// [`DbError::NotReached`] if the host has not reached the position in time;
@@ -72,8 +74,8 @@ impl Lease {
         }
     }
 
-    /// Records the position of the committed write in the request's progress, for
-    /// `X-Selkie-Position`.
+    /// Queries the host's position after a committed write, and records the position in the request's progress, for
+    /// `X-Selkie-Position`. Records nothing if the host has no positions or the query fails.
     pub(in crate::database) async fn note_position(&mut self, progress: &Progress) {
         if let Ok(connection) = self.connection() {
             progress.set_position(connection.position().await);
@@ -103,15 +105,16 @@ impl Lease {
         }
     }
 
-    /// Marks the session as dirty: it is reset before its next use.
+    /// Marks the session as dirty: the session is reset when the lease is dropped, or earlier by
+    /// [`Lease::reset_if_dirty`].
     pub(in crate::database) fn mark_dirty(&mut self) {
         if let Some(object) = self.object.as_mut() {
             object.session = SessionState::Dirty;
         }
     }
 
-    /// Resets a dirty session before the response is sent, so that the session holds no locks any more once the client
-    /// has the response. Does nothing while a statement runs.
+    /// Resets a dirty session. Called before the response is sent, so that the session holds no locks any more once the
+    /// client has the response. Does nothing while a statement runs. If the reset fails, closes the connection.
     pub(in crate::database) async fn reset_if_dirty(&mut self) {
         let dirty = |object: &Object<Connector>| object.session == SessionState::Dirty;
         if self.stage == Stage::Running || !self.object.as_ref().is_some_and(dirty) {
@@ -123,8 +126,9 @@ impl Lease {
         }
     }
 
-    /// Handles a failed statement and returns its error. After an error from MariaDB the connection stays usable; a
-    /// lost connection is closed; a statement that may still run is killed when the lease is dropped.
+    /// Handles a failed statement and returns its error. After an error from MariaDB the connection stays usable. A
+    /// lost connection is closed, and so are, instead of being leased again, all connections that the account's pool
+    /// has opened so far. A statement that may still run (as after a timeout) is killed when the lease is dropped.
     pub(in crate::database) fn failed(&mut self, error: DbError) -> DbError {
         match &error {
             DbError::NoDatabase(_)
@@ -178,7 +182,8 @@ impl Lease {
     }
 }
 
-/// Resets a session. Returns `None`, and closes the connection, if that fails or takes longer than [`RESET_TIMEOUT`].
+/// Resets a session. Returns `None`, and closes the connection, if the reset fails or takes longer than
+/// [`RESET_TIMEOUT`].
 async fn reset(mut object: Object<Connector>) -> Option<Object<Connector>> {
     match tokio::time::timeout(RESET_TIMEOUT, object.reset()).await {
         Ok(Ok(())) => Some(object),

@@ -28,7 +28,7 @@ pub struct Reading {
     pub format: Format,
     /// Set if another page may follow.
     pub page: Option<Page>,
-    /// Set if rows beyond the server's maximum for any read may exist and would be withheld.
+    /// Set if the server's maximum for any read limits this read, so that rows may be withheld.
     pub max_rows: Option<MaxRows>,
     /// Set if the total count is requested.
     pub counting: Option<Counting>,
@@ -55,7 +55,7 @@ impl Reading {
 pub struct Page {
     /// The maximum number of rows to return.
     pub limit: u64,
-    /// The indexes of the sort values in a row.
+    /// The indexes, in a row, of the values by which the rows are sorted.
     pub cells: Vec<usize>,
     /// Creates the cursor of the next page.
     pub seal: Seal,
@@ -66,12 +66,12 @@ pub struct Page {
 pub struct MaxRows {
     /// The maximum number of rows to return.
     pub rows: u64,
-    /// Whether the response's head says that rows are withheld. Only formats without a trailer after the rows need
-    /// this.
+    /// Whether the response's head says that rows are withheld. Only matters for formats without a trailer after the
+    /// rows: there, withheld rows that the head does not announce are an error.
     pub is_announced: bool,
 }
 
-/// How to determine the total number of records, without limit and offset.
+/// How to determine the total number of records that the read would return without limit and offset.
 #[derive(Debug)]
 pub struct Counting {
     pub statement: Statement,
@@ -82,8 +82,8 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// Returns the total count if it follows from the rows that were read, because the last record is among them;
-    /// `None` otherwise.
+    /// Returns the total count if it follows from the number of rows that were read; `None` if further records may
+    /// exist, if `before` is unknown, or if no row was read after an offset.
     fn known_count(&self, rows: u64, more: bool) -> Option<u64> {
         let before = self.before?;
         let ended = !more && self.limit.is_none_or(|limit| rows < limit);
@@ -91,7 +91,12 @@ impl Counting {
     }
 }
 
-/// Runs a read of many records. `limit` is the time limit for each chunk.
+/// Runs a read of many records and streams the response. `limit` is the time limit for each chunk, and for the count.
+///
+/// # Errors
+/// The stream fails with [`DbError::RowsAdded`] if rows must be withheld but the response can't say so (see
+/// [`MaxRows::is_announced`]), with [`DbError::IncludeTooLarge`] if the related records of one batch are too large,
+/// and with errors of MariaDB or the connection.
 pub fn many(
     mut lease: Lease,
     reading: Box<Reading>,

@@ -42,7 +42,7 @@ pub struct Progress {
 #[derive(Debug, Default)]
 struct Steps {
     list: Vec<Step>,
-    /// The operation of the next statements; `None` if they belong to the last step.
+    /// The operation of the next statements; `None` if the next statements belong to the last step.
     next: Option<StepKind>,
 }
 
@@ -64,7 +64,7 @@ impl Progress {
         self.steps.as_ref().map(|steps| steps.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Sets the operation of the next statements. Has no effect if the request is not recorded.
+    /// Sets the operation of the next statements, which become a new step. Does nothing if the request is not recorded.
     pub fn begin(&self, operation: &'static str, table: Option<&TablePath>) {
         if let Some(mut steps) = self.steps() {
             steps.next = Some(StepKind::Statement(operation, table.cloned()));
@@ -81,7 +81,7 @@ impl Progress {
         done
     }
 
-    /// Returns the number of rows read or written so far.
+    /// Returns the number of rows that the request has read or written so far.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
@@ -93,8 +93,8 @@ impl Progress {
         self.db_micros.load(Ordering::Relaxed)
     }
 
-    /// Returns the position of the request's last write; `None` if there was no write, or the
-    /// database has no positions (a single server).
+    /// Returns the position of the request's last write; `None` if there was no write, the database has no positions
+    /// (a single server), or the query for the position failed.
     #[must_use]
     pub fn position(&self) -> Option<Position> {
         self.position.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -114,8 +114,8 @@ impl Progress {
         self.add(since.elapsed());
     }
 
-    /// Adds the time of a statement that has just ended, to the database time and to the recorded
-    /// steps.
+    /// Adds the time of a statement that has just ended to the database time and, if the request is recorded, to the
+    /// steps: as a new step after [`Progress::begin`], otherwise by prolonging the last step until now.
     pub(in crate::database) fn add(&self, spent: Duration) {
         let micros = u64::try_from(spent.as_micros()).unwrap_or(u64::MAX);
         self.db_micros.fetch_add(micros, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Reads and encodes the records that are related to a batch of a few hundred other records.
+//! Reads and encodes the records that are related to a batch of at most [`INCLUDE_BATCH_MAX_RECORDS`] records.
 
 use super::{bind, decoders, value, values};
 use crate::database::connection::Connection;
@@ -18,14 +18,14 @@ use shared::limits::{INCLUDE_BATCH_MAX_RECORDS, INCLUDE_MAX_BYTES};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The index of each key, by the bytes of [`write_key`].
+/// The index of each key in a list of distinct keys, by the key's bytes (see [`write_key`]).
 type Keys = HashMap<Vec<u8>, usize>;
 
 /// The records that one relation adds to each of several rows.
 #[derive(Debug)]
 pub(in crate::database) struct Members {
     kind: RelationKind,
-    /// For each row, the index of its key's group; `None` if the key of the row is NULL.
+    /// For each row, the index of its key's group; `None` if a column of the row's key is NULL.
     groups_of_rows: Vec<Option<usize>>,
     groups: Groups,
 }
@@ -47,7 +47,7 @@ impl Members {
     }
 }
 
-/// The related records of several keys, as JSON objects separated by commas.
+/// The related records of several keys: for each key a group of JSON objects, separated by commas.
 #[derive(Debug, Default)]
 struct Groups {
     /// The JSON of all groups. Most rows arrive group by group, so that a new record extends the last group.
@@ -67,7 +67,7 @@ impl Groups {
         &self.json[self.ranges[group].clone()]
     }
 
-    /// Appends a record to a group, and returns the number of bytes that `write` appended.
+    /// Appends to a group the record that `write` encodes, and returns the size of the record in bytes.
     fn append(&mut self, group: usize, write: impl FnOnce(&mut Vec<u8>)) -> usize {
         let range = self.ranges[group].clone();
         let start = match range.end == self.json.len() {
@@ -164,8 +164,9 @@ impl Reader<'_> {
         Ok(Members { kind: included.kind(), groups_of_rows, groups })
     }
 
-    /// Reads the related records of the keys with the indexes `wanted`, and appends each to its key's group. Returns
-    /// the indexes whose records the statement returned only in part, and clears their groups.
+    /// Reads the related records of the keys with the indexes `wanted`, and appends each record to its key's group.
+    /// Returns the indexes of the keys whose records the LIMIT of the statement may have cut off, and clears their
+    /// groups: the caller reads them again.
     async fn read(
         &mut self,
         included: &Included,
@@ -279,8 +280,8 @@ pub(in crate::database) fn size(row: &Row) -> usize {
     (0..row.len()).map(|at| size_of::<Value>() + text(at)).sum()
 }
 
-/// Replaces `out` by bytes that are equal for equal keys: the driver may return the same integer as signed or as
-/// unsigned.
+/// Replaces `out` by the bytes of a row's key, which are equal for equal values only. An integer has the same bytes
+/// whether the driver returned it as signed or as unsigned.
 fn write_key(out: &mut Vec<u8>, row: &Row, cells: &[usize]) {
     out.clear();
     for at in cells {

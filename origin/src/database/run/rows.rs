@@ -45,7 +45,7 @@ pub(super) struct RelatedReads {
     pub(super) limit: Duration,
 }
 
-/// Encodes rows, and keeps the last one for the cursor of the next page.
+/// Encodes rows, and keeps the last row for the cursor of the next page.
 #[derive(Debug)]
 pub(super) struct RowWriter<'a> {
     pub(super) encoder: Encoder,
@@ -93,7 +93,12 @@ impl<'a> RowWriter<'a> {
         is_full || self.batch_bytes > INCLUDE_MAX_BYTES
     }
 
-    /// Reads the related records of the batch on a second connection, and encodes the batch with them.
+    /// Leases a second connection, reads the related records of the batch on that connection, and encodes the batch
+    /// with its related records.
+    ///
+    /// # Errors
+    /// [`DbError::IncludeTooLarge`] if there is no [`Spare`], or if the related records are too large; errors of
+    /// MariaDB, the pool or the connection.
     pub(super) async fn relate_on_spare(&mut self) -> Result<(), DbError> {
         // Leased for one batch only, because the client may be slow to receive the batch.
         let mut lease = match &self.reads.spare {
@@ -112,7 +117,8 @@ impl<'a> RowWriter<'a> {
         }
     }
 
-    /// Reads the related records of the batch on `lease`'s connection, and encodes the batch with them.
+    /// Reads the related records of the batch on `lease`'s connection, and encodes the batch with its related records.
+    /// Does nothing if the batch is empty.
     pub(super) async fn relate(&mut self, lease: &mut Lease) -> Result<(), DbError> {
         if self.batch.is_empty() {
             return Ok(());
@@ -128,7 +134,7 @@ impl<'a> RowWriter<'a> {
         Ok(())
     }
 
-    /// Returns the encoder, and the last row if there is one.
+    /// Returns the encoder and the last encoded row; `None` if there was no row.
     pub(super) fn finish(self) -> (Encoder, Option<Row>) {
         (self.encoder, self.last)
     }

@@ -16,7 +16,7 @@ pub(super) const DATABASES_MAX: usize = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelationsAge {
     Cached,
-    /// The foreign keys are read again, since MariaDB refused a statement that was planned with the cached ones.
+    /// The foreign keys are read again, because MariaDB refused a statement that was planned with cached foreign keys.
     Fresh,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Entry {
 }
 
 impl SchemaCache {
-    /// Returns the relations between the tables of a database.
+    /// Returns the relations (foreign keys) between the tables of a database, from the cache if `age` allows it.
     ///
     /// # Errors
     /// Errors of MariaDB or the connection.

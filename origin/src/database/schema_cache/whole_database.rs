@@ -19,7 +19,7 @@ pub(super) struct DatabaseEntry {
     version: u64,
 }
 
-/// Counts the tables of an entry, so that the cache limits tables and not databases.
+/// Weighs a database by the number of its tables plus 1, so that the cache limits the number of tables.
 #[derive(Clone, Debug)]
 pub(super) struct CountTables;
 
@@ -30,8 +30,8 @@ impl quick_cache::Weighter<(ProjectName, DatabaseName), DatabaseEntry> for Count
 }
 
 impl SchemaCache {
-    /// Returns the tables and views of a database, sorted by name; an empty list if there is no
-    /// such database. Also caches each table's description for requests to that table.
+    /// Returns the descriptions of the tables and views of a database, sorted by name; an empty list if there is no
+    /// such database. When they are loaded, also caches each description for requests to that table.
     ///
     /// # Errors
     /// Errors of MariaDB or the connection.
@@ -69,7 +69,8 @@ impl SchemaCache {
         Ok(entry)
     }
 
-    /// Caches the description of a table.
+    /// Caches the description of a table. If the cached description had no stored code and the new one has, marks the
+    /// project's sessions to be reset.
     pub(super) fn keep(&self, key: Key, table: &Arc<Table>, read_at: Instant, version: u64) {
         let known = self.tables.get(&key).map(|known| known.table.traits());
         if table.traits().stored_code && known.is_some_and(|known| !known.stored_code) {

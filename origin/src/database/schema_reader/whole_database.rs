@@ -1,4 +1,5 @@
-//! Reads the descriptions of all tables of a database at once, with a fixed number of queries.
+//! Reads the descriptions of all tables of a database at once: the number of queries does not depend on the number of
+//! tables.
 
 use super::{ColumnRow, TableRows, is_table};
 use crate::database::charset_coverage::CharsetCoverages;
@@ -35,7 +36,8 @@ const TRIGGERS: &str = "SELECT EVENT_OBJECT_TABLE, COUNT(*), COALESCE(SUM(EVENT_
 type TableColumnRow =
     (String, String, String, String, String, Option<String>, String, String, bool, Option<String>, Option<String>);
 
-/// Reads the descriptions of the tables and views of a database within `limit`, in the order of their names.
+/// Reads the descriptions of the tables and views of a database within `limit`, in the order of their names; an empty
+/// list if there is no such database. Leaves out Selkie's own table.
 pub(in crate::database) async fn tables(
     lease: &mut Lease,
     coverages: &CharsetCoverages,
@@ -78,8 +80,8 @@ async fn read(
     Ok(tables.collect())
 }
 
-/// Reads the facts of each table in `information_schema`. Leaves out a table that is created while
-/// the facts are read.
+/// Reads the facts of each table in `information_schema`, by table name. Leaves out a table that is created while the
+/// facts are read.
 async fn rows(
     connection: &mut Connection,
     database: &DatabaseName,

@@ -39,7 +39,7 @@ impl Ids {
     /// Returns the JSON text of the id that `reference` refers to.
     ///
     /// # Errors
-    /// `invalid_body` if the insert returned no such id.
+    /// `invalid_body` if the insert returned no id for the row that `reference` names.
     pub(super) fn get(&self, reference: Reference) -> Result<String, Problem> {
         let id = match (self.0.get(&reference.operation), reference.row) {
             (Some(Given::One(id)), None) => Some(id),
@@ -50,8 +50,9 @@ impl Ids {
     }
 }
 
-/// Fails with `invalid_body` for a reference to a table without ids, or to a key of several fields where a single value
-/// is needed.
+/// Checks that an insert into `target` returns an id that `reference` can use. Fails with `invalid_body` if the table
+/// has neither a primary key nor an AUTO_INCREMENT column (unless it is a view), or if its key has several fields and
+/// the reference needs a single value.
 pub(super) fn check(reference: Reference, target: &Table) -> Result<(), Problem> {
     let counts = target.columns().iter().any(|column| column.auto_increment);
     match (target.key().len(), reference.position) {

@@ -13,7 +13,7 @@ use shared::media::FilePath;
 pub(super) enum Access {
     /// The file is public.
     Public,
-    /// The request has an API key of the file's project.
+    /// The request has an API key or user token of the file's project that may read media.
     Key,
     /// The URL has a valid signature, which expires in `seconds_left` seconds.
     Signature { seconds_left: u64 },
@@ -25,10 +25,11 @@ pub(super) struct Credentials<'a> {
 }
 
 /// Checks the credentials for private media at `path`, even if no file exists there. Returns the kind of access and,
-/// for an API key, its caller; `None` without a valid signature or a valid API key of the path's project.
+/// for an API key or user token, its caller. Returns `None` if the request has neither a valid signature nor a valid
+/// key or token of the path's project that may read media.
 ///
 /// # Errors
-/// The API key could not be looked up, or exceeds its rate limit.
+/// The key or token could not be looked up, or exceeds its rate limit.
 pub(super) async fn to_private(
     app: &App,
     record: &RequestRecord,

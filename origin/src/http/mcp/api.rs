@@ -65,7 +65,7 @@ pub(super) enum Extent {
     Beginning,
 }
 
-/// The caller of one MCP request.
+/// Runs the API requests of one MCP request, with the credentials of its caller. Clones share the state.
 #[derive(Clone)]
 pub(super) struct Agent(Arc<Inner>);
 
@@ -97,7 +97,7 @@ impl Agent {
         &self.0.caller
     }
 
-    /// Returns the id of the MCP request, which its API requests share.
+    /// Returns the id of the MCP request. Its API requests have the same id.
     pub(super) fn request_id(&self) -> &str {
         self.0.record.id()
     }
@@ -107,7 +107,8 @@ impl Agent {
         self.0.stop.clone().drop_guard()
     }
 
-    /// Returns the header with the cache tags that the edge must purge; `None` if no cached file was changed.
+    /// Returns the header with the cache tags that the edge must purge; `None` if the API requests so far require no
+    /// purge.
     pub(super) fn purge_header(&self) -> Option<(HeaderName, HeaderValue)> {
         let purges = self.0.purges.lock().unwrap_or_else(PoisonError::into_inner);
         cache_purge::joined(&purges)

@@ -172,14 +172,14 @@ impl Arguments {
         Err(self.fault(&format!("there is no argument {}.", shown(unknown)), hint))
     }
 
-    /// Removes and returns the path of the table.
+    /// Removes `database` and `table`, and returns the API path of the table.
     fn table(&mut self) -> Result<String, Problem> {
         let (database, table) = (self.required_text("database")?, self.required_text("table")?);
         Ok(path([&*database, &*table]))
     }
 
-    /// Removes `id`; returns it as a path segment, in which commas join a composite key's parts. `None` if it is
-    /// missing.
+    /// Removes `id`, and returns it as a percent-encoded path segment; commas join the parts of a composite key. `None`
+    /// if `id` is missing or null.
     fn id(&mut self) -> Result<Option<String>, Problem> {
         let part = |value: &Value| match value {
             Value::String(text) if !text.is_empty() => Some(encoded(text)),
@@ -200,7 +200,8 @@ impl Arguments {
         id.map(Some).ok_or_else(wrong)
     }
 
-    /// Removes `id` or `query`, and returns the records that a write changes.
+    /// Removes `id` and `query`, and returns which records a write changes. Fails with `invalid_body` unless exactly
+    /// one of the two is given.
     fn target(&mut self, action: &str) -> Result<Target, Problem> {
         match (self.id()?, self.values.remove("query")) {
             (Some(id), None) => Ok(Target::One(id)),

@@ -5,8 +5,9 @@ use serde_json::json;
 /// The first bytes of an API answer whose payload is a list.
 const PREFIX: &[u8] = b"{\"success\":true,\"payload\":[";
 
-/// Truncates the beginning of an answer in the envelope after its last whole record. `hint` says how to get the rest.
-/// Returns `None` if the payload is not a list.
+/// Returns an envelope with the whole records in `beginning` (the first bytes of an API answer), and a member
+/// `truncated` with their number, a message and `hint`, which says how to get the rest. `None` if the payload is not a
+/// list.
 pub(super) fn cut(beginning: &[u8], hint: &str) -> Option<String> {
     let payload = beginning.strip_prefix(PREFIX)?;
     let (end, records) = last_whole(payload);

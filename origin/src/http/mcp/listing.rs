@@ -45,7 +45,8 @@ pub(super) fn names(answer: &ApiAnswer) -> Option<Vec<String>> {
 }
 
 /// Answers with each database and its tables, up to [`DATABASES_MAX_COUNT`] databases and [`ANSWER_MAX_BYTES`]. The
-/// answer says if databases were left out.
+/// member `truncated` of the answer lists the databases that were left out. If an API request fails, its answer is
+/// returned instead.
 pub(super) async fn all_tables(agent: &Agent) -> Result<ApiAnswer, Problem> {
     let databases = agent.call(ApiRequest::get(DATABASES.to_owned())).await?;
     let Some(names) = names(&databases) else {

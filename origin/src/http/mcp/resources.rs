@@ -20,7 +20,8 @@ pub(super) fn template() -> ResourceTemplate {
         .with_mime_type(MIME)
 }
 
-/// Lists the tables of one database as resources; the cursor is the name of the next database.
+/// Lists the tables of one database as resources: of the database that `cursor` names, or of the first one without a
+/// cursor. The next cursor is the name of the next database.
 pub(super) async fn list(agent: &Agent, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
     let answer = call(agent, DATABASES.to_owned()).await?;
     let databases = names(&answer).ok_or_else(|| failure(&answer))?;
@@ -45,7 +46,8 @@ pub(super) async fn list(agent: &Agent, cursor: Option<&str>) -> Result<ListReso
     Ok(result)
 }
 
-/// Reads the description of a table.
+/// Returns the description of the table that `uri` names. Fails with `RESOURCE_NOT_FOUND` if there is no such table, or
+/// with the error of the API request.
 pub(super) async fn read(agent: &Agent, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let Some(target) = target(uri) else {
         let message = format!("There is no resource {}; those here are {PREFIX}{{database}}/{{table}}.", shown(uri));
@@ -74,7 +76,8 @@ fn of_problem(problem: &Problem) -> ErrorData {
     ErrorData::internal_error(problem.message().to_owned(), None)
 }
 
-/// Returns the JSON-RPC error of a refused API request: its message, with the API's error as data.
+/// Returns the JSON-RPC error for an API answer that is an error (its message, with the API's error as data) or is too
+/// large.
 fn failure(answer: &ApiAnswer) -> ErrorData {
     let mut body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let error = body["error"].take();

@@ -106,7 +106,8 @@ impl ServerHandler for Agent {
 }
 
 impl Agent {
-    /// Returns the API's answer as text; an answer that is too long is truncated after a record.
+    /// Returns the API's answer as text. An answer that is too long is truncated after its last whole record, or
+    /// becomes a failed result if its payload is not a list.
     fn result(&self, tool: ToolName, answer: ApiAnswer) -> CallToolResult {
         let text = match answer.extent {
             Extent::Whole => String::from_utf8(answer.body).ok(),

@@ -104,7 +104,8 @@ pub(super) fn thumbnail_url(row: &MediaRow, links: &Links) -> Option<String> {
     Some(links.thumbnail(place(row), &thumbnail.sha256))
 }
 
-/// Returns the JSON field with the thumbnail's URL: null for an image without a thumbnail, absent for other media.
+/// Returns the JSON field with the thumbnail's URL: null (`Some(None)`) for an image without a thumbnail, absent
+/// (`None`) for other media.
 fn thumbnail_of_image(row: &MediaRow, links: &Links) -> Option<Option<String>> {
     (row.kind == MediaKind::Image).then(|| thumbnail_url(row, links))
 }

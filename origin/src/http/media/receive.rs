@@ -23,7 +23,7 @@ pub(super) struct ReceiveLimits {
     pub(super) limits: UploadLimits,
     /// The maximum time to wait for the next bytes of the body.
     pub(super) pause_max: Duration,
-    /// The maximum size of a file that the uploader's role allows, in bytes.
+    /// The maximum size of a file that the uploader's role allows, in bytes; `None` if the role sets none.
     pub(super) file_max_bytes: Option<u64>,
 }
 

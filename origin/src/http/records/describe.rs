@@ -42,7 +42,7 @@ pub(in crate::http) async fn describe(app: &Arc<App>, caller: &Caller, path: &Ta
     Ok(respond::payload(&json))
 }
 
-/// Returns the methods that a caller may use on a table. `may` returns whether the caller's role allows an action.
+/// Returns the HTTP methods that a caller may use on a table. `may` returns whether the caller's role allows an action.
 pub(in crate::http) fn methods(grant: &Grant, traits: Traits, may: impl Fn(Action) -> bool) -> Vec<&'static str> {
     policy::table_methods(|action| {
         let is_possible = !traits.read_only || action == Action::Read;
@@ -66,10 +66,10 @@ struct Related<'a> {
     /// `one` if a record has at most one related record (an object or null), `many` for a list.
     kind: &'static str,
     table: &'a str,
-    /// The table's own fields.
+    /// The fields of the described table, in the order of `references`.
     fields: Vec<&'a str>,
-    /// The fields of a related record that must equal `fields`: of the link table `through` or, without one, of
-    /// `table`.
+    /// The fields of the link table `through` or, without one, of `table`, whose values in a related record equal those
+    /// of `fields`.
     references: Vec<&'a str>,
     /// The link table; left out if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -18,7 +18,8 @@ use shared::format::Format;
 use shared::operation::read::{Answer, Count, Read, ReadOne};
 use std::sync::Arc;
 
-/// Says that rows are withheld, in formats without an envelope. In the envelope, the member `limited` says so.
+/// The response header (`true`) by which a format without an envelope says that the server's maximum for a read left
+/// out rows. In the envelope, the member `limited` says so.
 const LIMITED: HeaderName = HeaderName::from_static("x-selkie-limited");
 
 impl Attempt<'_> {
@@ -57,7 +58,8 @@ impl Attempt<'_> {
     }
 
     /// Makes the read continue after its cursor (`after`), if it has one. Also returns the data for the cursor of the
-    /// next page; `None` if the response has no such cursor.
+    /// next page; `None` if the response has no such cursor. Fails with `invalid_query_option` if `after` is not a
+    /// cursor of this read.
     fn paged(&self, mut select: Select, read: &Read, scope: &Scope<'_>) -> Result<(Select, Option<Page>), Problem> {
         let Some(keyset) = select.keyset() else {
             return Ok((select, None));
@@ -191,7 +193,7 @@ pub(in crate::http) fn not_found() -> Problem {
     Problem::new(ErrorCode::RecordNotFound, "There is no record with this id.")
 }
 
-/// Returns the problem for a read of one record that has several rows because of its joins.
+/// Returns the problem for a read of one record whose joins give several rows.
 pub(in crate::http) fn several() -> Problem {
     Problem::new(
         ErrorCode::InvalidQueryOption,

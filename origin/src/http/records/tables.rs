@@ -74,7 +74,8 @@ impl Tables {
         Ok(Self { root, joined, related })
     }
 
-    /// Returns a caller's access to one table, with the table's schema.
+    /// Returns a caller's access to one table, with the table's cached schema. Fails if the caller's role hides the
+    /// table or the table doesn't exist.
     pub(in crate::http) async fn one(
         app: &Arc<App>,
         caller: &Caller,
@@ -87,7 +88,8 @@ impl Tables {
         self.root.table()
     }
 
-    /// Returns the scope in which the operation's column names are resolved.
+    /// Returns the scope in which the operation's column names are resolved. Fails with `invalid_query_option` if two
+    /// tables have the same name or alias.
     pub(in crate::http) fn scope<'a>(&'a self, operation: &'a RecordOperation) -> Result<Scope<'a>, Problem> {
         Ok(Scope::joined(&self.root, operation.joins(), &self.joined)?.with_related(&self.related))
     }

@@ -26,10 +26,12 @@ pub(in crate::http) struct Writer<'w, 't> {
 }
 
 impl Writer<'_, '_> {
-    /// Runs the statements of an update or delete, and returns the JSON payload.
+    /// Runs the statements of an update or delete, and returns the JSON payload of the response. A dry run undoes the
+    /// change.
     ///
     /// # Errors
-    /// `precondition_failed` if the entity tag differs; `too_many_affected`; errors of the statements.
+    /// `precondition_failed` if the entity tag differs or the record is gone; `too_many_affected`;
+    /// [`DbError::AnswerTooLarge`]; errors of the statements.
     pub(in crate::http) async fn change(
         &mut self,
         statements: Vec<Statement>,
@@ -73,7 +75,7 @@ impl Writer<'_, '_> {
         Ok(payload)
     }
 
-    /// Locks the record, and compares its entity tag with the request's tags.
+    /// Locks the record, and fails with `precondition_failed` unless it has one of the request's entity tags.
     async fn check(&mut self, precondition: Precondition) -> Result<(), Failure> {
         let Precondition { read, tags } = precondition;
         let layout = Arc::clone(read.layout());
@@ -93,7 +95,8 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Locks the records that are going to change, and returns their keys.
+    /// Locks the records that are going to change, and returns their keys. Fails if there are more than `max_affected`
+    /// or more than the response may contain.
     async fn keys(&mut self, reread: &KeyedReread, max_affected: Option<u64>) -> Result<Vec<Vec<Param>>, Failure> {
         let keys = reread.keys();
         let width = keys.layout().kinds.len();
@@ -128,7 +131,8 @@ impl Writer<'_, '_> {
         })
     }
 
-    /// Runs the statements of an insert, and returns the JSON payload.
+    /// Runs the statements of an insert, and returns the JSON payload of the response, and the keys of the records. A
+    /// dry run ([`InsertAnswer::Count`]) undoes the insert.
     pub(in crate::http) async fn insert(
         &mut self,
         statements: Vec<Statement>,

@@ -91,7 +91,7 @@ fn children(content: &[u8]) -> Result<Boxes<'_>, ImageFault> {
 }
 
 /// Returns the size of the primary item, after its rotation; other items are opacity, tiles, gain map or preview.
-/// `None` if `meta` does not say the size.
+/// `None` if the content of the `meta` box names no primary item, or no size of that item.
 fn size(meta: &[u8]) -> Result<Option<Size>, ImageFault> {
     let boxes = children(meta)?;
     let find = |wanted: &[u8; 4]| boxes.iter().find(|(kind, _)| kind == wanted);

@@ -1,4 +1,4 @@
-//! Decodes WebP, BMP and icons with the crate `image`, which needs memory for the whole image.
+//! Decodes WebP, BMP and bitmaps in icons with the crate `image`, which needs memory for the whole image.
 
 use super::memory_guard::MemoryGuard;
 use super::raster::{Layout, Raster};
@@ -40,7 +40,8 @@ pub(super) fn open_bmp(file: File) -> Result<Header, ImageFault> {
     header(BmpDecoder::new(BufReader::new(file))?, 0)
 }
 
-/// Returns the header of an image whose decoder needs `working_bytes` of memory besides the decoded pixels.
+/// Returns the size of the image that `decoder` reads, the memory that decoding needs, and the function that decodes
+/// the image. The decoder needs `working_bytes` of memory besides the decoded pixels.
 pub(super) fn header<D: ImageDecoder + 'static>(decoder: D, working_bytes: u64) -> Result<Header, ImageFault> {
     let (width, height) = decoder.dimensions();
     let size = Size { width, height };

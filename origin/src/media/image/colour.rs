@@ -4,11 +4,12 @@
 use super::raster::Layout;
 use moxcms::{ColorProfile, DataColorSpace, TransformOptions};
 
-/// The maximum size of an ICC profile. Profiles of printers have 1 to 2 MB.
+/// The maximum size of an ICC profile in bytes. Profiles of printers have 1 to 2 MB.
 pub(super) const ICC_MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// Converts pixels to sRGB, and returns them with their new layout. As in browsers, an ICC profile is ignored if it is
-/// invalid or is for another colour space than that of the pixels.
+/// Converts pixels to sRGB, and returns them with their new layout, which is never CMYK. As in browsers, an ICC profile
+/// is ignored if it is invalid or is for another colour space than that of the pixels. Without a profile, CMYK is
+/// converted by a simple formula, and other pixels are returned unchanged.
 pub(super) fn to_srgb(layout: Layout, pixels: Vec<u8>, icc: Option<&[u8]>) -> (Layout, Vec<u8>) {
     match icc.and_then(|icc| converted(layout, &pixels, icc)) {
         Some(done) => done,

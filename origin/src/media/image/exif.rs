@@ -6,7 +6,7 @@ use ::image::metadata::Orientation;
 /// directory.
 pub(super) const EXIF_MAX_BYTES: usize = 64 * 1024;
 
-/// Returns the orientation in EXIF data, or [`Orientation::NoTransforms`] if it is missing or invalid.
+/// Returns the orientation in EXIF data, or [`Orientation::NoTransforms`] if the orientation is missing or invalid.
 pub(super) fn orientation(exif: &[u8]) -> Orientation {
     let exif = exif.strip_prefix(b"Exif\0\0").unwrap_or(exif);
     Orientation::from_exif_chunk(exif).unwrap_or(Orientation::NoTransforms)

@@ -23,14 +23,15 @@ pub enum ImageFault {
     FileTooLarge(u64),
     #[error("decoding it takes {} MB of memory, the maximum is {} MB", needed_bytes.div_ceil(1_000_000), max_bytes / 1_000_000)]
     TooMuchMemory { needed_bytes: u64, max_bytes: u64 },
-    /// The image is far more complex than the output of usual encoders, for example a JPEG with too many scans.
+    /// The image is far more complex than the output of usual encoders, for example a JPEG with too many scans, or
+    /// decoding it took more memory than its header shows.
     #[error("it is more complex than any image needs to be")]
     TooCostly,
     #[error("decoding it takes longer than {IMAGE_DECODE_MAX_SECONDS} seconds")]
     TooSlow,
     #[error("too many images wait to be decoded")]
     Refused(Refused),
-    /// The image waited for a decoder thread longer than
+    /// The image waited for a decoder thread and for memory longer than
     /// [`IMAGE_WAIT_MAX_SECONDS`](shared::limits::IMAGE_WAIT_MAX_SECONDS).
     #[error("too many images wait to be decoded")]
     Overloaded,

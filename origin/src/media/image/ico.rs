@@ -5,7 +5,8 @@ use ::image::codecs::ico::IcoDecoder;
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
-/// The maximum size in bytes of an image in an icon that is not PNG: 1,024 × 1,024 pixels of four bytes, and a mask.
+/// The maximum size in bytes of a bitmap (an image that is not PNG) in an icon: 1,024 × 1,024 pixels of four bytes, and
+/// a mask.
 const BITMAP_MAX_BYTES: u32 = 5 * 1024 * 1024;
 
 const PNG_SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
@@ -95,8 +96,8 @@ fn resolve_mask(bitmap: &mut Vec<u8>) {
     }
 }
 
-/// Returns an icon file with only `bitmap`. The size comes from the bitmap's header, since the size in `entry` may be
-/// wrong.
+/// Returns an icon file with only `bitmap`. Width and height come from the bitmap's header if it has 40 bytes or more,
+/// since those in `entry` may be wrong.
 fn of_one(entry: &Entry, bitmap: &[u8]) -> Vec<u8> {
     let mut icon = vec![0, 0, 1, 0, 1, 0];
     match *bitmap {

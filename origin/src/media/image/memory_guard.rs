@@ -1,11 +1,12 @@
 //! A reader that fails once decoding takes too much memory, for formats whose header doesn't show the needed memory: a
-//! lossless WebP of 4 MB may have 65,536 groups of Huffman tables of 20 KB each. It measures the memory of the whole
-//! process, since allocations can't be counted by thread.
+//! lossless WebP of 4 MB may have 65,536 groups of Huffman tables of 20 KB each. The reader measures the memory of the
+//! whole process, since allocations can't be counted by thread.
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// A reader that fails with `OutOfMemory` once the process has grown by more than a number of bytes.
+/// A reader that fails with [`io::ErrorKind::OutOfMemory`] once the process' resident memory has grown by more than a
+/// given number of bytes. Sets no limit if the system does not report resident memory.
 pub(super) struct MemoryGuard<R> {
     inner: R,
     /// The maximum resident memory of the process in bytes; `None` if the system does not report the resident memory.

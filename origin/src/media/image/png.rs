@@ -1,4 +1,4 @@
-//! Decodes PNG row by row, with memory for a few rows only, unless the image is interlaced.
+//! Decodes PNG row by row, with memory for a few rows only; an interlaced image is decoded as a whole.
 
 use super::raster::Layout;
 use super::shrink::{self, Shrinker};

@@ -76,6 +76,11 @@ impl MediaPool {
 
     /// Decodes the image at `path` and makes its thumbnail, on a pool thread. The file must exist until this call
     /// returns.
+    ///
+    /// # Errors
+    /// [`ImageFault::Refused`] if the project or all projects have the maximum number of images in the pool;
+    /// [`ImageFault::Overloaded`] if the image waited longer than [`PoolSize::wait_max`]; [`ImageFault::TooSlow`] if
+    /// decoding takes longer than [`PoolSize::decode_max`]; other faults of the file or the image.
     pub async fn examine(
         &self,
         project: &ProjectName,
@@ -92,7 +97,8 @@ impl MediaPool {
         .await
     }
 
-    /// Returns the number of images that wait, and of those that are being decoded.
+    /// Returns the number of images that wait for a thread, and of those that a thread has taken (which may still wait
+    /// for memory).
     #[must_use]
     pub fn load(&self) -> (usize, usize) {
         self.queue.load()

@@ -128,7 +128,8 @@ fn factor(Target { from, to }: Target) -> u32 {
     across.min(down).clamp(1, FACTOR_MAX)
 }
 
-/// Returns the memory in bytes for shrinking an image of this size, without the current row.
+/// Returns the memory in bytes for shrinking an image of this size, besides the row that is passed to
+/// [`Shrinker::push`].
 pub(super) fn memory_bytes(size: Size) -> u64 {
     // At most two sums of four bytes for each byte of a row, and the result, which is less than five times as wide and
     // high as the thumbnail unless the image is very long and narrow.

@@ -20,7 +20,7 @@ pub struct Thumbnail {
     pub height: u32,
 }
 
-/// Makes a thumbnail: resizes `raster` to the size `to`, then applies the orientation.
+/// Makes a thumbnail: resizes `raster` to the size `to`, converts it to sRGB, then applies the orientation.
 pub(super) fn make(raster: Raster, to: Size) -> Result<Thumbnail, ImageFault> {
     let (icc, layout, orientation) = (raster.icc.clone(), raster.layout, raster.orientation);
     let pixels = resize(raster, to)?;

@@ -62,7 +62,8 @@ fn without_pixels(size: Size, orientation: Orientation) -> Header {
     Header { size, memory_bytes: 0, decode: Decode::Shown(size.turned(orientation)) }
 }
 
-/// Reads the size of the image from the first directory, for files that the crate `tiff` can't open.
+/// Reads the size of the image from the first directory, for files that the crate `tiff` can't open. Fails with
+/// [`ImageFault::Corrupt`] if the directory has no width or height.
 fn first_size(file: &mut BufReader<File>) -> Result<Size, ImageFault> {
     let mut order = [0; 2];
     file.seek(SeekFrom::Start(0))?;
@@ -143,7 +144,8 @@ fn check_length(decoder: &mut Reader, file_bytes: u64) -> Result<(), ImageFault>
 ///
 /// # Errors
 /// [`ImageFault::Unsupported`] for variants that the decoder refuses or misreads: reversed bit order; a separate plane
-/// for each sample; a predictor together with extra samples that the decoder drops.
+/// for each sample; a predictor together with extra samples that the decoder drops; other colour types or bit depths
+/// than those matched here.
 fn samples(decoder: &mut Reader) -> Result<Samples, ImageFault> {
     let colours = decoder.colortype()?;
     let mut tag = |tag, default| -> Result<u16, ImageFault> { Ok(decoder.find_tag_unsigned(tag)?.unwrap_or(default)) };

@@ -30,8 +30,12 @@ impl Library {
         Ok(self.store.take_over(format!("{own}\n")).await?)
     }
 
-    /// Fails with `storage_unavailable` if the store belongs to another installation; marks the store if it is empty.
-    /// After the first success, the result is cached.
+    /// Checks that the store does not belong to another installation. Marks an empty store without a mark as this
+    /// installation's; a store with objects but without a mark passes, with a warning in the log. After the first
+    /// success, the result is cached.
+    ///
+    /// # Errors
+    /// `storage_unavailable` if the store's mark is another installation's; errors of the store or MariaDB.
     pub(super) async fn check_owner(&self) -> Result<(), Problem> {
         let checked = self.owner_checked.get_or_try_init(|| self.claim_if_empty());
         match checked.await {

@@ -19,8 +19,8 @@ use std::time::Duration;
 /// The timeout for storing all files of one upload: enough for 10 GiB at 1 MB/s.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(3 * 60 * 60);
 
-/// How old an object without a row must be for a sweep to delete it: [`PUBLISH_TIMEOUT`], and an hour for clock
-/// differences.
+/// The time from the start of a publication until sweeps delete its objects if their rows were not written:
+/// [`PUBLISH_TIMEOUT`], and an hour for clock differences.
 pub(super) const PUBLISH_GRACE: Duration = Duration::from_secs(4 * 60 * 60);
 
 /// The maximum number of objects of one upload that are stored concurrently. A bucket takes tens of milliseconds for
@@ -120,9 +120,9 @@ impl Parts {
         self.objects.iter().map(|(key, _)| *key).collect()
     }
 
-    /// Enters the keys of all objects in the ledger, stores the objects, and returns their rows. After an error,
-    /// deletes the objects but keeps their ledger entries, since an interrupted request to the store may still take
-    /// effect and leave an object.
+    /// Enters the keys of all objects in the ledger, stores the objects, and returns the rows to write. After an error
+    /// of the store or [`PUBLISH_TIMEOUT`], deletes the objects but keeps their ledger entries, since an interrupted
+    /// request to the store may still take effect and leave an object.
     pub(super) async fn store(self, store: &Store, table: &MediaTable) -> Result<NewRows, Problem> {
         let keys = self.keys();
         let due_at = now() + PUBLISH_GRACE.as_secs();

@@ -26,13 +26,15 @@ const BATCHES_MAX_COUNT: usize = 1_000;
 /// orphans.
 const ORPHANS_ALWAYS_PLAUSIBLE: u64 = 100;
 
-/// The numbers of files and objects that a sweep deleted or, with [`Effect::Counts`], would delete.
+/// The result of a sweep. `due`, `staged` and `orphans` are the numbers of files that the sweep deleted or, with
+/// [`Effect::Counts`], would delete. `strangers` and `objects` are the numbers of files found.
+/// [`Library::sweep`] does not list the store, and leaves `orphans`, `strangers` and `objects` 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Objects in the store that were due for deletion according to the ledger.
     pub due: u64,
     pub staged: u64,
-    /// Orphans: objects in the store whose key is neither in a row nor in the ledger.
+    /// Orphans: objects older than [`SweepTerms::grace`] whose key is neither in a row nor in the ledger.
     pub orphans: u64,
     /// Files in the store that are not named like an object. Sweeps never delete such files.
     pub strangers: u64,
@@ -42,10 +44,11 @@ pub struct Swept {
 #[derive(Clone, Copy, Debug)]
 pub struct SweepTerms {
     pub effect: Effect,
-    /// The minimum age of objects that the sweep deletes.
+    /// The minimum age of orphans that the sweep deletes, and of unfinished publications (four hours if `grace` is
+    /// longer) whose objects the sweep deletes. Objects of deleted and replaced files are deleted at any age.
     pub grace: Duration,
-    /// The maximum percentage of orphans among all objects. A sweep that finds a higher percentage deletes nothing,
-    /// since the database may be incomplete or belong to another store.
+    /// The maximum percentage of orphans among all objects. A sweep that finds a higher percentage, and more than 100
+    /// orphans, deletes nothing, since the database may be incomplete or belong to another store.
     pub share_max: u8,
 }
 
@@ -61,7 +64,7 @@ pub enum SweepError {
     /// The store has objects but no owner mark. Nothing was deleted.
     #[error("the media store holds objects and no mark of the installation that owns them")]
     Unmarked,
-    /// The percentage of orphans exceeds [`SweepTerms::share_max`]. Nothing was deleted.
+    /// There are more than 100 orphans, and their percentage exceeds [`SweepTerms::share_max`]. Nothing was deleted.
     #[error("{orphans} of {objects} objects in the media store are named by no row of this database")]
     Implausible { orphans: u64, objects: u64 },
 }
@@ -102,7 +105,9 @@ impl Library {
         }
     }
 
-    /// Deletes the staged files of processes that have ended, and the objects that are due according to the ledger.
+    /// Deletes the staged files of processes that have ended, and the objects that are due according to the ledger:
+    /// those of deleted and replaced files, of failed publications, and of publications that began at least four hours
+    /// ago and wrote no rows.
     ///
     /// # Errors
     /// The store or MariaDB failed; some files and objects may have been deleted.
@@ -117,12 +122,13 @@ impl Library {
     }
 
     /// Lists the whole store, and deletes (with [`Effect::Counts`], only counts) staged files of processes that have
-    /// ended, and objects older than `terms.grace` that no row refers to. A short grace period may make uploads in
-    /// progress fail, but never deletes an object that a row refers to.
+    /// ended, objects of deleted and replaced files, and other objects older than `terms.grace` that no row refers to.
+    /// A short grace period may make uploads in progress fail, but never deletes an object that a row refers to.
     ///
     /// # Errors
-    /// [`SweepError::Another`], [`SweepError::Unmarked`] or [`SweepError::Implausible`], and nothing was deleted; the
-    /// store or MariaDB failed, and some objects may have been deleted.
+    /// [`SweepError::Another`], [`SweepError::Unmarked`] or [`SweepError::Implausible`], and nothing was deleted (not
+    /// with [`Effect::Counts`], which skips these checks); the store or MariaDB failed, and some objects may have been
+    /// deleted.
     pub async fn sweep_all(&self, terms: SweepTerms) -> Result<Swept, SweepError> {
         let (mut swept, orphans) = self.find_orphans(terms.grace).await?;
         // Includes objects that were entered in the ledger at least `terms.grace` ago.
@@ -176,7 +182,8 @@ impl Library {
         Ok((found, orphans))
     }
 
-    /// Deletes the objects that are due according to the ledger, and returns how many of them were in the store.
+    /// Deletes the objects that are due at `now` (in seconds since 1970) according to the ledger, at most 500,000, and
+    /// returns how many of them were in the store.
     async fn sweep_due(&self, now: u64) -> Result<u64, SweepError> {
         let mut swept = 0;
         for _ in 0..BATCHES_MAX_COUNT {

@@ -1,4 +1,5 @@
-//! One request's exclusive access to a resumable upload. Received bytes stay, however the request ends.
+//! One request's exclusive access to a resumable upload. Received bytes stay if the request fails or its client
+//! disconnects, since the request then flushes them; if the process is killed, bytes since the last flush may be lost.
 
 use shared::error::{ErrorCode, Problem};
 use shared::limits::TUS_FINISHED_SECONDS;
@@ -16,7 +17,8 @@ use crate::media::store::{Held, Staged, Staging, StoreError};
 /// MB/s, there are three syncs a second.
 const FLUSH_BYTES: u64 = 64 * 1024 * 1024;
 
-/// One request's exclusive access to a resumable upload. Dropping this value releases the upload's lock.
+/// One request's exclusive access to a resumable upload. Dropping this value releases the upload's lock, but loses
+/// written bytes that were not [flushed](Self::flush). A finished upload has no lock.
 #[derive(Debug)]
 pub struct LockedUpload {
     uploads: ResumableUploads,
@@ -58,7 +60,7 @@ impl LockedUpload {
         &self.row
     }
 
-    /// Returns the number of bytes received.
+    /// Returns the number of bytes received, including bytes that are not synced to the disk yet.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
@@ -76,7 +78,8 @@ impl LockedUpload {
         self.row.media_id.is_none() && self.offset == self.row.length
     }
 
-    /// Returns the token that is cancelled when another request wants to take over this upload.
+    /// Returns the token that is cancelled when another request of this process wants to take over this upload. The
+    /// token of a finished upload is never cancelled.
     #[must_use]
     pub fn interruption(&self) -> CancellationToken {
         self.running.as_ref().map_or_else(CancellationToken::new, |running| running.token().clone())
@@ -105,7 +108,7 @@ impl LockedUpload {
     /// Writes the number of synced bytes to the upload's row, and restarts the upload's lifetime.
     ///
     /// # Errors
-    /// `media_not_found` if the upload's row was deleted; errors of MariaDB.
+    /// `media_not_found` if the upload's row was deleted, or the upload is finished; errors of MariaDB.
     pub async fn prolong(&mut self) -> Result<(), Problem> {
         let expires_at = self.uploads.expiry(now());
         let table = &self.uploads.table;
@@ -118,10 +121,12 @@ impl LockedUpload {
         Ok(())
     }
 
-    /// Appends bytes to the upload's file. After every 64 MiB, syncs the file and restarts the upload's lifetime.
+    /// Appends bytes to the upload's file through a buffer. After every 64 MiB, syncs the file, and
+    /// [prolongs](Self::prolong) the upload.
     ///
     /// # Errors
-    /// `body_too_large` if the bytes exceed the upload's declared size; errors of the store or MariaDB.
+    /// `body_too_large`, and nothing is written, if the bytes exceed the upload's declared size; errors of the store,
+    /// and those of [`prolong`](Self::prolong).
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), Problem> {
         if bytes.len() as u64 > self.row.length - self.offset {
             return Err(self.excess());
@@ -140,7 +145,7 @@ impl LockedUpload {
         Ok(())
     }
 
-    /// Syncs the received bytes to the disk.
+    /// Syncs the received bytes to the disk. Does not change the upload's row; see [`prolong`](Self::prolong).
     pub async fn flush(&mut self) -> Result<(), Problem> {
         let Some(staging) = self.staging.take() else {
             return Ok(());
@@ -149,7 +154,8 @@ impl LockedUpload {
         Ok(())
     }
 
-    /// Truncates the upload's file to `offset` bytes, to undo a write, and records the new length in the upload's row.
+    /// Truncates the upload's file to `offset` bytes, to undo writes, and then [prolongs](Self::prolong) the upload,
+    /// which records the new length in the upload's row.
     pub async fn take_back(&mut self, offset: u64) -> Result<(), Problem> {
         self.flush().await?;
         self.offset = offset;
@@ -158,7 +164,9 @@ impl LockedUpload {
         self.prolong().await
     }
 
-    /// Returns the complete file and the file's declared properties. The staged file stays until [`end`](Self::end).
+    /// Syncs and closes the upload's file, and returns the file with its declared properties. Does not check that the
+    /// upload is complete: see [`is_complete`](Self::is_complete). The staged file stays until [`end`](Self::end) or
+    /// [`give_up`](Self::give_up).
     pub async fn staged(&mut self) -> Result<(Staged, TusFile), Problem> {
         let file = TusFile::from_metadata(&self.row.metadata)?;
         let staging = match self.staging.take() {
@@ -170,20 +178,25 @@ impl LockedUpload {
         Ok((staged, file))
     }
 
-    /// Returns the upload's id and expiry, for the transaction that writes the media file and finishes the upload.
+    /// Returns the upload's id and the expiry of a finished upload (one hour from now), for the transaction that writes
+    /// the media file's row and finishes the upload.
     #[must_use]
     pub fn finished(&self) -> FinishedUpload {
         FinishedUpload { id: self.row.id, expires_at: now() + TUS_FINISHED_SECONDS }
     }
 
-    /// Reloads the upload's row. Returns the id of the media file that the upload has become; `None` while it is
-    /// unfinished. An earlier attempt may have finished it although MariaDB's answer was lost.
+    /// Reloads the upload's row. Returns the id of the media file that the upload has become; `None` while the upload
+    /// is unfinished. An earlier attempt may have finished the upload although MariaDB's answer was lost.
+    ///
+    /// # Errors
+    /// `media_not_found` if the upload was deleted or has expired; errors of MariaDB.
     pub async fn refresh(&mut self) -> Result<Option<MediaId>, Problem> {
         self.row = self.uploads.row(&self.row.project, self.id()).await?;
         Ok(self.row.media_id)
     }
 
-    /// Deletes the staged file after the upload has become the media file `file`, and returns the upload's row.
+    /// Deletes the staged file after the upload has become the media file `file`, and returns the row of the finished
+    /// upload. The transaction that wrote `file` must have updated the row in MariaDB.
     pub async fn end(mut self, file: MediaId) -> UploadRow {
         self.uploads.discard(self.row.id).await;
         self.row.media_id = Some(file);

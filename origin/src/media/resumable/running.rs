@@ -30,7 +30,7 @@ impl Running {
         });
     }
 
-    /// Returns the number of requests that have locked an upload.
+    /// Returns the number of requests of this process that have locked an upload.
     pub(super) fn count(&self) -> usize {
         self.locked(|tokens| tokens.len())
     }

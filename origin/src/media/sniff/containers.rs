@@ -20,14 +20,15 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
     }
 }
 
-/// Detects ISO base media files by the major brand, then by the compatible brands.
+/// Detects ISO base media files by the major brand; images with a generic major brand also by the compatible brands.
+/// Returns `video/mp4` for unknown brands.
 fn brands(head: &[u8]) -> Sniffed {
     let size = head.first_chunk().map_or(0, |size| u32::from_be_bytes(*size) as usize);
     let end = size.clamp(12, 256).min(head.len());
     let brands = head.get(8..end).unwrap_or_default();
     let (major, others) = brands.split_at(brands.len().min(4));
     by_brand(major)
-        // `mif1` and `msf1` only say that the file is an image; the compatible brands say the format.
+        // `mif1`, `msf1` and `miaf` only say that the file is an image; the compatible brands say the format.
         .or_else(|| {
             let still = matches!(major, b"mif1" | b"msf1" | b"miaf");
             let inner = others

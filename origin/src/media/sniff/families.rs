@@ -189,8 +189,8 @@ pub(super) const TEXTUAL_MEDIA: &[&str] = &[
     "image/x-xpm",
 ];
 
-/// Media types whose files always begin with a signature that this program recognises, so that a wrong label is an
-/// error.
+/// Media types whose files always begin with a signature that this program recognises. Such a type as a label is an
+/// error unless the content is of that type, or of another type in the same [`Family`].
 pub(super) const VERIFIABLE: &[&str] = &[
     "application/gzip",
     "application/pdf",

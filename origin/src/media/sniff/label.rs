@@ -1,5 +1,5 @@
-//! Determines a file's media type from its label (the type that the client declares) and from the type that [`sniff`]
-//! detects in its first bytes. A label that contradicts the content is an error.
+//! Determines a file's media type from its label (the media type or file extension that the client declares) and from
+//! the type that [`sniff`] detects in the file's first bytes. A label that contradicts the content is an error.
 
 use super::families::{ALIASES, FAMILIES, Family, TEXTUAL_MEDIA, UNKNOWN, VERIFIABLE};
 use super::{ImageFormat, Sniffed, markup, sniff};
@@ -30,8 +30,9 @@ impl Verdict {
 /// Determines the media type of a file from `head`, its first bytes. `declared` is the upload's label: a media type, or
 /// a file extension such as `png`. `kind` is the `type` of the upload, and `name` the file name.
 ///
-/// The content decides. The label is used where the content leaves several types possible. Without a label, the
-/// extension of `name` may refine the type, but never turns a type that browsers download into a type that they show.
+/// The content decides. The label is used where the content leaves several types possible or is of no known format; an
+/// invalid label or unknown extension counts as no label. Without a label, the extension of `name` may refine the type,
+/// but never turns a type that is served as a download into a type that is served inline (see [`may_be_shown`]).
 ///
 /// # Errors
 /// `invalid_media` if the content is not of the type `kind`, or contradicts the label.
@@ -67,11 +68,12 @@ fn is_only_text(label: &str, head: &[u8]) -> bool {
         && markup::is_text(head)
 }
 
-/// Media types that are served for inline display, besides images, audio and video. All other types are downloads.
+/// Media types that are served for inline display, besides images, audio and video. See [`may_be_shown`].
 const SHOWN: [&str; 6] =
     ["application/json", "application/pdf", "text/csv", "text/markdown", "text/plain", "text/tab-separated-values"];
 
-/// Returns whether files of the media type may be shown inline, because browsers run no code in them.
+/// Returns whether files of the media type are served for inline display: images, audio, video, and a few document
+/// types such as PDF and plain text, except types in which browsers run code. Files of other types are downloads.
 #[must_use]
 pub fn may_be_shown(mime: &str) -> bool {
     let mime = canonical(mime);
@@ -79,7 +81,8 @@ pub fn may_be_shown(mime: &str) -> bool {
     is_shown && !runs_in_browser(&mime)
 }
 
-/// Returns whether a browser would run code in a file of the media type.
+/// Returns whether a browser may run code in a file of the media type: HTML, XML (also SVG), scripts, Flash,
+/// WebAssembly, and messages such as MHTML that may contain these.
 #[must_use]
 pub fn runs_in_browser(mime: &str) -> bool {
     let mime = canonical(mime);
@@ -225,7 +228,8 @@ fn is_textual(mime: &str) -> bool {
         )
 }
 
-/// Returns the media type that a container has for the upload's `kind`: containers such as MP4 may hold audio or video.
+/// Returns the audio type of a container if `kind` is audio, and its video type if `kind` is video: containers such as
+/// MP4 may hold either. Returns any other `mime` unchanged.
 fn for_kind(mime: String, kind: MediaKind) -> String {
     match (kind, mime.as_str()) {
         (MediaKind::Audio, "video/mp4") => "audio/mp4".to_owned(),
@@ -261,7 +265,7 @@ pub(in crate::media) fn canonical(mime: &str) -> String {
 }
 
 /// Determines the media type of a file without a label from its content, refined by the extension of `name`. The
-/// extension never turns a type that browsers download into a type that they show.
+/// extension never turns a type that is served as a download into a type that is served inline (see [`may_be_shown`]).
 fn unlabelled(name: &str, found: Option<Sniffed>, head: &[u8]) -> String {
     let is_text = !head.is_empty() && markup::is_text(head);
     let bytes = match found {

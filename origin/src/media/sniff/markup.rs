@@ -115,8 +115,8 @@ fn decode(head: &[u8]) -> Option<String> {
     }
 }
 
-/// Returns whether `head` begins with a UTF-16 byte order mark, or has no control characters except white space and
-/// ESC.
+/// Returns whether `head`, the first bytes of a file, may be text: `head` begins with a UTF-16 byte order mark, or has
+/// no control characters except white space and ESC. True if `head` is empty.
 pub(super) fn is_text(head: &[u8]) -> bool {
     if head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF") {
         return true;

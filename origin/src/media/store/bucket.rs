@@ -27,7 +27,7 @@ use super::{Listed, Listing, ObjectBytes};
 use crate::config::{Addressing, BucketAddress};
 use crate::database::media::{FOLDER, ObjectKey};
 
-/// The part size of multipart uploads. S3 requires at least 5 MiB and allows 10,000 parts, so a file may have up to 80
+/// The part size of multipart uploads. S3 requires at least 5 MiB and allows 10,000 parts, so a file may have up to 83
 /// GB. A file that is no larger than one part is stored by one request.
 const PART_BYTES: usize = 8 * 1024 * 1024;
 
@@ -215,7 +215,8 @@ impl Bucket {
         put.map(drop).map_err(|error| self.store_error(&error))
     }
 
-    /// Requests an object or a range of its bytes. Returns the body when the response has begun.
+    /// Requests an object or a range of its bytes. Returns the body when the response has begun; an empty stream if the
+    /// range is empty or begins after the object's end. Fails with [`StoreError::NotFound`] if there is no such object.
     pub(super) async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         if range.as_ref().is_some_and(Range::is_empty) {
             return Ok(Box::pin(futures_util::stream::empty()));
@@ -265,7 +266,8 @@ impl Bucket {
         }
     }
 
-    /// Returns the text of the file `name` beside the objects; `None` if there is no such file.
+    /// Returns the text of the file `name` beside the objects, at most [`NAMED_MAX_BYTES`]; `None` if there is no such
+    /// file.
     pub(super) async fn named(&self, name: &str) -> Result<Option<String>, StoreError> {
         let options = GetOptions { range: Some(GetRange::Bounded(0..NAMED_MAX_BYTES)), ..GetOptions::default() };
         let found = match self.service.get_opts(&self.named_path(name), options).await {

@@ -43,7 +43,8 @@ impl Directory {
         sync_directory(folder)
     }
 
-    /// Opens the file of an object and reads its first chunk, then returns a stream of all chunks.
+    /// Opens the file of an object and reads its first chunk, then returns a stream of all chunks (including the
+    /// first). Fails with [`StoreError::NotFound`] if there is no such object.
     pub(super) async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         let path = self.path(key);
         let (mut reader, first) = spawn_blocking(move || {
@@ -90,12 +91,12 @@ impl Directory {
         Ok(existing)
     }
 
-    /// Returns the path of a file beside the objects.
+    /// Returns the path of the file `name` in the store's root directory, outside of the folder `objects`.
     pub(super) fn named(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// Lists all files in the store's folder `objects` and in its subfolders.
+    /// Lists all files in the store's folder `objects` and in its subfolders, but not in folders below these.
     pub(super) fn list(&self) -> Listing {
         let top = self.root.join(FOLDER);
         Box::pin(async_stream::try_stream! {
@@ -136,7 +137,7 @@ impl Reader {
         Ok(Self { file, left })
     }
 
-    /// Reads the next chunk of the object; empty at the end.
+    /// Reads the next chunk of the object or range, at most [`READ_BYTES`]; empty at the end.
     fn piece(&mut self) -> io::Result<Bytes> {
         let length = usize::try_from(self.left).map_or(READ_BYTES, |left| left.min(READ_BYTES));
         let mut piece = BytesMut::zeroed(length);

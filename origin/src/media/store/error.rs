@@ -16,10 +16,12 @@ pub enum StoreError {
     /// The disk, quota or bucket is full, or the file would exceed the maximum file size.
     #[error("the store is full")]
     Full(#[source] Cause),
-    /// The store can't be reached, or does not answer in time.
+    /// The store can't be reached or does not answer in time, the bucket or a directory is missing, or the service
+    /// answers with status 408, 429 or 5xx.
     #[error("the store is not available")]
     Unavailable(#[source] Cause),
-    /// The access keys are wrong, revoked or lack permissions, or the directory's permissions are insufficient.
+    /// The access keys are wrong, revoked or lack permissions; the directory's permissions are insufficient, or its
+    /// file system is read-only.
     #[error("the store denies access")]
     Denied(#[source] Cause),
     /// A setting that a bucket needs is missing; holds the setting's name.
@@ -91,7 +93,8 @@ impl From<io::Error> for StoreError {
     }
 }
 
-/// Converts the error of a task that panicked, or that was cancelled because the runtime shuts down.
+/// Converts the error of a task that panicked, or that was cancelled because the runtime shuts down, to
+/// [`StoreError::Other`].
 impl From<tokio::task::JoinError> for StoreError {
     fn from(error: tokio::task::JoinError) -> Self {
         Self::Other(Box::new(error))

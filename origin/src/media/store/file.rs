@@ -20,7 +20,7 @@ enum Lifetime {
     Owner,
     /// The file is deleted only on request, since an upload may be resumed from it.
     Kept,
-    /// The file was renamed to its final path, so there is nothing to delete.
+    /// The file was renamed to its object's path, so there is nothing to delete.
     Gone,
 }
 
@@ -148,7 +148,8 @@ impl StagedFile {
     }
 
     /// Moves the file to the path `to` atomically. The file of a resumable upload also keeps its old name until it is
-    /// discarded, so that publishing can be repeated if no row is written for the object.
+    /// discarded, so that publishing can be repeated if no row is written for the object; but not on a file system
+    /// without hard links.
     pub(super) fn publish_as(&mut self, to: &Path) -> io::Result<()> {
         if self.lifetime == Lifetime::Kept {
             match std::fs::hard_link(&self.path, to) {
@@ -178,7 +179,7 @@ impl StagedFile {
 impl Drop for StagedFile {
     fn drop(&mut self) {
         if self.lifetime == Lifetime::Owner && !matches!(self.state, State::NotMade) {
-            // If deleting fails, a later sweep deletes the file.
+            // If deleting fails, the file is deleted when this process ends, or by a later sweep.
             let _ = remove_file(&self.path);
         }
     }

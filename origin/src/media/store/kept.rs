@@ -16,7 +16,8 @@ pub struct Held {
 }
 
 impl Held {
-    /// Locks the file at `path` without waiting; `None` if it is locked already.
+    /// Locks the file at `path` without waiting, and syncs it; `None` if the file is locked already. Fails with
+    /// [`io::ErrorKind::NotFound`] if the file does not exist, or was deleted or replaced meanwhile.
     pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {

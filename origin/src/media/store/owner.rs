@@ -1,5 +1,5 @@
-//! Small files with fixed names in a store, beside its objects: the owner mark, which has the id of
-//! the installation that owns the store, and the manifests of backups.
+//! Small files with given names in a store, beside its objects: the owner mark, which has the id of the installation
+//! that owns the store, and the manifests of backups.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,7 +12,8 @@ use crate::files::{create_private, replace_private};
 /// The path of the owner mark within the store.
 pub(super) const OWNER: &str = "owner";
 
-/// The maximum number of bytes that are read from such a file. This program writes shorter ones.
+/// The maximum number of bytes that are read from an owner mark or manifest; the rest of a longer file is ignored. This
+/// program writes shorter files.
 pub(super) const NAMED_MAX_BYTES: u64 = 8 * 1024 * 1024;
 
 impl Store {
@@ -21,8 +22,8 @@ impl Store {
         self.named(OWNER).await
     }
 
-    /// Writes the owner mark, unless the store has one. The caller must read the mark afterwards, since it may be
-    /// another installation's.
+    /// Writes `owner` as the owner mark, unless the store has a mark. The caller must read the mark afterwards, since
+    /// the mark may be another installation's. A bucket without conditional writes replaces an existing mark.
     pub async fn claim(&self, owner: String) -> Result<(), StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
@@ -37,13 +38,13 @@ impl Store {
         }
     }
 
-    /// Writes the owner mark, replacing an existing one.
+    /// Writes `owner` as the owner mark, replacing an existing mark.
     pub async fn take_over(&self, owner: String) -> Result<(), StoreError> {
         self.put_named(OWNER, owner).await
     }
 
-    /// Returns the text of the file `name`; `None` if there is no such file. The caller must have
-    /// checked that `name` is a plain file name.
+    /// Returns the text of the file `name` beside the objects, at most 8 MiB; `None` if there is no such file. The
+    /// caller must have checked that `name` is a plain file name.
     pub async fn named(&self, name: &str) -> Result<Option<String>, StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
@@ -54,7 +55,8 @@ impl Store {
         }
     }
 
-    /// Writes the file `name` atomically, replacing an existing one.
+    /// Writes the file `name` beside the objects atomically, replacing an existing file. The caller must have checked
+    /// that `name` is a plain file name.
     pub async fn put_named(&self, name: &str, text: String) -> Result<(), StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {

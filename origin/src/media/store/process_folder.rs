@@ -57,8 +57,8 @@ impl Drop for ProcessFolder {
     }
 }
 
-/// Deletes the folders of processes that have ended in `parent`, except the entry `spared`, and returns the number of
-/// files in these folders. With [`Effect::Counts`], only counts the files.
+/// Deletes from `parent` the folders of processes that have ended, and all other entries without a locked lock file,
+/// except the entry `spared`. Returns the number of files deleted. With [`Effect::Counts`], only counts the files.
 pub(super) fn sweep(parent: &Path, spared: &str, effect: Effect) -> io::Result<usize> {
     let mut swept = 0;
     for entry in std::fs::read_dir(parent)? {
@@ -77,7 +77,8 @@ pub(super) fn sweep(parent: &Path, spared: &str, effect: Effect) -> io::Result<u
     Ok(swept)
 }
 
-/// Deletes a folder and its lock file, unless a process holds the lock. Returns the number of files in the folder.
+/// Deletes the folder of `lock_path` and then the lock file, or with [`Effect::Counts`] deletes nothing. Returns the
+/// number of files in the folder; 0 without deleting anything if a process holds the lock.
 fn sweep_locked(lock_path: &Path, effect: Effect) -> io::Result<usize> {
     let lock = match OpenOptions::new().write(true).open(lock_path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -108,7 +109,8 @@ fn remove_counted(path: &Path, effect: Effect) -> io::Result<usize> {
     Ok(count)
 }
 
-/// Tries to lock the file without waiting, and returns whether it was locked.
+/// Tries to lock the file without waiting. Returns true if this call has taken the lock, false if another process holds
+/// the lock.
 fn is_taken(lock: &File) -> io::Result<bool> {
     match flock(lock, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),

@@ -1,5 +1,5 @@
 //! Converts errors of the crate `object_store` to [`StoreError`]. The crate exposes a response's status only in the
-//! error's text, so the text is parsed. Tests check this against a real service.
+//! error's text, so the text is parsed. The store's tests check the parsing against an S3 service over HTTP.
 
 use std::error::Error;
 
@@ -17,7 +17,7 @@ const STATUS: &str = "non-2xx status code: ";
 /// responses.
 const LATE: &str = "Server returned error response: ";
 
-/// Error codes with which MinIO, Ceph, Garage and other services report a full storage, with any HTTP status.
+/// S3 error codes with which MinIO, Ceph, Garage and other services report a full storage, with any HTTP status.
 const FULL: &[&str] = &["QuotaExceeded", "StorageFull", "InsufficientStorage", "InsufficientCapacity"];
 
 /// Converts an error of the client library. Removes the access key's id from the cause, since services repeat it.

@@ -1,4 +1,5 @@
-//! Files that are being uploaded: written and hashed in pieces on blocking threads, and deleted unless published.
+//! Files that are being uploaded: written and hashed in pieces on blocking threads, and deleted when they are dropped
+//! unpublished, except the files of resumable uploads.
 
 use std::io;
 use std::mem;
@@ -38,7 +39,7 @@ enum Job {
     Idle(Box<StagedFile>),
     /// A blocking thread is writing the previous piece.
     Running(JoinHandle<Done>),
-    /// A piece could not be written to the disk. All further calls fail.
+    /// A piece could not be written to the disk. All further writes fail.
     Failed,
 }
 
@@ -116,7 +117,9 @@ impl Staging {
         Ok(self.size)
     }
 
-    /// Waits until the previous piece is written, then runs `work` with the filled piece on a blocking thread.
+    /// Waits until the previous piece is written, then starts `work` with the filled piece on a blocking thread.
+    /// Returns the error of the previous piece; the error of `work` is returned by the next call or by
+    /// [`wait_for_write`](Self::wait_for_write).
     async fn hand_over(
         &mut self,
         work: impl FnOnce(&mut StagedFile, &[u8]) -> std::io::Result<()> + Send + 'static,
@@ -175,7 +178,8 @@ fn failed() -> StoreError {
     StoreError::other("an earlier piece of the file was not written")
 }
 
-/// Drops the file on a blocking thread, since deleting a large file from the disk takes a while.
+/// Drops `file` on a blocking thread (on this thread if there is no runtime), since dropping may delete a large file
+/// from the disk, which takes a while.
 fn drop_elsewhere(file: Box<StagedFile>) {
     match Handle::try_current() {
         Ok(runtime) => {
@@ -248,8 +252,8 @@ impl StagingFolder {
         Ok(Self { path, own })
     }
 
-    /// Deletes the files of processes that have ended, and returns their number; with [`Effect::Counts`], only counts
-    /// them.
+    /// Deletes the staged files of processes that have ended, and returns their number; with [`Effect::Counts`], only
+    /// counts them. Files of resumable uploads stay.
     pub(super) fn sweep(&self, effect: Effect) -> io::Result<usize> {
         process_folder::sweep(&self.path, KEPT, effect)
     }

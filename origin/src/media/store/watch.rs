@@ -1,4 +1,4 @@
-//! Caches the result of the store's health check, so that frequent checks ask the store only once a second.
+//! Caches the result of the store's health check, so that frequent checks reach the store at most once a second.
 
 use super::Store;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! The characters that a character set of MariaDB can hold. Knows no connections.
+//! The characters that a character set of MariaDB can hold. Does no I/O.
 
-/// The number of code points in Unicode's first plane. Only the character sets for all of Unicode have more characters.
+/// The number of code points in Unicode's first plane. Only character sets of all of Unicode have others.
 const PLANE: u32 = 0x1_0000;
 const WORD_BITS: u32 = u64::BITS;
 
@@ -20,8 +20,8 @@ impl CharsetCoverage {
         Self { charset: charset.into(), held: vec![u64::MAX; words].into() }
     }
 
-    /// Returns the characters that are the same in both texts: MariaDB converted `sample` to the character set and
-    /// back, which replaces characters that the set lacks, and returned `converted`.
+    /// Returns the coverage of a character set: the characters of `sample` that are the same in `converted`, which is
+    /// what MariaDB returned when it converted `sample` to the character set and back, replacing missing characters.
     #[must_use]
     pub fn compared(charset: &str, sample: &str, converted: &str) -> Self {
         let mut coverage = Self::first_plane(charset);

@@ -32,11 +32,12 @@ pub struct Relation {
     pub kind: RelationKind,
     /// The table of the related records.
     pub table: TableName,
-    /// The columns of the table itself.
+    /// The columns of the table that has the relation.
     pub columns: Vec<FieldName>,
     /// The columns that must equal `columns`, in the same order: of the link table if there is one, else of the related
     /// table.
     pub matches: Vec<FieldName>,
+    /// The link table of a many-to-many relation; `None` for other relations.
     pub link: Option<Link>,
     /// Further names of the relation, tried after `spelling` and `name`. Other relations may have the same names.
     aliases: Vec<String>,
@@ -77,8 +78,8 @@ impl Relations {
         Self { by_table: by_table.into_iter().map(|(table, relations)| (table, spelled(relations))).collect() }
     }
 
-    /// Returns the relations of a table for which `is_visible` returns true: first the relations to one record, in the
-    /// order of their foreign keys.
+    /// Returns the relations of a table for which `is_visible` returns true, with spellings that are unique among these
+    /// relations. Relations to one record come first, then relations to many, then relations by a link table.
     #[must_use]
     pub fn of(&self, table: &TableName, is_visible: impl Fn(&Relation) -> bool) -> Vec<Arc<Relation>> {
         let all = self.by_table.get(table).map_or(&[][..], Vec::as_slice);
@@ -121,8 +122,8 @@ fn far_keys<'a>(
 /// Finds a relation by its name. Tries the spellings first, then the default names, then the aliases.
 ///
 /// # Errors
-/// `ambiguous_relation` with the spellings of all relations that have the name; `code`, with the nearest spelling as
-/// hint, if no relation has it.
+/// `ambiguous_relation`, with the spellings as a hint, if several relations have the name; `code`, with the nearest or
+/// all spellings as a hint, if no relation has the name.
 pub fn find<'a>(
     relations: &'a [Arc<Relation>],
     table: &TableName,

@@ -2,7 +2,7 @@
 //! selected fields or the limit.
 //!
 //! The encoding must not change without a new [`VERSION`], since it is part of the MAC of page cursors from earlier
-//! builds. Each variant has its own byte, each text and list is preceded by its length, and columns are written by
+//! builds. Each enum variant has its own byte, each text and list is preceded by its length, and columns are written by
 //! name, so that the order of an enum's variants or a table's columns does not matter.
 
 use super::value;
@@ -19,7 +19,8 @@ use shared::operation::read::select::Aggregate;
 /// The first byte of a fingerprint: the version of its encoding.
 const VERSION: u8 = 1;
 
-/// Returns the bytes that identify a project's read, whatever its page, its selected fields and its limit.
+/// Returns bytes that are equal for all pages of a project's read, whatever their selected fields and limit, and that
+/// differ for any other read. `select` must not have the condition of a page cursor yet.
 #[must_use]
 pub fn fingerprint(project: &ProjectName, select: &Select, scope: &Scope<'_>) -> Vec<u8> {
     let mut bytes = Writer { out: vec![VERSION], scope };

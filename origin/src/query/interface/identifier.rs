@@ -17,21 +17,22 @@ pub(super) fn component(name: &str) -> String {
     text
 }
 
-/// Returns whether the name is an identifier in TypeScript, Python and Rust: ASCII letters, digits and `_`, and not a
-/// digit first.
+/// Returns whether the name consists of ASCII letters, digits and `_`, and does not begin with a digit: an identifier
+/// in TypeScript, Python and Rust unless it is a keyword.
 pub(super) fn is_plain(name: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() && name.bytes().all(is_word)
 }
 
-/// Returns the name as a type's name, `order_lines` → `OrderLines`, without characters that no identifier may have.
+/// Returns the name in Pascal case, `order_lines` → `OrderLines`, without characters other than ASCII letters and
+/// digits. The result may be empty or begin with a digit.
 pub(super) fn pascal(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(|word| [&word[..1].to_ascii_uppercase(), &word[1..]].concat()).collect()
 }
 
-/// Returns the name as a field's name, `Order-Date` → `order_date`, with `_` for characters that no identifier may
-/// have.
+/// Returns the name in snake case, `Order-Date` → `order_date`, with `_` for other characters than ASCII letters and
+/// digits, and with the prefix `field_` unless it begins with a letter. The result may be a keyword.
 pub(super) fn snake(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 1);
     let mut was_lower = false;
@@ -58,7 +59,8 @@ pub(super) fn snake(name: &str) -> String {
 pub(super) struct Names(HashSet<String>);
 
 impl Names {
-    /// Returns the name; if the name is taken, appends a number.
+    /// Returns the name, or, if the name is taken, the name with the first number from 2 that makes it unique. Marks
+    /// the returned name as taken.
     pub(super) fn unique(&mut self, name: &str) -> String {
         let mut unique = name.to_owned();
         let mut number = 2;

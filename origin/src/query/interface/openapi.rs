@@ -19,7 +19,7 @@ const COMPONENTS: &str = include_str!("openapi/components.json");
 const OF_TABLE: &str = include_str!("openapi/operations.json");
 /// The operations of a database, below its path.
 const OF_DATABASE: &str = include_str!("openapi/database.json");
-/// The operations that belong to no table.
+/// The operations that belong to no table and no database.
 const SERVICES: &str = include_str!("openapi/services.json");
 
 /// The usual length in bytes of a document without tables, and of each table in it, for the initial buffer capacity.
@@ -127,7 +127,8 @@ fn components(interface: &Interface, out: &mut Vec<u8>) -> serde_json::Result<()
     Ok(())
 }
 
-/// Returns the error responses of the document by their HTTP status.
+/// Returns the document's shared responses by name: `E` and the status, such as `E404`, for errors, and `Unchanged` for
+/// status 304.
 fn responses() -> Map<String, Value> {
     let mut codes: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
     for code in ErrorCode::ALL {
@@ -159,7 +160,7 @@ fn member(name: &str, value: &Value, out: &mut Vec<u8>) -> serde_json::Result<()
     serde_json::to_writer(&mut *out, value)
 }
 
-/// Writes the commas between the members of a JSON object.
+/// Counts the members of a JSON object, to write a comma before each member but the first.
 #[derive(Default)]
 struct Separator {
     written: usize,
@@ -175,7 +176,7 @@ impl Separator {
 }
 
 impl Interface {
-    /// Returns whether the caller may do an action of `services.json`.
+    /// Returns whether the caller may use the operations of `services.json` that have this `action`; true for `any`.
     fn offers(&self, action: &str) -> bool {
         let writes = self.tables().any(|table| table.actions.iter().any(|action| *action != Action::Read));
         match action {

@@ -24,7 +24,8 @@ const KEYWORDS: [&str; 35] = [
     "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// Returns the text of a module with the types `<Database><Table>`, `…Insert` and `…Update` of each table.
+/// Returns the text of a module with the types `<Database><Table>`, `…Insert` and `…Update` of each table, without the
+/// types for actions that the caller may not do.
 #[must_use]
 pub fn types(interface: &Interface) -> String {
     let mut out = String::from(HEAD);
@@ -43,7 +44,7 @@ pub fn types(interface: &Interface) -> String {
     out
 }
 
-/// Writes a type with `fields`. The flag of a field says whether the field may be left out.
+/// Writes a type with `fields`, each with whether a record may lack the field.
 fn write_type(out: &mut String, name: &str, table: &TableInterface, fields: &[(&Column, bool)]) {
     let is_field = |name: &str| identifier::is_plain(name) && !name.starts_with("__") && !KEYWORDS.contains(&name);
     let full_name = Value::from(format!("{}.{}", table.database(), table.name()));

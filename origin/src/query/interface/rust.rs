@@ -1,4 +1,5 @@
-//! Writes the Rust types of an [`Interface`]: `serde` structs for each form of a table's records.
+//! Writes the Rust types of an [`Interface`]: a `serde` struct for each form of a table's records, and an enum for each
+//! ENUM column.
 
 use super::identifier::{self, Names};
 use super::value::ValueType;
@@ -31,7 +32,8 @@ const KEYWORDS: [&str; 46] = [
 /// Further reserved words, to which `_` is appended: most can't name a field even with `r#`.
 const RESERVED: [&str; 5] = ["crate", "self", "super", "while", "yield"];
 
-/// Returns the text of a module with the types `<Database><Table>`, `…Insert` and `…Update` of each table.
+/// Returns the text of a module with the types `<Database><Table>`, `…Insert` and `…Update` of each table, without the
+/// types for actions that the caller may not do, and with the enums of ENUM columns.
 #[must_use]
 pub fn types(interface: &Interface) -> String {
     let mut out = String::from(HEAD);
@@ -53,7 +55,7 @@ pub fn types(interface: &Interface) -> String {
     out
 }
 
-/// The enums of a table's ENUM columns.
+/// The ENUM columns of a table that the caller may read or write, each with the name of its Rust enum.
 struct Enums<'a>(Vec<(&'a Column, String)>);
 
 impl<'a> Enums<'a> {
@@ -96,7 +98,7 @@ impl<'a> Enums<'a> {
     }
 }
 
-/// Writes a struct with `fields`. The flag of a field says whether the field may be left out.
+/// Writes a struct with `fields`, each with whether a record may lack the field.
 fn write_struct(out: &mut String, name: &str, enums: &Enums<'_>, fields: &[(&Column, bool)]) {
     // Writing to a string can't fail.
     let _ = writeln!(out, "\n#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]\npub struct {name} {{");
@@ -142,7 +144,7 @@ fn value(column: &Column, enums: &Enums<'_>) -> String {
     name.to_owned()
 }
 
-/// Returns a string literal.
+/// Returns the text as a Rust string literal, with quotes and escapes.
 fn quoted(text: &str) -> String {
     let mut literal = String::from("\"");
     for c in text.chars() {

@@ -3,13 +3,13 @@
 use crate::query::catalog::{Column, Kind};
 use serde_json::{Value, json};
 
-/// The greatest integer that every client reads exactly. Answers have greater integers as strings.
+/// The greatest integer that every JSON client reads exactly. Responses have greater integers as strings.
 const EXACT_MAX: i64 = (1 << 53) - 1;
 
-/// The type of a column's values that are not null.
+/// The JSON type of a column's values that are not null.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum ValueType<'a> {
-    /// An integer that is always a number.
+    /// An integer that is always a JSON number, since its range is within ±(2^53−1).
     Integer {
         min: i64,
         max: i64,
@@ -20,19 +20,19 @@ pub(super) enum ValueType<'a> {
         max: u64,
     },
     Float,
-    /// A string of digits, `scale` of them after the point.
+    /// A decimal number as a string, with `scale` digits after the point.
     Decimal {
         scale: u32,
     },
-    /// A string of at most `max` characters; `None` if the column has no such limit.
+    /// A string of at most `max` characters; `None` for types other than CHAR and VARCHAR.
     Text {
         max: Option<u32>,
     },
     Enum(&'a [String]),
     Set(&'a [String]),
-    /// A string: the regular expression that it matches, and an example.
+    /// A string: the regular expression that values in responses match, and an example.
     Formed(&'static str, &'static str),
-    /// A date and time with `digits` digits after the seconds.
+    /// A date and time with `digits` fractional digits of the second.
     DateTime {
         digits: u32,
     },
@@ -76,7 +76,7 @@ impl<'a> ValueType<'a> {
         }
     }
 
-    /// Returns the JSON schema of the column's values in answers.
+    /// Returns the JSON schema of the column's values in responses.
     pub(super) fn answered(self) -> Value {
         match self {
             Self::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
@@ -137,14 +137,14 @@ impl<'a> ValueType<'a> {
         }
     }
 
-    /// Returns whether an update may add a number to the value by `{"$add": 1}`.
+    /// Returns whether an update may add a number to a value of the column by `{"$add": 1}`.
     pub(super) fn is_number(self, column: &Column) -> bool {
         column.kind != Kind::Bit
             && matches!(self, Self::Integer { .. } | Self::Long { .. } | Self::Float | Self::Decimal { .. })
     }
 }
 
-/// Adds null to the values of a schema.
+/// Returns the schema with null as a further allowed value.
 pub(super) fn or_null(mut schema: Value) -> Value {
     let Some(parts) = schema.as_object_mut() else {
         return schema;
@@ -190,7 +190,7 @@ fn integer(type_text: &str) -> ValueType<'static> {
     }
 }
 
-/// The numbers between the parentheses of a type, such as `decimal(10,2)`.
+/// The first two numbers between the parentheses of a type, such as `decimal(10,2)`; `None` for a missing number.
 struct Numbers {
     first: Option<u32>,
     second: Option<u32>,

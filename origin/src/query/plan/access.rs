@@ -1,5 +1,5 @@
-//! What a caller may do with a table: everything, or what its role allows. A [`Scope`] holds [`TableAccess`]es, which
-//! only [`Rights::of`] makes, so that no plan can be built without the caller's rights.
+//! What a caller may do with a table: everything, or what its role allows. Other modules get a [`TableAccess`] only
+//! from [`Rights::of`], and a [`Scope`] consists of them, so that no plan is built without the caller's rights.
 
 mod check;
 mod limits;
@@ -30,7 +30,7 @@ const BOUND_MAX_COUNT: usize = 16;
 pub enum Rights {
     /// Everything.
     Full,
-    /// Every read.
+    /// Every read. Writes of such a caller are refused by [`shared::policy::permit`], not by [`TableAccess`].
     Read,
     /// What a role allows.
     Role(Arc<CallerRole>),
@@ -66,7 +66,7 @@ pub struct CallerRole {
 pub struct TableAccess {
     /// The table's description, in which only the columns that the caller may read are found by name.
     table: Arc<Table>,
-    /// `None` if everything is allowed.
+    /// The rules of the caller's role; `None` if no role limits the caller.
     limits: Option<Arc<Limits>>,
 }
 
@@ -86,7 +86,8 @@ type RowRule = Option<Arc<Predicate>>;
 struct WriteLimits {
     /// Whether the caller may give a field, by the column's index.
     may_give: Vec<bool>,
-    /// The columns that the role sets, with their values; `None` if a claim is missing or does not fit its column.
+    /// The columns that the role sets, with their values; `None` if a column is missing or generated, a claim is
+    /// missing, or a value does not fit its column.
     set: Option<Vec<(usize, Operand)>>,
     rows: RowRule,
 }
@@ -107,7 +108,7 @@ impl ProjectRole {
         &self.role
     }
 
-    /// Returns the table with only the columns that the role may read, the same for all callers.
+    /// Returns the table's description with only the columns that the role may read; it is the same for all callers.
     fn view(&self, table: &Arc<Table>, rule: &TableRule) -> Arc<Table> {
         let path = TablePath { database: table.database().clone(), table: table.name().clone() };
         let mut views = lock(&self.views);
@@ -210,7 +211,7 @@ impl Rights {
     /// learn whether they exist.
     ///
     /// # Errors
-    /// `database_not_found` or `table_not_found`.
+    /// `database_not_found` if the role may do nothing in the database, else `table_not_found`.
     pub fn check(&self, path: &TablePath) -> Result<(), Problem> {
         let Self::Role(caller) = self else {
             return Ok(());
@@ -254,7 +255,8 @@ impl TableAccess {
         &self.table
     }
 
-    /// Returns whether the caller may do an action on records of the table.
+    /// Returns whether the caller's role allows an action on records of the table; true if the caller has no role, even
+    /// for a write by [`Rights::Read`]. Any action but insert, update and delete counts as a read.
     #[must_use]
     pub fn may(&self, action: Action) -> bool {
         self.limits.as_ref().is_none_or(|limits| match action {
@@ -265,7 +267,8 @@ impl TableAccess {
         })
     }
 
-    /// Returns whether the caller may give the column a value in an insert or an update.
+    /// Returns whether the caller's role allows the caller to give the column a value in an insert or an update; true
+    /// if the caller has no role.
     #[must_use]
     pub fn may_write(&self, column: usize) -> bool {
         self.limits.as_ref().is_none_or(|limits| {
@@ -281,8 +284,8 @@ impl TableAccess {
         insert.is_some_and(|set| set.iter().any(|(at, _)| *at == column))
     }
 
-    /// Returns the role's condition on the records of an action that the caller may do; `None` if there is no
-    /// condition.
+    /// Returns the role's condition on the records of an action; `None` if there is no condition, and also if the role
+    /// does not allow the action.
     #[must_use]
     pub fn condition(&self, action: Action) -> Option<&Predicate> {
         let limits = self.limits.as_ref()?;
@@ -295,8 +298,8 @@ impl TableAccess {
         rows.map(|rows| &**rows)
     }
 
-    /// Returns the names of the fields that the caller may give in an insert or update, and of those that its role
-    /// sets.
+    /// Returns the names of the fields that the caller may give in an insert or an update, as [`TableAccess::given`],
+    /// and the names of the fields that the caller's role sets.
     #[must_use]
     pub fn fields(&self, action: Action) -> (Vec<&str>, Vec<&str>) {
         let name = |at: usize| self.table.column(at).name.as_str();
@@ -304,7 +307,9 @@ impl TableAccess {
         (self.given(action).into_iter().map(name).collect(), set.iter().map(|(at, _)| name(*at)).collect())
     }
 
-    /// Returns the indexes of the columns that the caller may give in an insert or an update.
+    /// Returns the indexes of the columns, without generated columns, that the caller may give in an insert or an
+    /// update. Call [`TableAccess::may`] first: if the role does not allow the action, all columns but generated ones
+    /// are returned.
     #[must_use]
     pub fn given(&self, action: Action) -> Vec<usize> {
         let write = self.write_limits(action);
@@ -330,7 +335,7 @@ impl TableAccess {
         role_forbids(&format!("{what} {}.{}", self.table.database(), self.table.name()))
     }
 
-    /// Returns the condition on records that the caller may read.
+    /// Returns the condition on records that the caller may read; `None` for all records.
     ///
     /// # Errors
     /// `role_forbids` if the caller may not read records of the table.
@@ -341,7 +346,7 @@ impl TableAccess {
         limits.read.clone().ok_or_else(|| self.forbids("read records of"))
     }
 
-    /// Returns the condition on records that the caller may delete.
+    /// Returns the condition on records that the caller may delete; `None` for all records.
     ///
     /// # Errors
     /// `role_forbids` if the caller may not delete records of the table.
@@ -355,7 +360,8 @@ impl TableAccess {
     /// Returns the rules for inserts.
     ///
     /// # Errors
-    /// `role_forbids` if the caller may not insert records.
+    /// `role_forbids` if the caller may not insert records, or if a value that the role sets has a missing claim or
+    /// does not fit its column.
     pub(super) fn inserting(&self) -> Result<Writing<'_>, Problem> {
         self.writing(|limits| limits.insert.as_ref(), "insert records into")
     }
@@ -363,7 +369,8 @@ impl TableAccess {
     /// Returns the rules for updates.
     ///
     /// # Errors
-    /// `role_forbids` if the caller may not update records.
+    /// `role_forbids` if the caller may not update records, or if a value that the role sets has a missing claim or
+    /// does not fit its column.
     pub(super) fn updating(&self) -> Result<Writing<'_>, Problem> {
         self.writing(|limits| limits.update.as_ref(), "update records of")
     }
@@ -384,7 +391,7 @@ impl TableAccess {
     }
 }
 
-/// The rules for inserts or for updates of one caller.
+/// The rules for one caller's inserts into, or updates of, one table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Writing<'a> {
     access: &'a TableAccess,
@@ -396,7 +403,8 @@ impl<'a> Writing<'a> {
     /// Returns the index of the column that a field names.
     ///
     /// # Errors
-    /// `unknown_field`; `role_forbids` if the caller may not give the field, but may read it.
+    /// `unknown_field` if the table has no such field, or if the caller may neither give nor read it; `role_forbids` if
+    /// the caller may read the field, but not give it.
     pub(super) fn column(&self, name: &FieldName) -> Result<usize, Problem> {
         let table = &self.access.table;
         let hidden = table.find_hidden(name).filter(|at| self.may_give(*at));
@@ -420,7 +428,7 @@ impl<'a> Writing<'a> {
         self.limits.and_then(|limits| limits.set.as_deref()).unwrap_or_default()
     }
 
-    /// Returns the role's condition on the written records; `None` if there is none.
+    /// Returns the role's condition on the inserted or updated records; `None` if there is none.
     pub(super) fn rows(&self) -> Option<&'a Arc<Predicate>> {
         self.limits.and_then(|limits| limits.rows.as_ref())
     }

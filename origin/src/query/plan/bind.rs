@@ -101,8 +101,9 @@ pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand
     bound.ok_or_else(|| refused(column, value, purpose))
 }
 
-/// Converts a CSV cell to a parameter to store, as reads write it: JSON and GeoJSON as their text, an empty cell for NULL.
-/// Returns `None` for an empty cell of a column without NULL, which takes its default.
+/// Converts a CSV cell to a parameter to store. JSON and GeoJSON are texts, an empty cell is NULL, as in CSV responses;
+/// `true` and `false` are 1 and 0 for INTEGER and BIT columns. Returns `None` for an empty cell of a NOT NULL column,
+/// which takes its default.
 ///
 /// # Errors
 /// `invalid_value` if the column's type can't hold the cell.
@@ -151,7 +152,8 @@ pub fn literal(column: &Column, text: &str) -> Operand {
 /// Refuses a comparison that has no meaning for a column's type.
 ///
 /// # Errors
-/// `invalid_filter` for JSON and geometry, unless they are compared for equality.
+/// `invalid_filter` for JSON with an operator other than `=`, `<>` and `<=>`, and for geometry with an operator other
+/// than `=` and `<>`.
 pub fn comparable(column: &Column, comparison: Comparison) -> Result<(), Problem> {
     use Comparison::{Equal, NotEqual, NullSafeEqual};
     match (column.kind, comparison) {
@@ -225,7 +227,7 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
     faulty(column, purpose, &format!(", not {got}")).with_hint_if(hint)
 }
 
-/// Returns the error that says what a field takes and what is wrong with the value.
+/// Returns the error that says what values a field takes; `fault` is the end of its message, without the full stop.
 fn faulty(column: &Column, purpose: Purpose, fault: &str) -> Problem {
     let takes = match column.kind {
         Kind::Integer => "a whole number",

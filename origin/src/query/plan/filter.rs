@@ -20,8 +20,12 @@ pub(super) enum IdPurpose {
     Write,
 }
 
-/// Returns the condition that the table's key equals an `{id}`. Fails for a read if the caller may not read the key.
-/// Fails for any use of a composite key that the caller may not read, since errors would name its columns.
+/// Returns the condition that the table's key equals an `{id}`; a false condition if a column of the key can't hold its
+/// value.
+///
+/// # Errors
+/// `invalid_body` if the table has no key, or if the caller may not read the key and the key is composite (errors would
+/// name its columns) or `purpose` is a read; `invalid_value` if the id does not have one part per column of the key.
 pub(super) fn by_id(id: &RecordId, table: &Table, purpose: IdPurpose) -> Result<Predicate, Problem> {
     let key = match table.key() {
         [_, _, ..] if !table.key_is_readable() => &[],
@@ -63,6 +67,10 @@ fn wrong_parts(id: &RecordId, key: &[usize], table: &Table) -> Problem {
 }
 
 /// Resolves a filter's field names to columns, and converts its values to the columns' types.
+///
+/// # Errors
+/// `unknown_field`; `invalid_filter` for a value or operator that does not fit its column; `role_forbids` if the role
+/// does not allow the condition.
 pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let all = |conditions: &[Condition]| {
         conditions.iter().map(|condition| predicate(condition, scope)).collect::<Result<Vec<_>, _>>()
@@ -80,8 +88,11 @@ pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Pred
 }
 
 /// Guards a predicate against leaks of records that the caller may not read: a slow pattern is only matched against
-/// records that the caller may read, since the duration of the match would reveal the values of others. On a table with
-/// such records, refuses full-text searches with query expansion, whose result depends on all records.
+/// records that the caller may read, since the duration of a match would reveal the values of other records.
+///
+/// # Errors
+/// `role_forbids` for a full-text search with query expansion, whose result depends on all records of the table, if the
+/// caller may read only some of them.
 fn guarded(predicate: Predicate, source: usize, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let rule = || access::read_rule(source, scope);
     let is_slow = |pattern: &Operand| match &pattern.param {
@@ -147,7 +158,10 @@ pub(super) fn searchable(column: &Column) -> Result<(), Problem> {
     }
 }
 
-/// Resolves an IN list. A null in the list also matches NULL, which SQL's IN would not.
+/// Returns the condition that a column equals one of the values. A null among them matches NULL, unlike in SQL's IN.
+///
+/// # Errors
+/// `invalid_filter` if the column's type can't hold a value.
 pub(super) fn member(column_ref: ColumnRef, values: &[Value], column: &Column) -> Result<Predicate, Problem> {
     bind::comparable(column, Comparison::Equal)?;
     let operands = values
@@ -161,7 +175,8 @@ pub(super) fn member(column_ref: ColumnRef, values: &[Value], column: &Column) -
     Ok(Predicate::Any(vec![Predicate::IsNull(column_ref), Predicate::In(column_ref, operands)]))
 }
 
-/// Returns the LIKE pattern for a text at this position, with the text's own wildcards escaped by `|`.
+/// Returns the LIKE pattern that finds a text at the start, at the end or anywhere, with the text's own wildcards
+/// escaped by `|`.
 fn literal(position: TextPosition, text: &str) -> String {
     let mut pattern = String::with_capacity(text.len() + 2);
     if position != TextPosition::Start {

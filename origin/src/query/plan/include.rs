@@ -20,11 +20,11 @@ const BRANCHES_MAX_COUNT: usize = 64;
 /// Maximum bound values of one UNION of several SELECTs: MariaDB counts them in 16 bits.
 const UNION_MAX_VALUES: usize = 16_384;
 
-/// The read of the records that one relation adds to their parent records.
+/// The query for one `include`: it reads the related records that are nested in the parent records of a response.
 #[derive(Clone, Debug)]
 pub struct Included {
     table: RelatedTable,
-    /// The indexes of the relation's key in the rows of the parent records, to which the related records are added.
+    /// The indexes of the relation's key in the rows of the parent records.
     parent_cells: Vec<usize>,
     /// The columns of the related table, or of the link table if there is one, that equal the relation's key, in the
     /// same order.
@@ -35,12 +35,12 @@ pub struct Included {
     includes: Vec<Included>,
 }
 
-/// How one statement reads the records of several keys.
+/// How one statement reads the related records of several keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batch {
-    /// One SELECT with a list of keys, ordered by key; the last cell of a row is its key. If each parent record has a
-    /// limit, the LIMIT of the statement is the sum over all keys, so that the result may omit records of the last
-    /// returned key and all records of later keys.
+    /// One SELECT with a list of keys, ordered by key for a relation to many records; the last cell of a row is its
+    /// key. If the include has a limit per parent record, the LIMIT of the statement is that limit times the number of
+    /// keys, so that the result may omit records of the last returned key and all records of later keys.
     List,
     /// One SELECT for each key, with its own LIMIT; the last cell of a row is the number of its SELECT. MariaDB
     /// compares the keys, since texts may be equal under a collation without being identical.
@@ -58,19 +58,20 @@ impl Included {
         &self.parent_cells
     }
 
-    /// Returns how the first statement reads the records. Keys read only in part are read again by [`Batch::Union`].
+    /// Returns how the first statement reads the records. Keys whose records its LIMIT cut off are read again by
+    /// [`Batch::Union`].
     #[must_use]
     pub fn batch(&self) -> Batch {
         self.batch
     }
 
-    /// Returns the maximum number of related records of one parent record; `None` if it has no limit.
+    /// Returns the maximum number of related records of one parent record; `None` if the include has no limit.
     #[must_use]
     pub fn limit(&self) -> Option<u64> {
         self.limit
     }
 
-    /// Returns the read without the condition on keys.
+    /// Returns the read of the related records, without the condition on keys.
     #[must_use]
     pub fn select(&self) -> &Select {
         &self.select
@@ -81,7 +82,7 @@ impl Included {
         &self.table
     }
 
-    /// Returns the reads of the includes that are nested in this one.
+    /// Returns the reads of the includes that are nested in this include.
     #[must_use]
     pub fn includes(&self) -> &[Self] {
         &self.includes
@@ -99,14 +100,15 @@ impl Included {
         }
     }
 
-    /// Returns the maximum number of rows of a [`Batch::List`] of this many keys; `None` if it has no limit.
+    /// Returns the LIMIT of a [`Batch::List`] of this many keys; `None` if the include has no limit.
     #[must_use]
     pub fn list_limit(&self, keys: usize) -> Option<u64> {
         Some(self.limit?.saturating_mul(keys as u64))
     }
 
-    /// Returns the SELECTs, of one UNION if there are several, for the records of these keys, as the driver returned
-    /// them. The number of keys is rounded up, so that few different statements are prepared.
+    /// Returns the SELECTs that read the related records of `keys`, whose values are as the driver returned them: one
+    /// for [`Batch::List`]; one per key, for one UNION, for [`Batch::Union`]. Pads the keys to a rounded number, so
+    /// that few different statements are prepared.
     #[must_use]
     pub fn selects(&self, batch: Batch, keys: &[&[Param]]) -> Vec<Select> {
         let scope = self.table.scope(self.table.access_name());
@@ -170,7 +172,7 @@ impl Included {
     }
 }
 
-/// Adds the members of included records to the select list of the records that they are related to.
+/// Adds a member for each include, and the key of its relation, to the select list of the parent records.
 pub(super) fn add(includes: &[Include], scope: &Scope<'_>, cells: &mut Cells) -> Result<(), Problem> {
     for include in includes {
         let table = table_of(include, scope)?;
@@ -180,8 +182,8 @@ pub(super) fn add(includes: &[Include], scope: &Scope<'_>, cells: &mut Cells) ->
     Ok(())
 }
 
-/// Resolves includes. For each include, `parents` has the indexes of its relation's key in the rows of the parent
-/// records.
+/// Returns the read of each include. `parents` has, for each include, the indexes of its relation's key in the rows of
+/// the parent records. `scope` is the scope of the parent records.
 pub(super) fn resolve(
     includes: &[Include],
     parents: Vec<Vec<usize>>,

@@ -1,4 +1,5 @@
-//! An insert of one record that can share a statement with others; `database::coalesce` decides whether it does.
+//! The plan of an insert of one record. Inserts of equal shape, from several requests, can share one INSERT statement;
+//! `database::coalesce` decides whether they do.
 
 use super::{Form, Operand, Param};
 use crate::query::catalog::{Kind, Table};
@@ -12,7 +13,8 @@ pub struct InsertOne {
     values: Vec<Param>,
 }
 
-/// The table and columns of an insert of one record. Inserts of equal shape can share a statement.
+/// The table and columns of an insert of one record, with the SQL conversion of each value. Inserts of equal shape can
+/// share a statement.
 #[derive(Debug)]
 pub struct RowShape {
     /// The table's description. Shapes compare it by address, so that a reloaded description makes another shape.
@@ -37,9 +39,11 @@ impl Hash for RowShape {
 }
 
 impl InsertOne {
-    /// Moves the values of `row` into an insert that can share a statement; `returning` is what its statement returns
-    /// if it runs alone. Returns `None`, with `row` unchanged, if the table is not InnoDB or has triggers, a shared
-    /// statement would return the key in another form, a column has no value, or the row is too large.
+    /// Moves the values of `row` into an insert that can share a statement. `returning` has the indexes of the columns
+    /// that an unshared statement returns; empty if MariaDB reports the key as the last insert id. Returns `None`, with
+    /// `row` unchanged, if the table is not InnoDB or has triggers, a shared statement would return the key in another
+    /// form, `columns` is empty or so long that [`RowShape::max_rows`] is 1 or 0, a column has no value, or the row is
+    /// larger than [`COALESCED_ROW_MAX_BYTES`].
     pub(super) fn new(
         table: &Arc<Table>,
         columns: &[usize],
@@ -75,8 +79,9 @@ impl InsertOne {
     }
 }
 
-/// Returns whether the key has the same form in both statements: an unshared one may report the last insert id, a
-/// shared one returns the key's columns.
+/// Returns whether the response has the key in the same form whether or not the statement is shared. A shared statement
+/// returns the key's columns. An unshared one returns the columns `returning`; if `returning` is empty, it reports the
+/// last insert id, an integer.
 fn has_same_key_alone(returning: &[usize], table: &Table) -> bool {
     let is_integer = |at: &usize| table.column(*at).kind == Kind::Integer;
     match returning.is_empty() {
@@ -91,7 +96,7 @@ impl RowShape {
         &self.table
     }
 
-    /// Returns the index of each column that the row gives, with the SQL conversion of its value.
+    /// Returns the indexes of the columns to insert, each with the SQL conversion of its value.
     #[must_use]
     pub fn cells(&self) -> &[(usize, Form)] {
         &self.cells

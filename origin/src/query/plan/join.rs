@@ -10,7 +10,10 @@ use shared::limits::LIST_MAX_VALUES;
 use shared::operation::filter::{Comparison, Joiner};
 use shared::operation::read::join::{self as asked, JoinKind, Match, Target};
 
-/// Resolves the joins of a read. A join condition may name fields of its own table and of the tables before it.
+/// Resolves the joins of a read. A join condition may name fields of the joined table and of the tables before it.
+///
+/// # Errors
+/// `unknown_field`; `invalid_query_option` if a condition names a later table, or a literal does not fit its column.
 pub(super) fn joins(joins: &[asked::Join], scope: &Scope<'_>) -> Result<Vec<Join>, Problem> {
     joins
         .iter()
@@ -49,7 +52,8 @@ fn condition(one: &Match, joined: usize, scope: &Scope<'_>) -> Result<Predicate,
     }
 }
 
-/// Rewords the error for a table that a join condition may not name, because it is joined later or not at all.
+/// Adds the option `join.match`, and the tables whose fields it may name, to an `invalid_query_option` error of
+/// [`Scope::resolve`]. Returns errors with other codes unchanged.
 fn unmatched(problem: Problem, scope: &Scope<'_>) -> Problem {
     if problem.code() != ErrorCode::InvalidQueryOption {
         return problem;
@@ -59,7 +63,8 @@ fn unmatched(problem: Problem, scope: &Scope<'_>) -> Problem {
         .with_hint(format!("It may name the fields of the tables so far: {}.", names.join(", ")))
 }
 
-/// Resolves the join condition that a column equals a value, equals one of a list, or is NULL.
+/// Resolves the join condition that a column equals `value`, equals an item of the list `value`, or is NULL if `value`
+/// is null.
 fn literal(column_ref: ColumnRef, value: &Value, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let column = scope.column(column_ref);
     match value {

@@ -1,8 +1,9 @@
-//! Keyset pagination: a page begins after the sort values of the previous page's last row, so that deep pages cost no
-//! more than the first, and inserted or deleted rows shift no others.
+//! Keyset pagination: a page begins after the sort values of the previous page's last row. Deep pages cost no more than
+//! the first, and rows that are inserted or deleted between two requests do not shift the next page.
 //!
 //! Rows with equal sort values are ordered by the keys of all tables, in the direction of the last step, so that
-//! MariaDB can use an index. NULL sorts first in ascending order, as in MariaDB.
+//! MariaDB can use an index. Joined tables with at most one record per row are left out. NULL sorts first in ascending
+//! order, as in MariaDB.
 
 use super::join::may_be_absent;
 use super::scope::Scope;
@@ -35,8 +36,9 @@ pub struct Term {
 }
 
 impl Keyset {
-    /// Extends the read's ORDER BY to a total order and sets `select.keyset`, if the read has a limit or the option
-    /// `after` and can be paginated by keyset.
+    /// Extends the read's ORDER BY to a total order, appends sort values that are not selected to the select list, and
+    /// sets `select.keyset`. Does nothing if the read has neither the option `after` nor a limit above 0, or if it has
+    /// no `after` and can't be paginated by keyset.
     ///
     /// # Errors
     /// `invalid_query_option` if the read has the option `after`, but can't be paginated by keyset.
@@ -72,7 +74,8 @@ impl Keyset {
         &self.cells
     }
 
-    /// Returns the condition for rows that sort after these values; `None` if the values don't fit ORDER BY.
+    /// Returns the condition for rows that sort after the row with these sort values, which are as the driver returned
+    /// them. `None` if their number is not that of [`Keyset::terms`], or if a value does not fit its term.
     #[must_use]
     pub fn after(&self, values: Vec<Param>) -> Option<Predicate> {
         if values.len() != self.terms.len() {
@@ -94,7 +97,8 @@ impl Keyset {
 }
 
 impl Select {
-    /// Restricts the read to rows that sort after these sort values.
+    /// Restricts the read to rows that sort after the row with these sort values, which are as the driver returned
+    /// them.
     ///
     /// # Errors
     /// `invalid_query_option` if the read has no keyset, or the values don't fit its ORDER BY.
@@ -139,9 +143,9 @@ fn terms(select: &Select, scope: &Scope<'_>) -> Result<Vec<Term>, String> {
     Ok(terms)
 }
 
-/// Returns whether a joined table has at most one record per row of the tables before it, because the join matches a
-/// unique key. Its key would then be a needless step of ORDER BY, and keep MariaDB from using an index of the root
-/// table.
+/// Returns whether a joined table has at most one record per row of the tables before it, because the join condition
+/// matches a unique key of integers or UUIDs; `false` for the root table and for a RIGHT JOIN. The table's key would
+/// then be a needless step of ORDER BY, and keep MariaDB from using an index of the root table.
 fn is_determined(source: usize, select: &Select, scope: &Scope<'_>) -> bool {
     let Some(join) = source.checked_sub(1).and_then(|at| select.joins.get(at)) else {
         return false;
@@ -169,8 +173,9 @@ fn is_determined(source: usize, select: &Select, scope: &Scope<'_>) -> bool {
     join.kind != JoinKind::Right && (by_key || by_column())
 }
 
-/// Returns whether a value of one column equals at most one value of the other. `false` for texts:
-/// the comparison may be looser than the collation of the unique key, and so find several values.
+/// Returns whether both columns are integers or both are UUIDs, so that a value of one column equals at most one value
+/// of the other. `false` for all other types: a comparison of texts, for example, may be looser than the collation of a
+/// unique key, and so find several values.
 pub(super) fn is_exact(one: &Column, other: &Column) -> bool {
     one.kind == other.kind && matches!(one.kind, Kind::Integer | Kind::Uuid)
 }
@@ -191,7 +196,7 @@ fn key(table: &Table) -> Result<&[usize], String> {
     Err(format!("{} has no unique key that would order its records", shown(table.name().as_str())))
 }
 
-/// Returns the index of a sort value in the select list, and appends the value if it is not selected.
+/// Returns the index of a sort value in the select list. Appends the sort value if it is not in the select list.
 fn cell(output: &mut Output, expression: &Expression, scope: &Scope<'_>) -> usize {
     let visible = scope.root().visible_columns().len();
     if let (Output::Whole, Expression::Column(column_ref)) = (&*output, expression)
@@ -246,7 +251,8 @@ impl Term {
         self.direction
     }
 
-    /// Converts a sort value, as the driver returned it, to a bound value; `None` if its type does not fit this step.
+    /// Converts a sort value, as the driver returned it, to a bound value. `None` if the value of an ENUM or SET column
+    /// is no number, or if [`stored`] returns `None`.
     fn operand(&self, value: Param) -> Option<Operand> {
         match self.expression {
             Expression::Ordinal(_) if value != Param::Null => number(value),
@@ -254,7 +260,8 @@ impl Term {
         }
     }
 
-    /// Returns the condition that this and all later values satisfy, as one range; `None` if NULLs prevent one range.
+    /// Returns the condition `>= value` (ascending) or `<= value` (descending), which `value` and all values that sort
+    /// after it meet. `None` if `value` is NULL, or if the step is descending and may be NULL.
     fn bound(&self, value: &Operand) -> Option<Predicate> {
         let comparison = match (self.direction, self.nullable) {
             _ if value.param == Param::Null => return None,
@@ -281,7 +288,8 @@ impl Term {
         }
     }
 
-    /// Returns the condition for rows that sort after a value by this step alone; `None` if no row can.
+    /// Returns the condition for rows that sort after `value` by this step alone; `None` if no row can, since `value`
+    /// is NULL and the step is descending.
     fn behind(&self, value: &Operand) -> Option<Predicate> {
         match (self.direction, &value.param) {
             (Direction::Ascending, Param::Null) => Some(Predicate::Not(Box::new(self.is_null()))),
@@ -295,7 +303,8 @@ impl Term {
     }
 }
 
-/// Converts a column's value, as the driver returned it, to a bound value; `None` if its type does not fit the kind.
+/// Converts a column's value, as the driver returned it, to a bound value: bytes of a BIT to an integer, other bytes to
+/// text unless the column is binary. `None` if that text is not UTF-8.
 pub(super) fn stored(kind: Kind, value: Param) -> Option<Operand> {
     let param = match (kind, value) {
         (_, Param::Null) => Param::Null,
@@ -340,7 +349,8 @@ fn beyond(steps: &[(&Term, Operand)]) -> Predicate {
     }
 }
 
-/// Returns an expression of a column that compares in the order in which MariaDB sorts the column. Fails for geometry.
+/// Returns the expression of a column whose values compare in the order in which MariaDB sorts the column. Fails for
+/// geometry, with the reason.
 fn sorted(column_ref: ColumnRef, column: &Column) -> Result<Expression, String> {
     Ok(match (column.kind, column.sorted_chars) {
         (Kind::Geometry, _) => {

@@ -24,7 +24,8 @@ pub(super) struct Cells {
 struct Cell {
     expression: Expression,
     name: String,
-    /// Whether the name is an alias or the cell is computed; ORDER BY then prefers this cell to a column.
+    /// Whether the name is an alias or the cell is computed. ORDER BY then prefers this cell to a column of the same
+    /// name.
     given: bool,
 }
 
@@ -41,7 +42,7 @@ struct Nest {
 #[derive(Debug)]
 struct Member {
     name: String,
-    /// The relation's key, which is read even if it is not part of the response.
+    /// The columns of the relation's key, which are read even if they are not part of the response.
     key: Vec<ColumnRef>,
 }
 
@@ -49,7 +50,12 @@ fn invalid(message: String) -> Problem {
     Problem::new(ErrorCode::InvalidQueryOption, message)
 }
 
-/// Returns the columns of a selection of all fields, or of all but some; `None` if the selection lists its fields.
+/// Returns the columns that a selection of all visible fields, or of all but omitted fields, has; `None` if the
+/// selection lists its fields.
+///
+/// # Errors
+/// `unknown_field` for an omitted field; `invalid_query_option` if an omitted field is of another table or may be of
+/// several tables, or if no field is left.
 fn whole(selection: &Selection, source: usize, scope: &Scope<'_>) -> Result<Option<Vec<ColumnRef>>, Problem> {
     let all = || (0..scope.table(source).visible_columns().len()).map(|column| ColumnRef { source, column });
     match selection {
@@ -100,7 +106,12 @@ impl Cells {
         Ok(builder.cells)
     }
 
-    /// Resolves the select list of a grouped read: the fields of GROUP BY, unless `select` lists other fields.
+    /// Resolves the select list of a grouped read: the fields that `select` lists, or else the fields of GROUP BY, and
+    /// the fields that joins list.
+    ///
+    /// # Errors
+    /// `invalid_query_option` if a selection omits fields, a join is nested, an aggregate does not fit its column, two
+    /// values have the same name, or nothing is selected; `unknown_field`.
     pub(super) fn of_groups(
         select: &Selection,
         joins: &[Join],
@@ -134,7 +145,7 @@ impl Cells {
         Ok(builder.cells)
     }
 
-    /// Adds the score of a full-text search to the select list, under this name.
+    /// Adds the score of a full-text search to the select list. Fails with `invalid_query_option` if `name` is taken.
     pub(super) fn add_score(&mut self, name: &FieldName, search: &Search) -> Result<(), Problem> {
         if self.is_taken(name.as_str()) {
             return Err(taken("fullTextSearch.scoreAlias", name.as_str()));
@@ -147,7 +158,8 @@ impl Cells {
         Ok(())
     }
 
-    /// Adds a member for included records; `key` is the relation's key, columns of the root table.
+    /// Adds a member for included records; `key` has the columns of the root table that are the relation's key. Fails
+    /// with `invalid_query_option` if `name` is taken.
     pub(super) fn add_include(&mut self, name: &str, key: Vec<ColumnRef>) -> Result<(), Problem> {
         if self.is_taken(name) {
             return Err(invalid(format!(
@@ -172,14 +184,14 @@ impl Cells {
             || self.flat().any(|cell| cell.name == name)
     }
 
-    /// Returns the expression of the cell outside of nested objects that has this name as an alias or is computed;
-    /// `None` if there is none.
+    /// Returns the expression of the cell with this name that has an alias or is computed; `None` if there is none.
+    /// Ignores cells in nested objects.
     pub(super) fn given(&self, name: &str) -> Option<&Expression> {
         let found = |cell: &&Cell| cell.given && cell.name == name;
         self.flat().find(found).map(|cell| &cell.expression)
     }
 
-    /// Returns the expression of the cell outside of nested objects that has this name; `None` if there is none.
+    /// Returns the expression of the cell with this name; `None` if there is none. Ignores cells in nested objects.
     pub(super) fn named(&self, name: &str) -> Option<&Expression> {
         let found = |cell: &&Cell| cell.name == name;
         self.flat().find(found).map(|cell| &cell.expression)
@@ -196,9 +208,9 @@ impl Cells {
         })
     }
 
-    /// Returns the select list and the layout of its rows. Adds an expression for each nested object that needs one to
-    /// distinguish a missing record from a record of NULLs. Also returns, for each member of included records, the indexes
-    /// of its key in a row.
+    /// Returns the select list, the layout of its rows and, for each member of included records, the indexes of the
+    /// relation's key in a row. Appends to the select list key columns that are not selected, and the expressions that
+    /// show whether a nested object has a record, if no selected column shows it.
     pub(super) fn finish(self, scope: &Scope<'_>) -> (Output, Arc<Layout>, Vec<Vec<usize>>) {
         let mut expressions: Vec<_> = self.cells.iter().map(|cell| cell.expression.clone()).collect();
         let presences: Vec<_> = self.nests.iter().map(|nest| presence(nest, scope, &mut expressions)).collect();
@@ -237,8 +249,9 @@ impl Cell {
     }
 }
 
-/// Returns the index of an expression that is NULL only if the nested table has no record in this row: a selected NOT
-/// NULL column, or else a new [`Expression::Presence`], which can't make equal rows distinct.
+/// Returns the index of an expression that is NULL if the nested table has no record in this row: a selected NOT NULL
+/// column, or else a new [`Expression::Presence`], which can't make equal rows distinct. If all columns of the table
+/// are nullable, the expression is also NULL for a record of NULLs.
 fn presence(nest: &Nest, scope: &Scope<'_>, expressions: &mut Vec<Expression>) -> usize {
     let source = nest.source;
     let columns = scope.table(source).columns();
@@ -325,7 +338,8 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Adds a cell, named by its alias or else by its own name; if that name is taken, the table's name precedes it.
+    /// Adds a cell. Its name is its alias, or else its own name; if its own name is taken, the table's name precedes
+    /// it, and a number follows if that is taken too. Fails with `invalid_query_option` if an alias is taken.
     fn flat(&mut self, expression: Expression, alias: Option<&FieldName>, source: usize) -> Result<(), Problem> {
         let given = alias.is_some() || !matches!(expression, Expression::Column(_));
         let name = match alias {
@@ -384,7 +398,7 @@ fn own_name(expression: &Expression, scope: &Scope<'_>) -> String {
         }
         Expression::CountAll => "count".to_owned(),
         Expression::Score(_) => "score".to_owned(),
-        // Such cells are not part of the response, so they need no name.
+        // Cells of these two kinds are not part of the response, so they need no name.
         Expression::Presence(_) | Expression::Number(_) => String::new(),
     }
 }

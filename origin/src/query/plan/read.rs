@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 const CODE: ErrorCode = ErrorCode::InvalidQueryOption;
 
-/// Resolves a read of a list, which returns at most `max_rows` records.
+/// Resolves a read of a list of records. `max_rows` is the maximum number of rows of any read; `None` for no maximum.
 pub(super) fn records(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>) -> Result<Select, Problem> {
     let mut joins = joins(&read.joins, scope)?;
     let rule = access::restrict(&mut joins, scope)?;
@@ -102,8 +102,9 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
     Ok(Plan::SelectOne(select, read))
 }
 
-/// Returns the key's column index and value for a read by a unique, non-negative integer key; `None` for any other key,
-/// and if the read has joins, is an EXPLAIN, or may run stored code.
+/// Returns the column index and the value of the key, for a read of one record by a unique integer key. `None` if
+/// [`Table::number`](crate::query::catalog::Table::number) is `None`, the value is not an integer from 0 to `i64::MAX`,
+/// or the read has joins or includes or is an EXPLAIN.
 fn integer_key(read: &ReadOne, scope: &Scope<'_>) -> Option<(usize, i64)> {
     let rows_only = scope.is_single() && read.answer == Answer::Records && read.includes.is_empty();
     let at = scope.root().number().filter(|_| rows_only)?;
@@ -182,7 +183,9 @@ fn filter(read: &Read, search: Option<Search>, scope: &Scope<'_>) -> Result<Opti
     })
 }
 
-/// Resolves ORDER BY of a read that returns at most `limit` rows.
+/// Resolves ORDER BY of a read that returns at most `limit` rows. Without the option `order`, a grouped read is ordered
+/// by its groups if it has a limit or an offset, and any other read with a full-text search by descending score. With
+/// DISTINCT, this order has only selected expressions.
 fn order(
     read: &Read,
     limit: Option<u64>,
@@ -213,7 +216,8 @@ fn order(
     Ok(score.filter(usable).map(|score| (score, Direction::Descending)).into_iter().collect())
 }
 
-/// Resolves a step of ORDER BY: an alias or computed value, else a field, else another name in the response.
+/// Resolves a step of ORDER BY. Looks for an alias or a computed value of this name in the response, then for a field,
+/// then for any other name in the response.
 fn ordered(step: &Order, cells: Option<&Cells>, scope: &Scope<'_>) -> Result<Expression, Problem> {
     let bare = step.field.table().is_none().then(|| step.field.field().as_str());
     let find =
@@ -256,7 +260,8 @@ fn check(
     }
 }
 
-/// Returns whether a column has only one value in each group: GROUP BY has the column, or a whole key of its table.
+/// Returns whether a column has only one value in each group: GROUP BY has the column, or all columns of the primary
+/// key (or of the unique column `id`) of the column's table.
 fn is_settled(column_ref: ColumnRef, group: &[ColumnRef], scope: &Scope<'_>) -> bool {
     let table = scope.table(column_ref.source);
     let keyed = || {
@@ -299,8 +304,8 @@ mod tests {
     use shared::operation::{Operation, parse_head};
     use shared::request::RequestHead;
 
-    /// Returns the end of the statement for a read of at most `read_max_rows`, from LIMIT on, with its parameters;
-    /// `None` if `of` returns no read.
+    /// Returns the statement's text after the table's name, with all parameters, for the read that `of` returns; `None`
+    /// if `of` returns no read. `read_max_rows` is the maximum number of rows of any read.
     fn paging(query: &str, read_max_rows: Option<u64>, of: fn(&Select) -> Option<Select>) -> Option<String> {
         let path = "/api/v1/crud/demo/posts";
         let head = RequestHead { method: "GET", path, query: Some(query), ..RequestHead::default() };

@@ -13,7 +13,7 @@ use shared::operation::read::Include;
 use shared::operation::read::join::JoinKind;
 use std::sync::Arc;
 
-/// A table that a read reaches by a relation, and the tables that it reaches from there.
+/// A table that a read reaches by a relation, and the tables that the read reaches by relations of this table.
 #[derive(Clone, Debug)]
 pub struct RelatedTable {
     /// The relation's name in the request.
@@ -60,20 +60,30 @@ impl RelatedTable {
         Scope::related(&self.access, name, self.link.as_ref(), &self.related)
     }
 
-    /// Returns the join columns that equal [`RelatedTable::own_columns`]; `scope` is [`RelatedTable::scope`].
+    /// Returns the columns that must equal [`RelatedTable::own_columns`], in the same order: columns of the link table
+    /// if there is one, else of the related table. `scope` is [`RelatedTable::scope`].
+    ///
+    /// # Errors
+    /// `unknown_field` if the caller may not read one of the columns.
     pub(super) fn matches(&self, scope: &Scope<'_>) -> Result<Vec<ColumnRef>, Problem> {
         self.relation.matches.iter().map(|name| column(scope, scope.size() - 1, name)).collect()
     }
 
-    /// Returns the columns of the table that has the relation, which is the root of `scope`.
+    /// Returns the relation's columns in the table that has the relation. This table is the root of `scope`.
+    ///
+    /// # Errors
+    /// `unknown_field` if the caller may not read one of the columns.
     pub(super) fn own_columns(&self, scope: &Scope<'_>) -> Result<Vec<ColumnRef>, Problem> {
         self.relation.columns.iter().map(|name| column(scope, 0, name)).collect()
     }
 
-    /// Returns the join of the link table, and the conditions of the caller's role on both tables.
+    /// Returns the join of the link table (none without a link table), whose ON has the condition of the caller's role
+    /// on the link table; and the condition of the role on the related table, `None` if there is none. `scope` is
+    /// [`RelatedTable::scope`].
     ///
     /// # Errors
-    /// `role_forbids` if the caller may not read the table or the link table.
+    /// `role_forbids` if the caller may not read the related table or the link table; `unknown_field` if it may not
+    /// read a column of the join.
     pub(super) fn link(&self, scope: &Scope<'_>) -> Result<(Vec<Join>, Option<Predicate>), Problem> {
         let mut joins = Vec::new();
         if let Some(link) = &self.relation.link {
@@ -97,10 +107,12 @@ pub struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    /// Loads the tables of includes and of conditions on related records, which may name the same relations.
+    /// Returns the tables of includes and of conditions on related records, and the tables of the includes and
+    /// conditions nested in them. A relation that an include and a condition both name is loaded once.
     ///
     /// # Errors
-    /// `ambiguous_relation`; `invalid_query_option` or `unknown_field` for a name of no relation; the errors of `access`.
+    /// `ambiguous_relation`; `invalid_query_option` if an include, or `unknown_field` if a condition, names no relation
+    /// of its table; the errors of `access`.
     pub fn load<'f>(
         &'f self,
         table: &'f TableAccess,
@@ -184,14 +196,16 @@ pub struct Exists {
     pub(in crate::query) filter: Option<Predicate>,
 }
 
-/// Compares the relation's name, the paired columns and the condition. A relation's name is unique within a read.
+/// Compares the relation's name, the paired columns and the condition. Both subqueries must have the same outer table,
+/// of which a name stands for one relation.
 impl PartialEq for Exists {
     fn eq(&self, other: &Self) -> bool {
         self.table.name == other.table.name && self.on == other.on && self.filter == other.filter
     }
 }
 
-/// Resolves a condition on related records.
+/// Resolves a condition on related records: that some, none or every related record meets it. Fails with
+/// `invalid_filter` where such conditions are not allowed, as in the rules of roles.
 pub(super) fn exists(related: &Related, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let Some(table) = scope.find_related(&related.relation) else {
         let name = shown(&related.relation);
@@ -219,7 +233,8 @@ pub(super) fn exists(related: &Related, scope: &Scope<'_>) -> Result<Predicate, 
     })
 }
 
-/// Returns a name that no table of the outer statement has.
+/// Returns a name for the related table in a subquery. No table of the outer statement, nor the link table, has this
+/// name.
 fn free_name(scope: &Scope<'_>, table: &RelatedTable) -> Result<TableName, Problem> {
     let link = table.link.iter().map(|link| link.table().name().as_str());
     let taken: Vec<&str> = (0..scope.size()).map(|source| scope.name(source).as_str()).chain(link).collect();

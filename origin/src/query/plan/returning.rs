@@ -82,7 +82,8 @@ impl Returning {
     /// Resolves the fields that a write returns.
     ///
     /// # Errors
-    /// `role_forbids` if the caller may not read; `unknown_field`; `invalid_query_option` for a view.
+    /// `role_forbids` if the caller may not read records of the table; `unknown_field`; `invalid_query_option` for a
+    /// view, or if the selection leaves no field.
     pub(super) fn of(selection: &Selection, scope: &Scope<'_>) -> Result<Self, Problem> {
         let (table, rule) = (scope.root(), scope.access(0).reading()?);
         if table.traits().view {
@@ -146,10 +147,10 @@ fn unfit(table: &Table, why: &str) -> Problem {
         .with_hint("Leave returning out, and read the records afterwards.")
 }
 
-/// Refuses options that need a table with transactions.
+/// Checks that the table can roll back, if an option needs that (dryRun, maxAffected, returning or If-Match).
 ///
 /// # Errors
-/// `invalid_query_option` if an option needs to roll back, and the table's engine can't.
+/// `invalid_query_option` if an option needs it, and the table is a view or its engine has no transactions.
 pub(super) fn check_engine(options: &WriteOptions, table: &Table) -> Result<(), Problem> {
     match options.needs_transaction() {
         Some(what) if !table.traits().inserts.transactional => Err(Problem::new(
@@ -170,12 +171,13 @@ pub(super) fn without_transactions(table: &Table) -> &'static str {
 }
 
 impl Surroundings {
-    /// Resolves the options of an update or delete; `None` if the request has none. Leaves [`Surroundings::reread`]
-    /// empty, which the caller sets.
+    /// Resolves the options of an update or delete; `None` if the request has none. [`Surroundings::reread`] is `None`;
+    /// the caller sets it for an update that returns records.
     ///
     /// # Errors
-    /// `invalid_query_option` if the table does not fit the options; `role_forbids` if the caller may not read the record
-    /// whose tag is compared.
+    /// `invalid_query_option` if an option needs to roll back and the table can't, or if `returning` or `If-Match` is
+    /// used with an `{id}` that several records may have; for `If-Match`, also `role_forbids` if the caller may not
+    /// read records of the table, and the errors of [`by_id`].
     pub(super) fn of(options: &WriteOptions, target: &Target, scope: &Scope<'_>) -> Result<Option<Box<Self>>, Problem> {
         if options.is_plain() {
             return Ok(None);
@@ -208,7 +210,7 @@ impl Surroundings {
     }
 }
 
-/// Resolves a read of the whole record, as `GET …/{id}` without options.
+/// Resolves a read of all visible fields of a record, as `GET …/{id}` without options.
 fn read_one(id: &RecordId, scope: &Scope<'_>) -> Result<Select, Problem> {
     let (table, rule) = (scope.root(), scope.access(0).reading()?);
     let filter = and(Some(by_id(id, table, IdPurpose::Read)?), rule.map(|rule| Predicate::clone(&rule)));
@@ -219,7 +221,8 @@ impl Reread {
     /// Resolves how the records of an update are read after it. `filter` is the condition of the update.
     ///
     /// # Errors
-    /// `invalid_query_option` if the records can't be found again.
+    /// `invalid_query_option` if the records can't be found again: the table has no primary key (or unique column
+    /// `id`), or `$add` changes the key.
     pub(super) fn of(
         returning: Returning,
         (target, filter): (&Target, &Predicate),
@@ -262,7 +265,8 @@ impl Reread {
 }
 
 impl KeyedReread {
-    /// Returns the read of the keys of the records that are going to change.
+    /// Returns the read of the keys of the records that are going to change. It reads one key more than a response or
+    /// `maxAffected` allows, to show that there are too many.
     #[must_use]
     pub fn keys(&self) -> Select {
         self.keys.clone()
@@ -274,8 +278,8 @@ impl KeyedReread {
         self.returning.layout()
     }
 
-    /// Returns the read of the records that had these keys before the update. `keys` has the values as the driver
-    /// returned them.
+    /// Returns the read, after the update, of the records that had these keys before the update. `keys` has the values
+    /// as the driver returned them; key columns that the update sets are searched by their new values.
     #[must_use]
     pub fn select(&self, keys: Vec<Vec<Param>>) -> Select {
         let order: Vec<_> = self.columns.iter().map(|(at, ..)| *at).collect();
@@ -294,7 +298,7 @@ impl KeyedReread {
     }
 }
 
-/// Resolves the new value of a column.
+/// Resolves the new value of a column: a value to set, or a number to add (`$add`).
 ///
 /// # Errors
 /// `invalid_value` if the value does not fit the column.

@@ -55,7 +55,7 @@ impl<'a> Scope<'a> {
         Self { related, ..self }
     }
 
-    /// Returns the table that the request reaches by a relation of this name; `None` if it was not loaded.
+    /// Returns the table that the request reaches by a relation of this name; `None` if no such table was loaded.
     pub(super) fn find_related(&self, name: &str) -> Option<&'a RelatedTable> {
         self.related.iter().find(|table| table.name() == name)
     }
@@ -134,17 +134,19 @@ impl<'a> Scope<'a> {
         self.table(column_ref.source).column(column_ref.column)
     }
 
-    /// Returns the scope of the tables up to and including `source`, whose fields its join condition may name.
+    /// Returns the scope of the tables up to and including the table with index `source`. The join condition of that
+    /// table may name the fields of these tables.
     #[must_use]
     pub fn up_to(&self, source: usize) -> Self {
         Self { joined: self.joined[..source].to_vec(), ..self.clone() }
     }
 
-    /// Resolves a field's name. A name without a table is looked up in the root table, then in the joined tables.
+    /// Resolves a field's name. A name without a table is looked up in the root table, then in the joined tables; if
+    /// none has it and the name has dots, as `table.field`.
     ///
     /// # Errors
-    /// `unknown_field` if no table has the field; `code` if the named table is not part of the statement, or if several
-    /// joined tables have the field.
+    /// `unknown_field` if the named table lacks the field, or no table has it; `code` if the named table is not part of
+    /// the statement, or if several joined tables, but not the root table, have the field.
     pub fn resolve(&self, field: &FieldRef, code: ErrorCode) -> Result<ColumnRef, Problem> {
         self.resolve_from(0, field, code)
     }

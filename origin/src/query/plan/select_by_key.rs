@@ -17,15 +17,17 @@ pub struct SelectByKey {
     format: Format,
 }
 
-/// The table and columns of a read by key. Reads of equal shape can share a statement.
+/// The table, the columns and the condition of the caller's role of a read by key. Reads of equal shape can share a
+/// statement.
 #[derive(Debug)]
 pub struct KeyShape {
     /// The access to the table. Shapes compare the table by address: a reloaded description makes another shape.
     access: TableAccess,
     key_column: usize,
-    /// The indexes of the columns to read; `None` for all columns.
+    /// The indexes of the columns to read; `None` for all visible columns.
     columns: Option<Box<[usize]>>,
-    /// The condition of the caller's role, compared by address: it is the same only for the same caller.
+    /// The condition of the caller's role; `None` without one. Shapes compare its address, which is the same only for
+    /// reads of the same caller.
     rule: Option<Arc<Predicate>>,
 }
 
@@ -105,7 +107,7 @@ impl KeyShape {
         self.key_column
     }
 
-    /// Returns the indexes of the columns to read; `None` for all.
+    /// Returns the indexes of the columns to read; `None` for all visible columns.
     pub fn columns(&self) -> Option<&[usize]> {
         self.columns.as_deref()
     }

@@ -98,7 +98,9 @@ pub(super) fn insert<'a>(
 /// change; `None` if the role has no such condition.
 ///
 /// # Errors
-/// `role_forbids` if the caller may not update the given fields, or if a condition can't be checked.
+/// `role_forbids` if a conflict updates records and the caller may not update them or one of the given fields, or if a
+/// condition can't be checked (a view, or an engine without transactions); `unknown_field` instead for a field that the
+/// caller may not read either.
 fn insert_check(
     on_conflict: OnConflict,
     given: &[usize],
@@ -127,7 +129,8 @@ fn insert_check(
     }
 }
 
-/// Returns whether a column is part of a key, which a conflict does not change.
+/// Returns whether a column is part of the primary key or of `{id}`. An upsert does not change these columns of an
+/// existing record.
 pub(in crate::query) fn is_key(at: usize, table: &Table) -> bool {
     table.column(at).primary || table.key().contains(&at)
 }
@@ -155,7 +158,8 @@ fn no_transactions(table: &Table) -> Problem {
     .with_hint("Leave it out, or insert into a table whose engine is InnoDB.")
 }
 
-/// Resolves the option onConflict. Fails for a view or a table without a unique key, unless conflicts are refused.
+/// Resolves the option onConflict. Fails with `invalid_query_option` for a view, a table without a unique key, and a
+/// table in which all columns are generated, unless conflicts are refused.
 fn on_conflict(wanted: write::OnConflict, table: &Table) -> Result<OnConflict, Problem> {
     let traits = table.traits();
     let unfit = |what: &str| {
@@ -203,10 +207,10 @@ fn is_counted(table: &Table, columns: &[usize]) -> bool {
     }
 }
 
-/// Resolves the fields and values of an insert.
+/// Resolves the fields of an insert to column indexes, and each row to one value per column.
 ///
 /// # Errors
-/// `unknown_field`, `role_forbids` or `invalid_value`, with all faults.
+/// `unknown_field`, `role_forbids` or `invalid_value`, with all faults up to the maximum of [`Faults`].
 fn resolved(insert: &write::Insert, table: &Table, rules: &Writing<'_>) -> Result<(Vec<usize>, Vec<Row>), Problem> {
     let given = insert.rows.as_slice();
     let is_list = matches!(insert.rows, write::Rows::Batch(_));

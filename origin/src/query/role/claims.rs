@@ -6,7 +6,8 @@ use shared::limits::LIST_MAX_VALUES;
 use std::collections::BTreeMap;
 
 /// The claims of a token that rules may refer to, as JSON texts. A claim counts as missing if it is null (which would
-/// be compared with IS NULL), an object, a text with a space at its end, or a list with such an item.
+/// be compared with IS NULL), an object, a text with a space at its end, or a list with one of these or a list as an
+/// item.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims(BTreeMap<String, String>);
 
@@ -43,8 +44,9 @@ impl Claims {
         }
     }
 
-    /// Returns a path in which each `{name}` is replaced by that claim. `None` if a claim is missing, is neither a string
-    /// nor a number, or would change the path's folders: an empty text, `.`, `..`, or one with a `/`.
+    /// Returns a path in which each `{name}` is replaced by the claim `name`. `None` if a `{` has no `}`, or if a claim
+    /// is missing, is neither a string nor a number, or would change the path's folders: an empty text, `.`, `..`, or
+    /// one with a `/`.
     #[must_use]
     pub fn fill_path(&self, path: &str) -> Option<String> {
         let mut filled = String::with_capacity(path.len());
@@ -72,7 +74,7 @@ pub struct Template {
 }
 
 impl Template {
-    /// Finds the claims in a JSON value.
+    /// Creates a template from a JSON value, and finds the claims in it.
     ///
     /// # Errors
     /// A message, if the text can't be parsed or a `{"claim": …}` has no name.
@@ -94,7 +96,7 @@ impl Template {
         &self.claims
     }
 
-    /// Returns the JSON text as written.
+    /// Returns the JSON text, with its claims not filled in.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -106,8 +108,8 @@ impl Template {
         self.fill_with(|name| claims.get(name).map(str::to_owned))
     }
 
-    /// Returns the value with each claim replaced by the JSON text that `claim` returns; `None` if `claim` returns
-    /// `None`.
+    /// Returns the value with each claim replaced by the JSON text that `claim` returns for its name; `None` if `claim`
+    /// returns `None`, or text that is not JSON.
     pub fn fill_with(&self, mut claim: impl FnMut(&str) -> Option<String>) -> Option<Value> {
         let value = json::value(&self.text).ok()?;
         let text = fill(&value, &mut claim).ok()?;

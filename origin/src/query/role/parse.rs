@@ -129,7 +129,7 @@ struct Parts {
     rows: Option<Template>,
 }
 
-/// Parses the rule of one action: an object with some of these parts, true to allow everything, or false to allow
+/// Parses the rule of one action: an object with some of the keys `parts`; true to allow everything; or false to allow
 /// nothing, for which it returns `None`.
 fn allowed(place: &str, value: &Value, parts: &[&str]) -> Result<Option<Parts>, RoleFault> {
     match value {
@@ -184,8 +184,8 @@ fn set(place: &str, value: &Value) -> Result<Vec<(FieldName, Template)>, RoleFau
     members.collect()
 }
 
-/// Parses a condition in the language of the option `query`; `None` if it is empty. The claims' values are
-/// not known yet, so the condition is parsed with a fixed string in place of each `{"claim": …}`.
+/// Returns the template of a condition in the language of the option `query`; `None` if the condition is empty. The
+/// claims' values are not known yet, so the condition is checked with a fixed string in place of each `{"claim": …}`.
 fn rows(place: &str, value: &Value) -> Result<Option<Template>, RoleFault> {
     let template = template(place, value)?;
     let Some(example) = template.fill_with(|_| Some("\"claim\"".to_owned())) else {

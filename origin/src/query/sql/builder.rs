@@ -1,5 +1,5 @@
-//! The only writer of SQL text: [`Builder::syntax`] writes constant text, [`Builder::ident`] names, [`Builder::param`]
-//! values, [`Builder::verbatim`] users' own statements.
+//! The only writer of the text of [`Statement`]s: [`Builder::syntax`] writes constant text, [`Builder::ident`] names,
+//! [`Builder::param`] values, [`Builder::verbatim`] users' own statements.
 
 use super::tokens::{Token, Tokens};
 use super::{DuplicateReport, Returned, Statement, Verdict};
@@ -30,7 +30,7 @@ impl Builder {
         }
     }
 
-    /// Appends constant SQL text; `'static` keeps out text from a caller.
+    /// Appends constant SQL text; `'static` keeps out text from a request.
     pub(super) fn syntax(&mut self, words: &'static str) -> &mut Self {
         self.text.push_str(words);
         self
@@ -57,7 +57,7 @@ impl Builder {
         self.ident(table.column(at).name.as_str())
     }
 
-    /// Appends a column, with its table's name if the statement has several tables.
+    /// Appends a column, with its table's name unless the statement has one table, under its own name.
     pub(super) fn column_ref(&mut self, scope: &Scope<'_>, column: ColumnRef) -> &mut Self {
         match scope.is_single() {
             true => self.ident(scope.column(column).name.as_str()),
@@ -65,7 +65,7 @@ impl Builder {
         }
     }
 
-    /// Appends a column with its table's name.
+    /// Appends a column with the name that its table has in the statement.
     pub(super) fn qualified(&mut self, scope: &Scope<'_>, column: ColumnRef) -> &mut Self {
         self.ident(scope.name(column.source).as_str()).syntax(".").ident(scope.column(column).name.as_str())
     }
@@ -122,7 +122,8 @@ impl Builder {
         self.syntax("?")
     }
 
-    /// Appends a bound value with the conversion that its column needs.
+    /// Appends a `?` with the SQL conversion of its [`Form`], and binds the value to it. [`Form::Unicode`] converts the
+    /// column instead, which the caller appends.
     pub(super) fn operand(&mut self, operand: Operand) -> &mut Self {
         match operand.form {
             Form::Plain | Form::Unicode(_) => self.param(operand.param),
@@ -185,7 +186,7 @@ impl Builder {
         self.returned = Some(returned);
     }
 
-    /// Sets the index in `batchData` of the statement's first row.
+    /// Sets the index of the statement's first row in the request's list of rows.
     pub(super) fn first_row(&mut self, row: usize) {
         self.first_row = Some(row);
     }

@@ -50,7 +50,8 @@ impl Display for ColumnType {
     }
 }
 
-/// Renders the statement. The key `id`, if there is one, is AUTO_INCREMENT: MariaDB numbers rows that give no `id`.
+/// Renders the CREATE TABLE of an InnoDB table. The key `id`, if there is one, is AUTO_INCREMENT: MariaDB numbers rows
+/// that give no `id`.
 #[must_use]
 pub fn create_table(table: &TableName, columns: &[(FieldName, ColumnType)], key: NewKey) -> String {
     let mut lines = Vec::new();
@@ -74,7 +75,7 @@ pub fn create_table(table: &TableName, columns: &[(FieldName, ColumnType)], key:
 /// The primary key of a new table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewKey {
-    /// The file's column `id`.
+    /// The file's column `id`, in upper or lower case.
     Column,
     /// A column `id` that the file doesn't have.
     Added,

@@ -41,7 +41,8 @@ impl Dropped {
     }
 }
 
-/// Returns the databases that a statement may drop; `None` if its text shows none.
+/// Returns the databases that a statement may drop; `None` if neither its text nor its parameters show that it may drop
+/// any.
 #[must_use]
 pub fn databases(text: &str, params: &[Value]) -> Option<Dropped> {
     let mut dropped = Dropped::default();
@@ -129,8 +130,8 @@ fn prepares_unseen_text(tokens: &[Token<'_>]) -> bool {
     })
 }
 
-/// Searches a text with executable comments for the keywords. Whether MariaDB runs such a comment depends on its
-/// version, so the keywords count wherever they are.
+/// Sets [`Dropped::unnamed`] if a text with executable comments has the keywords that drop a database or prepare a
+/// statement, in any place: whether MariaDB runs such a comment depends on its version.
 fn conditional(tokens: &[Token<'_>], dropped: &mut Dropped) {
     let has = |words: &[&str]| {
         tokens.iter().any(|token| match token {

@@ -85,7 +85,8 @@ pub(crate) fn posts() -> Arc<Table> {
     table("posts", columns, vec![0])
 }
 
-/// Returns small tables to join: `links` has a key of two columns, `log` has none.
+/// Returns the golden file's tables: `posts`, and small tables to join. `links` has a key of two columns, `log` has
+/// none.
 fn others() -> Vec<Arc<Table>> {
     let mut state = column("state", Kind::Enum);
     state.values = vec!["draft".to_owned(), "live".to_owned()];
@@ -216,7 +217,8 @@ fn changes(statements: Vec<Statement>, more: Option<Box<Surroundings>>, scope: &
     all
 }
 
-/// Renders a read, then its count if requested. `after` is rendered as if the last row had the sort values 1, 2, 3 ….
+/// Renders a read, then its count if requested, then its reads of related records. `after` is rendered as if the last
+/// row had the sort values 1, 2, 3 …, or NULLs if `after` is `null`.
 fn selects(mut plan: Select, read: &Read, scope: &Scope<'_>) -> Result<Vec<Statement>, Problem> {
     let mut statements = included(plan.includes());
     if read.count == Count::Exact {

@@ -1,7 +1,8 @@
-//! Renders INSERT … RETURNING, which returns the ids of the new rows in the order of the rows.
+//! Renders INSERT statements. RETURNING returns keys or records in the order of the rows; an insert without it reports
+//! its key as the last insert id, or no key.
 //!
-//! Conflicts are handled by ON DUPLICATE KEY UPDATE, never by IGNORE, which would also accept invalid values and broken
-//! foreign keys.
+//! Conflicts are handled by ON DUPLICATE KEY UPDATE, or by one INSERT for each row whose duplicate-key error is ignored
+//! ([`OnConflict::Skip`]); never by IGNORE, which would also accept invalid values and broken foreign keys.
 
 use super::builder::Builder;
 use super::returning::{self, rule};
@@ -21,7 +22,8 @@ const STATEMENT_MAX_ROWS: usize = 1_000;
 /// The values of one row; `None` stands for the column's default.
 type Row = Vec<Option<Operand>>;
 
-/// Renders an insert as one or more statements of one transaction. `packet_max_bytes` is `max_allowed_packet`.
+/// Renders an insert as one or more statements, which must run in one transaction. `packet_max_bytes` is
+/// `max_allowed_packet`.
 #[must_use]
 pub fn insert(insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) -> Vec<Statement> {
     let most_rows = match insert.on_conflict {
@@ -69,9 +71,10 @@ struct Shape {
     columns: Vec<usize>,
     /// Whether the body is a list of rows: `batchData`, CSV or lines of JSON.
     is_list: bool,
-    /// The columns that a conflict does not change.
+    /// The columns that the caller's role sets in new records. An upsert does not copy these values to an existing
+    /// record.
     kept: Vec<usize>,
-    /// The values that a conflict sets.
+    /// The values that the caller's role sets in an existing record that a conflict changes, with the columns' indexes.
     set: Vec<(usize, Operand)>,
     returning: Vec<usize>,
     records: Option<Returning>,
@@ -182,7 +185,9 @@ impl Shape {
         Some(given)
     }
 
-    /// Writes the assignments of ON DUPLICATE KEY UPDATE: all given columns except key columns take the row's values.
+    /// Appends the assignments of ON DUPLICATE KEY UPDATE: the given columns, except for key columns and
+    /// [`Shape::kept`], take the row's values, and then the role sets its values. If nothing changes, sets column
+    /// `anchor` to itself.
     fn update(&self, sql: &mut Builder, given: &[usize], anchor: usize, table: &Table) {
         let changes = |at: &usize| !is_key(*at, table) && !self.kept.contains(at);
         let changed: Vec<usize> = given.iter().copied().filter(changes).collect();

@@ -39,7 +39,8 @@ pub fn create(database: &DatabaseName) -> Statement {
     sql.finish()
 }
 
-/// Renders the INSERT that claims an idempotency key. It fails at once if another transaction has locked the key.
+/// Renders the INSERT that claims an idempotency key. It fails with a duplicate-key error if the key has a receipt, and
+/// with a lock timeout, at once, if another transaction has locked the key.
 #[must_use]
 pub fn claim(database: &DatabaseName, idempotent: &IdempotentRequest) -> Statement {
     let mut sql = Builder::new();
@@ -53,7 +54,8 @@ pub fn claim(database: &DatabaseName, idempotent: &IdempotentRequest) -> Stateme
     sql.finish()
 }
 
-/// Renders the SELECT of a key's receipt: its fingerprint, its response, and whether it has expired.
+/// Renders the SELECT of a key's receipt: its fingerprint, its response (NULL if none is stored), and whether it has
+/// expired.
 #[must_use]
 pub fn read(database: &DatabaseName, key: &Hash) -> Statement {
     let mut sql = Builder::new();
@@ -61,7 +63,8 @@ pub fn read(database: &DatabaseName, key: &Hash) -> Statement {
     sql.finish()
 }
 
-/// Renders the UPDATE that claims the key of an expired receipt. Of two concurrent claims, the second finds no row.
+/// Renders the UPDATE that claims the key of an expired receipt. It changes no row if the receipt is gone or has been
+/// renewed, and fails with a lock timeout, at once, if another transaction has locked the receipt.
 #[must_use]
 pub fn renew(database: &DatabaseName, idempotent: &IdempotentRequest) -> Statement {
     let mut sql = Builder::new();

@@ -40,7 +40,8 @@ pub fn included(included: &Included, batch: Batch, keys: &[&[Param]]) -> Stateme
     sql.finish()
 }
 
-/// Renders a SELECT that locks its rows until the transaction ends, and reads them as they are then.
+/// Renders a SELECT that locks its rows until the transaction ends, and reads their latest version, committed or
+/// changed by the transaction itself, instead of the transaction's snapshot.
 #[must_use]
 pub fn select_for_update(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
@@ -95,7 +96,8 @@ enum Step {
     Own(Expression),
 }
 
-/// Returns how to render a step of ORDER BY: MariaDB would compute a selected score again, so it is named by position.
+/// Returns how to render a step of ORDER BY: a selected score by its position in the select list, since MariaDB would
+/// compute the expression again.
 fn step(by: Expression, output: &Output) -> Step {
     let Output::Cells(cells) = output else {
         return Step::Own(by);

@@ -2,9 +2,9 @@
 //! schema. The classification permits and forbids nothing: MariaDB's grants do.
 //!
 //! The classification is cautious: only a statement that surely calls nothing but well-known functions of MariaDB's own
-//! is [`Session::Stateless`]; an unknown function costs a connection reset, never a leak. The text does not show what
-//! views and triggers call: the caller looks for views by [`names_any`], and statements that run triggers are never
-//! stateless.
+//! is [`Session::Stateless`]; an unknown function costs a connection reset, but never leaks session state to another
+//! request. The text does not show what views and triggers call: the caller looks for views by [`names_any`], and
+//! statements that run triggers are never stateless.
 
 mod words;
 
@@ -13,7 +13,7 @@ use super::tokens::{Token, Tokens};
 use crate::query::plan::Param;
 use shared::json::Value;
 
-/// The effects of a statement on the session and the schema cache.
+/// The effects of a statement on the session and the schema cache, and how many result sets it can return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effects {
     pub session: Session,
@@ -101,8 +101,8 @@ const SCHEMA_KEEPING: [&str; 22] = [
     "USE",
 ];
 
-/// Returns whether `is_one` is true for any name in a statement's text, such as the name of a view. Names are passed to
-/// it in lower case, without their quotes.
+/// Returns whether `is_one` is true for any name in a statement's text, such as the name of a view. `is_one` gets each
+/// name and keyword in lower case, without quotes.
 #[must_use]
 pub fn names_any(text: &str, is_one: impl Fn(&str) -> bool) -> bool {
     Tokens::new(text).any(|token| match token {

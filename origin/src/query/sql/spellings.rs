@@ -1,10 +1,12 @@
-//! Checks that all notations of a read that client libraries write (`spellings.txt`) become the same SQL.
+//! Checks that all notations of a read that client libraries write (`spellings.txt`) become the same SQL, or are all
+//! refused.
 
 use super::golden::rendered;
 
 const SPELLINGS: &str = include_str!("spellings.txt");
 
-/// A block of `spellings.txt`: a read's title, and each client library's name with the query that it writes.
+/// A block of `spellings.txt`: a read's title, which begins with `Refused: ` if the read must fail, and each client
+/// library's name with the query that it writes.
 struct Block {
     title: &'static str,
     spellings: Vec<(&'static str, &'static str)>,

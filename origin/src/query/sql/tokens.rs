@@ -13,11 +13,11 @@ pub(super) enum Token<'a> {
     /// `(`
     Open,
     At,
-    /// `/*!` or `/*M!`: executable comment.
+    /// `/*!` or `/*M!`: the start of an executable comment, whose content follows as tokens.
     Executable,
     Dot,
     /// A character that the driver misreads unless a space follows, with its byte offset: a `:` before a lower-case
-    /// word, or a `-` or `/` before a string, a name in backticks or a comment.
+    /// ASCII letter or `_`, or a `-` or `/` before a string, a name in backticks or a comment.
     Misread(usize),
     /// Any other character.
     Other,
@@ -73,8 +73,8 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Returns the length in bytes of the quoted text that `rest` begins with, including its quotes. A doubled quote
-    /// stands for itself, and `\` escapes in strings.
+    /// Returns the length in bytes of the quoted text that `rest` begins with, including its quotes; all of `rest` if
+    /// the closing quote is missing. A doubled quote stands for one quote, and `\` escapes in strings.
     fn quoted_length(rest: &str, quote: u8) -> usize {
         let bytes = rest.as_bytes();
         let mut at = 1;

@@ -11,7 +11,8 @@ use crate::query::catalog::Kind;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{Change, Param, Update};
 
-/// Renders an update. Several statements must run in one transaction.
+/// Renders an update as one statement, or, if the changed records must meet the role's condition, as two statements,
+/// which must run in one transaction.
 #[must_use]
 pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
     let mut sql = Builder::new();
@@ -46,7 +47,7 @@ pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
     vec![sql.finish(), verdict.finish()]
 }
 
-/// Appends the maximum number of records that an update or delete writes.
+/// Appends LIMIT, the maximum number of records that an update or delete writes, if there is one.
 pub(super) fn at_most(sql: &mut Builder, limit: Option<u64>) {
     if let Some(limit) = limit {
         sql.syntax(" LIMIT ").param(Param::UInt(limit));

@@ -31,7 +31,7 @@ fn is_xa(text: &str) -> bool {
     false
 }
 
-/// Returns whether a text prepares another statement.
+/// Returns whether a text has an unquoted `PREPARE` or `EXECUTE`, and so may prepare another statement.
 fn prepares(text: &str) -> bool {
     Tokens::new(text).any(|token| {
         token.word().is_some_and(|word| word.eq_ignore_ascii_case("PREPARE") || word.eq_ignore_ascii_case("EXECUTE"))

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::tokens::Issuer;
 
-/// A caller. Cheap to clone.
+/// The authenticated sender of a request: a verified key, user's token or link, and its rights. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Caller(Arc<Parts>);
 
@@ -79,20 +79,20 @@ impl Caller {
         self.principal().grant()
     }
 
-    /// Returns the id of the key, or of the token's subject.
+    /// Returns the id of the key or link; for a user's token, the id of its subject.
     #[must_use]
     pub fn key_id(&self) -> Uuid {
         self.principal().key_id()
     }
 
-    /// Returns the expiry of the key or token in seconds since 1970; `None` if it never expires.
+    /// Returns the expiry of the key, token or link in seconds since 1970; `None` if it never expires.
     #[must_use]
     pub fn expires_at(&self) -> Option<u64> {
         self.principal().expires_at()
     }
 
-    /// Returns the access of the MariaDB account that runs the caller's statements: each project has one account for
-    /// each access.
+    /// Returns which of the project's two MariaDB accounts runs the caller's statements: the read account if the caller
+    /// can only read, otherwise the full account.
     #[must_use]
     pub fn account(&self) -> Access {
         match self.rights() {
@@ -123,7 +123,8 @@ impl Caller {
         of_service.into_iter().chain(of_role).min()
     }
 
-    /// Returns what the caller may do with the files of its project.
+    /// Returns what the caller's role allows with the files of its project; everything for a caller without a role,
+    /// even with a read key, whose uploads and deletions `shared::policy` refuses.
     #[must_use]
     pub fn media(&self) -> MediaInterface {
         let upload = self.upload_rights().is_ok();
@@ -143,7 +144,8 @@ impl Caller {
         if self.may_read_media() { Ok(()) } else { Err(role_forbids("read files")) }
     }
 
-    /// Returns what the caller may upload. `shared::policy` has already refused read-only keys.
+    /// Returns what the caller may upload: everything without a role, since `shared::policy` has refused read keys
+    /// before.
     ///
     /// # Errors
     /// `role_forbids` if the caller's role has no rule for uploads, or the caller lacks a claim that the rule's folder
@@ -155,7 +157,8 @@ impl Caller {
         }
     }
 
-    /// Returns the files that the caller may replace or delete.
+    /// Returns the files that the caller may replace or delete: all without a role, since `shared::policy` has refused
+    /// read keys before.
     #[must_use]
     pub fn changeable_files(&self) -> FileScope {
         match self.role() {
@@ -164,8 +167,8 @@ impl Caller {
         }
     }
 
-    /// Returns the caller's identity as an uploader: that of the claim `sub` of a key, of the key itself if it has no
-    /// such claim, or of the subject of an issuer's token; `None` for full and read keys.
+    /// Returns the caller's identity as an uploader: for a key, its claim `sub`, or its id if it has no such claim; for
+    /// a user's token, the id of its subject. `None` if the caller has no role.
     #[must_use]
     pub fn uploader(&self) -> Option<Uploader> {
         self.role().map(|role| self.as_uploader(role))
@@ -180,8 +183,9 @@ impl Caller {
         }
     }
 
-    /// Returns bytes that differ between the callers of a project. They identify the role, the claims that it uses, and
-    /// the subject: a new key for the same subject (claim `sub`) has the same bytes, a key without a subject its own.
+    /// Returns bytes that identify the caller within its project: the role, the claims that the role's rules use, and
+    /// the subject. Keys for which all three are equal share the bytes. The subject of a key is its claim `sub`, or
+    /// else its id; the subject of a user's token is its issuer's user.
     #[must_use]
     pub fn identity(&self, role: &CallerRole) -> Vec<u8> {
         let mut bytes = role.identity();
@@ -191,7 +195,8 @@ impl Caller {
         bytes
     }
 
-    /// Returns whether the caller may read `target`, the field that a foreign key of a table of `database` refers to.
+    /// Returns whether the caller may read `target`, the field that a foreign key refers to. `database` is the database
+    /// of the table with the foreign key.
     #[must_use]
     pub fn sees(&self, database: &DatabaseName, target: &Reference) -> bool {
         let (database_name, table) = match target.table.split_once('.') {

@@ -51,8 +51,7 @@ pub struct KeyRegistry {
     present: ArcSwap<Present>,
     tokens: Cache<TokenDigest, Arc<Entry>, EntryBytes>,
     roles: Roles,
-    /// Counters since the start: requests whose token was cached, and tokens that were looked up in
-    /// MariaDB.
+    /// Counters since the start: requests whose token was cached (`hits`), and other requests with a token (`lookups`).
     hits: AtomicU64,
     lookups: AtomicU64,
     uses: Mutex<HashMap<Uuid, u64>>,
@@ -98,7 +97,8 @@ struct Present {
 }
 
 impl KeyRegistry {
-    /// Creates the registry and reads the signing keys from MariaDB. [`Keys::prepare`] must have created one.
+    /// Creates the registry, and reads the signing keys and the issuers from MariaDB. [`Keys::prepare`] must have
+    /// created a signing key.
     ///
     /// # Errors
     /// There is no signing key; MariaDB failed.
@@ -122,9 +122,9 @@ impl KeyRegistry {
     /// of an issuer of a project.
     ///
     /// # Errors
-    /// `missing_key`, `invalid_key`, `expired_key`, `revoked_key`; `role_forbids` if the key's role does not exist or
-    /// the token's claims give it no role; `database_unavailable` or `issuer_unavailable` if needed data is not cached
-    /// and can't be read.
+    /// `missing_key`, `invalid_key`, `expired_key`, `revoked_key`; `role_forbids` if the caller's role does not exist
+    /// or the token's claims give it no role; `database_unavailable` or `issuer_unavailable` if needed data is not
+    /// cached and can't be read; `internal` if the role's definition is malformed.
     pub async fn authenticate(&self, authorization: Option<&str>) -> Result<Caller, Problem> {
         self.authenticate_at(authorization, now()).await
     }
@@ -150,7 +150,7 @@ impl KeyRegistry {
         }
     }
 
-    /// Returns access to the keys of this installation, to list, issue and revoke keys.
+    /// Returns the [`Keys`] of this installation, which list, issue and revoke keys.
     #[must_use]
     pub fn issued(&self) -> &Keys {
         &self.keys
@@ -175,8 +175,8 @@ impl KeyRegistry {
         entry.verdict(now)
     }
 
-    /// Returns the number of tokens that were looked up in MariaDB so far, and the number of
-    /// requests whose token was cached.
+    /// Returns the number of requests since the start whose token was not cached, and the number of those whose token
+    /// was. Tokens that turned out to be invalid count as not cached.
     #[must_use]
     pub fn lookups(&self) -> (u64, u64) {
         (self.lookups.load(Ordering::Relaxed), self.hits.load(Ordering::Relaxed))
@@ -201,7 +201,8 @@ impl KeyRegistry {
         Ok(entry(caller, Some(KeyUse::new(id, status))))
     }
 
-    /// Verifies a user's token. The inner error means that the token is valid but gives no role, which may be cached.
+    /// Verifies a user's token. The inner error means that the signature is valid, but the token gives no existing
+    /// role: this result may be cached.
     async fn verify_user(
         &self,
         token: UserToken<'_>,
@@ -292,9 +293,9 @@ impl KeyRegistry {
         Ok(())
     }
 
-    /// Waits until a caller that was valid at `since` is no longer valid: its key was revoked or deleted, its issuer
-    /// removed or changed, or its role changed or removed. Checks this only after a change of keys:
-    /// [`KeyRegistry::refresh`] then reads the keys of all waiting callers at once.
+    /// Waits until the access of a caller that was valid at `since` ends: its key was revoked or deleted, its issuer
+    /// removed or changed, or its role changed or removed. Doesn't end at the caller's expiry. Checks only after a
+    /// change of keys: [`KeyRegistry::refresh`] then reads the keys of all waiting callers at once.
     pub async fn ended(self: Arc<Self>, caller: Caller, since: Instant) {
         let mut changes = self.changes.subscribe();
         let _awaited = caller.issuer().is_none().then(|| self.await_key(caller.key_id()));
@@ -322,8 +323,8 @@ impl KeyRegistry {
         Awaited { registry: self, id }
     }
 
-    /// Returns whether a caller's key or issuer, and its role, are unchanged. `known` is the status of its key; if it
-    /// is `None`, the status is read from MariaDB.
+    /// Returns whether a caller's key is live or its issuer unchanged, and its role is unchanged. `known` is the status
+    /// of the key; if it is `None`, the status is read from MariaDB.
     async fn is_live(&self, caller: &Caller, known: Option<KeyStatus>) -> Result<bool, Problem> {
         let present = self.present.load_full();
         let is_trusted = match (caller.issuer(), known) {
@@ -343,7 +344,7 @@ impl KeyRegistry {
         Ok(is_same)
     }
 
-    /// Writes the uses of keys noted since the last call to MariaDB.
+    /// Writes the uses of keys noted since the last call to MariaDB, all with the time of the latest one.
     ///
     /// # Errors
     /// MariaDB failed. The uses are lost.
@@ -357,7 +358,7 @@ impl KeyRegistry {
     }
 }
 
-/// Reads the fields of [`Present`]. Issuers keep the keys that were fetched for the issuers `before`.
+/// Reads the generation, the signing keys and the issuers. Issuers that are also in `before` keep their fetched keys.
 async fn read(admin: &Admin, keys: &Keys, before: &Issuers) -> Result<Present, KeyError> {
     // The generation is read first, so that the next poll notices a change made between the two reads.
     let generation = admin.key_changes().await?;

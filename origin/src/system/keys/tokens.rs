@@ -37,7 +37,8 @@ enum Keys {
 }
 
 impl Issuers {
-    /// Creates the issuers of these rows. An issuer that is also in `before` keeps the keys that were fetched for it.
+    /// Creates the issuers of these rows, without rows whose keys are malformed. Keys that were fetched from a URL for
+    /// an issuer in `before` are kept.
     pub(super) fn new(rows: Vec<IssuerRow>, before: &Self) -> Self {
         let mut issuers: Vec<Arc<Issuer>> = Vec::with_capacity(rows.len());
         for row in rows {
@@ -75,8 +76,8 @@ impl Issuers {
 }
 
 impl Keys {
-    /// Returns the keys of an issuer's row: one of `remotes` if it has the same URL. `None` if the row is malformed,
-    /// which is logged.
+    /// Returns the keys of an issuer's row. For a URL, returns the entry of `remotes` with that URL if there is one, to
+    /// share its fetched keys. `None`, after logging, if the URL or JWK set of the row is malformed.
     fn of(row: &IssuerRow, remotes: impl FnOnce() -> Vec<Arc<RemoteKeys>>) -> Option<Self> {
         let malformed = |error: &dyn std::fmt::Display| {
             let (project, issuer) = (row.project.as_str(), &*row.issuer);
@@ -112,7 +113,8 @@ impl Issuer {
     /// Checks that this issuer has signed the token. Fetches the issuer's keys if the token's key is not cached.
     ///
     /// # Errors
-    /// `invalid_key` if the issuer has not signed it; `issuer_unavailable` if the issuer's keys could not be fetched.
+    /// `invalid_key` if no known key of the issuer has signed the token; `issuer_unavailable` if no keys are cached and
+    /// they could not be fetched.
     pub(super) async fn check_signature(&self, token: &UserToken<'_>, now: u64) -> Result<(), Problem> {
         token.check_header()?;
         let keys = match &self.keys {
@@ -146,8 +148,9 @@ impl Issuer {
     }
 
     /// Returns the role that the configured claim gives. A text is looked up in the issuer's map; if it is missing
-    /// there, it is the role's name. Of a list, the first item in the map counts. If the claim is missing, or no item
-    /// of its list is in the map, the issuer's fixed role counts.
+    /// there, it is the role's name. Of a list, the first item in the map counts. If no claim is configured, the token
+    /// lacks it, or no item of its list is in the map, the issuer's fixed role counts. `None` if there is no fixed role
+    /// then, the text can't be a role's name, or the claim is neither text nor list.
     fn role_of(&self, claims: &RoleClaims) -> Option<KeyGrant> {
         let fixed = || self.row.role.clone().map(KeyGrant::Role);
         let Some(name) = &self.row.role_claim else {
@@ -169,7 +172,8 @@ impl Issuer {
     }
 }
 
-/// Returns the claim of this name or, for a name with dots such as `app_metadata.role`, the member of nested objects.
+/// Returns the claim of this name or, for a name with dots such as `app_metadata.role`, the member of nested objects;
+/// `None` if there is neither.
 fn claim<'a>(claims: &'a RoleClaims, name: &str) -> Option<&'a Value> {
     claims.get(name).or_else(|| {
         let (first, rest) = name.split_once('.')?;

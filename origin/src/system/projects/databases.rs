@@ -36,7 +36,8 @@ enum Change {
 }
 
 impl Projects {
-    /// Returns the databases of a project, or of all projects, sorted by name.
+    /// Returns the databases of project `of`, or of all projects if it is `None`, sorted by name. Includes recorded
+    /// databases that MariaDB no longer has.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -75,7 +76,7 @@ impl Projects {
         Ok(rows.into_iter().map(|row| row.name).collect())
     }
 
-    /// Returns the projects that have a table named `table` in a database, and also all projects with ready-made
+    /// Returns the projects that own a database with a table named `table`, and also all projects with ready-made
     /// accounts, because the admin account may be unable to see their databases.
     ///
     /// # Errors
@@ -95,10 +96,11 @@ impl Projects {
         Ok(projects.into_iter().map(|row| row.name).collect())
     }
 
-    /// Creates a database for a project.
+    /// Creates a database for a project. Returns the database's name as MariaDB stores it.
     ///
     /// # Errors
-    /// The database exists, is a system schema or another project's; its name is too long; MariaDB failed.
+    /// The project doesn't exist; the database exists, is a system schema or another project's; its name is too long;
+    /// MariaDB failed.
     pub async fn create_database(
         &self,
         project: &ProjectName,
@@ -108,10 +110,11 @@ impl Projects {
     }
 
     /// Gives a project an existing database, or changes what the project's full keys may drop in a database that it
-    /// owns.
+    /// owns. Returns the database's name as MariaDB stores it.
     ///
     /// # Errors
-    /// The database is missing, a system schema, or another project's; its name is too long; MariaDB failed.
+    /// The project doesn't exist; the database is missing, a system schema, or another project's; its name is too long;
+    /// MariaDB failed.
     pub async fn adopt_database(
         &self,
         project: &ProjectName,
@@ -121,10 +124,12 @@ impl Projects {
         self.locked_database(project, name, Change::Adopt(drops)).await
     }
 
-    /// Takes a database from a project without changing the database: the project's accounts lose their rights on it.
+    /// Takes a database from a project without changing the database: the project's accounts lose their rights on it,
+    /// unless they are ready-made. Returns the database's name as MariaDB stores it.
     ///
     /// # Errors
-    /// The database doesn't belong to the project, or belongs to it by its name `<project>_…`; MariaDB failed.
+    /// The project doesn't exist; the database doesn't belong to it, or belongs to it by its name `<project>_…`;
+    /// MariaDB failed.
     pub async fn release_database(
         &self,
         project: &ProjectName,
@@ -133,7 +138,7 @@ impl Projects {
         self.locked_database(project, name, Change::Release).await
     }
 
-    /// Checks that a database can be dropped for this project.
+    /// Checks that [`Projects::drop_database`] may drop a database, without dropping it.
     ///
     /// # Errors
     /// The database doesn't belong to the project, or the project's keys may not drop it; MariaDB failed.
@@ -142,7 +147,8 @@ impl Projects {
         self.check_change(project, &name, Change::Drop).await
     }
 
-    /// Drops a project's database with all its data, and deletes its record.
+    /// Drops a project's database with all its data, and deletes its record. Returns the database's name as MariaDB
+    /// stores it.
     ///
     /// # Errors
     /// The database doesn't belong to the project, or the project's keys may not drop it; MariaDB failed.
@@ -239,7 +245,8 @@ impl Projects {
         self.mend(project).await
     }
 
-    /// Revokes the rights of a project's accounts on a database, ends their connections to it, and deletes its record.
+    /// Revokes the rights of a project's accounts on a database (except of ready-made accounts), ends their connections
+    /// to it, and deletes its record.
     pub(super) async fn revoke_and_delete_record(
         &self,
         project: &ProjectName,

@@ -17,7 +17,7 @@ pub enum Removal {
     Refuse,
     /// Keep the project's databases, but without an owner.
     Release,
-    /// Drop the project's databases, except adopted databases that its full keys may not drop.
+    /// Drop the project's databases; release adopted databases that its full keys may not drop.
     Drop,
 }
 
@@ -31,8 +31,8 @@ impl Projects {
     /// Checks that a project can be removed.
     ///
     /// # Errors
-    /// The project is the default one, or doesn't exist; it owns databases and `removal` is [`Removal::Refuse`];
-    /// MariaDB failed.
+    /// The project is the default one, or doesn't exist; it owns existing databases and `removal` is
+    /// [`Removal::Refuse`]; MariaDB failed.
     pub async fn check_removal(&self, project: &ProjectName, removal: Removal) -> Result<(), ProjectError> {
         if project.as_str() == DEFAULT_PROJECT {
             return Err(ProjectError::Default(project.clone()));
@@ -66,10 +66,12 @@ impl Projects {
         Ok(())
     }
 
-    /// Drops or releases a project's databases and deletes the project, which must have been closed and have no files.
+    /// Drops or releases a project's databases and deletes the project. The caller must have called [`Projects::close`]
+    /// and deleted the project's files before.
     ///
     /// # Errors
-    /// The errors of [`Projects::check_removal`]; a key, file or database was added to the project meanwhile.
+    /// The errors of [`Projects::check_removal`]; [`ProjectError::StillUsed`] if the project has a file, or a key or
+    /// database was added meanwhile.
     pub async fn remove(&self, project: &ProjectName, removal: Removal) -> Result<Removed, ProjectError> {
         let lock = self.admin.lock().await?;
         let outcome = self.remove_locked(project, removal).await;

@@ -1,5 +1,5 @@
-//! Reads a file into batches: rows as they are sent, and lines that can't be read as rows. The same file always gives
-//! the same batches, so that a batch that is sent again has the same bytes as before.
+//! Reads a file into batches: rows as they are sent, and lines that can't be read as rows. The same file, options and
+//! mapping always give the same batches, so that a batch that is sent again has the same bytes as before.
 
 use std::io;
 use std::ops::Range;
@@ -53,7 +53,7 @@ pub(super) struct Batch {
     /// The rows as they are sent, each with the end of its line.
     bytes: Vec<u8>,
     pub(super) faults: Vec<Faulty>,
-    /// The hash of the rows up to this batch's last one, in hexadecimal digits.
+    /// The hash of the rows and last line numbers of all batches up to this one, in hexadecimal digits.
     pub(super) hash: String,
     pub(super) last_line: u64,
 }
@@ -101,7 +101,7 @@ impl Layout {
         }
     }
 
-    /// Returns the body of a request with these rows of a batch.
+    /// Returns the body of a request with some rows of a batch; `rows` are their indexes in the batch.
     pub(super) fn body(&self, batch: &Batch, rows: &[usize]) -> Vec<u8> {
         let mut body = self.header.clone();
         if rows.len() == batch.len() {
@@ -114,7 +114,8 @@ impl Layout {
         body
     }
 
-    /// Returns the entry of a refused row for the file of refused rows, with the row as an object.
+    /// Returns the line for the file of refused rows about a row that the API refused, with the row as a JSON object,
+    /// as it was sent. `row` is its index in the batch.
     pub(super) fn reject<'a>(&self, batch: &Batch, row: usize, reason: &'a Reason) -> Reject<'a> {
         let (line, range) = batch.rows.get(row).cloned().unwrap_or_default();
         let text = String::from_utf8_lossy(&batch.bytes[range]);
@@ -125,7 +126,7 @@ impl Layout {
         Reject { line, reason, row, text: None }
     }
 
-    /// Returns a CSV row as an object of the fields and their values.
+    /// Returns a CSV row, as it was sent, as an object of fields and values; an empty object if the row can't be read.
     fn object(&self, row: &[u8]) -> Members {
         let mut records = Records::new(row, Form::Csv { delimiter: COMMA });
         let Ok(Some(Record { content: Ok((text, cells)), .. })) = records.next() else {
@@ -163,7 +164,7 @@ impl Serialize for Members {
     }
 }
 
-/// Appends a cell. A cell without quotes gets quotes if it contains a comma, as it may in a file with another
+/// Appends a CSV cell. A cell without quotes gets quotes if it contains a comma, which it may in a file with another
 /// delimiter.
 fn push_cell(bytes: &mut Vec<u8>, raw: &str, is_quoted: bool) {
     let needs_quotes = !is_quoted && memchr::memchr(COMMA, raw.as_bytes()).is_some();
@@ -180,7 +181,8 @@ fn end_row(bytes: &mut Vec<u8>) {
     bytes.push(b'\n');
 }
 
-/// Reads all rows of a file, and sends them batch by batch; ends early if the receiver is dropped. Blocks.
+/// Reads all rows of a file, and sends them to `batches`, at most `batch_rows` in a batch. Returns early, without an
+/// error, if the receiver is dropped. Blocks.
 ///
 /// # Errors
 /// The file can't be read.

@@ -45,11 +45,13 @@ impl<R: Read> Read for Kept<R> {
 }
 
 impl Survey {
-    /// Reads the first rows of a file, or all of them. Standard input must be an [`Extent::Sample`], since it can't be
-    /// read twice.
+    /// Reads the first rows of a file, or all of them. Without `form`, the file's extension determines the form, or
+    /// else its first byte: `{` for JSON, otherwise CSV. Standard input must be an [`Extent::Sample`], since it can't
+    /// be read twice. Blocks.
     ///
     /// # Errors
-    /// The file can't be read, is empty, or its header is not a row of names.
+    /// The file can't be read, is empty or UTF-16, or its CSV header is not a row of names; its JSON objects have more
+    /// than [`COLUMNS_MAX_COUNT`] different keys.
     pub(super) fn of(input: &Input, form: Option<Form>, extent: Extent) -> Result<Self, TransferError> {
         let failed = |error: io::Error| TransferError::Failed {
             message: format!("{} can't be read: {error}", input.name()),
@@ -156,6 +158,7 @@ impl Survey {
     }
 
     /// Checks that the keys of JSON objects, which are sent unchanged, equal the names of the fields they go to.
+    /// Accepts every mapping of CSV.
     ///
     /// # Errors
     /// A key is mapped to a field of another name, or left out.

@@ -41,7 +41,8 @@ const SPELLINGS: &str = "Write {\"$ref\": 0} for the id of operation 0, {\"$ref\
      record; in a path $ref:0 or $ref:0:2.";
 
 impl Reference {
-    /// Checks that the reference names an earlier insert of the batch, and exactly one record of it.
+    /// Checks that the reference names an earlier insert of the batch, and exactly one record of this insert;
+    /// `invalid_body` if not.
     pub(super) fn check(self, earlier: &[Step]) -> Result<(), Problem> {
         let target = self.operation;
         let Some(step) = earlier.get(target) else {
@@ -67,7 +68,8 @@ impl Reference {
         }
     }
 
-    /// Parses the members of an object as a reference; `None` if it has no key `$ref`.
+    /// Parses the members of an object as a reference; `None` if no member is named `$ref`. Refuses an object with
+    /// `$ref` and further members other than `row`.
     fn of(members: &[(Cow<'_, str>, Value)]) -> Result<Option<Self>, Problem> {
         if !members.iter().any(|(name, _)| name == KEY) {
             return Ok(None);
@@ -88,8 +90,8 @@ impl Reference {
         Ok(operation.map(|operation| Self { operation, row, position }))
     }
 
-    /// Parses a part of a path's `{id}`, such as `$ref:0:2`, as a reference; `None` if it does not begin with `$ref`. A
-    /// caller must percent-encode the `$` of a record key that begins with `$ref`.
+    /// Parses a part of a path's `{id}`, such as `$ref:0:2`, as a reference; `None` if the part does not begin with
+    /// `$ref`. A client must percent-encode the `$` of a record key that begins with `$ref`.
     fn spelled(part: &str, position: Position) -> Result<Option<Self>, Problem> {
         let Some(rest) = part.strip_prefix(KEY) else {
             return Ok(None);

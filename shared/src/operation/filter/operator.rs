@@ -64,7 +64,7 @@ pub(super) fn operator(word: &str) -> Result<(Operator, bool), Problem> {
     OPERATORS.iter().find(|(name, ..)| *name == folded).map(|(_, operator, negated)| (*operator, *negated)).ok_or_else(
         || {
             let near = match folded.as_str() {
-                // The most similar names would be `<=>` and `<=`, but the caller probably means these.
+                // By similarity, the hint would name other operators, such as `<=>`.
                 "=>" => Some(">="),
                 "=<" => Some("<="),
                 _ => nearest(&folded, OPERATORS.iter().map(|(name, ..)| *name)),

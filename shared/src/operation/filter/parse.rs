@@ -20,7 +20,8 @@ impl Joiner {
     }
 }
 
-/// Parses `AND` or `OR` in any case.
+/// Parses `AND` or `OR` in any case; `invalid_query_option` for any other value. `name` is the option's name in the
+/// message.
 pub(in crate::operation) fn joiner(name: &str, value: &Value) -> Result<Joiner, Problem> {
     match value {
         Value::Text(word) if word.eq_ignore_ascii_case("AND") => Ok(Joiner::And),
@@ -181,7 +182,7 @@ impl Reader {
         Ok(Joiner::And.join(conditions))
     }
 
-    /// Parses a condition `{value, equality?, operator?, tableName?, fieldName?, not?}`.
+    /// Parses a condition `{value?, equality?, operator?, tableName?, fieldName?, not?}`.
     fn spelled(&mut self, label: &str, members: Vec<(Cow<'_, str>, Value)>) -> Result<Condition, Problem> {
         const PARTS: [&str; 6] = ["value", "equality", "operator", "tableName", "fieldName", "not"];
         let (mut table, mut field, mut value) = (None, None, None);

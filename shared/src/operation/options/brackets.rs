@@ -12,8 +12,9 @@ use crate::limits::JSON_NESTING_MAX_LEVELS;
 pub(super) struct Brackets(Vec<(String, Node)>);
 
 impl Brackets {
-    /// Adds a parameter and returns `true`; returns `false` if its name is not in bracket form. A parameter without `=`
-    /// is null, as qs writes null with `strictNullHandling`.
+    /// Adds a parameter and returns `true`; returns `false` if its name is not in bracket form or nests too deep. A
+    /// parameter without `=` is null, as qs writes null with `strictNullHandling`. Fails with `invalid_query_option` if
+    /// the parameter contradicts an earlier one.
     pub(super) fn take(&mut self, name: &str, value: Option<&str>) -> Result<bool, Problem> {
         let Some((root, path)) = split(name) else {
             return Ok(false);

@@ -32,7 +32,8 @@ pub struct Include {
 const PARTS: [&str; 9] =
     ["relation", "as", "selectFields", "omitFields", "query", "searchOperator", "order", "limit", "include"];
 
-/// Parses the option: names separated by commas, or a list of names and objects, or one object.
+/// Parses the option `include`: names separated by commas, or a list of names and objects, or one object. Refuses more
+/// than [`INCLUDE_MAX_COUNT`] relations, and more than [`INCLUDE_MAX_DEPTH`] levels.
 pub(super) fn includes(value: &Value) -> Result<Vec<Include>, Problem> {
     let mut count = 0;
     level(value, 1, &mut count)

@@ -89,7 +89,7 @@ const KINDS: [(&str, JoinKind); 9] = [
 const PARTS: [&str; 8] = ["tableName", "alias", "joinType", "match", "operator", "selectFields", "omitFields", "nest"];
 const MATCH_PARTS: [&str; 3] = ["source", "target", "targetLiteral"];
 
-/// Parses the option `join`: a list of joins, or a single one.
+/// Parses the option `join`: a list of at most [`JOIN_MAX_ITEMS`] joins, or a single join.
 pub(super) fn joins(value: &Value) -> Result<Vec<Join>, Problem> {
     const EXPECTED: &str = "a list of {tableName, joinType, match, …}";
     let items = match value {

@@ -16,7 +16,7 @@ pub struct Search {
     pub fields: Vec<FieldRef>,
     pub term: String,
     pub mode: MatchMode,
-    /// The name under which each record's score is returned.
+    /// The name under which each record's score is returned; `None` to not return it.
     pub score_alias: Option<FieldName>,
 }
 

@@ -135,13 +135,13 @@ impl IdempotentRequest {
     }
 
     /// Returns the SHA-256 of the `Idempotency-Key` with its quotes, as earlier versions computed it; `None` if the
-    /// header's value is the key itself.
+    /// header's value has no quotes, and after [`IdempotentRequest::for_caller`].
     #[must_use]
     pub fn former_key(&self) -> Option<&Hash> {
         self.former_key.as_ref()
     }
 
-    /// Returns the SHA-256 of the insert's table, options and body.
+    /// Returns the SHA-256 of the insert's table, `onConflict`, `returning`, body format and body.
     #[must_use]
     pub fn fingerprint(&self) -> &Hash {
         &self.fingerprint

@@ -25,7 +25,7 @@ impl Import {
         self.format
     }
 
-    /// Returns the problem with its message prefixed by the line number of this row.
+    /// Returns a copy of `problem` whose message begins with the line number of the row with index `row`, from 0.
     #[must_use]
     pub fn name_line(&self, row: usize, problem: &Problem) -> Problem {
         in_line(self.lines.get(row).copied().unwrap_or_default(), problem)

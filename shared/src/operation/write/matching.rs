@@ -49,7 +49,8 @@ impl Matching {
         [&self.list, &self.joiner, &self.query, &self.search_operator].into_iter().all(Option::is_none)
     }
 
-    /// Parses the conditions; `None` if there are none.
+    /// Parses the conditions; `None` if neither `query` nor the list is given. Refuses a `query` or list without
+    /// conditions, and both together.
     pub(super) fn condition(&self, names: &Names) -> Result<Option<Condition>, Problem> {
         if self.search_operator.is_some() && self.query.is_none() {
             return Err(body(format!("{SEARCH_OPERATOR} joins the conditions of {QUERY}, which is missing.")));

@@ -41,14 +41,16 @@ pub struct WriteOptions {
     pub preference: Option<Preference>,
     /// The write is rolled back, and the response is the number of records.
     pub is_dry_run: bool,
-    /// The maximum number of records that the write may affect; otherwise it fails.
+    /// The maximum number of records that the write may affect; a write that would affect more fails. `None` for no
+    /// limit.
     pub max_affected: Option<u64>,
     /// The value of `If-Match`: the record must have one of these entity tags.
     pub if_match: Option<Box<str>>,
 }
 
 impl WriteOptions {
-    /// Parses and stores an option if it is one of [`WRITE_OPTIONS`]; returns whether it is.
+    /// Parses and stores an option if its name is one of [`WRITE_OPTIONS`]; otherwise returns `false`. Fails with
+    /// `invalid_query_option` or `invalid_identifier` for an invalid value.
     pub(super) fn take(&mut self, name: &str, value: &Value) -> Result<bool, Problem> {
         match name {
             RETURNING => self.returning = Some(returning(value)?),

@@ -111,7 +111,7 @@ impl RowTable {
     }
 
     /// Parses the members of an object to the cells of a row; `None` if the object repeats a key, has too many keys, or
-    /// has an invalid key or value.
+    /// has a string with an invalid escape. Fails with `unknown_field` for a key that no column can have as its name.
     fn cells(&mut self, members: &mut Parts<'_>) -> Result<Option<Row>, Problem> {
         let mut cells = vec![None; self.fields.len()];
         let mut nth = 0;

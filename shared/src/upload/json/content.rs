@@ -94,7 +94,8 @@ impl Content {
         self.label.take()
     }
 
-    /// Decodes more of the string. If the last call returned [`Progress::Full`], first discards the bytes decoded then.
+    /// Decodes more of the string, and removes the decoded part from `input`. If the last call returned
+    /// [`Progress::Full`], first discards the bytes decoded then.
     pub(super) fn read(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> Result<Progress, Fault> {
         if self.decoder.is_full() {
             self.decoder.clear();
@@ -222,7 +223,7 @@ impl Content {
         Fault::Json(malformed(&said))
     }
 
-    /// Handles one unescaped character. The decoder must not be full.
+    /// Handles one character of the string after JSON's escapes were decoded. The decoder must not be full.
     fn character(&mut self, character: u8, at: u64) -> Result<(), Fault> {
         let Some(prefix) = &mut self.prefix else {
             return match character {
@@ -266,7 +267,8 @@ impl Content {
         self.decoder.push(&prefix).map_err(|(_, fault)| not_base64(fault, at))
     }
 
-    /// Checks the string at its end. `at` is the offset of its closing quote.
+    /// Decodes the last base64 group of the string. Fails if the string is incomplete or contains no byte. `at` is the
+    /// offset of its closing quote.
     fn end(&mut self, at: u64) -> Result<(), Fault> {
         if let Some(prefix) = &self.prefix {
             if prefix.len() >= SCHEME.len() {

@@ -24,7 +24,8 @@ impl Part {
     /// Parses the header lines of a part, without the empty line that ends them.
     ///
     /// # Errors
-    /// `invalid_body` if a line is malformed, or if the part has no name.
+    /// `invalid_body` if a line is malformed, if the part has no name, or if its `Content-Transfer-Encoding` is not
+    /// `binary`, `8bit` or `7bit`.
     pub(super) fn parse(lines: &str) -> Result<Self, Problem> {
         let (mut disposition, mut label) = (None, None);
         for line in lines.split("\r\n").filter(|line| !line.is_empty()) {
@@ -157,7 +158,8 @@ fn unquoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     None
 }
 
-/// Decodes an extended value of RFC 8187, such as `UTF-8''na%C3%AFve.txt`; `None` if malformed or of another charset.
+/// Decodes an extended value of RFC 8187, such as `UTF-8''na%C3%AFve.txt`; `None` if malformed, or if the charset is
+/// neither UTF-8 nor ISO-8859-1.
 fn extended_value(text: &str) -> Option<String> {
     let mut parts = text.splitn(3, '\'');
     let (charset, _language, value) = (parts.next()?, parts.next()?, parts.next()?);

@@ -14,7 +14,8 @@ use crate::database::ask;
 const NO_SUCH_THREAD: u16 = 1094;
 
 impl Admin {
-    /// Drops both accounts of a project at every host, as far as they exist.
+    /// Drops both accounts of a project, as far as they exist: at [`account_host`](Self::account_host) and at every
+    /// host that [`accounts`](Self::accounts) lists, which is none if the admin account may not read `mysql.user`.
     pub async fn drop_accounts(&self, project: &ProjectName) -> Result<(), AdminError> {
         let accounts = self.accounts().await?;
         for access in [Access::Full, Access::Read] {
@@ -28,9 +29,9 @@ impl Admin {
         Ok(())
     }
 
-    /// Kills the connections of these accounts: all of them, or only those whose default schema is `database`, because
-    /// such a connection keeps its privileges on the schema after a REVOKE. Returns false if the admin account may not
-    /// kill connections.
+    /// Kills the connections of the MariaDB users `users`: all connections, or only those whose default schema is
+    /// `database`, which would keep their privileges on that schema after a REVOKE. Returns false if the admin account
+    /// may not kill one of the connections; further connections then stay open.
     pub async fn end_connections(&self, users: &[String], database: Option<&DatabaseName>) -> Result<bool, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(u64, String, Option<String>)> =

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The privileges of an account, by database pattern of the GRANT.
+/// The privileges of an account, in the words of GRANT, by the database pattern of their GRANT.
 pub type DatabaseRights = BTreeMap<String, BTreeSet<String>>;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountState {
-    /// The stored password hash; `None` if the admin account may not read it.
+    /// The column `authentication_string` of `mysql.user`; `None` if the column is NULL or was not read.
     pub password_hash: Option<String>,
     /// Privileges on the whole server, without USAGE.
     pub global: BTreeSet<String>,
@@ -17,12 +17,13 @@ pub struct AccountState {
     pub other: BTreeSet<String>,
 }
 
-/// The rights of accounts, by `(user, host)`.
+/// The state of accounts, by `(user, host)`.
 pub type Accounts = BTreeMap<(String, String), AccountState>;
 
 pub(super) type Grant = (String, String, String, String);
 
-/// All privileges on the server, on databases, tables and columns. Columns: grantee, kind, object, privilege.
+/// Selects all visible privileges on the server, databases, tables and columns, as rows of grantee, kind (`global`,
+/// `database`, `table`, or `grantable` for GRANT OPTION), object and privilege.
 pub(super) const GRANTS: &str = "SELECT GRANTEE, 'global', '', PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES
     UNION ALL SELECT GRANTEE, 'grantable', '*.*', PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES
         WHERE IS_GRANTABLE = 'YES'
@@ -55,7 +56,8 @@ impl AccountState {
     }
 }
 
-/// Splits `'user'@'host'`, as `information_schema` writes it; `None` for other texts, such as `PUBLIC`.
+/// Splits a grantee of `information_schema`, `'user'@'host'`, into user and host; `None` for other texts, such as
+/// `PUBLIC`.
 pub(super) fn split_grantee(grantee: &str) -> Option<(String, String)> {
     let inner = grantee.strip_prefix('\'')?.strip_suffix('\'')?;
     let (user, host) = inner.rsplit_once("'@'")?;

@@ -21,8 +21,8 @@ pub(super) struct Segments {
     pub(super) head: Vec<u8>,
     /// The range of bytes in the file from the first scan's compressed data up to and including the end marker.
     pub(super) scans: Range<u64>,
-    /// The memory in bytes for coefficients that the decoder keeps until the last scan; 0 if the image has a single
-    /// scan.
+    /// The memory in bytes for coefficients that the decoder keeps until the last scan; 0 for a sequential image whose
+    /// first scan has all components.
     pub(super) coefficient_bytes: u64,
     /// Whether the JPEG is lossless, so that it can't be decoded at a fraction of its size.
     pub(super) lossless: bool,
@@ -42,7 +42,7 @@ impl Segments {
 ///
 /// # Errors
 /// [`ImageFault::Cut`] if the end marker is missing; [`ImageFault::Corrupt`] if there is no frame or no scan before the
-/// end marker, or the segments before the first scan exceed the limits.
+/// end marker, a segment is malformed, or the segments before the first scan exceed the limits.
 pub(super) fn read(reader: &mut BufReader<File>) -> Result<Segments, ImageFault> {
     let mut tables = Vec::new();
     let mut frame = None;
@@ -231,7 +231,8 @@ struct Profile {
 }
 
 impl Profile {
-    /// Adds the part of the profile in a segment, unless the part is a duplicate or the profile would become too large.
+    /// Adds the part of the profile in a segment. Ignores segments without a profile, duplicates, and parts with which
+    /// the profile would exceed [`colour::ICC_MAX_BYTES`].
     fn add(&mut self, content: &[u8]) {
         let Some([number, _count, part @ ..]) = content.strip_prefix(b"ICC_PROFILE\0") else {
             return;

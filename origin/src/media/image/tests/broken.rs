@@ -1,4 +1,4 @@
-//! Truncated, corrupted and hostile files are refused quickly, in bounded memory, without a panic.
+//! Tests that truncated, corrupted and hostile files are refused quickly, in bounded memory, without a panic.
 
 use super::samples::{Jpeg, encoded, gif, one_of_each, photo, pierced, with_chunk, with_segment};
 use super::{ImageFault, examined};

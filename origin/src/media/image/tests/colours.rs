@@ -1,4 +1,4 @@
-//! Colour profiles and CMYK become sRGB.
+//! Tests that colours with an ICC profile and CMYK colours are converted to sRGB.
 
 use super::samples::{Jpeg, encoded, photo, png, webp, with_segment};
 use super::{difference, examined, shown};

@@ -1,4 +1,4 @@
-//! Tests the pool of decoder threads: parallel jobs, a full queue, and a hanging image that harms no other.
+//! Tests the pool of decoder threads: parallel jobs, a full queue, and that a hanging image affects no other image.
 
 use super::super::pool::{Budget, MediaPool, PoolSize, Queue};
 use super::samples::{Jpeg, encoded, photo};

@@ -14,14 +14,14 @@ use std::collections::HashMap;
 /// The characters that are percent-encoded in a path segment.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The paths of a table, in the order of the document.
+/// The paths of a table, relative to its own path, in the order of the document.
 const PATHS: [&str; 4] = ["", "/_schema", "/query", "/{id}"];
 
 pub(super) fn encoded(name: &str) -> String {
     utf8_percent_encode(name, ENCODED).to_string()
 }
 
-/// Writes the OpenAPI paths of all tables. The text for tables with the same allowed operations is made once.
+/// Writes the OpenAPI paths of all tables. Tables with the same allowed actions share one text with placeholders.
 pub(super) fn paths(
     interface: &Interface,
     templates: &[Template],
@@ -76,7 +76,8 @@ fn id_parameter(table: &TableInterface) -> Value {
     json!({"name": "id", "in": "path", "required": true, "description": description, "schema": schema})
 }
 
-/// Returns the schema of a record's id in a path. It has no bounds: an id beyond them is valid, but finds no record.
+/// Returns the schema of a record's id in a path. The schema has no bounds: an id beyond the column's range is valid,
+/// but finds no record.
 fn id_schema(column: &Column) -> Value {
     match ValueType::of(column) {
         ValueType::Integer { .. } => json!({"type": "integer"}),
@@ -206,8 +207,8 @@ fn update(table: &TableInterface) -> Value {
 }
 
 impl TableInterface {
-    /// Returns the names of the actions that the caller may do at a path below the table; `None` if the path has an id
-    /// and the caller can't address records by id.
+    /// Returns the names of the actions that the caller may do at a path of [`PATHS`], whether or not the path has an
+    /// operation for each of them; `None` if the path has an id and the caller can't address records by id.
     fn allowed(&self, path: &str) -> Option<Vec<&'static str>> {
         let names = [
             ("read", Action::Read),

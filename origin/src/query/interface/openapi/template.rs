@@ -1,4 +1,4 @@
-//! Templates of operations, which are in the JSON files. A template has only the parts that differ
+//! The templates of operations in the JSON files of the OpenAPI document. A template has only the parts that differ
 //! from operation to operation.
 
 use super::Interface;
@@ -7,9 +7,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use shared::policy::Action;
 
-/// The placeholder for the name of the table's schemas.
+/// The placeholder for the name by which schemas and operation ids refer to a table or database.
 const COMPONENT: &str = "@T@";
-/// The placeholder for the table's name in descriptions.
+/// The placeholder for the name of a table (`database.table`) or database in tags and descriptions.
 const NAME: &str = "@N@";
 
 /// An operation of the document, with placeholders for a table's names.
@@ -17,12 +17,12 @@ const NAME: &str = "@N@";
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Template {
     name: String,
-    /// The name of another template, from which this one takes all but its name and method.
+    /// The name of another template, from which this template takes all but its name and method.
     #[serde(rename = "as")]
     same: Option<String>,
     method: String,
     pub(super) path: String,
-    /// The action that the caller must be allowed to do.
+    /// The action that the caller must be allowed to do, or `any` for an operation of every caller.
     pub(super) action: String,
     tag: Option<String>,
     summary: String,
@@ -38,11 +38,11 @@ pub(super) struct Template {
     payload: Value,
     /// The members of the envelope beside the payload.
     members: Vec<String>,
-    /// The answer may be CSV or lines of JSON.
+    /// The response may be CSV or lines of JSON.
     rows: bool,
-    /// The media type of an answer without an envelope.
+    /// The media type of a response without an envelope; `None` for a response with one.
     raw: Option<String>,
-    /// The answer has an entity tag.
+    /// The response has an entity tag.
     tagged: bool,
     /// The group of operations with the same error statuses; see [`statuses`].
     errors: String,
@@ -169,7 +169,8 @@ impl Template {
     }
 }
 
-/// Returns the statuses of errors that operations of a kind can have.
+/// Returns the HTTP statuses, in ascending order, of the errors that an operation can have; `kind` is
+/// [`Template::errors`], in which any value that is not listed here means a media operation.
 fn statuses(kind: &str) -> Vec<u16> {
     /// The statuses that every request can get.
     const ANY: [u16; 11] = [400, 401, 403, 404, 414, 429, 431, 500, 502, 503, 504];
@@ -189,7 +190,7 @@ fn statuses(kind: &str) -> Vec<u16> {
     statuses
 }
 
-/// The JSON of a path's operations, divided at the placeholders for a table's names.
+/// The JSON text of a path's operations, divided at the placeholders [`COMPONENT`] and [`NAME`].
 #[derive(Debug)]
 pub(super) struct Text(Vec<Part>);
 
@@ -219,8 +220,8 @@ impl Text {
         Ok(Self(parts))
     }
 
-    /// Writes the members of the JSON object. `component`, the name of the table's schemas, and `name`, the table's own
-    /// name, replace the placeholders.
+    /// Writes the members of the JSON object, without its braces: `component` replaces [`COMPONENT`] and `name`
+    /// replaces [`NAME`].
     pub(super) fn write(&self, component: &str, name: &str, out: &mut Vec<u8>) {
         let quoted = Value::from(name).to_string();
         let name = quoted.get(1..quoted.len() - 1).unwrap_or_default();

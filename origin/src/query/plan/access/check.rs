@@ -11,8 +11,9 @@ use shared::ident::{FieldName, shown};
 use shared::operation::filter::{Condition, Joiner};
 use std::sync::Arc;
 
-/// Checks a rule against its table: each field that it names exists, and each value fits its field. The value of a
-/// claim is not known yet, so its fit is not checked.
+/// Checks a rule against its table: each field that the rule names exists, each value fits its field, no field that the
+/// rule sets is generated, and conditions on inserted or updated records can be checked on the table. Values of claims
+/// are not known yet, so their fit is not checked.
 ///
 /// # Errors
 /// The part of the rule at fault, such as `read.fields`, and a message.
@@ -97,7 +98,7 @@ fn check_condition(condition: &Condition, scope: &Scope<'_>, part: &str) -> Resu
     }
 }
 
-/// Returns a problem's message and hint, without the full stop.
+/// Returns a problem's message and hint, without the full stop at the end.
 fn said(problem: &Problem) -> String {
     let hint = problem.hint().map(|hint| format!(" {hint}")).unwrap_or_default();
     format!("{}{hint}", problem.message()).trim_end_matches('.').to_owned()

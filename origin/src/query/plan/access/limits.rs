@@ -14,7 +14,8 @@ use shared::operation::filter::{Condition, Joiner};
 use std::sync::Arc;
 
 impl Limits {
-    /// Resolves a rule's fields and values. `view` has the columns of `table` in another order.
+    /// Resolves a rule's fields and values for a caller with these claims. `view` has the columns of `table` in another
+    /// order, columns that the role may read first; the column indexes in the result are those of `view`.
     pub(super) fn bind(rule: &TableRule, table: &Arc<Table>, view: &Table, claims: &Claims) -> Self {
         let rows = |rows: &Option<Template>| rows.as_ref().map(|rows| Arc::new(rows_of(rows, table, view, claims)));
         // A field that the rule omits may have been renamed, and then the rule would no longer omit it. If an omitted
@@ -47,8 +48,8 @@ impl Limits {
     }
 }
 
-/// Returns a rule's condition on the columns of `view`. It is false if a claim is missing, or if a field or value does
-/// not fit the table.
+/// Returns a rule's condition on the columns of `view`; a condition that is always false if a claim is missing, a field
+/// or value does not fit the table, or a text compared with a number is not a plain number.
 fn rows_of(rows: &Template, table: &Arc<Table>, view: &Table, claims: &Claims) -> Predicate {
     let nothing = || Predicate::Any(Vec::new());
     let condition = rows.fill(claims).and_then(|query| Condition::from_query(&query, Joiner::And).ok());
@@ -68,8 +69,9 @@ fn rows_of(rows: &Template, table: &Arc<Table>, view: &Table, claims: &Claims) -
     }
 }
 
-/// Returns whether all texts that a condition compares with numbers are plain decimal numbers: MariaDB takes ` 7` and
-/// `7e0` for 7, so a caller with such a claim would see the records of the caller whose claim is 7.
+/// Returns whether a role's condition, filled with the caller's claims, compares number columns only with numbers or
+/// plain decimal texts; `false` if it tests related records. MariaDB reads `7e0` as 7, so a caller with the claim
+/// `7e0` would see the records of the caller with the claim 7.
 fn is_exact(condition: &Condition, table: &Table) -> bool {
     let (field, test) = match condition {
         Condition::All(parts) | Condition::Any(parts) => return parts.iter().all(|part| is_exact(part, table)),

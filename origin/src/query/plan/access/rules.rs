@@ -1,4 +1,4 @@
-//! Puts the conditions of roles into statements: adds them to filters and joins, and tells which columns they read.
+//! Adds the conditions of roles to the filters and joins of statements, and finds the columns that conditions read.
 
 use crate::query::catalog::{Kind, Table};
 use crate::query::plan::scope::Scope;
@@ -45,7 +45,7 @@ pub(in crate::query::plan) fn restrict(joins: &mut [Join], scope: &Scope<'_>) ->
 }
 
 /// Returns the condition that a table's records must meet for the caller's role to read them; `None` if the role has no
-/// such condition.
+/// such condition, and also if the role does not allow reads of the table.
 pub(in crate::query::plan) fn read_rule(source: usize, scope: &Scope<'_>) -> Option<Predicate> {
     let at_source = |column_ref: ColumnRef| ColumnRef { source, ..column_ref };
     scope.access(source).condition(Action::Read).map(|rule| moved(rule.clone(), &at_source))
@@ -56,7 +56,8 @@ fn rule_of(source: usize, scope: &Scope<'_>) -> Result<Option<Predicate>, Proble
     Ok(read_rule(source, scope))
 }
 
-/// Returns the condition with each column replaced by the column that `to` returns for it.
+/// Returns the condition with each column replaced by the column that `to` returns for it. [`Predicate::Exists`] is
+/// not changed.
 pub(super) fn moved(predicate: Predicate, to: &impl Fn(ColumnRef) -> ColumnRef) -> Predicate {
     let all = |parts: Vec<Predicate>| parts.into_iter().map(|part| moved(part, to)).collect();
     match predicate {
@@ -83,7 +84,7 @@ pub(super) fn moved(predicate: Predicate, to: &impl Fn(ColumnRef) -> ColumnRef) 
     }
 }
 
-/// Replaces the column of a sort step. Rules have no sort steps.
+/// Returns `to(column)` for an expression that is a column, and any other expression unchanged.
 fn moved_step(by: Expression, to: &impl Fn(ColumnRef) -> ColumnRef) -> Expression {
     match by {
         Expression::Column(at) => Expression::Column(to(at)),

@@ -1,5 +1,5 @@
 //! Checks GeoJSON geometries (RFC 7946, section 3.1) before MariaDB gets them: MariaDB's errors don't name the field,
-//! and it stores some invalid geometries as others, such as a point without its height.
+//! and MariaDB changes some invalid geometries, such as a point, which it stores without its height.
 
 use serde_json::{Value, json};
 use shared::ident::shown;
@@ -17,7 +17,8 @@ pub(super) type Fault = Cow<'static, str>;
 /// Returns a GeoJSON geometry without the members that RFC 7946 does not define for it, which MariaDB may reject.
 ///
 /// # Errors
-/// The reason, if the text is no geometry, or one that MariaDB can't hold: with three dimensions or an empty list.
+/// The reason, if the text is not a valid geometry, or has three dimensions, an empty list of coordinates, or
+/// collections nested more than [`NESTING_MAX_LEVELS`] deep.
 pub(super) fn geometry(text: &str) -> Result<String, Fault> {
     let value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     shape(&value, NESTING_MAX_LEVELS).map(|shape| shape.to_string())
@@ -85,7 +86,8 @@ fn is_ring(value: &Value) -> bool {
         && value.as_array().is_some_and(|ring| ends(ring.first()) == ends(ring.last()))
 }
 
-/// Returns the two coordinates of a position as floats, so that 1 equals 1.0; `None` if they are not numbers.
+/// Returns the two coordinates of a position as floats, so that 1 equals 1.0; `None` if there is no position or its
+/// coordinates are not numbers.
 fn ends(position: Option<&Value>) -> Option<(f64, f64)> {
     let position = position?;
     Some((position[0].as_f64()?, position[1].as_f64()?))

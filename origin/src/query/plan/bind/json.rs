@@ -18,7 +18,7 @@ pub(super) fn has_lone_surrogate(text: &str) -> bool {
     false
 }
 
-/// Returns the UTF-16 unit of the `\uXXXX` at this index; `None` if there is none.
+/// Returns the UTF-16 unit of the `\uXXXX` at this index; `None` if no such escape begins there.
 fn escaped(bytes: &[u8], at: usize) -> Option<u16> {
     let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

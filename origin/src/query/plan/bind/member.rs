@@ -16,8 +16,8 @@ pub(super) fn named<'a>(members: &'a [String], text: &str, case: Case) -> Option
     index_of(members, text, case).map(|at| members[at].as_str())
 }
 
-/// Returns the SET value that a condition's text matches, with its members in the column's order; `None` if a part of
-/// the text matches no member.
+/// Returns the SET value that a condition's text (members separated by commas) matches, with its members in the
+/// column's order; `None` if a part of the text matches no member. Empty text matches the empty SET.
 pub(super) fn all_named(members: &[String], text: &str, case: Case) -> Option<String> {
     if text.is_empty() {
         return Some(String::new());
@@ -30,7 +30,8 @@ pub(super) fn all_named(members: &[String], text: &str, case: Case) -> Option<St
     Some(parts.join(","))
 }
 
-/// Returns the index of the member with this text; `None` if there is none.
+/// Returns the index of the member that equals the text, or else of the first member that equals it without trailing
+/// spaces and, for [`Case::Folded`], without case; `None` if there is none.
 fn index_of(members: &[String], text: &str, case: Case) -> Option<usize> {
     let bare = |text: &str| match case {
         Case::Exact => text.trim_end_matches(' ').to_owned(),
@@ -48,8 +49,8 @@ pub(super) fn one<'a>(members: &[String], text: &'a str) -> Option<&'a str> {
     (blank || !matches!(find(members, text), Found::No)).then_some(text)
 }
 
-/// Returns a SET value with its members in the column's order, or unchanged if only MariaDB's collation can tell
-/// whether a part is a member; `None` if a part is a member under no collation.
+/// Returns a SET value to store, with its members in the column's order, or unchanged if only MariaDB's collation can
+/// tell whether a part is a member; `None` if a part is a member under no collation.
 pub(super) fn several(members: &[String], text: &str) -> Option<String> {
     if text.is_empty() {
         return Some(String::new());

@@ -8,8 +8,9 @@ use shared::json::Value;
 const DECIMAL_MAX_DIGITS: usize = 65;
 const DECIMAL_MAX_SCALE: usize = 38;
 
-/// Binds a value for an integer, YEAR or BIT column; `None` if it is not a number, or has a fraction outside a
-/// condition.
+/// Binds a value for an integer, YEAR or BIT column; booleans, also as text, are 1 and 0. `None` if the value is not a
+/// number, has a fraction but is not for a condition, is for a condition and too long for a DECIMAL, or is a key that
+/// is not in canonical form.
 pub(super) fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
     if let (Purpose::Key, Value::Text(text)) = (purpose, value) {
         return key(text);
@@ -63,8 +64,8 @@ fn key(text: &str) -> Option<Operand> {
     canonical.then(|| plain(param))
 }
 
-/// Binds a value for a DECIMAL column. `None` if the value is not a number, or if it is for a
-/// condition and too long for a DECIMAL.
+/// Binds a value for a DECIMAL column; booleans are 1 and 0. `None` if the value is not a number, or if it is
+/// for a condition or key and too long for a DECIMAL.
 pub(super) fn decimal(value: &Value, purpose: Purpose) -> Option<Operand> {
     let text = match value {
         Value::Bool(truth) => return Some(plain(Param::Int(i64::from(*truth)))),
@@ -76,7 +77,7 @@ pub(super) fn decimal(value: &Value, purpose: Purpose) -> Option<Operand> {
 }
 
 /// Binds a decimal number: as text to store it, with a cast to compare it, since MariaDB would otherwise compare
-/// doubles. `None` if a number to compare has more digits than a DECIMAL: rounded, it would match unequal values.
+/// doubles. `None` if a number to compare has more digits than a DECIMAL: rounded, it would equal other values.
 fn decimal_operand(mut text: String, purpose: Purpose) -> Option<Operand> {
     if purpose == Purpose::Store {
         return Some(plain(Param::Text(text.into())));
@@ -149,15 +150,15 @@ fn number_text(value: &Value) -> Option<&str> {
     }
 }
 
-/// Binds a value for a FLOAT column in single precision, since a double 0.1 would not equal the column's 0.1. `None` if
-/// it is not a finite number.
+/// Binds a value for a FLOAT column in single precision, since a double 0.1 would not equal the column's 0.1; binds a
+/// number beyond the range of FLOAT as a double. `None` if the value is not a number, or beyond the range of DOUBLE.
 pub(super) fn float(value: &Value) -> Option<Operand> {
     let number: f32 = number_text(value)?.parse().ok()?;
     // The number exceeds FLOAT's range: bound as a double, MariaDB refuses it.
     if number.is_finite() { Some(plain(Param::Float(number))) } else { double(value) }
 }
 
-/// Binds a value for a DOUBLE column; `None` if it is not a finite number.
+/// Binds a value for a DOUBLE column; `None` if the value is not a number, or beyond the range of DOUBLE.
 pub(super) fn double(value: &Value) -> Option<Operand> {
     let number: f64 = number_text(value)?.parse().ok()?;
     number.is_finite().then(|| plain(Param::Double(number)))

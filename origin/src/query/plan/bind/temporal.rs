@@ -24,7 +24,8 @@ pub(super) enum Hours {
     Kept,
 }
 
-/// Returns a text for a DATE column in MariaDB's form; `None` if it is not a valid date.
+/// Returns a date for a DATE column in MariaDB's form, with the time of day if `hours` keeps it; a time with an offset
+/// is converted to UTC first. `None` if the text is not a valid date, or date and time.
 pub(super) fn date(text: &str, hours: Hours) -> Option<String> {
     let moment = Moment::parse(text)?.at_utc()?;
     match moment.clock {
@@ -33,12 +34,14 @@ pub(super) fn date(text: &str, hours: Hours) -> Option<String> {
     }
 }
 
-/// Returns a DATETIME or TIMESTAMP in MariaDB's form; `None` if the text is not a valid date and time.
+/// Returns a DATETIME or TIMESTAMP in MariaDB's form, in UTC if the text has an offset, and without a time of day if
+/// the text has none. `None` if the text is not a valid date, or date and time.
 pub(super) fn datetime(text: &str) -> Option<String> {
     Some(Moment::parse(text)?.at_utc()?.text())
 }
 
-/// Returns a TIME in MariaDB's form, from `[-]HHH:MM[:SS[.f]]` or a date and time; `None` if the text is invalid.
+/// Returns a TIME in MariaDB's form, from `[-]HHH:MM[:SS[.f]][Z]` or the time of day, in UTC, of a date and time;
+/// `None` if the text is invalid or more than [`TIME_MAX_HOURS`] hours.
 pub(super) fn time(text: &str) -> Option<String> {
     if let Some(moment) = Moment::parse(text) {
         let mut text = String::with_capacity(TEXT_BYTES);
@@ -131,7 +134,8 @@ impl Clock<'_> {
 }
 
 impl<'a> Moment<'a> {
-    /// Parses `YYYY-MM-DD[( |T)HH:MM[:SS[.f]][Z|±HH[[:]MM]]]`; `None` if the text has another form or an invalid part.
+    /// Parses `YYYY-MM-DD[( |T)HH:MM[:SS[.f]][Z|±HH[[:]MM]]]`, in which month, day and parts of the time may have one
+    /// digit; `None` if the text has another form or an invalid part.
     fn parse(text: &'a str) -> Option<Self> {
         let mut reader = Reader(text.trim());
         let day = reader.day()?;
@@ -163,8 +167,8 @@ impl<'a> Moment<'a> {
         clock == Some((23, 59)) && matches!((self.day.month, self.day.day), (6, 30) | (12, 31))
     }
 
-    /// Returns the same instant in UTC. `None` if the time has an offset and the date is not a calendar day, or if the
-    /// result is outside of the years 0 to 9999.
+    /// Returns the same instant in UTC, and a moment without a time or offset unchanged. `None` if the time has an
+    /// offset and the date is not a calendar day, or if the result is outside of the years 0 to 9999.
     fn at_utc(self) -> Option<Self> {
         let Some(clock) = self.clock.filter(|_| self.offset != 0) else {
             return Some(self);
@@ -253,7 +257,8 @@ impl<'a> Reader<'a> {
         (minute <= 59 && second <= 60).then_some(Clock { hour, minute, second, fraction })
     }
 
-    /// Reads a time zone (`Z`, `±HH`, `±HHMM`, `±HH:MM`) and returns its seconds east of UTC; `None` if it is invalid.
+    /// Reads a time zone (`Z`, `±HH`, `±HHMM`, `±HH:MM`) and returns its seconds east of UTC; `None`, with nothing
+    /// read, if there is no time zone or it is invalid.
     fn zone(&mut self) -> Option<i64> {
         if self.skip_any("Zz") {
             return Some(0);

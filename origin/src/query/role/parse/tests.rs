@@ -65,6 +65,20 @@ fn an_empty_rule_hides_a_table_of_a_pattern() {
 }
 
 #[test]
+fn an_empty_rule_hides_a_database_of_which_no_table_is_allowed() {
+    let role = Role::parse(
+        r#"{"tables": {"*": {"read": true}, "bank.*": {}, "hr.*": {"read": false}, "hr.jobs": {"read": true},
+            "shop.secrets": {}, "log.*": {"insert": true}}}"#,
+    )
+    .unwrap();
+    for (database, known) in
+        [("bank", false), ("BANK", false), ("hr", true), ("shop", true), ("log", true), ("other", true)]
+    {
+        assert_eq!(role.knows_database(&DatabaseName::parse(database).unwrap()), known, "{database}");
+    }
+}
+
+#[test]
 fn a_fault_is_named_with_its_place() {
     for (text, said) in [
         ("[]", "the role: it must be an object, not a list"),

@@ -1,4 +1,4 @@
-//! A cached token: the caller that it stands for, how long the entry may be used, and its memory.
+//! A cached token: its caller or error, how long the entry may be used, and its memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,12 +38,12 @@ pub(super) struct Entry {
     generation: u64,
     looked_up_at: u64,
     caller: Result<Caller, Problem>,
-    /// The key's row; `None` for a user's token, which has no row.
+    /// The recorded key; `None` for a user's token, which MariaDB doesn't record.
     key: Option<KeyUse>,
     bytes: u64,
 }
 
-/// A recorded key and its last use.
+/// The status of a recorded key when it was looked up, and when its use was last noted.
 #[derive(Debug)]
 pub(super) struct KeyUse {
     id: Uuid,
@@ -94,7 +94,8 @@ impl Entry {
     /// Returns the caller if its key or token is valid at `now`.
     ///
     /// # Errors
-    /// `revoked_key`, `invalid_key`, `expired_key`; `role_forbids` if the key's role does not exist.
+    /// `revoked_key`; `invalid_key` if the key has no row; `expired_key`; `role_forbids` if the token gives no role or
+    /// the role does not exist.
     pub(super) fn verdict(&self, now: u64) -> Result<Caller, Problem> {
         match self.status() {
             KeyStatus::Live => {
@@ -109,7 +110,8 @@ impl Entry {
         }
     }
 
-    /// Returns the key's id if its use at `now` should be recorded: once in [`USE_GRANULARITY_SECONDS`].
+    /// Returns the key's id if its use at `now` should be recorded, and notes `now` as the last recorded use. `None` if
+    /// the key was noted less than [`USE_GRANULARITY_SECONDS`] ago or is not live, and for users' tokens.
     pub(super) fn to_note(&self, now: u64) -> Option<Uuid> {
         let key = self.key.as_ref()?;
         let noted_at = key.noted_at.load(Ordering::Relaxed);
@@ -132,7 +134,7 @@ fn claims_bytes(principal: &Principal) -> usize {
     map_bytes::<Value>(claims.len()) + map_bytes::<String>(claims.len()) + heap
 }
 
-/// Returns the heap memory of a JSON value, in bytes.
+/// Returns the approximate heap memory of a JSON value, in bytes.
 fn heap_bytes(value: &Value) -> usize {
     match value {
         // A number itself has no heap memory; its text for the role's rules has some bytes.

@@ -29,10 +29,10 @@ pub enum UrlFault {
     Credentials,
 }
 
-/// Parses the URL of an issuer or of its keys, which must be HTTPS, or HTTP to this machine.
+/// Parses the URL of an issuer or of its keys, which must be HTTPS, or HTTP to `localhost` or a loopback address.
 ///
 /// # Errors
-/// The text is no URL, or a URL of another kind, or has a user name or password.
+/// The text is no URL, has another scheme or host, or has a user name or password.
 pub fn parse_url(text: &str) -> Result<Url, UrlFault> {
     let url = Url::parse(text).map_err(|_| UrlFault::Syntax)?;
     if !is_secure(&url) {
@@ -81,10 +81,11 @@ impl From<reqwest::Error> for FetchFault {
     }
 }
 
-/// Fetches a JWK set.
+/// Fetches a JWK set. Returns the keys that can verify tokens, which may be none, and the other keys.
 ///
 /// # Errors
-/// The server can't be reached in time, answers with an error or a redirect to another scheme, or with no JWK set.
+/// The server can't be reached in time, redirects to another scheme, or answers with a status other than 200, with
+/// more than [`JWKS_MAX_BYTES`], or with no JWK set.
 pub async fn fetch(url: &Url) -> Result<(VerificationKeys, Vec<UnusableKey>), FetchFault> {
     let is_local = is_loopback(url);
     // Building the client reads the system's certificates, which blocks.
@@ -159,8 +160,9 @@ impl RemoteKeys {
         &self.url
     }
 
-    /// Returns the cached keys, and fetches them again in the background if they are old. Without cached keys, waits
-    /// for a fetch; `None` if that fails, or if an earlier fetch failed a moment ago.
+    /// Returns the cached keys, and fetches them again in the background after [`JWKS_REFRESH_SECONDS`]. Without cached
+    /// keys, waits for a fetch; `None` if it fails, or if one failed that began less than
+    /// [`JWKS_FIRST_FETCH_MIN_SECONDS`] ago.
     pub(super) async fn keys(self: &Arc<Self>, now: u64) -> Option<Arc<VerificationKeys>> {
         let flight = {
             let mut state = self.state();
@@ -176,8 +178,9 @@ impl RemoteKeys {
         self.state().keys.clone()
     }
 
-    /// Fetches the keys again, for a token whose key is not cached, and returns them; `None` if the last fetch began
-    /// less than [`JWKS_FETCH_MIN_SECONDS`] ago.
+    /// Fetches the keys again, or waits for the fetch in flight, for a token whose key is not cached. Returns the keys
+    /// that are cached then: the old ones if the fetch failed. `None` if the last fetch began less than
+    /// [`JWKS_FETCH_MIN_SECONDS`] ago.
     pub(super) async fn newer(self: &Arc<Self>, now: u64) -> Option<Arc<VerificationKeys>> {
         let flight = self.begin_fetch(&mut self.state(), now);
         wait(flight?).await;
