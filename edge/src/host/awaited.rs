@@ -38,7 +38,7 @@ struct Callbacks {
 }
 
 impl Callbacks {
-    fn place(&self, number: u64) -> Option<usize> {
+    fn index_of(&self, number: u64) -> Option<usize> {
         self.expected.binary_search_by_key(&number, |(known, _)| *known).ok()
     }
 }
@@ -92,14 +92,14 @@ impl Future for Awaited {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
         CALLBACKS.with_borrow_mut(|callbacks| {
-            let Some(place) = callbacks.place(self.number) else {
+            let Some(index) = callbacks.index_of(self.number) else {
                 return Poll::Pending;
             };
-            if let (_, State::Waiting(waker)) = &mut callbacks.expected[place] {
+            if let (_, State::Waiting(waker)) = &mut callbacks.expected[index] {
                 *waker = Some(context.waker().clone());
                 return Poll::Pending;
             }
-            match callbacks.expected.remove(place) {
+            match callbacks.expected.remove(index) {
                 (_, State::Called(outcome)) => Poll::Ready(outcome),
                 (_, State::Waiting(_)) => Poll::Pending,
             }
@@ -110,14 +110,14 @@ impl Future for Awaited {
 impl Drop for Awaited {
     fn drop(&mut self) {
         CALLBACKS
-            .with_borrow_mut(|callbacks| callbacks.place(self.number).map(|place| callbacks.expected.remove(place)));
+            .with_borrow_mut(|callbacks| callbacks.index_of(self.number).map(|index| callbacks.expected.remove(index)));
     }
 }
 
 fn complete(number: u64, outcome: Outcome) {
     let waker = CALLBACKS.with_borrow_mut(|callbacks| {
-        let place = callbacks.place(number)?;
-        match std::mem::replace(&mut callbacks.expected[place].1, State::Called(outcome)) {
+        let index = callbacks.index_of(number)?;
+        match std::mem::replace(&mut callbacks.expected[index].1, State::Called(outcome)) {
             State::Waiting(waker) => waker,
             State::Called(_) => None,
         }
