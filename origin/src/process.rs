@@ -123,3 +123,25 @@ pub(crate) fn runs_with(pid: Pid, argument: &OsStr) -> bool {
     let path = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
     std::fs::read(path).is_ok_and(|line| line.split(|byte| *byte == 0).any(|part| part == argument.as_encoded_bytes()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_gets_no_secret_setting() {
+        let command = tied(Path::new("mariadbd"), LastSignal::Kill);
+        let removed: Vec<_> =
+            command.as_std().get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
+        for variable in [
+            "SELKIE_SECRET",
+            "SELKIE_DATABASE_URL",
+            "SELKIE_REPLICA_URL",
+            "SELKIE_OTLP_HEADERS",
+            "OTEL_EXPORTER_OTLP_HEADERS",
+        ] {
+            assert!(removed.contains(&OsStr::new(variable)), "{variable}");
+        }
+        assert!(!removed.contains(&OsStr::new("SELKIE_LISTEN")));
+    }
+}
