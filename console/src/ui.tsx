@@ -1,7 +1,7 @@
 // Small components that all views share. Must not know what they are used for.
 import { isSelkieError } from "@selkie/client";
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { texts } from "./texts";
 
 const PATHS = {
@@ -102,7 +102,7 @@ export function Popup({ icon, label, badge, children, wide }: {
 }) {
   const [isOpen, setOpen] = useState(false);
   const own = useRef<HTMLDivElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!isOpen) return;
     const outside = (event: Event) => !own.current?.contains(event.target as Node) && setOpen(false);
     document.addEventListener("pointerdown", outside);
@@ -135,7 +135,7 @@ export function Popup({ icon, label, badge, children, wide }: {
 /** A modal question; Escape answers no. */
 export function Dialog({ label, onClose, children }: { label: string; onClose: () => void; children: ComponentChildren }) {
   const own = useRef<HTMLDialogElement>(null);
-  useEffect(() => own.current?.showModal(), []);
+  useLayoutEffect(() => own.current?.showModal(), []);
   return (
     <dialog ref={own} class="dialog" aria-label={label} onClose={onClose}>
       {children}

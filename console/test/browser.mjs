@@ -6,7 +6,7 @@ import { launch } from "puppeteer-core";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 /** Milliseconds that a step may take; a page that hangs fails. */
-const STEP_MAX_MS = 10_000;
+const STEP_MAX_MS = 30_000;
 
 export class Tab {
   #faults = [];
@@ -51,8 +51,20 @@ export class Tab {
     await this.press("Sign in");
   }
 
+  // What is used is waited for: a page on a busy machine may still be rendering it.
+  click = (selector) => this.page.locator(selector).click();
+  focus = async (selector) => (await this.page.waitForSelector(selector)).focus();
+  select = async (selector, value) => (await this.page.waitForSelector(selector)).select(value);
+  type = async (selector, text) => (await this.page.waitForSelector(selector)).type(text);
+
+  /** Waits until the active line of the grid is read, and gives the keyboard to the grid. */
+  async grid() {
+    await this.page.waitForSelector(".grid .cell.active:not(:has(.ghost))");
+    await this.focus(".grid");
+  }
+
   /** Clicks the button or link with this name. */
-  press = (name, role = "button") => this.page.locator(`::-p-aria([name="${name}"][role="${role}"])`).click();
+  press = (name, role = "button") => this.click(`::-p-aria([name="${name}"][role="${role}"])`);
 
   /** Types into the field with this name, instead of what is there. */
   async fill(name, text, within = "") {

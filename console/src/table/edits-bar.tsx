@@ -1,5 +1,5 @@
 // The bar of unsaved changes: review, undo, save, and conflicts with changes by others.
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { texts } from "../texts";
 import { Button, Problem, Popup } from "../ui";
 import { label } from "../values";
@@ -26,7 +26,7 @@ export function EditsBar({ edits, onOpen, onSaved, onPartly }: { edits: Edits; o
       setBroken(error);
     }
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (list.length) setSaved(false);
     const onKeyDown = (event: KeyboardEvent) => {
       if (!(event.ctrlKey || event.metaKey)) return;

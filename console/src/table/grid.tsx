@@ -46,7 +46,7 @@ export function Grid({ database, table, schema, rows, edits, query, may, setQuer
   const items = virtual.getVirtualItems();
   const [first, last] = [items[0]?.index ?? 0, items.at(-1)?.index ?? 0];
   useEffect(() => rows.want(Math.max(0, first - added.length), Math.max(0, last - added.length)), [rows, first, last, count]);
-  useEffect(() => setActive(({ column }) => ({ row: 0, column: Math.min(column, fields.length - 1) })), [rows, fields]);
+  useLayoutEffect(() => setActive(({ column }) => ({ row: 0, column: Math.min(column, fields.length - 1) })), [rows, fields]);
   useLayoutEffect(() => {
     const columns = fields.map((field) => `${widths[field.name] ?? widthOf(field)}px`).join(" ");
     own.current?.style.setProperty("--columns", columns);
@@ -241,7 +241,7 @@ function CellEditor({ field, value, commit, done }: Pick<InputProps, "field" | "
   };
   const latest = useRef(finish);
   latest.current = finish;
-  useEffect(() => {
+  useLayoutEffect(() => {
     // A reload keeps what was typed, like an Enter.
     const keep = () => latest.current(true);
     addEventListener("pagehide", keep);

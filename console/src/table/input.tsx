@@ -1,5 +1,5 @@
 // The editor of one value, by the type of its field. Must not know where the value is stored.
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Field, isNumeric, kindOf } from "../schema";
 import { texts } from "../texts";
 import { Button } from "../ui";
@@ -29,7 +29,7 @@ export function FieldInput(props: InputProps) {
   const { field, value, onChange, label, focused, compact, describedBy, invalid } = props;
   const own = useRef<HTMLElement>(null);
   const kind = kindOf(field);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!focused) return;
     own.current?.focus();
     if (own.current instanceof HTMLInputElement) own.current.select();
@@ -97,7 +97,7 @@ function Json({ field, value, onChange, label, focused, describedBy, invalid, ch
   const id = useId();
   const [text, setText] = useState(editable(value, kind));
   const [isWrong, setWrong] = useState(false);
-  useEffect(() => void (focused && own.current?.focus()), []);
+  useLayoutEffect(() => void (focused && own.current?.focus()), []);
   // The value was changed outside of this editor, as by an undo.
   useEffect(() => {
     const isOther = (() => {

@@ -1,5 +1,5 @@
 // One record beside the grid: every field with its editor and errors, and links to related records.
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { type Field, kindOf, type Relation, type Schema } from "../schema";
 import { to } from "../session";
 import { texts } from "../texts";
@@ -32,7 +32,7 @@ export function RecordPanel({ database, table, schema, edits, may, id, row, focu
   // A record that was opened from the list of changes, or after a reload, is known by its edit.
   const base: Row = row ?? (edit ? { ...Object.fromEntries(edits.keys.map((name, at) => [name, edit.key[at]])), ...edit.before } : {});
   const record: Row = isNew ? (edit?.data ?? {}) : { ...base, ...(edit?.kind === "update" ? edit.data : {}) };
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!focus) own.current?.querySelector<HTMLElement>("h2")?.focus();
     else own.current?.querySelector<HTMLElement>(`[data-field="${CSS.escape(focus)}"] :is(input, select, textarea)`)?.focus();
   }, [id, focus]);

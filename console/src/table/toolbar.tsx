@@ -106,13 +106,14 @@ function Search({ database, table, schema, query, setQuery, close }: PanelProps)
   const candidates = schema.schema.filter((field) => ["text", "long"].includes(kindOf(field))).map(({ name }) => name);
   const [fields, setFields] = useState<string[]>(query.search?.fields ?? candidates);
   const [term, setTerm] = useState(query.search?.searchTerm ?? "");
+  // With a full key, the indexes can be read; the fields of the first FULLTEXT index are preselected.
+  const [isReady, setReady] = useState(query.search !== null || holder.value.access !== "full");
   useEffect(() => {
-    // With a full key, the fields that share a FULLTEXT index are known, and are preselected.
-    if (query.search || holder.value.access !== "full") return;
+    if (isReady) return;
     indexesOf(database, table).then((indexes) => {
       const index = indexes.find(({ type }) => type === "FULLTEXT");
       if (index) setFields(index.fields);
-    }, () => {});
+    }, () => {}).then(() => setReady(true));
   }, []);
   if (candidates.length === 0) return <p>{texts.table.searchNone}</p>;
   const submit = (event: Event) => {
@@ -124,7 +125,7 @@ function Search({ database, table, schema, query, setQuery, close }: PanelProps)
   return (
     <form class="stack" onSubmit={submit}>
       <input type="search" aria-label={texts.table.searchHint} placeholder={texts.table.searchHint} value={term} onInput={(event) => setTerm(event.currentTarget.value)} />
-      <fieldset>
+      <fieldset disabled={!isReady}>
         <legend>{texts.table.searchIn}</legend>
         {candidates.map((name) => (
           <label class="check" key={name}>
@@ -138,7 +139,7 @@ function Search({ database, table, schema, query, setQuery, close }: PanelProps)
       <div class="row">
         <span class="grow" />
         <Button label={texts.table.clear} onClick={() => (setQuery({ ...query, search: null }), close())} />
-        <Button type="submit" look="main" label={texts.table.search} disabled={fields.length === 0} />
+        <Button type="submit" look="main" label={texts.table.search} disabled={!isReady || fields.length === 0} />
       </div>
     </form>
   );
