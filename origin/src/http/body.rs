@@ -101,7 +101,8 @@ pub(super) async fn read(
     project: &ProjectName,
 ) -> Result<CountedBody, Problem> {
     let announced = headers.get("content-length").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|bytes| usize::try_from(bytes).map_or(true, |bytes| bytes > bounds.body_max_bytes)) {
+    let announced = usize::try_from(announced.unwrap_or_default()).unwrap_or(usize::MAX);
+    if announced > bounds.body_max_bytes {
         return Err(body_too_large(bounds.body_max_bytes));
     }
     let mut reader = BodyReader::new(body, bounds.body_timeout);
@@ -117,6 +118,10 @@ pub(super) async fn read(
         if whole.is_empty() && reader.is_at_end() {
             buffered.bytes = data;
             return Ok(buffered);
+        }
+        if whole.is_empty() {
+            // Memory that is reserved but never written takes no pages, so a false length costs nothing.
+            whole.reserve(announced);
         }
         whole.extend_from_slice(&data);
     }
