@@ -38,9 +38,10 @@ const READ_CACHE_SECONDS: RangeInclusive<u64> = 0..=86_400;
 pub struct Config {
     /// The origin servers, in the order of the environment variable `ORIGINS`. Never empty.
     pub origins: Vec<Origin>,
-    /// Timeout for the head of an origin's response, for all attempts of a request together.
+    /// Timeout for the head of an origin's response, for all attempts of a request together, from the end of a streamed
+    /// body on.
     pub origin_timeout: Duration,
-    /// How long an origin may be silent before the edge checks its health.
+    /// How long an origin may be silent before the edge checks its health; also the timeout of that check.
     pub origin_connect_timeout: Duration,
     pub keys: KeySet,
     /// The issuers whose tokens the edge verifies. Tokens of other issuers are forwarded unverified.
@@ -55,7 +56,7 @@ pub struct Config {
     pub access: AccessConfig,
 }
 
-/// An invalid variable. Messages name the variable and never show its value.
+/// A missing or invalid variable. Messages name the variable and show no secret.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("the variable {0} is not set")]

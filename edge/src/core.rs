@@ -1,5 +1,6 @@
 //! The edge's decisions: whether to answer, serve from the cache or forward a request, to which origin, and which
-//! responses come from Selkie. Must not use the worker's API, a clock, or bodies except their length.
+//! responses come from Selkie. Must not use the worker's API or a clock, or read a body: callers pass the bytes that
+//! must be parsed.
 
 mod answer;
 pub mod cache;

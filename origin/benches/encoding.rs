@@ -1,6 +1,6 @@
 //! Measures how fast rows from the driver become bytes of a response. `make bench-micro` runs it.
 //!
-//! The aim: 400 MB/s per core.
+//! The aim is 400 MB/s per core.
 #![allow(missing_docs, reason = "a program, not an interface")]
 
 use divan::Bencher;

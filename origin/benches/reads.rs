@@ -1,6 +1,6 @@
 //! Measures what a request costs before MariaDB gets it: parsing, planning and rendering. `make bench-micro` runs it.
 //!
-//! The aim: a typical read takes under 10 µs for all three. Also counts allocations, which take most of the time.
+//! The aim is under 10 µs for all three of a typical read. Also counts allocations, which take most of the time.
 #![allow(clippy::expect_used, reason = "what is measured here is known to be right")]
 
 #[path = "material/requests.rs"]
@@ -28,7 +28,7 @@ fn statements(operation: &RecordOperation, tables: &[TableAccess]) -> Vec<Statem
     render(plan(operation, &scope), &scope)
 }
 
-/// Measures how head and body are parsed to an operation, which the edge and the origin both do.
+/// Measures how the head and the body of a request are parsed to an operation, which the edge and the origin both do.
 #[divan::bench(args = REQUESTS.iter().map(|(name, ..)| *name))]
 fn parsing(bencher: Bencher<'_, '_>, name: &str) {
     let (target, body) = request(name);

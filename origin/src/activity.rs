@@ -1,6 +1,6 @@
-//! Keeps the last requests of each project, and figures of its last five minutes, in the memory of
-//! this origin. They are for people who manage a project but see neither the log nor the metrics.
-//! Contains no values of records, and of keys only their ids.
+//! Keeps the last requests of each project, and counts and durations of its requests in the last five minutes, in the
+//! memory of this origin. They are for people who manage a project but see neither the log nor the metrics. Contains no
+//! values of records, and of keys only their ids.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -86,8 +86,8 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// Records a request of a project. Once the list of requests is full, reuses the memory of the
-    /// oldest request's id, so that nothing is allocated.
+    /// Records a request of a project. Once the list of requests is full, reuses the memory of the oldest request's id
+    /// for the new one.
     pub fn record(&self, project: &str, id: &str, answered: Answered) {
         let known = self.projects.get(project).or_else(|| {
             let new = self.projects.get_or_insert_with(project, || Ok::<_, std::convert::Infallible>(Arc::default()));
@@ -135,8 +135,8 @@ impl Project {
     fn count(&mut self, request: Answered) {
         let seconds = request.at / 1_000;
         let at = seconds - seconds % PERIOD_SECONDS;
-        // Requests that end at nearly the same time may be recorded in any order. A request that is
-        // recorded late counts in the current period.
+        // Requests that end at nearly the same time may be recorded in any order. A request that is recorded late
+        // counts in the newest period.
         if self.figures.back().is_none_or(|last| last.at < at) {
             if self.figures.len() == PERIODS_KEPT_COUNT {
                 self.figures.pop_front();

@@ -1,4 +1,5 @@
-//! The address and administrator account of MariaDB, from `database_url` or the private server. Knows no driver.
+//! The addresses and the administrator account of MariaDB, from `database_url`, `replica_url` or the private server.
+//! Knows no driver.
 
 use std::fmt;
 use std::ops::Range;
@@ -96,10 +97,10 @@ impl DatabaseAddress {
     /// has no default database.
     ///
     /// # Errors
-    /// `text` does not have this form, has another parameter, names a host twice, or combines several hosts with a
-    /// socket; a TLS parameter is given without `require_ssl=true`, or only one of `ssl_cert` and `ssl_key`; or
-    /// `ssl_ca=system` and this machine has no trust store in PEM form. The error message says what the URL must be,
-    /// and doesn't repeat `text`, which contains a password.
+    /// `text` does not have this form or has another parameter; it names the same host and port twice, or combines a
+    /// socket with several hosts or TLS; a TLS parameter is given without `require_ssl=true`, or only one of `ssl_cert`
+    /// and `ssl_key`; or `ssl_ca=system` and this machine has no trust store in PEM form. The error message says what
+    /// the URL must be, and doesn't repeat `text`, which contains a password.
     pub fn parse(text: &str) -> Result<Self, String> {
         let form = || "a URL such as mysql://user:password@host:3306".to_owned();
         let Some(hosts) = host_list(text).filter(|hosts| text[hosts.clone()].contains(',')) else {

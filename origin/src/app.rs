@@ -43,9 +43,10 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 /// The interval at which expired idempotency receipts (responses stored under an `Idempotency-Key`) are deleted.
 const RECEIPTS_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// Maximum bytes of large JSON bodies in memory at the same time: sixteen bodies of the default maximum size.
-/// [`body_memory`] raises the limit if larger bodies are configured. Each body takes up to four times its size, because
-/// parsing and binding copy it.
+/// Maximum bytes of JSON bodies in memory at the same time: sixteen bodies of the default maximum size. The first bytes
+/// of each body (`FREE_BYTES` in `http::body`) are not counted. [`body_memory`] raises the limit if two bodies of the
+/// configured maximum size would exceed it. A body takes up to four times its size, because parsing and binding copy
+/// it.
 pub(crate) const BODIES_MAX_BYTES: usize = 256 * 1024 * 1024;
 
 #[derive(Debug)]
@@ -65,7 +66,7 @@ pub struct App {
     pub edge_secret: EdgeSecret,
     pub rates: Rates,
     pub bounds: Bounds,
-    /// Limits the bytes of large JSON bodies in memory.
+    /// Limits the bytes of JSON bodies in memory; see [`body_memory`].
     pub bodies: Shares,
     pub streams: StreamSlots,
     pub library: Library,
@@ -75,8 +76,8 @@ pub struct App {
     pub stored: Watch,
     /// Limits the number of API descriptions (`openapi.json`, `types.ts`) that are built or sent at the same time.
     pub descriptions: Shares,
-    /// Limits the number of concurrent requests that read or change keys and roles, because they share the few
-    /// connections of the administrator account with the key look-ups of all requests.
+    /// Limits the number of concurrent requests that read or change keys and roles, because they share the few pooled
+    /// connections of [`Admin`] with the key look-ups of all requests.
     pub managers: Shares,
     pub activity: Activity,
     /// Limits the number of uploads that are received or validated at the same time.
@@ -107,7 +108,7 @@ impl App {
     /// Builds the shared state from the configuration and a prepared [`System`].
     ///
     /// # Errors
-    /// The signing keys or `max_allowed_packet` can't be read from MariaDB.
+    /// There is no signing key; the signing keys, the issuers or `max_allowed_packet` can't be read from MariaDB.
     pub async fn open(
         config: &Config,
         system: &System,
@@ -243,7 +244,7 @@ impl App {
         self.hosts.gauge()
     }
 
-    /// Returns whether MariaDB answers a query and, if it is private, is not being restarted.
+    /// Returns whether MariaDB answers a query. False while this process restarts a private MariaDB (see `embedded`).
     pub async fn is_ready(&self) -> bool {
         let healthy = self.database.as_ref().is_none_or(|health| *health.borrow() == Health::Up);
         healthy && self.admin.key_changes().await.is_ok()
@@ -260,8 +261,8 @@ pub fn descriptions() -> Shares {
     Shares::new(DESCRIPTIONS_MAX_COUNT, DESCRIPTIONS_PER_PROJECT_MAX_COUNT)
 }
 
-/// Maximum number of requests that read or change keys and roles at once: one less than the number
-/// of connections of the administrator account, so that one is left for looking up keys.
+/// Maximum number of requests that read or change keys and roles at once: one less than the number of connections in
+/// the pool of [`Admin`], so that one is left for looking up keys.
 const MANAGERS_MAX_COUNT: u64 = 2;
 const MANAGERS_PER_PROJECT_MAX_COUNT: u64 = 1;
 
@@ -288,7 +289,8 @@ async fn sweep_receipts(app: Arc<App>, stop: CancellationToken) {
             _ = tick.tick() => {}
         }
         let sweep = async {
-            // Each sweep takes a connection of the project, so only projects with a table of receipts are swept.
+            // Each sweep takes a connection of the project, so only projects that may have a table of receipts are
+            // swept.
             for project in app.projects.with_table(TableName::RECEIPTS).await? {
                 if let Err(error) = idempotency::sweep(&app.pools, &project).await {
                     tracing::debug!(%error, %project, "receipts could not be swept");

@@ -1,7 +1,7 @@
-//! Saves an installation's databases and media to a directory or a bucket, and restores them. A
-//! backup is a media store. Its objects are copies of the media, a dump by MariaDB's own tools, and
-//! a list of the copies. The manifest names these parts and is written last, so that an interrupted
-//! backup has no manifest and can't be restored by mistake.
+//! Saves an installation's databases and media to a directory or a bucket, and restores them. A backup has the form of
+//! a media store. Its objects are copies of the media, a dump by MariaDB's own tools, and a list of the copies. A
+//! manifest names the dump and the list. It is written last, so that an interrupted backup has no manifest of its own
+//! and can't be restored by mistake.
 
 mod copy;
 mod manifest;
@@ -71,7 +71,7 @@ impl BackupError {
 
 /// Receives the progress of a backup or a restore.
 pub trait Watcher: Sync {
-    /// Called when a step begins, which handles `bytes` bytes; `None` if the number is unknown.
+    /// Called when a step begins. `bytes` is the number of bytes that it handles; `None` if the number is unknown.
     fn begin(&self, step: String, bytes: Option<u64>);
     fn advance(&self, bytes: usize);
 }
@@ -84,12 +84,12 @@ pub struct Parts<'a> {
     pub table: &'a MediaTable,
 }
 
-/// Opens the store of a backup. `place` is a directory, which is created if it is missing, or
-/// `s3://bucket/prefix`, with the settings `media_s3_…`.
+/// Opens the store of a backup. `place` is the path of a directory, which is created if it is missing, or a URL as in
+/// the setting `media_store`. A bucket is accessed with the settings `media_s3_…`.
 ///
 /// # Errors
-/// `place` is neither a directory nor a bucket's address, or is the media store itself; the
-/// directory can't be created; a setting of the bucket is missing.
+/// `place` is neither a path nor such a URL, or is the media store itself; a directory can't be created or locked; a
+/// setting of the bucket is missing or invalid.
 pub fn open(place: &str, config: &Config) -> Result<Store, BackupError> {
     let address = if place.contains("://") {
         match StoreName::parse(place).map_err(|_| BackupError::Place)? {

@@ -1,5 +1,5 @@
 //! The command line: every command with its arguments, and code that the commands share. Each command has its own file
-//! under `cli/`. Knows no SQL and no HTTP.
+//! under `cli/`, except that `backup` and `restore` share one. Knows no SQL and no HTTP.
 
 pub mod backup;
 pub mod completions;
@@ -118,7 +118,7 @@ impl Context {
     /// close the installation.
     ///
     /// # Errors
-    /// There is no installation, its secret is missing or invalid, or its private MariaDB can't be started.
+    /// There is no installation, its secret is missing, invalid or can't be read, or its private MariaDB can't be used.
     pub async fn open(&self) -> Result<Installation, CliError> {
         Ok(Installation::open(&self.config, Purpose::Command).await?)
     }
@@ -228,7 +228,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         error.report();
         return error.exit_code();
     }
-    // Writing the help fails only if the reader has closed the pipe.
+    // An error is ignored: it is most likely that the reader of the help has closed the pipe.
     let _ = error.print();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,

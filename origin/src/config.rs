@@ -1,6 +1,6 @@
 //! The configuration: built from flags, `SELKIE_*` variables and one TOML file (flags take precedence over variables,
-//! and variables over the file), and checked completely before anything starts. Opens only the configuration file and
-//! the files of secret settings (`SELKIE_…_FILE`).
+//! and variables over the file; see [`Layers`]), and checked completely before anything starts. Opens only the
+//! configuration file and the files of secret settings (`SELKIE_…_FILE`).
 
 mod access;
 mod accounts;
@@ -42,7 +42,8 @@ pub use self::tls::TlsFiles;
 pub use self::value::LogFormat;
 use crate::address::DatabaseAddress;
 
-/// The checked configuration. All paths are absolute.
+/// The checked configuration. All paths are absolute, except perhaps those of TLS files in `database_url` and
+/// `replica_url`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Config {
@@ -54,8 +55,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Address and administrator account of MariaDB; `None` if Selkie runs a private MariaDB.
     pub database_url: Option<DatabaseAddress>,
-    /// Address of the replicas, which serve the reads of read-only keys and of roles that can only
-    /// read; `None` without replicas.
+    /// Address of the replicas, which serve the reads of read keys and of roles that may not write to tables; `None`
+    /// without replicas.
     pub replica_url: Option<DatabaseAddress>,
     /// The encoded installation secret; `None` if the secret is in the file `secret` in `data_dir`.
     pub secret: Option<SecretString>,
@@ -67,11 +68,12 @@ pub struct Config {
     pub connect_timeout: Duration,
     pub query_timeout: Duration,
     pub stream_timeout: Duration,
-    /// Maximum wait for a client to read the next bytes of a response.
+    /// Maximum wait for a client to read the next bytes of a streamed response.
     pub write_timeout: Duration,
     /// Maximum wait for the next bytes of a request's body.
     pub body_read_timeout: Duration,
-    /// Maximum wait for the next request's head on a connection, including idle time.
+    /// Maximum wait for the next request's head on an HTTP/1 connection, including idle time. On an HTTP/2 connection,
+    /// the interval of pings.
     pub keep_alive_timeout: Duration,
     /// How long running requests may continue after a stop signal.
     pub shutdown_grace: Duration,
@@ -98,7 +100,8 @@ pub struct Config {
     pub media_store: StoreAddress,
     /// Access to the S3 service. Its bucket name is empty; [`BucketAddress::at`] sets it.
     pub s3: BucketAddress,
-    /// Base of file URLs in responses; `None` to derive it from each request's headers.
+    /// Base of file URLs in responses; `None` to derive it from each request's headers. Also the base of the URLs that
+    /// commands print.
     pub public_url: Option<BaseUrl>,
     pub console: ConsoleConfig,
     pub log_level: tracing::Level,
@@ -117,7 +120,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns the directory of staged uploads, and of all media files unless `media_store` is set.
+    /// Returns the default media store, which is also the directory of staged uploads if the media store is a bucket.
     #[must_use]
     pub fn media_dir(&self) -> PathBuf {
         media::directory(&self.data_dir)

@@ -1,7 +1,8 @@
-//! MariaDB: connection pools by account, statements, rows as JSON, schemas, errors. The only folder that knows the
-//! driver.
-//! [`admin`] is for Selkie's own data (accounts, grants, keys), [`media`] for the rows of files. Callers' statements
-//! run in [`run`], [`transaction`] and [`user_sql`], under their project's accounts.
+//! MariaDB: connection pools by account, statements, rows as JSON, schemas, errors. Only this folder uses the driver.
+//!
+//! [`admin`] is for Selkie's own data (projects, accounts, keys), [`media`] for the rows of files; both use MariaDB's
+//! admin account. The statements of API requests run under their project's accounts, for example in [`run`],
+//! [`coalesce`], [`transaction`] and [`user_sql`].
 
 mod account_source;
 pub mod admin;

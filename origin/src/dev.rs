@@ -42,10 +42,10 @@ pub struct EdgePlan {
 }
 
 impl EdgePlan {
-    /// Checks that the edge can be started.
+    /// Checks that `root` contains `wrangler.toml` and an installed wrangler.
     ///
     /// # Errors
-    /// A file that the edge needs is missing.
+    /// One of them is missing.
     pub fn check(&self) -> Result<(), EdgeError> {
         edge::check(&self.root)
     }
@@ -71,7 +71,7 @@ pub struct Running {
 pub enum DevError {
     #[error(transparent)]
     Installation(#[from] InstallationError),
-    /// The project, its database or its keys can't be created.
+    /// The system schema, the project, its database or its keys can't be created, or MariaDB failed.
     #[error(transparent)]
     System(#[from] SystemError),
     #[error(transparent)]
@@ -91,7 +91,8 @@ pub enum DevError {
 ///
 /// # Errors
 /// The installation can't be opened; the demo database, the keys, `dev.env` or `dev.vars` can't be created; a service
-/// doesn't start; or the origin or the edge ends by itself with an error. All services are stopped before this returns.
+/// doesn't start; or the origin or the edge ends by itself with an error. All services are stopped before this returns,
+/// except that the edge may still be ending if the origin ended by itself.
 pub async fn run(
     config: &Config,
     edge: Option<&EdgePlan>,

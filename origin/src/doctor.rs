@@ -1,5 +1,5 @@
-//! Checks an installation without changing it, and says how to fix faults. If MariaDB does not answer, a finding says
-//! why, and the checks that need MariaDB are left out.
+//! Checks an installation, and says how to fix faults. Changes nothing, except that it creates the directories of the
+//! media store if they are missing.
 
 mod accounts;
 mod hosts;
@@ -135,7 +135,8 @@ fn clock(facts: &ServerFacts) -> Finding {
 }
 
 fn connections(facts: &ServerFacts, config: &Config) -> Finding {
-    // The connections of all projects, and four for the administrator account.
+    // The connections for statements of all projects, and some for the administrator account. Those for media, for
+    // descriptions of tables and for KILL statements are not counted.
     let needed = config.pool_total as u64 + 4;
     let message = format!("MariaDB takes {} connections; this origin uses up to {needed}", facts.max_connections);
     if facts.max_connections < needed {

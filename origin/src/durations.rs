@@ -1,5 +1,5 @@
-//! A histogram of durations made of atomic counters, so that recording a duration takes no lock.
-//! Knows only the metrics library.
+//! A histogram of durations made of atomic counters, so that recording a duration takes no lock. Depends only on the
+//! metrics library.
 
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::{MetricType, TypedMetric};
@@ -28,7 +28,7 @@ impl Durations {
         if let Some(bucket) = self.0.buckets.get(at) {
             bucket.fetch_add(1, Ordering::Relaxed);
         }
-        // Most recorded waits are zero, for which the sum need not be written.
+        // Most waits for a connection last no time. For them, the sum need not be written.
         if nanos > 0 {
             self.0.sum_nanos.fetch_add(nanos, Ordering::Relaxed);
         }

@@ -1,6 +1,6 @@
 //! A private MariaDB, for installations without a `database_url`: installs, starts, monitors and stops it. Clients
-//! connect through a socket that only this user can open. The only SQL here creates the administrator's account,
-//! without the driver.
+//! connect through a socket that only this user can open. The only SQL here is a file that MariaDB runs at its start,
+//! which sets up the administrator's account and deletes anonymous accounts.
 
 mod layout;
 mod lock;
@@ -51,7 +51,7 @@ pub enum EmbeddedError {
     /// MariaDB ended during its start, or didn't answer in time.
     #[error("the private MariaDB didn't start: {reason} (see {log})", log = log.display())]
     Start {
-        /// The last error in MariaDB's log.
+        /// The last error in MariaDB's log, or a text that says that there is none.
         reason: String,
         log: PathBuf,
     },
@@ -105,7 +105,8 @@ impl Embedded {
     /// [`Role::Service`] always starts MariaDB itself.
     ///
     /// # Errors
-    /// MariaDB isn't installed or doesn't start; another service uses the data directory; its files can't be used.
+    /// MariaDB isn't installed or doesn't start; another service uses the data directory, or another process for too
+    /// long; its files can't be used.
     pub async fn attach_or_start(
         config: &Config,
         secret: &InstallationSecret,

@@ -77,8 +77,9 @@ impl HttpService {
         }
     }
 
-    /// Handles one request: assigns the request id, calls the router, adds the common headers, and logs the request.
-    /// `peer` is the IP address of the client or proxy that opened the connection.
+    /// Handles one request: assigns the request id, checks access, calls the router (unless the request is refused or a
+    /// CORS preflight), adds the common headers, and logs the request. `peer` is the IP address of the client or proxy
+    /// that opened the connection.
     async fn answer(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr, transport: Transport) -> Response {
         // Most requests have no body; `Body::empty()` needs no allocation.
         let mut request = request.map(|body| match body.is_end_stream() {
@@ -124,8 +125,8 @@ impl HttpService {
         record.finish(response)
     }
 
-    /// Returns the error response to a request that could not be parsed, and counts and logs the request like any
-    /// other.
+    /// Returns the error response to a request that hyper could not parse or that was not read (plain HTTP to the HTTPS
+    /// port), and counts and logs the request like any other.
     fn unparsed(&self, problem: &Problem) -> Response {
         let mut request = Request::new(Body::empty());
         *request.method_mut() = Method::from_bytes(b"UNPARSED").unwrap_or_default();
@@ -145,8 +146,8 @@ enum Transport {
 }
 
 impl Transport {
-    /// Sets the header `X-Forwarded-Proto: https` of a request over TLS, so that URLs in the
-    /// response begin with `https://`. Keeps the header if a proxy has set it.
+    /// Sets the header `X-Forwarded-Proto: https` of a request over TLS, so that URLs that are derived from the request
+    /// begin with `https://`. Keeps the header if a trusted proxy has set it.
     fn mark(self, headers: &mut HeaderMap) {
         if self == Self::Tls {
             headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static("https"));
@@ -178,8 +179,8 @@ fn panicked(panic: &(dyn Any + Send)) -> Problem {
     )
 }
 
-/// Resolves the dot segments (`..`) of the request's path, as Cloudflare's runtime does before the edge sees the path.
-/// Leaves the path unchanged if the result is no valid URL.
+/// Resolves the dot segments (`.` and `..`) of the request's path, as at the edge. Leaves the path unchanged if the
+/// result is no valid URL. If there are dot segments, the resolved URI has no scheme and no host.
 fn resolve_path(request: &mut Request) {
     let uri = request.uri();
     let Cow::Owned(path) = resolve_dot_segments(uri.path()) else {

@@ -3,8 +3,8 @@
 //! A start runs through:
 //!
 //! ```text
-//! cli → config → installation (secret, then embedded or the URL's address) → system (migrations,
-//! accounts, keys) → serve
+//! cli → config → system::installation (secret, then the private MariaDB or the URL's address) →
+//! system (migrations, accounts, keys) → serve
 //! ```
 //!
 //! A request runs through:

@@ -1,6 +1,6 @@
 //! Writes log lines to standard error through a buffer and a thread, so that logging doesn't block a request. Selkie's
-//! own lines follow the setting `log_level`; other crates log only from WARN on, because some of them print keys at
-//! finer levels.
+//! own lines follow the setting `log_level`; other crates log warnings and errors at most, because some of them print
+//! keys at finer levels.
 
 mod json;
 

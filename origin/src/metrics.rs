@@ -1,6 +1,6 @@
-//! Counts requests and other events with relaxed atomics, and writes all metrics as text in the
-//! OpenMetrics format, which Prometheus reads. The values of labels are methods, routes, statuses
-//! and error codes, and never texts that a caller chose, so that the number of series is bounded.
+//! Counts requests and other events, and writes all metrics as text in the OpenMetrics format, which Prometheus reads.
+//! The values of labels, such as routes, statuses and error codes, are never texts that a caller chose, so that the
+//! number of series is bounded.
 
 mod process;
 
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// The labels of a request in the metrics. Each label has a bounded number of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
-    /// HTTP method; `OTHER` for an unknown one.
+    /// The HTTP method; `OTHER` for an unknown method.
     pub method: &'static str,
     /// The route's pattern, such as `/media/{project}/{path}`.
     pub route: &'static str,
@@ -76,16 +76,16 @@ pub struct Readings {
     /// Number of times that a key or token was not cached, and so was verified and looked up in MariaDB.
     pub key_lookups: u64,
     pub key_cache_hits: u64,
-    /// Number of statements that answered several requests each. `shared_requests` is the number of these requests.
+    /// Number of statements that each answered several requests. `shared_requests` is the number of these requests.
     pub shared_statements: u64,
     pub shared_requests: u64,
     pub images_waiting: usize,
     pub images_running: usize,
-    /// Number of running requests that send bytes of resumable uploads.
+    /// Number of running requests that have locked an unfinished resumable upload, usually to send bytes.
     pub tus_uploads: usize,
     pub spans_sent: u64,
     pub spans_dropped: u64,
-    /// Number of prepared XA transactions in MariaDB; `None` if MariaDB did not answer.
+    /// Number of prepared XA transactions in MariaDB; `None` if it could not be read.
     pub prepared_xa: Option<usize>,
 }
 
@@ -148,7 +148,7 @@ impl Metrics {
         self.rate_limited.inc();
     }
 
-    /// Increments the gauge of running streamed responses until the guard is dropped.
+    /// Increments the gauge of running streamed responses. Dropping the returned guard decrements it.
     #[must_use]
     pub fn stream(&self) -> StreamGuard {
         self.streams.inc();
@@ -212,8 +212,8 @@ impl Readings {
     }
 }
 
-/// The number of errors of each code. Codes that did not occur yet are written with 0, so that
-/// Prometheus sees the first error as an increase.
+/// The number of errors of each code. Codes that did not occur yet are written with 0, so that Prometheus sees the
+/// first error as an increase.
 #[derive(Debug)]
 struct CountsByCode(Vec<(ErrorCode, u64)>);
 

@@ -117,8 +117,8 @@ pub(crate) async fn stop(child: &mut Child, limit: Duration) {
     }
 }
 
-/// Returns whether process `pid` runs and has the argument `argument`, so that a process id that was reused is not
-/// mistaken.
+/// Returns whether process `pid` runs and has the argument `argument`. The argument tells the expected process from
+/// another one that has got the same id later.
 pub(crate) fn runs_with(pid: Pid, argument: &OsStr) -> bool {
     let path = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
     std::fs::read(path).is_ok_and(|line| line.split(|byte| *byte == 0).any(|part| part == argument.as_encoded_bytes()))

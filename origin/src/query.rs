@@ -1,5 +1,5 @@
-//! Turns an API operation into an SQL statement, without I/O: schema catalogue, plan, SQL text, page cursors. Knows
-//! neither connections nor HTTP.
+//! Turns API operations into SQL statements, without I/O: schema catalogue, roles, plans, SQL text, page cursors. Also
+//! describes tables to clients ([`interface`]). Knows neither connections nor HTTP.
 
 pub mod catalog;
 pub mod cursor;

@@ -24,7 +24,7 @@ type Bucket = RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformatio
 /// The token buckets of callers, at most [`RATED_KEYS_MAX_COUNT`]. A caller whose bucket was evicted gets a full one.
 #[derive(Debug)]
 pub struct Rates {
-    /// The configured limit for all keys; `None` if there is none.
+    /// The configured limit of each key; `None` if there is none.
     limit: Option<RateLimit>,
     clock: DefaultClock,
     buckets: Cache<Uuid, Arc<Counted>>,

@@ -1,5 +1,5 @@
-//! The installation's secret. All passwords and signing keys are derived from it, so that none of them must be stored.
-//! Knows the form of labels, but not what the derived values are used for.
+//! The installation's secret. The passwords, signing keys and other secrets that Selkie makes are derived from it, so
+//! that none of them must be stored. Knows the form of labels, but not what the derived values are used for.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -38,7 +38,7 @@ pub enum SecretError {
     /// The file of the installation's secret contains no valid secret.
     #[error("the installation secret {path} must hold {expected}", path = path.display())]
     BadFile { path: PathBuf, expected: String },
-    /// The value of the setting `secret` is no valid secret.
+    /// The value of the setting `secret`, or the secret in the manifest of a backup, is no valid secret.
     #[error("the installation secret must be {expected}")]
     BadText { expected: String },
     #[error("the system gave no random bytes: {0}")]
@@ -47,10 +47,10 @@ pub enum SecretError {
 
 impl InstallationSecret {
     /// Decodes `text` (the setting `secret`) or, if `text` is `None`, the file at [`InstallationSecret::path`]. Returns
-    /// `None` if both are missing.
+    /// `None` if both are missing. Changes the file's mode to 0600 if other users have any permission on it.
     ///
     /// # Errors
-    /// The file can't be read; the setting or the file contains no valid secret.
+    /// The file can't be read, or its mode can't be changed; the setting or the file contains no valid secret.
     pub fn load(text: Option<&SecretString>, data_dir: &Path) -> Result<Option<Self>, SecretError> {
         if let Some(text) = text {
             let bytes = decode(text.expose_secret());

@@ -44,8 +44,9 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// Returns the problem for the caller: 429 `rate_limited` if the project's share is exhausted, 503 `overloaded` if
-    /// the whole limit is. `what` is the plural noun of the counted things, such as "uploads".
+    /// Returns the problem for the caller: 429 `rate_limited` if the project would exceed its share, 503 `overloaded`
+    /// if all projects together would exceed the whole limit. `what` is the plural noun of the counted things, such as
+    /// "uploads".
     #[must_use]
     pub fn into_problem(self, what: &str) -> Problem {
         match self {

@@ -22,8 +22,8 @@ use crate::system::edge_secret::EdgeSecret;
 use crate::system::keys::{KeyError, Keys};
 use crate::system::projects::{ProjectError, Projects};
 
-/// Retries of a migration that conflicts with that of another origin, which starts at the same time. Each step of a
-/// migration is idempotent.
+/// Retries of a migration or preparation that conflicts with that of another process at the same time. Each of its
+/// steps is idempotent.
 const RETRIES: Retries = Retries { tries: 8, pause: Duration::from_millis(50) };
 
 #[derive(Clone, Debug)]
@@ -120,8 +120,8 @@ impl System {
     }
 
     /// Creates the system schema or migrates it to this program's version, and creates the default project and the
-    /// first signing key if they are missing. Doesn't check the accounts of other projects: accounts from the
-    /// configuration may have rights on databases that are only given to the project later.
+    /// first signing key if they are missing. Doesn't correct the accounts of existing projects, and doesn't check
+    /// accounts from the configuration: they may have rights on databases that are only given to the project later.
     ///
     /// # Errors
     /// MariaDB can't be reached or denies a right; the schema is newer than this program.
@@ -141,8 +141,8 @@ impl System {
     }
 
     /// Creates the system schema or migrates it to this program's version, creates the default project and the first
-    /// signing key if missing, and corrects the accounts of all projects. Safe if several origins start at once, even
-    /// on nodes of a cluster, which share no lock.
+    /// signing key if missing, and corrects the accounts of all projects, or checks them if they come from the
+    /// configuration. Safe if several origins start at once, even on nodes of a cluster, which share no lock.
     ///
     /// # Errors
     /// MariaDB can't be reached or denies a right; the schema is newer than this program; an account from the

@@ -1,6 +1,5 @@
-//! TLS on the origin's own port: loads the certificate and its key, reloads them when their files
-//! change, and does the handshakes. Of HTTP it knows only the names of the versions that a
-//! handshake negotiates (ALPN).
+//! TLS on the origin's own port: loads the certificate and its key, reloads them when their files change, and does the
+//! handshakes. Of HTTP, this module knows only the names of the versions that a handshake negotiates (ALPN).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -141,9 +140,9 @@ impl Tls {
         tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await.unwrap_or(Handshake::Failed)
     }
 
-    /// Checks the files for changes until `stop` is cancelled, and uses a new certificate and key
-    /// for later handshakes. Open connections are not affected. If the new pair is invalid, logs
-    /// the error and keeps the old pair.
+    /// Checks until `stop` is cancelled whether the files have changed since this call, and uses a new certificate and
+    /// key for later handshakes. Open connections are not affected. If the new pair can't be used, logs the error and
+    /// keeps the old pair.
     pub async fn watch(self, stop: CancellationToken) {
         let mut seen = Bytes::read(&self.files).ok();
         let mut used = seen.clone();

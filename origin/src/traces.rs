@@ -30,8 +30,7 @@ const BATCH_MAX_COUNT: usize = 512;
 /// Time for which ended requests are collected into a batch before it is sent.
 const COLLECT_TIME: Duration = Duration::from_millis(500);
 
-/// Maximum time for sending a batch. If the collector has not accepted it by then, its spans are
-/// dropped.
+/// Maximum time for sending a batch. If the collector has not accepted the batch by then, its spans are dropped.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum time for sending the last batch when the process ends.
@@ -126,7 +125,7 @@ impl Tracer {
         random <= self.share && self.share > 0
     }
 
-    /// Queues an ended request. If the queue is full, counts its spans as dropped.
+    /// Queues an ended request. If the queue is full or the sender has ended, counts the request's spans as dropped.
     pub fn record(&self, request: EndedRequest) {
         if let Err(refused) = self.queue.try_send(request) {
             self.counts.dropped.fetch_add(spans_of(&refused.into_inner()), Ordering::Relaxed);
@@ -145,7 +144,7 @@ fn spans_of(request: &EndedRequest) -> u64 {
 }
 
 impl Sender {
-    /// Sends batches of spans until `stop` is cancelled, then sends one last batch.
+    /// Sends batches of spans until `stop` is cancelled, then sends one last batch. Further queued requests are lost.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut batch = Vec::with_capacity(BATCH_MAX_COUNT);
         loop {

@@ -1,6 +1,7 @@
-//! Imports rows from a file into a table, and exports a table's rows, through the HTTP API of an
-//! origin or an edge. The commands use this module in two ways: with a URL and a key, or with an
-//! origin that runs inside the command's own process. Must not know MariaDB or the command line.
+//! Imports rows from a file into a table, and exports a table's rows, through the HTTP API of an origin or an edge. The
+//! commands `import` and `export` use this module with a URL and a key, or with an origin that runs inside the
+//! command's own process. The module does not connect to MariaDB or parse arguments, but its messages name options of
+//! the commands.
 
 mod api;
 mod column_type;
@@ -24,7 +25,7 @@ use std::io;
 /// Why an import or export failed. Messages contain no API key.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
-    /// An argument or the file is wrong; nothing was written.
+    /// An argument or the file is wrong; this run of the command has written no row.
     #[error("{message}")]
     Usage { message: String, hint: Option<String> },
     #[error("{message}")]
@@ -42,7 +43,7 @@ impl TransferError {
         Self::Failed { message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// Returns the error of a failed file operation; `what` is the operation's participle, such as "read".
+    /// Returns the error of a failed file operation. `what` is the participle that the message names, such as "read".
     fn file(path: &std::path::Path, what: &str, error: &io::Error) -> Self {
         let message = format!("{} can't be {what}: {error}", path.display());
         Self::Failed { message, hint: None }

@@ -1,5 +1,5 @@
 //! Tests of the binary as a process: what it leaves behind however it ends, and its messages when it can't start. The
-//! edge is not started; a shell that starts programs replaces wrangler.
+//! edge is not started; in the tests of `selkie guard`, a shell that starts programs replaces Miniflare.
 
 #![expect(clippy::unwrap_used, reason = "these are tests, their helpers too")]
 
@@ -109,7 +109,7 @@ fn it_ends_with_the_program_that_started_it() {
     let mut selkie = selkie(directory.path());
     selkie.args(["dev", "--no-edge"]);
     let mut shell = Command::new("sh");
-    // Not the last command, since the shell would otherwise replace itself by the program.
+    // `true` follows, because the shell would replace itself by the program if that were its last command.
     shell.args(["-c", "\"$@\"; true", "sh"]).arg(selkie.get_program()).args(selkie.get_args());
     let mut shell = shell.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(shell.stdout.take().unwrap()).lines();
@@ -187,7 +187,7 @@ fn without_an_edge_to_run_it_says_what_to_do() {
     assert!(error.contains("--no-edge"), "{error}");
 }
 
-/// Shell script that starts another program, prints both process ids, and ignores SIGTERM.
+/// A shell script that starts `sleep`, prints its own process id and that of `sleep`, and ignores SIGTERM.
 const STUBBORN: &str = "trap '' TERM; sleep 600 & echo $$ $!; wait";
 
 fn guarded() -> (Child, Vec<Pid>) {

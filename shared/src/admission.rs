@@ -1,6 +1,6 @@
-//! Admits a request, at the edge and again at the origin: checks route, API key, options, access and the body's type,
-//! in this order. Doesn't read bodies or verify keys: the caller passes a function that authenticates, since only the
-//! origin knows which keys are revoked.
+//! Admits a request, at the edge and again at the origin: checks the route, the API key or user's token, the options,
+//! the access and the body's type, in this order. Doesn't read bodies or verify keys: the caller passes a function that
+//! authenticates, since only the origin knows which keys are revoked.
 
 use crate::error::{ErrorCode, Problem};
 use crate::key::Principal;
@@ -16,7 +16,8 @@ use std::borrow::Borrow;
 ///
 /// # Errors
 /// `route_not_found`, `method_not_allowed` or `uri_too_long`, without calling `authenticate`; otherwise the error of
-/// `authenticate`; otherwise another error of [`parse_head`], `full_access_required` or `unsupported_media_type`.
+/// `authenticate`; otherwise another error of [`parse_head`], `full_access_required`, `role_forbids` or
+/// `unsupported_media_type`.
 pub async fn admit<P: Borrow<Principal>>(
     head: &RequestHead<'_>,
     authenticate: impl AsyncFnOnce(Option<Action>) -> Result<P, Problem>,

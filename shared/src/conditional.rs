@@ -1,5 +1,5 @@
 //! Evaluates the headers of conditional requests (RFC 9110, section 13) for files, at the origin and in the edge's
-//! cache.
+//! cache. [`names`], which compares entity tags, also serves records and pages.
 
 use crate::error::{ErrorCode, Problem};
 use httpdate::HttpDate;
@@ -77,8 +77,9 @@ fn read(date: &str) -> Option<HttpDate> {
     date.trim().parse().ok()
 }
 
-/// Returns whether an `If-None-Match` value is `*` or lists the entity tag `tag`. Weak and strong tags compare as equal
-/// (RFC 9110, section 13.1.2). Parsing stops at the first malformed tag.
+/// Returns whether the value of `If-None-Match` is `*` or lists the entity tag `tag`. Weak and strong tags compare as
+/// equal (RFC 9110, section 13.1.2). Parsing stops at the first malformed tag. For records, `If-Match` is compared in
+/// this way too.
 #[must_use]
 pub fn names(if_none_match: &str, tag: &str) -> bool {
     let tag = tag.strip_prefix("W/").unwrap_or(tag);

@@ -1,5 +1,6 @@
 //! CORS: which web pages may call the API, and the headers that tell this to browsers. Any page may call by default,
-//! since API keys are bearer tokens and cookies are not read.
+//! since API keys are bearer tokens and cookies are not read; but the edge refuses full-access keys of other sites'
+//! pages by default.
 
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;

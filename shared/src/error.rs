@@ -1,5 +1,5 @@
-//! The errors that API callers see: [`ErrorCode`] is the stable list of codes, [`Problem`] one occurrence. Each module
-//! converts its own errors to a `Problem` in one place.
+//! The errors that API callers see: [`ErrorCode`] is the stable list of codes, and a [`Problem`] is one occurrence of
+//! an error. Other modules convert their own errors to a `Problem`.
 
 mod details;
 
@@ -41,7 +41,7 @@ macro_rules! codes {
                 match self { $(ErrorCode::$variant => $status,)* }
             }
 
-            /// Returns the default of `Retry-After` in seconds; `None` if retrying the same request can't succeed.
+            /// Returns the default of `Retry-After` in seconds; `None` if clients should not repeat the same request.
             #[must_use]
             pub const fn retry_after_seconds(self) -> Option<u32> {
                 match self { $(ErrorCode::$variant => $retry,)* }
@@ -67,10 +67,11 @@ codes! {
     FulltextIndexMissing = "fulltext_index_missing", 400, None;
     /// Several relations have the name in `include` or `query`.
     AmbiguousRelation = "ambiguous_relation", 400, None;
-    /// An uploaded file is empty, not valid base64, or not of the declared type.
+    /// An uploaded file is invalid: for example empty, not valid base64, not of the declared type, or a broken image.
     InvalidMedia = "invalid_media", 400, None;
     MissingKey = "missing_key", 401, None;
-    /// The API key or user's token is malformed, not valid yet, or not signed by this installation or a trusted issuer.
+    /// The API key or user's token is not accepted: for example malformed, not valid yet, or not signed by this
+    /// installation or a trusted issuer.
     InvalidKey = "invalid_key", 401, None;
     ExpiredKey = "expired_key", 401, None;
     RevokedKey = "revoked_key", 401, None;
@@ -82,7 +83,7 @@ codes! {
     /// such as the allowed origins of web pages.
     PermissionDenied = "permission_denied", 403, None;
     RouteNotFound = "route_not_found", 404, None;
-    /// The database does not exist, or belongs to another project.
+    /// The database does not exist, or is hidden from the caller, for example because it belongs to another project.
     DatabaseNotFound = "database_not_found", 404, None;
     TableNotFound = "table_not_found", 404, None;
     RecordNotFound = "record_not_found", 404, None;
@@ -96,7 +97,7 @@ codes! {
     TooManyAffected = "too_many_affected", 409, None;
     /// The folder already has a file of that name.
     MediaExists = "media_exists", 409, None;
-    /// MariaDB reported a deadlock, again after one automatic retry.
+    /// MariaDB reported a deadlock, and an automatic retry failed too or was not possible.
     Deadlock = "deadlock", 409, Some(1);
     /// An earlier request with this `Idempotency-Key` is still running.
     IdempotencyInProgress = "idempotency_in_progress", 409, Some(1);
@@ -143,7 +144,7 @@ impl ErrorCode {
         Self::ALL.iter().copied().find(|code| code.as_str() == name)
     }
 
-    /// Returns whether the same request may succeed later.
+    /// Returns whether clients may repeat the same request later, because it may then succeed.
     #[must_use]
     pub const fn retryable(self) -> bool {
         self.retry_after_seconds().is_some()

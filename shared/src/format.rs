@@ -92,7 +92,8 @@ const NAMES: [(&str, Wanted); 7] = [
 ];
 
 impl Range {
-    /// Parses an entry of `Accept`; `None` for a type or variant that is never sent, such as CSV without a header row.
+    /// Parses an entry of `Accept`, or a `Content-Type`; `None` for a type or variant that is not supported, such as
+    /// CSV without a header row.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let media_type = parts.next()?;

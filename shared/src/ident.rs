@@ -1,5 +1,5 @@
-//! Names of projects, databases, tables and fields, checked by their syntax. The origin's catalogue checks whether a
-//! name exists; only `origin/src/query/sql/builder.rs` quotes names for SQL.
+//! Names of projects, roles, databases, tables and fields, checked by their syntax. Whether a name exists is checked by
+//! the origin, which also quotes the names that it writes into SQL.
 
 use crate::error::{ErrorCode, Problem};
 use crate::limits::{IDENTIFIER_MAX_CHARS, PROJECT_NAME_MAX_CHARS, ROLE_NAME_MAX_CHARS};
@@ -47,8 +47,9 @@ pub fn shown(name: &str) -> String {
     text
 }
 
-/// Returns whether a character ends a line or changes the direction of the following text (Unicode's bidirectional
-/// controls). With such characters, a name could disguise the rest of a message.
+/// Returns whether a character ends a line, changes the direction of the following text (Unicode's bidirectional
+/// controls) or is a byte-order mark, which is invisible. With such characters, a name could disguise the rest of a
+/// message.
 fn breaks_lines(c: char) -> bool {
     matches!(
         c,
@@ -118,7 +119,8 @@ impl TableName {
 }
 
 impl DatabaseName {
-    /// Returns whether this is a schema of MariaDB or Selkie, which the API never serves, whatever the grants allow.
+    /// Returns whether this is a schema of MariaDB or Selkie. The API neither lists nor opens it, whatever the grants
+    /// allow; only the grants decide whether the text of a statement for `/sql` may name it.
     #[must_use]
     pub fn is_system(&self) -> bool {
         const SYSTEM: [&str; 5] = ["information_schema", "mysql", "performance_schema", "sys", "selkie"];

@@ -1,6 +1,6 @@
-//! Parses the JSON of requests: exact numbers, no duplicate keys, bounded depth. [`Value`] keeps numbers, lists and
-//! objects as text and parses lists and objects only when needed, so that a value for a JSON column is stored as it was
-//! written.
+//! Parses the JSON of requests: numbers stay exact, parsed objects have no duplicate keys, and the depth is bounded.
+//! [`Value`] keeps numbers, lists and objects as text, and lists and objects are parsed only when needed, so that a
+//! value for a JSON column is stored as it was written.
 
 pub(crate) mod lexer;
 mod parts;

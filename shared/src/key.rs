@@ -32,8 +32,8 @@ use uuid::Uuid;
 
 const ISSUER: &str = "selkie";
 
-/// The claim `iss` of links to the console. Links are signed like keys, but their issuer keeps them
-/// from being accepted as keys.
+/// The claim `iss` of links to the console. Links are signed like keys, but their issuer keeps them from being accepted
+/// as keys.
 const LINK_ISSUER: &str = "selkie-console";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -129,7 +129,8 @@ enum AccessClaim {
     Role,
 }
 
-/// The unverified claims of a token. [`verify`] checks them and returns a [`Principal`].
+/// The claims of an API key or of a link to the console. They need not be valid: [`verify`] checks the claims of a key
+/// and returns a [`Principal`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
     iss: String,
@@ -173,8 +174,8 @@ impl Claims {
         }
     }
 
-    /// Turns these claims of a key into those of a link to the console, which
-    /// [`Token::verify_link`] accepts and [`verify`] refuses.
+    /// Turns these claims of a key into those of a link to the console, which [`Token::verify_link`] accepts and
+    /// [`verify`] refuses.
     #[must_use]
     pub fn of_link(mut self) -> Self {
         LINK_ISSUER.clone_into(&mut self.iss);
@@ -206,8 +207,8 @@ impl Claims {
     }
 }
 
-/// The caller of a request, proven by the signature of an API key or of a user's token. The key may have been revoked
-/// meanwhile. Cheap to clone.
+/// The caller of a request, proven by the signature of an API key, of a link to the console or of a user's token. The
+/// key may have been revoked meanwhile. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     key_id: Uuid,
@@ -271,8 +272,8 @@ impl Principal {
 /// seconds since 1970.
 ///
 /// # Errors
-/// `missing_key` without a key; `expired_key` if `now` is at or after `exp`; `invalid_key` if the key is malformed or
-/// was not signed by this installation.
+/// `missing_key` without a key; `expired_key` if `now` is at or after `exp`; `invalid_key` if the header or the key is
+/// malformed, or if the key was not signed by this installation or was issued in the future.
 pub fn verify(authorization: Option<&str>, keys: &KeySet, now: u64) -> Result<Principal, Problem> {
     Token::from_header(authorization)?.verify(keys, now)
 }
@@ -285,7 +286,8 @@ impl<'a> Token<'a> {
     /// Extracts the token from an `Authorization` header.
     ///
     /// # Errors
-    /// `missing_key` without a token; `invalid_key` if the header is too long, or has another scheme than `Bearer`.
+    /// `missing_key` without a token; `invalid_key` if the header is too long, has another scheme than `Bearer`, or has
+    /// white space within the token.
     pub fn from_header(authorization: Option<&'a str>) -> Result<Self, Problem> {
         let header = authorization.unwrap_or_default();
         if header.len() > AUTHORIZATION_MAX_BYTES {

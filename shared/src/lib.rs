@@ -10,8 +10,9 @@
 //! an upload's body             upload::Parser (push bytes, pull events) → UploadForm
 //! ```
 //!
-//! No clock, randomness, environment, async runtime or I/O: `now` and ids are parameters. Edge and origin parse with
-//! the same functions, so that they agree; the edge refuses early, and the origin checks everything again.
+//! The crate uses no clock, randomness, environment, async runtime or I/O: callers pass the time and ids as parameters.
+//! Edge and origin parse with the same functions, so that they agree: the edge refuses invalid requests early, and the
+//! origin checks everything again.
 
 pub mod admission;
 pub mod conditional;

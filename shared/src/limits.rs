@@ -1,13 +1,16 @@
-//! Limits of requests, with their units in their names. Inputs are checked against the limits before they are parsed.
+//! Limits of requests and of work, with their units in their names. Where possible, an input is checked against its
+//! limit before it is parsed.
 
-/// Maximum size of a JSON body; a larger body gets a 413. Bounds memory.
+/// Maximum size of a body of JSON, CSV or NDJSON at the edge, and the default of the origin's setting
+/// `json_body_max_bytes`; a larger body gets a 413. Bounds memory.
 pub const JSON_BODY_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// Maximum size of a JSON body that the edge reads as a whole and parses; larger bodies are streamed to the origin
 /// unparsed. All requests of a Cloudflare isolate share 128 MiB of memory.
 pub const EDGE_CHECKED_BODY_MAX_BYTES: usize = 1024 * 1024;
 
-/// Maximum origins of one edge: more than the regions that Cloudflare names. Every request loops over all origins.
+/// Maximum origins of one edge. Choosing an origin loops over all of them, and the bit set of tried origins has 32
+/// bits.
 pub const ORIGINS_MAX_COUNT: usize = 16;
 
 /// Maximum length of a request's path and query. A longer URL gets a 414, whose hint names the `POST` route for long
@@ -29,17 +32,20 @@ pub const QUERY_MAX_PAIRS: usize = 640;
 /// Maximum nesting of `[` and `{` in JSON. Bounds recursion; MariaDB's JSON functions stop at 32 levels too.
 pub const JSON_NESTING_MAX_LEVELS: usize = 32;
 
-/// Maximum keys of one parsed JSON object: MariaDB's tables have at most 4,096 columns. Bounds memory.
+/// Maximum keys of one parsed JSON object, and maximum cells of one CSV line: MariaDB's tables have at most 4,096
+/// columns. Bounds memory.
 pub const JSON_MEMBERS_MAX_COUNT: usize = 4_096;
 
-/// Maximum names in `selectFields` or `omitFields`: the most columns that a MariaDB table can have.
+/// Maximum names in a list of fields, such as `selectFields` or `group`: the most columns that a MariaDB table can
+/// have.
 pub const FIELDS_MAX_COUNT: usize = 4_096;
 
 pub const ORDER_MAX_STEPS: usize = 64;
 
 pub const BATCH_MAX_ROWS: usize = 10_000;
 
-/// Maximum cells of one `batchData`: its rows times the distinct fields that they name, such as 10,000 rows of 200
+/// Maximum cells of one insert, from `batchData` or a body of CSV or NDJSON, and of all inserts of one `/batch`
+/// together. The cells of an insert are its rows times the distinct fields that they name, such as 10,000 rows of 200
 /// fields. Without this limit, rows that each name a new field would turn 200 KB of text into gigabytes of empty cells.
 pub const BATCH_MAX_CELLS: usize = 2_000_000;
 
@@ -51,7 +57,8 @@ pub const BATCH_OPERATIONS_MAX_COUNT: usize = 1_000;
 /// Equal to the maximum of cells of all its inserts together.
 pub const BATCH_COMMAS_MAX_COUNT: usize = BATCH_MAX_CELLS;
 
-/// Maximum rows that the reads of one `/batch` return together. The response is buffered until the commit.
+/// Maximum rows that the reads of one `/batch` return together, or that one write returns. The response is buffered
+/// until the commit.
 pub const BATCH_ANSWER_MAX_ROWS: usize = 10_000;
 
 pub const BATCH_ANSWER_MAX_BYTES: usize = JSON_BODY_MAX_BYTES;
@@ -66,7 +73,7 @@ pub const JOIN_MAX_ITEMS: usize = 16;
 /// Maximum conditions of one join: an index of MariaDB has at most 32 columns.
 pub const JOIN_MATCH_MAX_COUNT: usize = 32;
 
-/// Maximum relations of the option `include` of one request, including nested ones.
+/// Maximum relations in the option `include` of one read, including nested ones.
 pub const INCLUDE_MAX_COUNT: usize = 8;
 
 /// Maximum levels of nested includes.
@@ -117,8 +124,8 @@ pub const COALESCED_ROW_MAX_BYTES: usize = 16 * 1024;
 /// Maximum characters of a database, table or field name: MariaDB's own limit.
 pub const IDENTIFIER_MAX_CHARS: usize = 64;
 
-/// Maximum characters of a project's name: with `-rw`, `_` and `selkie-` added, it fits MariaDB's 80 characters for an
-/// account and 64 for a database.
+/// Maximum characters of a project's name. The account `selkie-<project>-rw` then fits MariaDB's 80 characters, and of
+/// the 64 characters of a database `<project>_<name>`, 31 are left for `<name>`.
 pub const PROJECT_NAME_MAX_CHARS: usize = 32;
 
 /// Maximum characters of a role's name.
@@ -137,11 +144,11 @@ pub const KEY_CLAIMS_MAX_BYTES: usize = 1_024;
 /// thousand.
 pub const AUTHORIZATION_MAX_BYTES: usize = 8 * 1_024;
 
-/// Maximum issuers of users' tokens of one project. All issuers are read at each change of keys.
+/// Maximum issuers whose tokens one project accepts from its users. All issuers are read at each change of keys.
 pub const ISSUERS_PER_PROJECT_MAX_COUNT: usize = 16;
 
-/// Maximum bytes of an issuer's URL, and maximum characters of its audience and of the name of the claim that gives the
-/// role: the width of their columns in `selkie.issuers`.
+/// Maximum bytes of an issuer's URL, of its audience, and of the name of the claim that gives the role. They fit their
+/// columns in `selkie.issuers`, which have 255 characters.
 pub const ISSUER_MAX_BYTES: usize = 255;
 
 /// Maximum values of an issuer's claim that are mapped to roles.
@@ -188,14 +195,14 @@ pub const RATE_REQUESTS_MAX_COUNT: u32 = 10_000_000;
 /// Maximum period of a rate limit, in seconds. It is also the longest time that a refused caller has to wait.
 pub const RATE_PERIOD_MAX_SECONDS: u32 = 60 * 60;
 
-/// Maximum API keys whose requests are counted for rate limits at the same time, at about 150 bytes each: 10 MB. If
-/// there are more keys, the counters of the least busy ones are reset.
+/// Maximum callers (API keys and users) whose requests the origin counts for rate limits at the same time, at about 150
+/// bytes each: 10 MB. If there are more callers, the counters of the least busy ones are reset.
 pub const RATED_KEYS_MAX_COUNT: usize = 65_536;
 
-/// Maximum concurrent uploads that are not yet validated. Each has buffers of 576 KiB: 150 MB in total.
+/// Maximum concurrent requests that upload files. Each has buffers of 576 KiB: 150 MB in total.
 pub const UPLOADS_MAX_COUNT: u64 = 256;
 
-/// Maximum concurrent uploads of one project: half of all, so that other projects can upload too.
+/// Maximum concurrent requests of one project that upload files: half of all, so that other projects can upload too.
 pub const UPLOADS_PER_PROJECT_MAX_COUNT: u64 = 128;
 
 /// Minimum average rate of a request body, measured over each `body_read_timeout`. It is lower than the rate of the
@@ -239,7 +246,7 @@ pub const UPLOAD_MAX_ITEMS: usize = 64;
 /// take 8.5 kB of a header, of which Cloudflare accepts 128 kB and other proxies 16 kB.
 pub const PURGED_MAX_COUNT: usize = 256;
 
-/// Maximum size of a key or short text (a name, a folder) in the JSON of an upload, as written: a name of
+/// Maximum size of a key or short text (a name, a folder) of an upload. In JSON, the text counts as written: a name of
 /// [`MEDIA_NAME_MAX_BYTES`] takes 1,530 bytes if each byte is escaped like `\u0061`.
 pub const UPLOAD_TEXT_MAX_BYTES: usize = 2_048;
 

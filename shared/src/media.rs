@@ -136,7 +136,7 @@ fn refused(kind: &str, text: &str, fault: &str) -> Problem {
 /// The kind of file that an upload declares as its `type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MediaKind {
-    /// Images, which get thumbnails.
+    /// Images. An image gets a thumbnail if a decoder supports its format.
     Image,
     Video,
     Audio,

@@ -1,6 +1,6 @@
 //! Parses a request in two steps: [`RequestHead`] → [`Pending`] → [`Operation`]. The head determines the action, so
-//! that the body is read only for callers who may do it. All identifiers of an `Operation` are valid names; whether
-//! they exist is not checked here.
+//! that the body is read only for callers who may do it; a body that asks for more (`explain`) is checked after
+//! parsing. All identifiers of an `Operation` are valid names; whether they exist is not checked here.
 
 pub mod batch;
 pub mod field;
@@ -50,7 +50,8 @@ pub struct RecordId {
 
 impl RecordId {
     /// Decodes a path segment; `invalid_identifier` if its percent-encoding is invalid. Plain commas separate a
-    /// composite key's parts; an encoded comma (`%2C`) belongs to a part.
+    /// composite key's parts. An encoded comma (`%2C`) belongs to a part, unless there is no plain comma: see
+    /// [`RecordId::parts`].
     fn decode(segment: &str) -> Result<Self, Problem> {
         let parts = segment
             .split(',')
@@ -101,7 +102,7 @@ pub enum Operation {
     Manage(Management),
 }
 
-/// The names that a listing request asks for.
+/// The names that a listing request asks for, as far as the caller may see them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listing {
     /// The databases of the caller's project.
@@ -110,7 +111,7 @@ pub enum Listing {
     Tables(DatabaseName),
 }
 
-/// The format of the description of all operations that the caller may use.
+/// The format of a description of the API, which contains only what the caller may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ApiForm {
     /// An OpenAPI 3.1 document.
@@ -280,12 +281,12 @@ impl Pending {
         self.step.body()
     }
 
-    /// Checks that an API key with this access may do the action, then that the body's type is supported.
+    /// Checks that a key or user's token with this grant may do the action, then that the body's type is supported.
     /// [`Pending::finish`] checks an action that only the body asks for.
     ///
     /// # Errors
-    /// `full_access_required` for a read-only key; `role_forbids` for a key with a role, if no role
-    /// can allow the action; `unsupported_media_type` for the body's type or encoding.
+    /// `full_access_required` for a read-only key, if the action needs full access; `role_forbids` for a key with a
+    /// role, if no role can allow the action; `unsupported_media_type` for the body's type or encoding.
     pub(crate) fn permit(mut self, grant: &Grant) -> Result<Self, Problem> {
         permit(self.action, grant)?;
         self.check_body_type()?;
@@ -307,7 +308,7 @@ impl Pending {
     /// # Errors
     /// `invalid_json`, `invalid_body`, `invalid_query_option`, `invalid_filter`, `invalid_identifier`, `unknown_field`
     /// or `unsupported_media_type`; `full_access_required` or `role_forbids` if the body asks for more than the key may
-    /// do.
+    /// do; for an operation of a batch, also the errors of [`parse_head`].
     pub fn finish(self, body: &[u8]) -> Result<Operation, Problem> {
         self.check_body_type()?;
         let operation = match self.step {

@@ -47,7 +47,7 @@ pub enum Action {
     ListRoles,
     SetRole,
     RemoveRole,
-    /// Read the project's figures (`/status`), or its last requests (`/requests`).
+    /// Read the project's statistics (`/status`), or its last requests (`/requests`).
     Observe,
 }
 

@@ -1,5 +1,5 @@
-//! Rate limits by API key: their setting and their response headers (draft-ietf-httpapi-ratelimit-headers, 10 and 11).
-//! Edge and origin count the requests, each in its own way.
+//! Rate limits by API key or user: their setting and their response headers (draft-ietf-httpapi-ratelimit-headers, 10
+//! and 11). Edge and origin count the requests, each in its own way.
 
 use crate::error::{ErrorCode, Problem};
 use crate::limits::{RATE_PERIOD_MAX_SECONDS, RATE_REQUESTS_MAX_COUNT};

@@ -1,5 +1,5 @@
-//! Checks of a request's head that apply to all routes; edge and origin run them first. Edge and origin also return the
-//! problems of this module for requests that their HTTP parsers refuse.
+//! Checks of a request's head that apply to all routes; edge and origin run them before they look at the route. The
+//! origin also returns the problems of this module for requests that its HTTP parser refuses.
 
 mod head;
 
@@ -201,8 +201,8 @@ const fn is_control(byte: u8) -> bool {
     (byte < b' ' && byte != b'\t') || byte == 0x7f
 }
 
-/// Returns whether a path or query contains a character that must be percent-encoded, or the replacement character,
-/// which stands for bytes that are not UTF-8.
+/// Returns whether a path or query contains a character that the API accepts only percent-encoded (such as a space, a
+/// control character or a quote), or the replacement character, which stands for bytes that are not UTF-8.
 fn has_forbidden_character(part: &str) -> bool {
     let is_forbidden = |byte: u8| byte <= b' ' || matches!(byte, 0x7f | b'"' | b'<' | b'>' | b'\\' | b'`');
     part.bytes().any(is_forbidden) || (!part.is_ascii() && part.contains('\u{fffd}'))

@@ -6,7 +6,7 @@ use std::fmt;
 /// The request and response header that contains the request id.
 pub const HEADER: &str = "x-request-id";
 
-/// A request id: 1 to 128 characters that need no quoting in a header, a log line or a URL.
+/// A request id: 1 to 128 characters that need no quoting in a header or a log line.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RequestId(Box<str>);
 

@@ -1,5 +1,5 @@
-//! The data of a request that edge and origin log: no values, no names that callers chose except the project's, and of
-//! API keys and users only the ids.
+//! The data of a request that edge and origin log. It contains no values of records, no names that callers chose except
+//! the project's, and of API keys and users only the ids.
 
 use crate::error::{ErrorCode, Problem};
 use crate::key::{Principal, TokenDigest};

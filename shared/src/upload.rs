@@ -7,9 +7,9 @@
 //! end          → Parser::finish → UploadForm {kind, folder, items: name, label, …}
 //! ```
 //!
-//! Names, folder and type may follow the files in a body, so the form is complete only at the end. Memory is bounded:
-//! one chunk of decoded bytes, one short text and the names. Knows no media store, and does not look at the files'
-//! bytes.
+//! Names, folder and type may follow the files in a body, so the form is complete only at the end. The parser's memory
+//! is bounded: some buffers of limited size, and the names and types of at most [`UploadLimits::items`] files. The
+//! parser neither stores nor examines the files.
 
 mod base64;
 mod draft;
@@ -66,16 +66,18 @@ pub enum Event<'a> {
     ItemEnds,
 }
 
-/// An event of the JSON or multipart reader. [`Feed::next_event`] converts it to an [`Event`], which borrows the bytes.
+/// What the JSON or multipart reader found next in the body. [`Feed::next_event`] converts it to an [`Event`], or to
+/// `None` if more input is needed. Bytes in the reader's own memory are only referred to ([`Step::Decoded`],
+/// [`Step::Held`]), so that the step does not borrow the reader.
 enum Step<'i> {
     /// More input is needed.
     Hungry,
     Begins(usize),
     Slice(&'i [u8]),
-    /// Decoded bytes of a file, in the JSON reader's buffer.
+    /// Decoded bytes of a file. They are in the JSON reader's buffer, and [`json::Reader::decoded`] returns them.
     Decoded,
-    /// Bytes of a file that looked like the beginning of a multipart delimiter but were not: a range of the delimiter's
-    /// bytes.
+    /// Bytes of a file that looked like the beginning of a multipart delimiter but were not. They equal this range of
+    /// the delimiter's bytes, and [`multipart::Reader::held`] returns them.
     Held(Range<usize>),
     Ends,
 }
@@ -88,7 +90,7 @@ enum Reader {
 /// The encoding of a body, by its `Content-Type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding<'a> {
-    /// JSON, also if `Content-Type` is missing.
+    /// JSON, also if `Content-Type` is missing or empty.
     Json,
     /// `multipart/form-data`; the whole header value, with its boundary.
     Multipart(&'a str),
@@ -98,7 +100,7 @@ impl<'a> Encoding<'a> {
     /// Determines the encoding of an upload's body.
     ///
     /// # Errors
-    /// `unsupported_media_type` for any `Content-Type` but JSON and `multipart/form-data`.
+    /// `unsupported_media_type` if the type is neither JSON nor `multipart/form-data`.
     pub(crate) fn of(content_type: Option<&'a str>) -> Result<Self, Problem> {
         match (other_than_json(content_type), content_type) {
             (None, _) | (_, None) => Ok(Self::Json),
@@ -125,7 +127,8 @@ impl Parser {
     /// Creates a parser for a body of this `Content-Type`: JSON (also if missing) or `multipart/form-data`.
     ///
     /// # Errors
-    /// `unsupported_media_type` for other types; `invalid_body` for a multipart type without a valid boundary.
+    /// `unsupported_media_type` for other types; `invalid_body` for a multipart type whose parameters are malformed or
+    /// have no valid boundary.
     pub fn new(content_type: Option<&str>, limits: UploadLimits) -> Result<Self, Problem> {
         let reader = match Encoding::of(content_type)? {
             Encoding::Json => Reader::Json(Box::new(json::Reader::new(limits))),
@@ -147,8 +150,8 @@ impl Parser {
     /// Returns the form, after the whole body was fed.
     ///
     /// # Errors
-    /// `invalid_json` or `invalid_body` for a body that is truncated, incomplete or contradictory. If an earlier event
-    /// failed, the same problem again.
+    /// `invalid_json` or `invalid_body` if the body is empty or ended early; `invalid_body` if it has no file or no
+    /// `type`. If [`Feed::next_event`] failed, the same problem again.
     pub fn finish(self) -> Result<UploadForm, Problem> {
         if let Some(problem) = self.refused {
             return Err(problem);

@@ -1,9 +1,10 @@
 //! The edge's cache of public files and of reads: which cache entries a request accepts, and what this isolate knows
 //! about the entries. Must not use the platform's cache or a clock.
 //!
-//! An entry contains an origin's response and the time at which the origin was asked. An entry that is too old for a
-//! request is revalidated. An entry is invalid if it is older than a purge of its file, or older than the time at which
-//! a folder of its project became private. Of several concurrent requests for an entry, only one asks the origin.
+//! An entry contains an origin's response and the time at which the origin was asked. A file's entry is revalidated if
+//! it is too old for the request, older than a purge of the file, or older than the time at which a folder of its
+//! project became private. A read's entry that is too old is replaced. Of several concurrent requests for an entry,
+//! usually only one asks the origin.
 //!
 //! Files and reads share this code. A [`Lookup`] contains the differences.
 
@@ -37,7 +38,8 @@ use uuid::Uuid;
 /// Header of a cache entry: the time at which the origin was asked, in milliseconds since 1970. Not sent to clients.
 pub const ASKED_AT: &str = "selkie-asked-at";
 
-/// Timeout for revalidating a cached file. After it, the expired file is served without being confirmed.
+/// Timeout for revalidating a cached file. After it, the expired file is served without being confirmed, unless the
+/// file was purged or a folder of its project became private.
 pub const REVALIDATION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Milliseconds for which an API key gets cached reads after the origin accepted the key, even if it is revoked
@@ -144,7 +146,7 @@ impl Cache {
     }
 
     /// Returns whether this isolate purged the file after an origin was asked for it at `asked_ms`, or up to 5 s before
-    /// that time. Always false for a read.
+    /// that time. Also true if an evicted purge, which may have been this file's, was as late. Always false for a read.
     #[must_use]
     pub fn is_purged(&self, lookup: &Lookup, asked_ms: u64) -> bool {
         !counts(asked_ms, self.purged_ms(lookup))

@@ -70,8 +70,8 @@ impl FailedAttempt {
     /// Returns the failure for a response that did not come from Selkie.
     #[must_use]
     pub fn foreign(status: u16, problem: Problem) -> Self {
-        // Statuses with which Cloudflare reports that there is no route or no connection to the origin. Without 522,
-        // which Cloudflare also sends when an open connection falls silent.
+        // Statuses with which Cloudflare reports that there is no route or no connection to the origin. 522 is not
+        // among them, since Cloudflare also sends it when an open connection falls silent.
         let is_unsent = matches!(status, 521 | 523 | 525 | 526 | 530);
         let cause = match status {
             521..=523 | 525 | 526 | 530 => FailureCause::Origin,

@@ -35,7 +35,7 @@ pub enum Decision {
 
 #[derive(Debug)]
 pub enum BodyPlan {
-    /// Forward the request without a body, since the operation has none.
+    /// Forward the request without a body, since the operation has none or the body is empty.
     Drop,
     /// Forward the body as it arrives, without checking it: uploads, long JSON, and JSON of unknown length. The origin
     /// checks it.
@@ -117,7 +117,8 @@ impl Gateway {
     /// is awaited.
     ///
     /// # Errors
-    /// Errors of the shared parsers, of authentication and of the policy; `method_not_allowed`; `body_too_large`.
+    /// Errors of the shared parsers, of authentication and of the policy; `method_not_allowed`; `body_too_large`;
+    /// `permission_denied` for a web page that may not use the key or call MCP.
     pub async fn decide(
         &self,
         request: &IncomingRequest,
@@ -156,7 +157,8 @@ impl Gateway {
                         Err(_) => {}
                     }
                 }
-                // Only the origin knows whether the file exists and who may read it, so the token is not checked here.
+                // Only the origin knows whether the file exists and who may read it, so an invalid token is not refused
+                // here.
                 let file = self.cache.file(&path, request.query.as_deref()).map(Cacheable::File);
                 Ok(file.map_or(Decision::Forward(BodyPlan::Drop), Decision::Cached))
             }

@@ -136,14 +136,14 @@ pub const NOT_FORWARDED: [&str; 22] = [
     TRACEPARENT,
 ];
 
-/// Response headers that are not passed on to the client. The runtime has already removed other connection headers, and
-/// Selkie's origin lists none in `Connection`. The edge sets the CORS headers itself.
+/// Response headers that are not passed on to the client, besides [`PURGE_HEADER`]. The runtime has already removed
+/// other connection headers, and Selkie's origin lists none in `Connection`. The edge sets the CORS headers itself.
 pub const NOT_ANSWERED: [&str; 4] =
     ["access-control-allow-origin", "access-control-expose-headers", "proxy-authenticate", "proxy-connection"];
 
 /// Request headers on which the decisions of edge and origin depend. A client can't have them removed by listing them
-/// in `Connection`, or edge and origin would decide about different requests. Clients may not list end-to-end headers
-/// there anyway (RFC 9110, 7.6.1).
+/// in `Connection`, because edge and origin would then decide about different requests. Clients may not list end-to-end
+/// headers there anyway (RFC 9110, 7.6.1). [`may_be_of_connection`] treats the headers of tus in the same way.
 const END_TO_END: [&str; 19] = [
     "accept",
     "access-control-request-method",

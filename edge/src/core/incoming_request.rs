@@ -93,8 +93,7 @@ impl IncomingRequest {
             content_type: get("content-type"),
             content_encoding: get("content-encoding"),
             accept: get("accept"),
-            // A read with `X-Selkie-After` must not be answered from the cache, so its accepted age
-            // is ignored.
+            // A read with `X-Selkie-After` must not be answered from the cache, so its `Cache-Control` is ignored.
             cache_control: get("cache-control").filter(|_| head.headers.get(AFTER_HEADER).is_none()),
             idempotency_key: get("idempotency-key"),
             prefer: get("prefer"),

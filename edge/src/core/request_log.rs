@@ -14,8 +14,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the log line: a JSON object with the same member names as the origin's log. Nothing is escaped, since
-    /// the request id is the only text that callers choose, and its characters need no escaping.
+    /// Returns the log line: a JSON object. Nothing is escaped, since the request id is the only text that callers
+    /// choose, and its characters need no escaping.
     #[must_use]
     pub fn line(&self, request: &IncomingRequest, log: &RequestLog) -> String {
         let mut line = String::with_capacity(256);

@@ -47,7 +47,7 @@ impl UserTokens {
         };
         token.check_header()?;
         let is_signed = match keys.find(token.header()) {
-            // A signature of a wrong length is refused here, since the runtime fails on some lengths.
+            // A signature of a wrong length is not passed to the runtime, which fails on some lengths.
             Ok(key) if token.signature().len() != key.signature_bytes() => Some(false),
             Ok(key) => has_signed(key, &token).await,
             Err(NoKey::UnknownId) => None,

@@ -15,8 +15,8 @@ type Outcome = Result<JsValue, JsValue>;
 
 thread_local! {
     static CALLBACKS: RefCell<Callbacks> = RefCell::default();
-    /// Called with the number of an [`Awaited`] and its value. All share these two closures, since closures are
-    /// expensive.
+    /// Called with the number of an [`Awaited`] and its value. All [`Awaited`]s share this closure and the next one,
+    /// since closures are expensive.
     static ON_SUCCESS: Callback = Closure::new(|number, value| complete(number as u64, Ok(value)));
     static ON_FAILURE: Callback = Closure::new(|number, error| complete(number as u64, Err(error)));
 }
@@ -30,7 +30,7 @@ extern "C" {
     fn then(this: &Thenable, on_success: &Function, on_failure: &Function) -> JsValue;
 }
 
-/// The callbacks that have not been used, in the order of their numbers.
+/// The callbacks whose values were not taken yet, in the order of their numbers.
 #[derive(Default)]
 struct Callbacks {
     last: u64,

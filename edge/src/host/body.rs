@@ -107,8 +107,9 @@ pub(crate) async fn whole(request: &Request) -> Result<(JsValue, Vec<u8>), Probl
     }
 }
 
-/// Returns a response whose head is sent at once, but which ends only after the rest of the request's body is drained.
-/// Otherwise the runtime closes the connection, and a client that is still sending often loses the response.
+/// Returns a response whose head is sent at once, but which ends only after the rest of the request's body is drained,
+/// or after [`DRAIN_TIMEOUT`]. Otherwise the runtime closes the connection, and a client that is still sending often
+/// loses the response. A response without a body is returned unchanged.
 pub(crate) fn answer_early(
     response: Response,
     length: BodyLength,

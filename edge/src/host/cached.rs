@@ -268,7 +268,7 @@ struct Fetch {
 }
 
 impl Fetch {
-    /// Asks the origin, sends the response to `sender`, stores it in the cache, and ends the flight.
+    /// Asks the origin, sends the response to `sender`, stores it in the cache if it is cacheable, and ends the flight.
     async fn run(self, lead: Lead, sender: oneshot::Sender<Delivered<Fetched>>) {
         // Nobody waits for a background fetch, so it is useless without a working cache.
         if sender.is_canceled() && !cache::works().await {

@@ -1,5 +1,5 @@
-//! Reads and writes the heads of requests and responses with few calls of the runtime: three calls read a whole head,
-//! and a new head is passed as one JSON text. Must not know the meaning of any header.
+//! Reads and writes the heads of requests and responses with few calls of the runtime: three calls read all headers,
+//! and a new head is passed as one JSON text. Except for `Accept-Encoding`, must not know the meaning of any header.
 
 use crate::config::Region;
 use crate::core::{self, Answer, CallerLocation, Change, Head, RequestHeaders};

@@ -40,7 +40,7 @@ pub(crate) fn fault(request_id: &RequestId, problem: &Problem, cause: &str) {
     console_error!("requestId={request_id} {problem} {cause}");
 }
 
-/// Looks up the binding of the dataset, for the isolate's first request.
+/// Looks up the binding of the dataset. Called when the isolate creates its gateway.
 pub(crate) fn bind(env: &Env) {
     DATASET.with(|dataset| {
         dataset.get_or_init(|| {

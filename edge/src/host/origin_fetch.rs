@@ -109,7 +109,7 @@ impl<'a> Forwarding<'a> {
     /// Sends the request to an origin, and returns the response after checking that it comes from Selkie.
     ///
     /// # Errors
-    /// The problem of a body that can't be read or fails the check, the problem of the last failed attempt, or
+    /// The problem of a body that can't be read or fails the check, the problem of a failed attempt, or
     /// `origin_unavailable` or `database_unavailable` if no origin is left.
     pub(crate) async fn send(&mut self, gateway: &Gateway, plan: BodyPlan) -> Result<OriginAnswer, Problem> {
         let repeat = plan.repeat(self.incoming);
@@ -158,8 +158,8 @@ impl<'a> Forwarding<'a> {
         asking.await
     }
 
-    /// Sends the request to one origin after the other until one answers. Timeouts count from the end of `sending`, the
-    /// transfer of the body.
+    /// Sends the request to one origin after the other until one answers or no further attempt is allowed. Timeouts
+    /// count from the end of `sending`, the transfer of the body.
     async fn ask(
         &mut self,
         gateway: &Gateway,

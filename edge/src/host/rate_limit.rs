@@ -21,7 +21,7 @@ const BINDING: &str = "RATE_LIMITER";
 const TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Refuses a request if its API key or user's token has exceeded the rate limit. Allows the request if the rate limiter
-/// is missing or fails.
+/// is missing, fails or takes longer than [`TIMEOUT`].
 ///
 /// # Errors
 /// `rate_limited` if the key or token has exceeded the limit.

@@ -12,7 +12,8 @@ thread_local! {
     static IMPORTED: RefCell<Vec<(KeyMaterial, CryptoKey)>> = RefCell::default();
 }
 
-/// Returns whether the key signed the token; `None` if the runtime refuses the key. Waits for no I/O.
+/// Returns whether the key signed the token; `None` if the runtime can't tell, for example because it refuses the key.
+/// Waits for no I/O.
 pub(crate) async fn has_signed(key: &VerificationKey, token: &UserToken<'_>) -> Option<bool> {
     let subtle: SubtleCrypto = ["crypto", "subtle"]
         .iter()

@@ -125,7 +125,8 @@ fn total(profile: &Path) -> Result<u64> {
     }
 }
 
-/// An empty directory, removed on drop, in which an operation is counted, so that its file names are always the same.
+/// A directory, removed on drop, that is the current directory of a counted operation, so that the operation's files
+/// have the same relative names in each run.
 struct Folder(PathBuf);
 
 impl Folder {

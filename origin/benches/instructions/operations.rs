@@ -1,4 +1,4 @@
-//! The operations whose instructions are counted: some small ones of each stage of a request.
+//! The operations whose instructions are counted: small ones for each stage of a request.
 
 use super::pictures::{jpeg, png};
 use super::requests::{REQUESTS, joined, parse, plan, render, request, tables};
@@ -17,7 +17,7 @@ use std::hint::black_box;
 use std::path::Path;
 use uuid::Builder;
 
-/// One operation: `prepare` returns the work, which is then run `times` times.
+/// One operation: `prepare` returns the work, which is then run once uncounted, and `times` times counted.
 pub(crate) struct Operation {
     pub(crate) name: String,
     pub(crate) times: u32,
@@ -63,7 +63,7 @@ pub(crate) fn operations() -> Vec<Operation> {
     all
 }
 
-/// How often rendering is run: each run consumes a prepared plan.
+/// How often rendering is run and counted. Each run consumes a prepared plan.
 const RENDERED: u32 = 100;
 const PICTURE: (usize, usize) = (640, 480);
 

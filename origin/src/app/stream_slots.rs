@@ -6,8 +6,8 @@ use shared::key::Access;
 use std::time::Duration;
 
 /// Limits of streamed responses. A stream occupies a MariaDB connection for as long as its client reads. So the streams
-/// of full keys, and separately those of read keys, may use at most half of `pool_size` in each project and half of
-/// `pool_total` in all projects together.
+/// that run under a project's full account, and separately those under its read account, may use at most half of
+/// `pool_size` in each project and half of `pool_total` in all projects together (but always at least one).
 #[derive(Debug)]
 pub struct StreamSlots {
     full: Shares,
@@ -25,13 +25,14 @@ impl StreamSlots {
         Self { full: shares(), read: shares(), spares: shares(), timeout }
     }
 
-    /// Returns the limits of streams for read keys; full keys have limits of the same size.
+    /// Returns the limits of streams under read accounts; streams under full accounts have limits of the same size.
     #[must_use]
     pub fn shares(&self) -> &Shares {
         &self.read
     }
 
-    /// Returns the limits for reads that need two connections: one for the records, one for their related records.
+    /// Returns the limits of reads that use a second connection, for the records that are related to those being
+    /// streamed.
     pub(crate) fn spares(&self) -> &Shares {
         &self.spares
     }

@@ -19,11 +19,11 @@ pub enum Scope {
 /// The installation that owns the media store after the restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MediaOwner {
-    /// The store had no owner. The restored installation gets a new id, because the original may
+    /// The media store had no owner. The restored installation gets a new id, because the original installation may
     /// still run.
     New,
-    /// The store's owner has this id, and the restored installation gets the same id: either it had
-    /// the id before, or it replaces the original installation (`--original-is-gone`).
+    /// The media store's owner has this id, and the restored installation gets the same id: either the installation
+    /// that is restored into had the id before, or it replaces the original installation (`--original-is-gone`).
     Id(String),
 }
 
@@ -61,11 +61,12 @@ pub async fn refusals(parts: &Parts<'_>, manifest: &Manifest) -> Result<Vec<Stri
     Ok(there)
 }
 
-/// Restores a backup. Copies the media first and loads the schema `selkie` last, so that there is
-/// no installation if the restore stops before the dump is loaded.
+/// Restores a backup. Copies the media first and loads the schema `selkie` last, so that there is no installation if
+/// the restore stops before the dump is loaded. Drops databases before it checks and loads the dump.
 ///
 /// # Errors
-/// The backup is damaged; MariaDB, its tools or a store failed. The restore can be repeated with [`Scope::Replace`].
+/// The backup is damaged; MariaDB, its tools or a store failed. The databases may be dropped then. The restore can be
+/// repeated with [`Scope::Replace`].
 pub async fn load(
     parts: &Parts<'_>,
     from: &Store,

@@ -24,9 +24,9 @@ pub struct Saved {
 /// Makes a backup. `own` is the installation's secret, whose id the manifest records. `secret` is its text if the
 /// backup should contain it.
 ///
-/// The media are copied before and after the dump, so that the backup has every object that the
-/// dump refers to, unless a file was both added and deleted between the two copies. A restore
-/// removes the rows of files whose object is missing.
+/// The media are copied before and after the dump, so that the backup has every object that the dump refers to, unless
+/// the object is missing or damaged in the media store, or its file was both added and deleted between the two copies.
+/// A restore removes the rows of files whose object is missing.
 ///
 /// # Errors
 /// MariaDB, its tools or a store failed. Earlier backups in the same store can still be restored.

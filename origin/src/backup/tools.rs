@@ -23,7 +23,7 @@ use crate::process::{LastSignal, find_program, spawn, tied};
 const DUMP: &str = "mariadb-dump";
 const CLIENT: &str = "mariadb";
 
-/// The last line of a complete dump.
+/// The beginning of the last line of a complete dump.
 const COMPLETED: &[u8] = b"-- Dump completed";
 
 /// The beginning of the line of a dump with the position of the binary log.
@@ -36,7 +36,8 @@ const SEARCHED_BYTES: usize = 16 * 1024;
 /// Maximum bytes of a tool's standard error that an error message repeats.
 const TOLD_MAX_BYTES: u64 = 4 * 1024;
 
-/// Time after which every tool has read its option file, so that the file can be deleted.
+/// The age from which an option file counts as left by a killed process. Tools read the file when they start. A restore
+/// starts its tool only after it has checked the dump, which may take longer.
 const READ_WITHIN: Duration = Duration::from_secs(60);
 
 const READ_BYTES: usize = 128 * 1024;
@@ -86,8 +87,8 @@ impl Drop for OptionFile {
     }
 }
 
-/// Deletes old option files, which killed processes have left. A newer file may belong to a running
-/// backup whose tool has not read it yet.
+/// Deletes old option files, which killed processes have left. A newer file may belong to a running backup or restore
+/// whose tool has not read it yet.
 fn remove_old(directory: &Path) {
     let is_old = |entry: &std::fs::DirEntry| {
         let name = entry.file_name();
@@ -202,8 +203,8 @@ fn position(head: &str) -> Option<String> {
 /// Checks the size and hash of a dump, then runs its statements with the client `mariadb`.
 ///
 /// # Errors
-/// The dump is missing or damaged; the tool is missing or fails. MariaDB may have run a part of the
-/// dump if the tool fails.
+/// The dump is missing or damaged; the tool is missing; the tool or the store fails. MariaDB may have run a part of the
+/// dump if one of them fails.
 pub(super) async fn run_dump(
     options: &OptionFile,
     store: &Store,

@@ -118,8 +118,8 @@ impl BackupArgs {
     /// Makes a backup; the installation may be in use.
     ///
     /// # Errors
-    /// There is no installation; MariaDB, its tools or a store failed; a media object is missing or
-    /// damaged, in which case the backup was made without that object.
+    /// The place can't be a backup's; there is no installation; MariaDB, its tools or a store failed; a media object is
+    /// missing or damaged, in which case the backup was made without that object.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let to = backup::open(&self.place, &context.config)?;
         let installation = context.open().await?;
@@ -189,11 +189,13 @@ struct RestoredAnswer {
 }
 
 impl RestoreArgs {
-    /// Restores a backup into this installation, which is created if it does not exist.
+    /// Restores a backup into this installation, which is created if it does not exist. If the installation has no
+    /// secret, the secret in the backup, if any, becomes its secret first, even if the restore is then refused.
     ///
     /// # Errors
-    /// There is no such backup, or the backup is damaged; the installation is in use or not empty;
-    /// MariaDB, its tools or a store failed.
+    /// There is no such backup, or it is damaged; another process runs the private MariaDB (an origin with a configured
+    /// MariaDB is not noticed); the installation is not empty and `--replace` is not given; the user does not confirm;
+    /// the media store belongs to another installation; MariaDB, its tools or a store failed.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let config = &context.config;
         if !self.place.contains("://") && !Path::new(&self.place).is_dir() {

@@ -26,7 +26,7 @@ enum DatabaseCommand {
     Release(NameArgs),
     /// List the projects' databases
     List(ListArgs),
-    /// Drop a project's database with all its data; refuses an adopted one
+    /// Drop a project's database with all its data; refuses one adopted without --allow-drop database
     Drop(DropArgs),
 }
 

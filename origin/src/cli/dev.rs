@@ -25,10 +25,11 @@ pub struct DevArgs {
 }
 
 impl DevArgs {
-    /// Runs MariaDB, the origin and the edge until a stop signal.
+    /// Runs MariaDB, the origin and (without `--no-edge`) the edge until a stop signal or, without `--outlive-parent`,
+    /// the end of the parent process.
     ///
     /// # Errors
-    /// An address is in use, or a service doesn't start or ends by itself.
+    /// An address is in use; a file that the edge needs is missing; or a service doesn't start or ends by itself.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let config = &context.config;
         let _log = logging::init(config);

@@ -1,4 +1,4 @@
-//! `selkie import`: shows which column takes which field, imports the rows, and reports those that were refused.
+//! `selkie import`: shows to which field each column goes, imports the rows, and reports those that were refused.
 
 use std::path::PathBuf;
 
@@ -84,7 +84,7 @@ struct Answer<'a> {
     imported: u64,
     unchanged: u64,
     refused: u64,
-    /// The file with the refused rows.
+    /// The file with the refused rows; `None` if no row was refused.
     rejects: Option<&'a PathBuf>,
 }
 
@@ -157,7 +157,7 @@ async fn import(
     }
 }
 
-/// Shows on standard error which column takes which field, of which type.
+/// Shows on standard error to which field each column goes, and the field's type.
 fn show(job: &Job, table: &str) {
     let (rows, is_whole) = job.rows_seen();
     let which = if is_whole { "all" } else { "the first" };

@@ -1,4 +1,4 @@
-//! `selkie init`: creates an installation. A second run changes nothing.
+//! `selkie init`: creates an installation. A second run only migrates an older schema and creates what is missing.
 
 use clap::Args;
 use serde::Serialize;

@@ -157,8 +157,8 @@ impl AddArgs {
     }
 }
 
-/// Warns if the keys can't be fetched now. This is no error, because the origins may be able to reach the URL although
-/// this machine can't.
+/// Warns if the keys can't be fetched now, or none of them can verify tokens. This is no error, because the origins may
+/// be able to reach the URL although this machine can't.
 async fn warn_of(url: &str) {
     match try_url(url).await {
         Ok(0) => note(&format!("selkie: warning: {url} has no key that can verify tokens (RS256, ES256 or EdDSA)")),

@@ -1,5 +1,5 @@
-//! `selkie man DIR`: writes a man page for each command. Only the page of `selkie` lists the
-//! settings. On every page they would hide the command's own options.
+//! `selkie man DIR`: writes a man page for each command that is not hidden. Only the page of `selkie` lists the
+//! settings: on the other pages, a command's own options would be hard to find among them.
 
 use std::fs;
 use std::io;
@@ -37,7 +37,7 @@ fn pages() -> io::Result<Vec<(String, Vec<u8>)>> {
     Ok(pages)
 }
 
-/// Appends the man pages of `command` and of all its subcommands to `pages`. `parent` is the full
+/// Appends the man pages of `command` and of all its subcommands that are not hidden to `pages`. `parent` is the full
 /// name of the parent command, such as `selkie key`; `None` if there is no parent.
 fn collect(command: Command, parent: Option<&str>, pages: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
     let spelling =

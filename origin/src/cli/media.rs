@@ -1,5 +1,5 @@
-//! `selkie media`: uploads, fetches, lists, signs and removes media files, and sweeps the media store. The commands
-//! access the store and MariaDB directly, so the origin need not run.
+//! `selkie media`: uploads, fetches, lists, signs and removes media files, and sweeps or claims the media store. The
+//! commands access the store and MariaDB directly, so the origin need not run.
 
 mod claim;
 mod get;
@@ -65,8 +65,8 @@ struct MediaContext<'a> {
 }
 
 impl MediaContext<'_> {
-    /// Opens the media store. Commands that need only the table don't call this, to work without a bucket's
-    /// credentials.
+    /// Opens the media store. Commands that need only the table of files don't call this, so that they work without
+    /// the credentials of a bucket.
     fn library(&self) -> Result<Library, CliError> {
         Ok(Library::open(&self.context.config, self.table.clone())?)
     }

@@ -21,8 +21,8 @@ impl Output {
         if json { Self::Json } else { Self::Text }
     }
 
-    /// Writes the command's output: `value` as JSON with `--json`, otherwise the text that `text` returns. Each command
-    /// calls this once.
+    /// Writes the command's output: `value` as JSON with `--json`, otherwise the text that `text` returns. A command
+    /// calls this at most once, so that its output is one JSON value.
     ///
     /// # Errors
     /// Standard output can't be written.

@@ -1,5 +1,5 @@
-//! Code that the commands on projects, databases, keys and media share: the opened system, times as text, lines on
-//! standard error, and confirmations.
+//! Code that many commands share: the opened system, parsers of names, times as text, lines on standard error, and
+//! confirmations.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 

@@ -24,7 +24,7 @@ const KEY_VARIABLE: &str = "SELKIE_KEY";
 
 const KEY_NAME: &str = "selkie import or export";
 
-/// Lifetime of the key for the origin within this process. The key is revoked at the command's end.
+/// Lifetime of the key for the origin within this process, in case the command ends without having revoked the key.
 const KEY_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Time limit of a statement of the origin within this process.
@@ -47,8 +47,8 @@ pub(super) struct TargetArgs {
 /// The API that a command calls.
 pub(super) struct Target {
     pub(super) api: Api,
-    /// Identifies the API and the caller, equally in each run of a command: [`Api::identity`], or the project of the
-    /// origin within this process.
+    /// Identifies the API and the caller by a text that is the same in each run of a command: [`Api::identity`] or, for
+    /// the origin within this process, the project.
     pub(super) identity: String,
 }
 
@@ -127,8 +127,8 @@ impl TargetArgs {
     }
 }
 
-/// Returns the configuration of the origin within this process: without the rate limit and the limit of rows, and with
-/// longer timeouts, since it serves only this command.
+/// Returns the configuration of the origin within this process. Since the origin serves only this command, it has no
+/// rate limit, no limit of rows and no restriction of callers, longer timeouts of statements, and a short shutdown.
 fn own_origin(config: &Config) -> Config {
     let mut config = config.clone();
     config.access = AccessConfig::Open;

@@ -22,13 +22,13 @@ pub struct Account {
     pub password: SecretString,
 }
 
-/// The two MariaDB accounts that a project's keys use.
+/// The two MariaDB accounts that run the statements of a project's callers.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectAccounts {
-    /// Account for requests with a full key, which may read and write.
+    /// Account for requests with a full key or with a role that may write to a table.
     pub rw: Account,
-    /// Account for requests with a read key, which may only read.
+    /// Account for requests with a read key or with a role that may not write to tables.
     pub ro: Account,
 }
 

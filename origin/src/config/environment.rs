@@ -10,7 +10,7 @@ use super::{ConfigError, nearest};
 const PREFIX: &str = "SELKIE_";
 
 /// Variables (without `SELKIE_`) that are no settings but have a meaning: the path of the configuration file, the key
-/// for `selkie import`, the variables in `dev.env`, and the variables of tests and tools.
+/// for `selkie import` and `selkie export`, the variables in `dev.env`, and the variables of tests and tools.
 const KNOWN: [&str; 11] = [
     "CONFIG",
     "ORIGIN_URL",

@@ -10,7 +10,7 @@ use super::{ConfigError, Layers, optional, required, value};
 /// Maximum bytes of an access key or a region's name; S3 services use at most 128.
 const NAME_MAX_BYTES: usize = 512;
 
-/// Returns the directory of staged uploads, and of all media files unless `media_store` is set.
+/// Returns the default media store, which is also the directory of staged uploads if the media store is a bucket.
 pub(super) fn directory(data_dir: &Path) -> PathBuf {
     data_dir.join("media")
 }

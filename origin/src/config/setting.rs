@@ -1,6 +1,6 @@
-//! The table of settings: name, meaning, default. Flags, environment variables, file keys, `--help`, `selkie config`,
-//! the sample file and docs/settings.md are derived from the table. Knows neither where values come from (`layers`) nor
-//! their types (`Config`).
+//! The table of settings: name, meaning, default. Flags, environment variables, file keys, `--help`, `selkie config`
+//! and the sample file are derived from the table; a test checks that docs/settings.md repeats it. Knows neither where
+//! values come from (`layers`) nor their types (`Config`).
 
 use super::layers::Origin;
 
@@ -64,8 +64,8 @@ impl Setting {
         (self.visibility == Visibility::Secret).then(|| format!("{}_FILE", self.variable()))
     }
 
-    /// Returns the standard variable of OpenTelemetry that is used if [`Setting::variable`] is not
-    /// set; `None` if OpenTelemetry has no such variable.
+    /// Returns the standard variable of OpenTelemetry that is used if no flag, no variable of Selkie and no file sets
+    /// the setting; `None` if the setting has none.
     #[must_use]
     pub fn standard_variable(&self) -> Option<&'static str> {
         match self.name {
@@ -86,7 +86,8 @@ impl Setting {
     }
 
     /// Returns a text that names the source of the setting's value, for messages, such as `--pool-size`,
-    /// `SELKIE_POOL_SIZE` or `the default`.
+    /// `SELKIE_POOL_SIZE` or `the default`. Also names [`Setting::variable`] if the value comes from
+    /// [`Setting::standard_variable`].
     #[must_use]
     pub fn place(&self, origin: Origin) -> String {
         match origin {
@@ -99,7 +100,7 @@ impl Setting {
     }
 }
 
-/// Returns a `selkie.toml` with all settings, each commented out with its default.
+/// Returns a `selkie.toml` with all settings in [`SETTINGS`], each commented out, with its default or an empty text.
 #[must_use]
 pub fn sample_file() -> String {
     let mut file = "# Settings of Selkie: remove the # before those to change.\n".to_owned();

@@ -8,7 +8,7 @@ use url::Url;
 /// Maximum bytes of a bucket's name in S3.
 const BUCKET_MAX_BYTES: usize = 63;
 
-/// Maximum bytes of a key prefix: S3 allows a key 1,024 bytes, of which Selkie's own part takes 50.
+/// Maximum bytes of a key prefix: S3 allows a key 1,024 bytes, of which Selkie's own part takes about 50.
 const PREFIX_MAX_BYTES: usize = 512;
 
 /// The location of the media store, and how to access it.

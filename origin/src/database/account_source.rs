@@ -32,8 +32,8 @@ impl std::fmt::Debug for AccountSource {
 }
 
 impl AccountSource {
-    /// Creates a source. `find` returns the account for a project's keys with an access; `repair` restores the password
-    /// and rights of a project's accounts, after MariaDB refused a login.
+    /// Creates a source. `find` returns the account for a project's keys with an access; `repair` tries to restore the
+    /// password and rights of a project's accounts, after MariaDB refused a login.
     pub fn new(
         find: impl Fn(&ProjectName, Access) -> Account + Send + Sync + 'static,
         repair: impl Fn(ProjectName) -> BoxFuture<'static, Repaired> + Send + Sync + 'static,

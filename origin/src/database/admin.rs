@@ -1,5 +1,5 @@
-//! Typed functions that run under MariaDB's admin account, on a small connection pool of their own. No function takes
-//! SQL, so API callers' statements never run under this account. Knows nothing of HTTP or tokens.
+//! Typed functions that run under MariaDB's admin account, on a small connection pool of their own. No public function
+//! takes SQL, so API callers' statements never run under this account. Knows nothing of HTTP or tokens.
 
 mod accounts;
 mod backup;
@@ -40,7 +40,7 @@ pub use projects::{DatabaseRow, Drops, Inserted, ProjectRow};
 pub(crate) use quote::pattern_fits;
 pub use roles::RoleRow;
 
-/// The maximum number of pooled connections under the admin account, per host. Small, to leave MariaDB's connections to
+/// The maximum number of connections in this module's pool, per host. Small, to leave MariaDB's connections to
 /// requests.
 const CONNECTIONS_MAX_COUNT: usize = 3;
 
@@ -101,8 +101,9 @@ impl Admin {
     }
 
     /// Waits for and takes the installation's lock in MariaDB, which excludes other origins and commands from
-    /// migrations and from changes of accounts, databases and signing keys. The lock is held until the returned guard
-    /// is released or dropped.
+    /// migrations and from most changes of accounts, databases and signing keys (not from the repair of an account).
+    /// The lock is held until the returned guard is released or dropped. The nodes of a Galera cluster do not share the
+    /// lock.
     ///
     /// # Errors
     /// [`AdminError::Busy`] if another origin or command held the lock for `LOCK_WAIT_SECONDS`; other errors of MariaDB
@@ -122,8 +123,8 @@ impl Admin {
         }
     }
 
-    /// Opens a connection to the serving host, outside of the pool. The outer error is [`AdminError::TimedOut`], the
-    /// inner one that of the driver.
+    /// Opens a connection to the serving host, outside of the pool. The outer error is always [`AdminError::TimedOut`];
+    /// the inner one is the driver's.
     async fn connect(&self, user: &str, password: &SecretString) -> Result<mysql_async::Result<Conn>, AdminError> {
         let connecting = async {
             let host = self.hosts.pick().await;
@@ -144,7 +145,8 @@ impl Admin {
         }
     }
 
-    /// Awaits a statement's result for at most [`STATEMENT_TIMEOUT`].
+    /// Awaits a statement's result for at most [`STATEMENT_TIMEOUT`]. Fails at once if the host is left (see
+    /// `database::hosts`).
     async fn within<T>(&self, exchange: impl Future<Output = mysql_async::Result<T>>) -> Result<T, AdminError> {
         match tokio::time::timeout(STATEMENT_TIMEOUT, self.pool.on(exchange)).await {
             Ok(outcome) => outcome.map_err(|error| self.fault(error)),

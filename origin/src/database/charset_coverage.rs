@@ -15,7 +15,7 @@ pub(super) struct CharsetCoverages {
 
 impl CharsetCoverages {
     /// Returns the characters that a character set can hold; `None` if it covers all of Unicode. `charset` is the name
-    /// in `information_schema`. Queries MariaDB only on the first call for a set.
+    /// in `information_schema`. Queries MariaDB only if the answer is not cached.
     pub(super) async fn of(&self, conn: &mut Conn, charset: &str) -> mysql_async::Result<Option<Arc<CharsetCoverage>>> {
         if matches!(charset, "utf8mb4" | "utf16" | "utf16le" | "utf32") {
             return Ok(None);

@@ -1,9 +1,10 @@
-//! Coalesces reads by key and inserts of one record: requests of one shape (account, table, columns) that arrive while
-//! a statement of that shape is in flight share the next one (docs/decisions/0012). Knows nothing of HTTP.
+//! Coalesces reads by key and inserts of one record: requests of one shape (the same account, table, columns and time
+//! limit) that arrive while statements of that shape are in flight share a statement (docs/decisions/0012). Knows
+//! nothing of HTTP.
 //!
-//! A request runs alone and at once while fewer than `IN_FLIGHT_MAX` statements of its shape are in flight. A shared
-//! statement begins after all of its requests have arrived, so that no request gets data that was read before the
-//! request arrived.
+//! A request runs alone and at once while fewer than `IN_FLIGHT_MAX` statements of its shape are in flight, and during
+//! a back-off after refused statements (see `queue`). A shared statement begins after all of its requests have arrived,
+//! so that no request gets data that was read before the request arrived.
 
 mod in_flight;
 mod insert_one;
@@ -41,7 +42,8 @@ pub struct Coalescer {
 
 /// A kind of statement that requests can share.
 trait CoalescedStatement: Sized + Send + Sync + 'static {
-    /// The table and columns that all requests of one shared statement have in common.
+    /// The table and columns that all requests of one shared statement have in common. [`Key`] adds the account and the
+    /// time limit.
     type Shape: Eq + Hash + Send + Sync + 'static;
     /// The part of a statement that differs per request.
     type Item: Clone + Send + 'static;
@@ -119,7 +121,7 @@ struct Waiter<K: CoalescedStatement> {
     _ticket: QueueTicket,
 }
 
-/// Sends the result to a waiting request; closed once the client has disconnected.
+/// Sends the result to a waiting request; closed once the request waits no longer (client disconnected, time over).
 type Caller<K> = oneshot::Sender<Answer<K>>;
 
 type Answer<K> = Result<Share<<K as CoalescedStatement>::Output>, DbError>;
@@ -157,8 +159,8 @@ impl Coalescer {
     /// Returns [`Found::Nothing`] if no record has the key. `limit` is the time limit of the statement.
     ///
     /// # Errors
-    /// [`DbError::Overloaded`] if the queue for connections is full; [`DbError::Timeout`] if no result came in time;
-    /// other errors of MariaDB or the connection.
+    /// The errors of [`Pools::lease`]; [`DbError::Timeout`] if no result came in time; other errors of MariaDB or the
+    /// connection.
     pub async fn select_by_key(
         self: &Arc<Self>,
         (project, access): (&ProjectName, Access),
@@ -180,8 +182,8 @@ impl Coalescer {
     /// the time limit of the statement.
     ///
     /// # Errors
-    /// [`DbError::Overloaded`] if the queue for connections is full; an error of MariaDB or the connection. After
-    /// [`DbError::Timeout`], or an error for which [`DbError::is_lost`] is true, the record may have been written.
+    /// The errors of [`Pools::lease`]; other errors of MariaDB or the connection. After [`DbError::Timeout`], or an
+    /// error for which [`DbError::is_lost`] is true, the record may have been written.
     pub async fn insert_one(
         self: &Arc<Self>,
         (project, access): (&ProjectName, Access),
@@ -198,7 +200,8 @@ impl Coalescer {
         Ok(written)
     }
 
-    /// Runs a request alone and at once, or waits for a statement that it shares with other requests of its shape.
+    /// Runs a request alone and at once, or waits for a statement that it shares with other requests of its shape. If
+    /// the shared statement fails without effect, the request then runs alone.
     async fn run<K: CoalescedStatement>(
         self: &Arc<Self>,
         account: Arc<Account>,

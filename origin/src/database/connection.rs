@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-/// The time since a connection's last lease after which the connection is pinged before it is leased again.
+/// A connection is pinged before it is leased again if its last lease began longer ago than this.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(20);
 /// The maximum number of concurrent KILL statements per account.
 pub(crate) const KILLS_PER_ACCOUNT_MAX_COUNT: usize = 4;
@@ -27,8 +27,8 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest packet in bytes, and so the largest row, that the driver accepts from MariaDB.
 const PACKET_MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Session settings of every connection, whatever the server's defaults are: UTC, strict SQL mode, utf8mb4, and limits
-/// on lock waits in seconds.
+/// Session settings of the connections of projects' accounts, whatever the server's defaults are: UTC, strict SQL mode,
+/// utf8mb4, autocommit, limits on lock waits in seconds, and the limit of GROUP_CONCAT in bytes.
 const SESSION_SETUP: &str = "SET NAMES utf8mb4, time_zone = '+00:00', autocommit = 1, \
      sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION', \
      innodb_lock_wait_timeout = 10, lock_wait_timeout = 10, group_concat_max_len = 1048576";
@@ -52,7 +52,7 @@ pub(super) struct Connection {
     pub(super) session: SessionState,
     used_at: Instant,
     epoch: u64,
-    /// The value of [`Connector::trust`] when the session was opened or last reset.
+    /// The value of [`Connector::trust`] when the session was opened, or last reset before a lease.
     trusted: u64,
     /// MariaDB's `max_allowed_packet` in bytes: MariaDB closes the connection when it gets a larger packet.
     packet_max_bytes: usize,
@@ -77,7 +77,8 @@ pub(super) enum DefaultSchema {
 pub(super) enum SessionState {
     /// Nothing: the session is new or was just reset.
     Pristine,
-    /// Only state that no later statement of this program reads, such as the last insert id. Needs no reset.
+    /// Only state that no statement of this program reads, such as the last insert id. Needs no reset, except before a
+    /// caller's SQL that may read session state.
     Used,
     /// Any state: the session must be reset before its next use.
     Dirty,
@@ -131,7 +132,7 @@ impl Connector {
 
     /// Spawns a task that kills a connection and its statement in MariaDB, over another connection; returns without
     /// waiting, and errors are only logged. Does nothing outside of a Tokio runtime, or if the connection's host was
-    /// left.
+    /// left (see `hosts`).
     pub(super) fn kill(&self, connection: &Connection) {
         let (id, host) = (connection.conn.id(), &connection.host);
         let is_left = host.left.as_ref().is_some_and(CancellationToken::is_cancelled);
@@ -207,8 +208,8 @@ impl Connector {
     }
 
     /// Connects to the serving host, or for [`Purpose::Reading`] to the next healthy replica. If the host is lost
-    /// meanwhile, tries again, at most [`TRIES_MAX_COUNT`] times in all. After an error, all connections of the account
-    /// count as lost.
+    /// meanwhile, may try again, at most [`TRIES_MAX_COUNT`] times in all. If the last attempt fails on a host,
+    /// whatever the reason, all open connections of the account count as lost.
     async fn connect(&self) -> Result<(Host, Conn, Server), mysql_async::Error> {
         let mut tries = 1;
         loop {

@@ -16,8 +16,8 @@ use shared::policy::role_forbids;
 pub enum DbError {
     #[error("MariaDB refused with {0}")]
     Refused(u16, Refusal),
-    /// Connecting failed, the connection broke or its host was left, the driver failed, or it is not known whether the
-    /// statement ran. The text is the cause, for logs only.
+    /// Connecting failed, the connection broke or its host was left, the driver failed, or the outcome of the work is
+    /// not known for another reason. The text is the cause, for logs only.
     #[error("the connection to MariaDB failed")]
     Unavailable(Box<str>),
     #[error("too many requests wait for a connection")]
@@ -30,17 +30,18 @@ pub enum DbError {
     /// The number of `?` in the statement, and the different number of values that was given.
     #[error("the statement has {0} parameters, {1} were given")]
     ParamCount(u16, usize),
-    /// The driver took a part of the statement for a named parameter.
+    /// The driver took a part of the statement for a named parameter, or a row of a list of databases or tables has an
+    /// unexpected form.
     #[error("the driver misread the statement")]
     Misread,
     /// The statement is LOAD DATA LOCAL, for which MariaDB asks the client for a file.
     #[error("the statement reads a file of its client")]
     LocalFile,
-    /// The result sets of a CALL exceed the size that is buffered.
+    /// The result sets of a CALL or a compound statement exceed the size that is buffered.
     #[error("the result sets are too large")]
     ResultsTooLarge,
-    /// The account can't store idempotency receipts: it lacks privileges on the table of receipts, or the table is
-    /// missing or has other columns.
+    /// The account can't store idempotency receipts (see `idempotency`): it lacks privileges on the table of receipts,
+    /// or the table is missing or has other columns.
     #[error("the account can't store idempotency receipts")]
     NoReceipts,
     /// The statement is larger than MariaDB's `max_allowed_packet` of this many bytes.
@@ -169,7 +170,8 @@ impl DbError {
         matches!(self, Self::Refused(1047 | 1290, _)) && self.is_lost()
     }
 
-    /// Returns MariaDB's error number; `None` if the error is not [`DbError::Refused`], or is a SIGNAL.
+    /// Returns MariaDB's error number; `None` if the error is not [`DbError::Refused`], or has the SQLSTATE of a
+    /// SIGNAL.
     #[must_use]
     pub fn errno(&self) -> Option<u16> {
         match self {
@@ -202,8 +204,8 @@ impl DbError {
         }
     }
 
-    /// Returns whether MariaDB reports that the statement was killed or reached one of MariaDB's time limits. False for
-    /// [`DbError::Timeout`], the time limit of this program.
+    /// Returns whether MariaDB reports that the statement was killed or ran for longer than MariaDB allows. False for
+    /// lock timeouts, and for [`DbError::Timeout`], the time limit of this program.
     #[must_use]
     pub fn is_cut_short(&self) -> bool {
         match self {
@@ -379,10 +381,10 @@ fn hint(errno: u16, message: &str) -> Option<&'static str> {
 
 const PARSE_ERROR: u16 = 1064;
 
-/// The SQLSTATE of a SIGNAL in a trigger or procedure.
+/// The SQLSTATE that SIGNAL statements in triggers and procedures use by convention.
 const SIGNALLED: &str = "45000";
 
-/// Returns whether an error from MariaDB is a duplicate key, and no SIGNAL with the same number.
+/// Returns whether an error from MariaDB is a duplicate key. False for a SIGNAL (SQLSTATE 45000) with the same number.
 pub(super) fn is_duplicate(errno: u16, state: &str) -> bool {
     matches!(errno, 1062 | 1586) && state != SIGNALLED
 }
@@ -433,7 +435,7 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
         1205 | 1689 => LockTimeout,
         1317 | 1969 | 3024 | 4192 => QueryTimeout,
         1040 | 1041 | 1203 | 1226 | 1461 => Overloaded,
-        // A failed commit; a cluster node that is not ready or not in the primary component.
+        // A failed commit or rollback; a cluster node that is not ready or not in the primary component.
         1180 | 1181 | 1047 => DatabaseUnavailable,
         1053 | 1077 | 1079 | 1080 | 1152 | 1158..=1161 | 1184 | 1927 | 1928 | 2006 | 2013 => DatabaseUnavailable,
         1153 | 1162 | 1301 => BodyTooLarge,

@@ -1,12 +1,12 @@
-//! Decides which MariaDB host new connections use. Of the hosts of `database_url`, one serves: the
-//! first healthy one of the list, until it is lost. Of the hosts of `replica_url`, all healthy ones
-//! are used in turn. All connection pools take their host from here.
+//! Decides which MariaDB host new connections use. Of the hosts of `database_url`, one serves at a time: the first
+//! healthy one of the list, until it is no longer healthy and another host can take over. Of the hosts of
+//! `replica_url`, all healthy ones are used in turn. All connection pools take their host from here.
 //!
-//! A task for each host probes the host every second, and at once after a connection to it failed.
-//! The only host of a `database_url` is not probed: it always serves.
+//! A task for each host probes the host every second, and at once after a connection to it failed. The only host of a
+//! `database_url` is not probed: it always serves.
 //!
-//! A host is "left" when it stops being used: another host took over from it (a failover), or it is
-//! a replica that was lost. Its connections are then closed, and statements that run on it fail.
+//! A host is "left" when it stops being used: another host took over from it (a failover), or it is a replica that was
+//! lost. Statements that run on it then fail, and projects' connections to it are not leased again.
 
 mod pool;
 mod probe;
@@ -59,15 +59,15 @@ struct Inner {
     /// A counter of probe results. Its changes wake the requests that wait in [`Hosts::pick`].
     verdicts: watch::Sender<u64>,
     /// Whether other servers may replicate from the serving host: the setting has several hosts, or
-    /// [`Hosts::set_replicas`] was called. Only then does a write query its replication position, for
-    /// `X-Selkie-Position`.
+    /// [`Hosts::set_replicas`] was called. Only then, or on a Galera cluster, does a write query its replication
+    /// position, for `X-Selkie-Position`.
     has_replicas: AtomicBool,
 }
 
 struct State {
     hosts: Vec<HostState>,
-    /// The index of the serving host; `None` before the first decision, and always for
-    /// [`Purpose::Reading`].
+    /// The index of the serving host; `None` before the first decision, and always for the only host of a
+    /// `database_url` and for [`Purpose::Reading`].
     serving: Option<usize>,
     /// The number of failovers since the start.
     failovers: u64,
@@ -78,11 +78,11 @@ struct State {
 }
 
 struct HostState {
-    /// The result of the last probe; `None` until the first probe has ended, and from a failed
-    /// connection until the next probe has ended.
+    /// The result of the last probe; `None` until the first probe has ended, and from a failed connection to a host
+    /// that was not lost until the next probe has ended.
     health: Option<Health>,
-    /// Cancelled when the host is left, which closes its connections and fails their statements. A new
-    /// token then replaces the cancelled one.
+    /// Cancelled when the host is left: its statements then fail, and its connections are not leased again. A new token
+    /// then replaces the cancelled one.
     left: CancellationToken,
 }
 
@@ -186,10 +186,10 @@ impl Hosts {
 
     /// Returns the host for a new connection, and starts the probes on first use.
     ///
-    /// For [`Purpose::Serving`], returns the serving host, never `None`. While no host serves, or the
-    /// serving host's probe result is awaited, waits for at most [`VERDICT_TIMEOUT`], then returns the
-    /// serving host, or the first host, all the same. For [`Purpose::Reading`], returns the next healthy
-    /// replica without waiting; `None` if no replica is healthy or none was probed yet.
+    /// For [`Purpose::Serving`], returns the serving host, never `None`. While no host serves, or the serving host's
+    /// probe result is awaited, waits for at most [`VERDICT_TIMEOUT`], then returns the serving host all the same, or
+    /// the first host if none serves. For [`Purpose::Reading`], returns the next healthy replica without waiting;
+    /// `None` if no replica is healthy or none was probed yet.
     pub(in crate::database) async fn pick(&self) -> Option<Host> {
         if self.is_single() {
             return Some(Host { index: 0, left: None });
@@ -223,9 +223,9 @@ impl Hosts {
         Some(Host { index, left: Some(left) })
     }
 
-    /// Returns whether the last probe of at least one host found the host healthy. Starts the probes on
-    /// first use, but does not wait for them. Only for [`Purpose::Reading`]: the only host of a
-    /// `database_url` needs no probe.
+    /// Returns whether the last probe of at least one host found the host healthy. Starts the probes on first use, but
+    /// does not wait for them. Must be called only for [`Purpose::Reading`]: it would probe even the only host of a
+    /// `database_url`.
     pub(in crate::database) fn any_well(&self) -> bool {
         self.probe();
         self.0.state().hosts.iter().any(|host| host.health == Some(Health::Well))
@@ -242,9 +242,9 @@ impl Hosts {
             && (self.0.purpose == Purpose::Serving || self.0.state().hosts.get(host.index).is_some_and(is_well))
     }
 
-    /// Wakes the probe of a host, because a connection to it failed. Returns whether another attempt to
-    /// connect may succeed, on this host or on another. `false` for the only host of a `database_url`, and
-    /// if the last probe of the host found it lost.
+    /// Wakes the probe of a host, because a connection to it failed. Returns whether another attempt to connect may
+    /// succeed, on this host or on another. Returns `false`, without waking the probe, for the only host of a
+    /// `database_url`, and if the last probe of the host found it lost.
     pub(in crate::database) fn suspect(&self, host: &Host) -> bool {
         let Some(left) = &host.left else {
             return false;
@@ -312,8 +312,8 @@ impl Hosts {
         }
     }
 
-    /// Connects to each host and reads its state, for `selkie doctor`. Returns each host's address with its
-    /// state, or with the error message if the host does not answer within 2 s.
+    /// Connects to each host and reads its state, for `selkie doctor`. Returns each host's address with its state, or
+    /// with an error message if its state could not be read within 2 s.
     pub async fn facts(&self) -> Vec<(String, Result<HostFacts, String>)> {
         let address = &self.0.address;
         let options = self.options(&address.admin_user, &address.admin_password, |options| options);

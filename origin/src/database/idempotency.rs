@@ -150,8 +150,9 @@ fn is_gone(error: &DbError) -> bool {
     error.errno() == Some(NO_SUCH_TABLE)
 }
 
-/// Returns [`DbError::NoReceipts`] if the error shows that the account can't use the table of receipts, or that a
-/// different table has its name; otherwise the error would be attributed to the table of the insert.
+/// Converts an error to [`DbError::NoReceipts`] if it shows that the account can't use the table of receipts, or that a
+/// different table has that name; returns any other error unchanged. Without the conversion, the response would blame
+/// the table of the insert.
 fn of_receipts(error: DbError) -> DbError {
     match error.errno() {
         Some(1044 | 1142 | 1143 | 1054 | NO_SUCH_TABLE) => DbError::NoReceipts,

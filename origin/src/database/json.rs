@@ -132,7 +132,7 @@ impl Decoder {
             Self::Json if serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok() => {
                 let start = out.len();
                 out.extend_from_slice(bytes);
-                // These line breaks are whitespace between tokens. A row must be one line in every format.
+                // These line breaks are whitespace between tokens. They are removed so that a row stays on one line.
                 for byte in &mut out[start..] {
                     if matches!(byte, b'\n' | b'\r') {
                         *byte = b' ';

@@ -1,6 +1,6 @@
-//! Lists databases and their tables, under the caller's own account: MariaDB leaves out what the account may not see.
-//! Reads from MariaDB each time, without a cache. Does not know roles: the caller passes a function that decides which
-//! tables are listed.
+//! Lists databases and their tables, under an account of the requesting project: MariaDB leaves out what the account
+//! may not see. Reads from MariaDB each time, without a cache. Does not know roles: the calling code passes a function
+//! that decides which tables are listed.
 
 use super::connection::Connection;
 use super::error::DbError;

@@ -38,16 +38,17 @@ pub use self::write::{FinishedUpload, NewRow, NewRows, Written};
 /// look-up takes well under 1 ms, so four connections serve thousands a second.
 pub(crate) const CONNECTIONS_MAX_COUNT: usize = 4;
 
-/// The maximum number of connections that one project may use in each pool.
+/// The maximum number of connections in each pool that one project may use at the same time. Does not apply to
+/// [`MediaTable::conn`], which, for example, the ledger and the writes of resumable uploads use.
 pub(crate) const CONNECTIONS_PER_PROJECT_MAX_COUNT: usize = 2;
 
 const IDLE_TTL: Duration = Duration::from_secs(120);
 
-/// The time limit for one statement or transaction. Longer than MariaDB's own limits (see [`SESSION`]), so that
-/// MariaDB's error arrives first.
+/// The time limit for one statement or transaction, with the wait for its connection. Longer than MariaDB's limits for
+/// one statement (see [`SESSION`]), so that MariaDB's error usually arrives first.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The maximum number of object keys in one statement.
+/// Functions that get a list of object keys of any length split it into statements for at most this many keys.
 const KEYS_MAX_COUNT: usize = 500;
 
 /// Session settings of each connection: strict SQL mode, UTC, and limits in seconds on lock waits and statements.
@@ -118,8 +119,8 @@ impl MediaTable {
         let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
     }
 
-    /// Returns a connection of the pool for lists and writes. The connection counts against no project's share. Fails
-    /// with [`TableError::TimedOut`] after `connect_timeout`.
+    /// Returns a connection of the pool for lists and writes, which counts against no project's share. Fails with
+    /// [`TableError::TimedOut`] after `connect_timeout`.
     async fn conn(&self) -> Result<Conn, TableError> {
         match tokio::time::timeout(self.connect_timeout, self.others.pool.get_conn()).await {
             Ok(conn) => Ok(conn?),

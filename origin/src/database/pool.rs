@@ -1,7 +1,8 @@
-//! Connection pools: one for each MariaDB account, each with a bounded first-in, first-out queue.
+//! Connection pools of MariaDB accounts, each with a bounded first-in, first-out queue.
 //!
-//! A returned connection is not reset, unless a statement marked its session as dirty (`Lease::mark_dirty`). Dropping a
-//! lease in the middle of a statement kills the statement in MariaDB.
+//! A connection is reset before it is leased again only if its session was marked as dirty (`Lease::mark_dirty`), or
+//! all sessions of its project were (`Pools::distrust`). Dropping a lease in the middle of a statement kills the
+//! statement in MariaDB.
 
 mod connection_budget;
 mod lease;
@@ -27,26 +28,29 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// The maximum number of waiting requests of all accounts together, as a multiple of the maximum of one account
-/// (`pool_queue`).
+/// The maximum length of the queues of all accounts together, as a multiple of the maximum length of one account's
+/// queue (`pool_queue`).
 pub const QUEUES_OF_ALL: usize = 4;
 
-/// The idle time after which a connection is closed.
+/// An idle connection is closed if its last lease began longer ago than this.
 const CLOSE_AFTER_IDLE: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Copy, Debug)]
 pub struct PoolSettings {
     /// The maximum number of connections of one account.
     pub size: usize,
-    /// The maximum number of connections of all accounts together.
+    /// The maximum number of connections of all accounts together. For this and `size`, connections to replicas are
+    /// counted apart, with the same maximum.
     pub total: usize,
-    /// The maximum number of requests that wait for a connection of one account.
+    /// The maximum length of one account's queue: the number of tickets (see `Pools::ticket`) that an account may have
+    /// beyond `size`. Further requests fail with [`DbError::Overloaded`].
     pub queue: usize,
-    /// How long a request may wait for a connection.
+    /// How long a request may wait for a connection of its account; and again, if a new connection must be opened,
+    /// until all accounts together have fewer than `total`.
     pub wait_timeout: Duration,
-    /// How long opening a connection may take.
+    /// How long opening a connection may take, or checking a connection before it is leased again.
     pub connect_timeout: Duration,
-    /// How long a statement may run.
+    /// The time limit of a statement, unless the caller's role has a shorter one.
     pub query_timeout: Duration,
 }
 
@@ -57,9 +61,10 @@ pub struct Pools {
     source: AccountSource,
     accounts: Arc<RwLock<Accounts>>,
     budget: Arc<ConnectionBudget>,
-    /// The number of requests that wait for a connection of any account.
+    /// The length of the queues of all accounts together: the number of tickets that were taken while their account
+    /// already had `size` tickets or more.
     waiting: Arc<AtomicUsize>,
-    /// How long each request waited for a connection, at the primary or a replica.
+    /// How long each lease waited for a connection, at the primary or a replica.
     waits: Durations,
     /// The pools of the replicas; `None` without replicas.
     replicas: Option<Box<Pools>>,
@@ -68,10 +73,11 @@ pub struct Pools {
 /// The hosts on which a statement may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFrom {
-    /// A healthy replica, for callers whose account may only read. The primary for other callers,
-    /// and if no replica is healthy.
+    /// A healthy replica if the caller's account may only read; the primary for other callers, and if no replica can be
+    /// used.
     Replica,
-    /// The serving host of `database_url`: the primary, or a cluster node.
+    /// The host of `database_url` to which [`Hosts`] currently sends reads and writes (the primary, or a cluster node);
+    /// never a host of `replica_url`.
     Primary,
 }
 
@@ -123,7 +129,7 @@ pub struct PoolGauge {
     pub in_use: usize,
     /// The number of requests that wait for a connection.
     pub waiting: usize,
-    /// How long each request waited for a connection; 0 if an idle connection was available. Empty in the result of
+    /// How long each lease waited for a connection; 0 if a connection was available at once. Empty in the result of
     /// [`Pools::gauge_of`].
     pub waits: Durations,
 }
@@ -145,8 +151,8 @@ impl Pools {
         Self::new(bounds(self.settings), hosts, source)
     }
 
-    /// Adds replicas. Reads with [`ReadFrom::Replica`] then run on a healthy replica if the caller has a read-only key,
-    /// or a role that can only read.
+    /// Adds replicas, on which reads with [`ReadFrom::Replica`] may then run if the caller has a read-only key, or a
+    /// role that can only read.
     #[must_use]
     pub fn with_replicas(mut self, replicas: Hosts) -> Self {
         // Replication copies the accounts from the primary, so they must not be repaired on a
@@ -189,14 +195,14 @@ impl Pools {
     }
 
     /// Leases a connection for a statement: to a healthy replica if the statement may run there, else to the primary.
-    /// With `after`, first waits until the host of the connection has reached that position. If no replica's connection
-    /// can be leased, or the replica does not reach the position within `REPLICA_WAIT` (500 ms), leases a connection to
-    /// the primary.
+    /// With `after`, first waits until the host of the connection has reached that position. If leasing a replica's
+    /// connection fails, or the replica does not reach the position within about `REPLICA_WAIT` (500 ms), leases a
+    /// connection to the primary.
     ///
     /// # Errors
-    /// [`DbError::NotReached`] if the primary does not reach the position within [`WAIT_TIMEOUT`];
-    /// [`DbError::OtherPosition`] if the position is of another kind than the host's; the errors of
-    /// [`Pools::lease`].
+    /// [`DbError::NotReached`] if the primary does not reach the position within about [`WAIT_TIMEOUT`];
+    /// [`DbError::OtherPosition`] if the position is of another kind than the primary's; errors of MariaDB or the
+    /// connection while waiting for the position; the errors of [`Pools::lease`].
     pub async fn lease_for(
         &self,
         (project, access): (&ProjectName, Access),
@@ -224,7 +230,7 @@ impl Pools {
         self.settings.query_timeout
     }
 
-    /// Returns how long a request waits for a connection.
+    /// Returns [`PoolSettings::wait_timeout`].
     #[must_use]
     pub fn wait_timeout(&self) -> Duration {
         self.settings.wait_timeout
@@ -234,15 +240,17 @@ impl Pools {
     /// [`Pools::with_replicas`] added.
     ///
     /// # Errors
-    /// [`DbError::Overloaded`] if the queue is full, no connection became free within the wait timeout, or MariaDB has
-    /// too many connections; [`DbError::Unavailable`] if MariaDB can't be reached or refuses the connection.
+    /// [`DbError::Overloaded`] if a queue is full (see `Pools::ticket`), no connection became free within the wait
+    /// timeout, or MariaDB has too many connections; [`DbError::Unavailable`] if MariaDB can't be reached or refuses
+    /// the connection.
     pub async fn lease(&self, project: &ProjectName, access: Access) -> Result<Lease, DbError> {
         let account = self.account(project, access)?;
         let _ticket = self.ticket(&account)?;
         self.connection(&account).await
     }
 
-    /// Counts a request in an account's queue until the returned ticket is dropped.
+    /// Counts a request until the returned ticket is dropped. The first `size` tickets of an account are granted at
+    /// once; further ones form the account's queue.
     ///
     /// # Errors
     /// [`DbError::Overloaded`] if the account's queue or the queue of all accounts is full.
@@ -260,12 +268,13 @@ impl Pools {
         Ok(place)
     }
 
-    /// Leases a connection of an account. The caller must hold a ticket of the account's queue. If MariaDB refuses the
-    /// account's password, repairs the account and tries once more. Fails as [`Pools::lease`] does.
+    /// Leases a connection of an account. The caller must hold a ticket of the account (see [`Pools::ticket`]). If
+    /// MariaDB refuses the account's login, repairs the account and tries once more. Fails as [`Pools::lease`] does,
+    /// except for full queues.
     pub(super) async fn connection(&self, account: &Account) -> Result<Lease, DbError> {
         let mut got = self.timed(account.pool.get()).await;
         if got.as_ref().is_err_and(is_locked_out) {
-            // A full key can change the password of its own account; the repair restores it.
+            // A caller with a full key can change the password of its account; the repair restores it.
             if self.source.repair(&account.project).await == Repaired::Yes {
                 got = Box::pin(account.pool.get()).await;
             }
@@ -332,8 +341,8 @@ impl Pools {
         Ok(Account { pool, requests: AtomicUsize::new(0), project: project.clone() })
     }
 
-    /// Closes connections that were idle for [`CLOSE_AFTER_IDLE`], and drops accounts without connections. Must be
-    /// called periodically.
+    /// Closes idle connections whose last lease began longer ago than [`CLOSE_AFTER_IDLE`], and drops accounts that
+    /// have neither connections nor requests; also at replicas. Must be called periodically.
     pub fn close_idle(&self) {
         if let Some(replicas) = &self.replicas {
             replicas.close_idle();
@@ -342,7 +351,7 @@ impl Pools {
         for access in [Access::Full, Access::Read] {
             accounts.of_mut(access).retain(|_, account| {
                 let _ = account.pool.retain(|_, metrics: Metrics| metrics.last_used() < CLOSE_AFTER_IDLE);
-                // A second reference to the account means that a request is about to use it.
+                // A second reference to the account means that a request uses it or is about to.
                 account.pool.status().size > 0 || Arc::strong_count(account) > 1
             });
         }
@@ -393,11 +402,12 @@ impl PoolGauge {
     }
 }
 
-/// Counts a request in an account's queue until the ticket is dropped.
+/// Counts a request of an account until dropped; see [`Pools::ticket`].
 pub(super) struct QueueTicket {
     account: Arc<Account>,
-    /// The counter of waiting requests of all accounts, which the ticket decrements when dropped; `None` if there were
-    /// fewer tickets than connections when the ticket was taken, so that the request need not wait.
+    /// The counter [`Pools::waiting`], which the ticket decrements when dropped; `None` if the account had fewer than
+    /// `size` tickets when this ticket was taken. Such a request may have to wait too: [`Pools::lease`] drops its
+    /// ticket as soon as it has a connection, so connections that it leased hold no ticket.
     queue: Option<Arc<AtomicUsize>>,
 }
 

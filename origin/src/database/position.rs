@@ -1,7 +1,7 @@
-//! Positions in the sequence of a database's writes. The response to a write gives its position in
-//! `X-Selkie-Position`. A later read with that value in `X-Selkie-After` sees the write, on
-//! whichever host it runs. With replicas, a position is a list of GTIDs, one for each replication
-//! domain. On a Galera cluster, it is the sequence number of a write set.
+//! Positions in the sequence of a database's writes. With replicas, or on a Galera cluster, the response to a write
+//! gives the position of the write in `X-Selkie-Position`. A later request with that value in `X-Selkie-After` sees the
+//! write, on whichever host it runs. With replicas, a position is a list of GTIDs, one for each replication domain. On
+//! a Galera cluster, it is the sequence number of a write set.
 
 use super::ask;
 use super::connection::Connection;
@@ -11,9 +11,10 @@ use shared::error::{ErrorCode, Problem};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Maximum time that a read waits for its position on the primary; the read then fails.
+/// Maximum time that a request waits until the primary or cluster node has reached the position of `X-Selkie-After`;
+/// the request then fails.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum time that a read waits for its position on a replica; the read then runs on the primary.
+/// Maximum time that a read waits until a replica has reached the position; the read then runs on the primary.
 pub(super) const REPLICA_WAIT: Duration = Duration::from_millis(500);
 
 /// The pause between two queries for a host's position while a read waits. Not used for replicas, on which one query
@@ -41,8 +42,8 @@ pub struct Gtid {
 /// The kind of positions that a connection's host has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Positions {
-    /// A server without replicas, or without a binary log. It has no positions: every read sees all
-    /// committed writes.
+    /// A server without replicas, or without a binary log. It has no positions and needs none: without replicas, every
+    /// read sees all committed writes.
     None,
     /// A primary, whose binary log has GTIDs.
     Primary,

@@ -49,7 +49,8 @@ impl PreparedStatements {
         Ok(statement)
     }
 
-    /// Empties the cache without closing statements: a session reset has closed them in MariaDB.
+    /// Empties the cache without closing the statements. Called with a reset of the session, which closes them in
+    /// MariaDB.
     pub(super) fn forget(&mut self) {
         self.kept.clear();
         self.passing = None;

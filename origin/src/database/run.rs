@@ -35,9 +35,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The number of encoded bytes from which a chunk of a streamed response is sent. A chunk exceeds it by up to one row.
+/// The number of encoded bytes from which a chunk of a streamed response is sent. A chunk exceeds it by up to one row,
+/// or by up to a batch of rows with related records.
 pub(super) const CHUNK_BYTES: usize = 32 * 1024;
-/// The buffer capacity for a chunk and the row that completes it.
+/// The initial buffer capacity: enough for most chunks with the row that completes them.
 pub(super) const CHUNK_ROOM_BYTES: usize = CHUNK_BYTES + CHUNK_BYTES / 4;
 /// The initial buffer capacity in bytes for a response with one record.
 const ONE_CAPACITY: usize = 1024;
@@ -143,7 +144,8 @@ pub(super) fn found(row: &Row, layout: &Layout, format: Format, progress: &Progr
     Found::One(encoder.finish())
 }
 
-/// Runs a query and returns whether its result has a row. The caller keeps the lease for further statements.
+/// Runs a query and returns whether its result has a row. Resets a dirty session only after an error, since the caller
+/// uses the lease for further statements.
 pub async fn has_row(
     lease: &mut Lease,
     statement: Statement,
@@ -189,7 +191,7 @@ pub(super) async fn two(
 }
 
 /// Runs a statement such as EXPLAIN, and returns the first cell of its first row as text. Returns an empty text if
-/// there is no row, or the cell is NULL or a number.
+/// there is no row, or the cell is NULL, a number or a date.
 pub async fn text(
     mut lease: Lease,
     statement: Statement,
@@ -212,20 +214,21 @@ pub async fn text(
 /// The result of a write.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// The number of rows that the write inserted or deleted, or that an UPDATE matched, even if it changed nothing.
+    /// The number of rows that the write inserted or deleted, or that an UPDATE matched, even if it changed nothing. An
+    /// upsert that returns no rows counts an existing row that it changes twice.
     pub affected: u64,
     /// The JSON text of each row's key, or `null` for a row that was skipped because its key exists; empty if the
     /// statement returns no keys.
     pub keys: Vec<Vec<u8>>,
-    /// The JSON text of each written record, or `null` for a skipped row and a record that the caller may not read; empty
-    /// if the statement returns no records.
+    /// The JSON text of each written record, or `null` for a skipped row and a record that the caller may not read;
+    /// empty if the statement returns no records.
     pub records: Vec<Vec<u8>>,
-    /// The last insert id that MariaDB reports; 0 if there is none.
+    /// The last insert id that MariaDB reports; 0 if there is none, or if the statement returns rows.
     pub last_insert_id: u64,
-    /// The position of the write if the statement was its own transaction; `None` in a larger
-    /// transaction, and if the database has no positions. See [`Connection::position`].
+    /// The position of an insert that `database::coalesce` ran; `None` for other writes, and if the database has no
+    /// positions. See [`Connection::position`].
     pub(super) position: Option<Position>,
-    /// A record breaks a rule of the caller's role. The transaction must be rolled back.
+    /// Whether a record breaks a rule of the caller's role, so that the transaction must be rolled back.
     pub(super) denied: bool,
 }
 

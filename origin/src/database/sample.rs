@@ -1,4 +1,4 @@
-//! Rows as the driver returns them, made without a database for `benches/encoding.rs`.
+//! Rows as the driver returns them, made without a database, for the benchmarks in `benches`.
 
 use super::json::Decoder;
 use super::run::{CHUNK_BYTES, CHUNK_ROOM_BYTES, bind, write_cells};

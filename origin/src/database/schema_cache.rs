@@ -1,9 +1,9 @@
-//! Caches descriptions of tables (columns, keys, triggers). A schema change (DDL) made through this origin is visible
-//! at once, any other schema change within `STALE_AFTER`, unless loading fails.
+//! Caches descriptions of tables (columns, keys, triggers), the names of views, and foreign keys. A schema change (DDL)
+//! made through this origin is visible at once, any other schema change within `STALE_AFTER`, unless loading fails.
 //!
-//! A description older than `REFRESH_AFTER` is reloaded in the background when it is used. Concurrent requests share a
-//! load. Loads use connections of their own, so that callers' statements never delay them. While loading fails, the old
-//! description stays in use, up to the age `KEPT_WHILE_FAILING`.
+//! A table's description that is older than `REFRESH_AFTER` is reloaded in the background when it is used. Concurrent
+//! requests share a load. Loads use connections of their own, so that they never wait for connections that callers'
+//! statements use. While loading fails, the table's old description stays in use, up to the age `KEPT_WHILE_FAILING`.
 
 mod relations;
 mod whole_database;
@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 /// The maximum number of projects whose views are cached.
 const PROJECTS_MAX: usize = 1_000;
-/// The maximum number of tables in each of two caches: of single tables, and of all tables of databases.
+/// The maximum number of table descriptions in the cache of single tables, and in that of whole databases.
 const TABLES_MAX: usize = 10_000;
 /// The age from which a cached table description is reloaded in the background while it is used.
 const REFRESH_AFTER: Duration = Duration::from_secs(2);
@@ -70,8 +70,8 @@ impl KeyRef<'_> {
     }
 }
 
-/// Why a table's description is loaded. Only requests with the same reason share a load: a load that began before
-/// MariaDB refused a statement may have read an outdated schema.
+/// Why a table's description is loaded. Only requests with the same reason share a load: a load for another reason may
+/// have begun before MariaDB refused the statement, and so have read an outdated schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Reason {
     /// No description is cached, or the cached description is due for a reload.
@@ -134,8 +134,8 @@ impl Views {
 }
 
 impl SchemaCache {
-    /// Creates an empty cache. It reads schemas through connections of its own, which come on top of the connection limit
-    /// of `statement_pools`.
+    /// Creates an empty cache. It reads schemas through connections of its own, which come on top of the connection
+    /// limit of `statement_pools`.
     #[must_use]
     pub fn new(statement_pools: Arc<Pools>) -> Self {
         let bounds = |settings: PoolSettings| PoolSettings {
@@ -227,7 +227,7 @@ impl SchemaCache {
         versions.get(project).copied().unwrap_or_default()
     }
 
-    /// Expires the cached tables, views and foreign keys of a project.
+    /// Expires everything that is cached of a project: tables, views and foreign keys.
     fn expire(&self, project: &ProjectName) {
         let mut versions = self.versions.write().unwrap_or_else(PoisonError::into_inner);
         *versions.entry(project.clone()).or_default() += 1;
@@ -253,8 +253,8 @@ impl SchemaCache {
         Ok(names.iter().filter_map(|name| DatabaseName::parse(name).ok()).collect())
     }
 
-    /// Returns the names of the project's views, in all of its databases. Reading a view may run stored code, whatever
-    /// the statement looks like.
+    /// Returns the names of the project's views, in all of its databases. A statement that reads a view may run stored
+    /// code, even if its text shows none.
     ///
     /// # Errors
     /// Errors of MariaDB or the connection.
@@ -278,8 +278,8 @@ impl SchemaCache {
         let views = Arc::new(Views { names: names.iter().map(|name| name.to_lowercase()).collect(), read_at, version });
         let known = self.views.get(&project);
         if known.is_some_and(|known| !views.names.is_subset(&known.names)) {
-            // Earlier statements were classified without knowledge of these views. A view may have
-            // changed session state, although its statement was not treated as stateful.
+            // Until now, callers' SQL that reads these views was not treated as stateful, although a view may run code
+            // that changes session state.
             self.statement_pools.distrust(&project);
         }
         self.views.insert(project, Arc::clone(&views));
@@ -296,8 +296,8 @@ impl SchemaCache {
     }
 
     /// Reloads a description and returns the new description. If the load fails with a status of 500 or above, returns
-    /// the old description `known`, unless it has expired or is older than [`KEPT_WHILE_FAILING`]. After any other
-    /// error, such as a missing table, removes the description from the cache and returns the error.
+    /// the old description `known`, provided that it has not expired and is younger than [`KEPT_WHILE_FAILING`].
+    /// Otherwise, for example if the table is gone, removes the description from the cache and returns the error.
     async fn refresh(self: &Arc<Self>, key: Key, known: &Entry) -> Result<Arc<Table>, Problem> {
         let problem = match self.load(key.clone(), Reason::Missing).await {
             Err(problem) => problem,

@@ -249,8 +249,8 @@ impl TableRows {
         let traits = Traits {
             view: self.view,
             read_only: self.read_only,
-            // A view may call functions and reach triggers of other databases, also through other views; and it may take
-            // a lock with a built-in function.
+            // A view may call functions and reach triggers of other databases, also through other views; and it may
+            // take a lock with a built-in function.
             stored_code: self.triggers > 0 || self.view,
             inserts: InsertTraits {
                 unique_key: !self.indexes.is_empty(),
@@ -342,8 +342,8 @@ fn column(row: ColumnRow, facts: &Facts, limited: &HashMap<String, Arc<CharsetCo
 }
 
 /// Returns the number of leading characters (or bytes) by which a column with long values is to be sorted; `None` if
-/// MariaDB compares whole values. MariaDB compares only the first `max_sort_length` bytes of a value's sort key: 1,024
-/// in this program's sessions.
+/// MariaDB compares whole values. When MariaDB sorts, it compares only the first `max_sort_length` bytes of a value's
+/// sort key. This program does not set that variable, and assumes MariaDB's default of 1,024.
 fn sorted_chars(data_type: &str, type_text: &str, collation: &str) -> Option<u16> {
     const SORTED_BYTES: u16 = 1_024;
     /// The maximum number of leading characters to sort by, even if MariaDB would compare more.

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 type Running<K, V, E> = HashMap<K, Shared<BoxFuture<'static, Result<V, E>>>>;
 
-/// The loads in flight, by key. Their number is not limited here: the queue of the pool from which each load leases a
-/// connection limits it.
+/// The loads in flight, by key. Their number is not limited here; loads wait for a pooled connection, for a limited
+/// time.
 pub(crate) struct SingleFlight<K, V, E> {
     running: Arc<Mutex<Running<K, V, E>>>,
 }

@@ -1,4 +1,5 @@
-//! Runs several statements in one transaction: all of them take effect, or none does.
+//! Runs several statements in one transaction: all of them take effect, or none does. (MariaDB can't roll back changes
+//! of tables whose engine has no transactions, such as Aria.)
 //!
 //! The lease counts as busy from the first statement to the last, so that a transaction that is dropped midway (client
 //! disconnect, timeout) kills its connection: MariaDB rolls it back, and no other request gets the connection.
@@ -379,8 +380,9 @@ impl<'a> Transaction<'a> {
         self.lease.limit(self.until.saturating_duration_since(Instant::now()))
     }
 
-    /// Handles the outcome of a step: an error from MariaDB leaves the transaction open, for the caller to roll back;
-    /// any other error kills the connection, which ends the transaction.
+    /// Handles the outcome of a step: if MariaDB refused the statement, leaves the transaction open, for the caller to
+    /// roll back. Any other error, also one of MariaDB that means a lost host, kills the connection, which ends the
+    /// transaction.
     fn heed<T>(&mut self, started: Instant, outcome: Result<T, DbError>) -> Result<T, DbError> {
         self.progress.add_time(started);
         outcome.map_err(|error| match error {

@@ -1,8 +1,9 @@
 //! Runs users' own SQL: one statement, isolated from every other request.
 //!
-//! The statement is always prepared first, so that MariaDB refuses a text with a second statement before anything runs;
-//! only a statement that MariaDB can't prepare is then sent as text. A statement that may read or leave session state
-//! runs in a session that was just reset, and the session is reset again afterwards.
+//! The statement is always prepared first, so that MariaDB refuses a text with a second statement before anything runs.
+//! Only a statement without parameters that MariaDB can't prepare is then sent as text. A statement that may read or
+//! leave session state runs in a session in which no statement has run since its last reset, and the session is reset
+//! again afterwards.
 
 use super::connection::{Connection, DefaultSchema, SessionState};
 use super::deadline::Limit;
@@ -23,8 +24,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The maximum encoded size in bytes of the result sets of a CALL. The result sets are buffered, because the shape of
-/// the response depends on their number, which is only known at the end.
+/// The maximum encoded size in bytes of the result sets of a CALL or a compound statement. The result sets are
+/// buffered, because the shape of the response depends on their number, which is only known at the end.
 const RESULTS_HELD_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// `ER_UNSUPPORTED_PS`
@@ -40,7 +41,7 @@ pub struct UserSql {
     /// envelope format.
     pub effects: Effects,
     /// Expires the project's cached schema when dropped: before the last chunk is sent, or when the statement fails or
-    /// is cancelled. `None` if the statement can't change the schema.
+    /// is cancelled; not if it could not be prepared. `None` if the statement can't change the schema.
     pub change: Option<SchemaChange>,
     pub format: Format,
 }
@@ -233,7 +234,7 @@ fn done<P: Protocol>(result: &QueryResult<'_, '_, P>, format: Format) -> Vec<u8>
 }
 
 /// Runs one of the few statements that can't be prepared, such as PREPARE and EXECUTE. The text is a single statement:
-/// MariaDB parsed the text before refusing to prepare the statement. Fails as [`several`] does.
+/// MariaDB parses a text before it refuses to prepare the statement. Fails as [`several`] does.
 async fn unprepared(lease: &mut Lease, text: &str, progress: &Progress) -> Result<Vec<u8>, DbError> {
     let conn = &mut lease.connection()?.conn;
     let mut result = run::driver(conn.query_iter(text)).await?;

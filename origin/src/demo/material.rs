@@ -81,7 +81,7 @@ fn marked_lines(text: &'static str) -> impl Iterator<Item = (&'static str, &'sta
 }
 
 impl Topic {
-    /// Returns a scene of this topic's random subject and place, and a random season.
+    /// Returns a scene with a random subject and a random place of this topic, and a random season.
     pub(super) fn scene(&self, dice: &mut Dice) -> Scene {
         Scene { subject: dice.pick(&self.subjects), place: dice.pick(&self.places), season: dice.pick(&SEASONS) }
     }

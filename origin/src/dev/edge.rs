@@ -18,7 +18,7 @@ use crate::process::{self, LastSignal};
 /// Maximum wait for the edge to answer after its start, including a build of the worker if its sources changed.
 const START_LIMIT: Duration = Duration::from_secs(600);
 
-/// Maximum wait for the guard to end, before it is killed. The guard needs at most half of this time to end the edge.
+/// Maximum wait for the guard to end, before it is killed. The guard kills the edge after half of this time.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// Number of last lines of the edge's log that an error quotes.
@@ -76,7 +76,7 @@ pub(super) struct Edge {
     log: PathBuf,
 }
 
-/// Checks that `root` contains the files that the edge needs.
+/// Checks that `root` contains `wrangler.toml` and an installed wrangler.
 pub(super) fn check(root: &Path) -> Result<(), EdgeError> {
     if !root.join("wrangler.toml").is_file() {
         return Err(EdgeError::NoConfiguration(root.to_owned()));

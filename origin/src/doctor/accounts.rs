@@ -1,5 +1,5 @@
 //! Checks MariaDB's accounts: the accounts of each project can log in and have exactly the rights that they should
-//! have, and there are no anonymous accounts and no rights that everybody has.
+//! have, and there are no accounts of former projects, no anonymous accounts and no rights that everybody has.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,7 @@ async fn examine(system: &System) -> Result<Vec<Finding>, AdminError> {
             findings.push(judge(system, &row.name, access, &databases, check));
         }
     }
-    // Listed first, because the accounts that they shadow can only be checked once the anonymous accounts are removed.
+    // Anonymous accounts are listed first: the accounts that they shadow can only be checked once they are removed.
     findings.splice(0..0, shadowed.iter().map(|(host, names)| shadow(host, names)));
     findings.extend(left_over(system, projects.iter().map(|row| &row.name)).await?);
     Ok(findings)

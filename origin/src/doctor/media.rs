@@ -1,4 +1,4 @@
-//! Checks that the media store answers, and that files can be staged and stored.
+//! Checks that files can be staged and that the media store answers. Stores nothing in it.
 
 use super::Finding;
 use crate::config::{Config, StoreAddress};

@@ -1,7 +1,8 @@
 //! Tells from a column's name whether the column may hold a secret.
 
-/// Names of columns with secrets, as lower-case words. A column's name looks like a secret if it contains these words
-/// one after the other: `reset_token` and `apiTokens` do, `tokenised_at` does not. Joined words count too: `apikey`.
+/// Names of columns with secrets, as lower-case words. A column's name looks like a secret if it contains the words of
+/// an entry one after the other, the last one perhaps with an `s`: `reset_token` and `apiTokens` do, `tokenised_at`
+/// does not. Joined words count too: `apikey`.
 const SECRETS: &[&str] = &[
     "password",
     "passwd",
@@ -39,7 +40,7 @@ pub(super) fn is_secret(column: &str) -> bool {
     let words = words(column);
     SECRETS.iter().any(|secret| {
         let joined = secret.replace(' ', "");
-        // Joins the column's words, from each starting word on, until they are as long as the secret's words.
+        // Joins the column's words from each starting word on, and compares each result with the secret's joined words.
         (0..words.len()).any(|start| {
             let mut found = String::new();
             words[start..].iter().any(|word| {

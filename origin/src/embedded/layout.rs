@@ -86,7 +86,7 @@ impl Layout {
     }
 
     /// Returns the socket's path: beside the data or, if that path is too long, in a directory of `$XDG_RUNTIME_DIR` or
-    /// `/tmp` that is named after the data directory.
+    /// the system's directory for temporary files, named by a hash of the data directory's path.
     pub(super) fn socket(&self) -> PathBuf {
         let near = self.root.join("mariadb.sock");
         if near.as_os_str().len() <= SOCKET_PATH_MAX_BYTES {

@@ -1,5 +1,5 @@
-//! A `mariadbd` process: its data directory, arguments, start and stop. Talks to MariaDB only by signals and by reading
-//! the first bytes of its greeting; only `database` uses the driver.
+//! A `mariadbd` process: its data directory, arguments, start and stop. Talks to MariaDB only by signals, by a file of
+//! SQL that MariaDB runs at its start, and by reading the first bytes of its greeting; only `database` uses the driver.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -42,7 +42,7 @@ const LOG_MAX_BYTES: u64 = 10 * 1024 * 1024;
 /// Number of last bytes of MariaDB's log that are searched for an error.
 const LOG_TAIL_BYTES: usize = 8 * 1024;
 
-/// SQL that MariaDB runs at its start: creates the administrator, and deletes anonymous accounts.
+/// SQL that MariaDB runs at its start: creates the administrator, sets its password, and deletes anonymous accounts.
 const ADMIN_STATEMENTS: &str = include_str!("admin.sql");
 
 /// Paths and settings of a private MariaDB, which can be started repeatedly.
@@ -209,13 +209,13 @@ const SETTINGS: [&str; 21] = [
     // Each connection caches prepared statements. With the default of 16,382, one project could use up the statements
     // of all.
     "--max-prepared-stmt-count=1048576",
-    // The binary log is only needed for replicas, and there are none.
+    // The binary log is mainly for replicas, and a private MariaDB has none.
     "--skip-log-bin",
     // The performance schema would cost 10 % of the throughput and 100 MB of memory.
     "--performance-schema=OFF",
     // Half of the default size, since the whole file is written at the first start. It holds some minutes of inserts.
     "--innodb-log-file-size=48M",
-    // Caches for MyISAM and Aria, which only system tables and temporary tables use.
+    // Caches for MyISAM and Aria, which are mostly used for system tables and temporary tables.
     "--key-buffer-size=8M",
     "--aria-pagecache-buffer-size=32M",
     // No statement may read a client's files (LOAD DATA LOCAL) or create tables outside the data directory.

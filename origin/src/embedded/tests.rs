@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use super::*;
 use crate::config::Sources;
 
-/// Maximum time of each wait in these tests.
+/// Maximum wait for a state of health. Other waits have the limits of the tested code.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Fixture {

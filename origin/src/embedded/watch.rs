@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::server::{self, Server};
 
-/// The wait before the first restart of MariaDB. It doubles with each further restart.
+/// The wait before the first restart of MariaDB. It doubles with each further restart, up to [`BACKOFF_MAX`].
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 
 const BACKOFF_MAX: Duration = Duration::from_secs(5);

@@ -21,9 +21,9 @@ use shared::operation::RecordOperation;
 use shared::operation::batch::Batch;
 use std::sync::Arc;
 
-/// Runs all operations of a batch in one transaction. Retries the whole batch once if the cached
-/// schema was stale, or if the transaction was rolled back by a deadlock or by a failover to
-/// another host.
+/// Runs all operations of a batch in one transaction. Retries the whole batch once if the cached schema was stale, if
+/// the transaction was rolled back by a deadlock, or if the host refused a statement because it has left its cluster or
+/// is read-only.
 pub(super) async fn run(
     app: &Arc<App>,
     caller: &Caller,
@@ -82,7 +82,7 @@ impl Fault {
 struct Answer {
     /// The JSON array of the operations' payloads.
     payload: Vec<u8>,
-    /// Whether a read returned fewer records than requested, because of the server's maximum for any read.
+    /// Whether a read returned fewer records than requested, because of the maximum of the server or the caller's role.
     is_limited: bool,
 }
 
@@ -111,7 +111,8 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Reloads the tables of the operation that failed. Returns `fault` as a problem if the batch failed as a whole.
+    /// Reloads the tables of the operation that failed, then loads those of all operations. Returns `fault` as a
+    /// problem if the batch failed as a whole.
     async fn reload(&mut self, fault: Fault) -> Result<(), Problem> {
         let Some(at) = fault.at else {
             return Err(fault.into_problem(self.batch));
@@ -156,7 +157,7 @@ impl Attempt<'_> {
     }
 
     /// Runs the operation with the index `at`. Returns its JSON payload, and whether the payload has fewer records than
-    /// requested, because of the server's maximum for any read.
+    /// requested, because of the maximum of the server or of the caller's role for any read.
     async fn step(
         &self,
         at: usize,
@@ -237,7 +238,8 @@ impl Attempt<'_> {
     }
 }
 
-/// Fails with `invalid_body` if the operation writes to a table whose storage engine can't roll back.
+/// Fails with `invalid_body` if the operation writes to a table whose storage engine can't roll back. A view is not
+/// checked.
 fn refuse_nontransactional(operation: &RecordOperation, table: &Table) -> Result<(), Problem> {
     let traits = table.traits();
     if operation.is_read() || traits.inserts.transactional || traits.view {

@@ -1,5 +1,6 @@
-//! Reads request bodies. A JSON body is read as a whole, within memory limits. Every body must arrive at a minimum
-//! rate.
+//! Reads request bodies: as a whole and within memory limits if they are JSON (or an insert's CSV or lines of JSON), in
+//! chunks if they are uploads. A body that is read must arrive at a minimum rate. The body of a refused request is
+//! discarded.
 
 use crate::app::{App, Bounds};
 use crate::shares::{Guard, Shares};
@@ -18,8 +19,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The number of bytes of each JSON body that don't count against the memory limit, so that small requests are never
-/// refused.
+/// The number of bytes of each body in memory that don't count against the memory limit, so that small requests are
+/// never refused.
 const FREE_BYTES: usize = 64 * 1024;
 
 /// Wraps the body of a request, and counts the received bytes in the metrics.
@@ -52,7 +53,8 @@ impl HttpBody for ReceivedBody {
     }
 }
 
-/// A JSON body in memory. Its bytes count against the memory limit of all bodies until the `CountedBody` is dropped.
+/// A whole body in memory. Its bytes beyond [`FREE_BYTES`] count against the memory limit of all bodies until the
+/// `CountedBody` is dropped.
 #[derive(Default)]
 pub(super) struct CountedBody {
     guard: Option<Guard>,
@@ -88,7 +90,7 @@ impl CountedBody {
     }
 }
 
-/// Reads a whole JSON body.
+/// Reads a whole body: JSON, or the CSV or lines of JSON of an insert.
 ///
 /// # Errors
 /// `body_too_large`; `rate_limited` or `overloaded` if the memory limit of all bodies is reached; the errors of

@@ -1,5 +1,5 @@
-//! CORS: preflight responses, and the CORS headers of all responses. The headers are built once if any website may
-//! call.
+//! CORS: preflight responses, and the CORS headers of all responses. If any website may call, these headers are the
+//! same for all responses, and are built once.
 
 use super::header;
 use axum::body::Body;

@@ -59,8 +59,8 @@ async fn find(app: &App, parts: &Parts, record: &RequestRecord) -> Result<Respon
         if let Some(response) = call.attempt(app, record).await? {
             return Ok(response);
         }
-        // The cached row may be outdated because the file was replaced or deleted: expires it, to look the file up
-        // again.
+        // The cached row may be outdated because the file was replaced or deleted. It is expired, so that the next
+        // attempt reads the row again.
         app.library.doubt(&call.path);
     }
     // Not a 404, which caches and clients take for a deletion: the directory or bucket may just be unavailable.
@@ -120,7 +120,7 @@ impl Call<'_> {
     /// no such file, so that timing does not reveal which private files exist.
     ///
     /// # Errors
-    /// `media_not_found` if there is no file, or the request has no access to it.
+    /// `media_not_found` if there is no file, or the request has no access to it; the errors of [`access::to_private`].
     async fn admit(
         &self,
         app: &App,

@@ -113,8 +113,8 @@ impl<'a> IdempotentInsert<'a> {
     }
 
     /// Inserts the records, unless an earlier version of this program stored a receipt under that version's hash of the
-    /// key: in this case returns the stored response, or fails with `idempotency_mismatch`. Receipts of earlier
-    /// versions expire a day after the program was updated.
+    /// key and the receipt has not expired: in this case returns the stored response, or fails with
+    /// `idempotency_mismatch`. The last receipts of earlier versions expire a day after the program was updated.
     async fn insert_unless_known(self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {
         let Some(key) = self.idempotent.former_key() else {
             return self.insert(transaction).await;

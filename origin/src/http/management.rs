@@ -1,5 +1,5 @@
-//! Handles `/api/v1/keys`, `/api/v1/roles`, `/api/v1/status` and `/api/v1/requests`, by which a
-//! full key manages its own project. Each change is logged with the id of the key that made it.
+//! Handles `/api/v1/keys`, `/api/v1/roles`, `/api/v1/status` and `/api/v1/requests`, by which a caller with full access
+//! manages its own project. Each change is logged with the id of the caller (key, user or link) that made it.
 
 use super::media::payload::text;
 use super::request_log::RequestRecord;
@@ -34,8 +34,8 @@ pub(super) async fn run(
         Management::Status => text(&Status::of(app, project))?,
         Management::ListRequests => text(&app.activity.requests(project.as_str()))?,
         call => {
-            // These calls share the few connections of the administrator account with the look-up
-            // of keys.
+            // These calls share the few connections of the administrator account with the look-up of keys, so their
+            // number is limited.
             let slot = tokio::time::timeout(app.pools.wait_timeout(), app.managers.take(project, 1));
             let Ok(_slot) = slot.await else {
                 return Err(Problem::new(ErrorCode::Overloaded, "Too many requests manage keys and roles already."));
@@ -196,8 +196,8 @@ impl Manager<'_> {
         .await
     }
 
-    /// Exchanges a link to the console for a key that the console uses. Fails with `revoked_key` if the link was used
-    /// before.
+    /// Exchanges the caller's link to the console for a key that the console uses. Fails with `revoked_key` if the link
+    /// was used before.
     async fn open_session(&self) -> Result<Vec<u8>, Problem> {
         let issued = self.app.keys.issued().open_session(self.caller.key_id(), self.caller.project()).await;
         self.created(&issued.map_err(|error| of_key(&error))?, Some(Access::Full), None, "console").await

@@ -1,6 +1,7 @@
 //! `POST /mcp`: the Model Context Protocol over streamable HTTP, by the crate `rmcp`. No message needs a session, and
-//! each is answered by JSON, so that any origin can answer it. A tool call becomes ordinary API requests of the same
-//! caller (`api`), which `pipeline` admits, counts and logs. Must not know tables, roles or SQL.
+//! each is answered by JSON, so that any origin can answer it. Tool calls and requests for resources become API
+//! requests of the same caller (`api`), which `pipeline` admits, checks and logs. This module must not access tables
+//! or check rights itself; only `tools` looks at the caller's rights, to leave out tools that the caller can't use.
 
 mod api;
 mod arguments;

@@ -1,8 +1,8 @@
-//! Serves the pages for browsers, which need no key: `/docs`, the API's documentation, and `/console`.
-//! `tools/pages.mjs` makes their files, which a release build embeds.
+//! Serves the pages for browsers, which need no key: `/docs`, the API's documentation, and (unless it is turned off)
+//! `/console`, the user interface of a project. `tools/pages.mjs` makes their files, which a release build embeds.
 //!
-//! The scripts of a page come from this host only. They call the API with the key that the user
-//! types in, or that a link to the console gives.
+//! The scripts of a page come from this host only. They call the API with the key that the user types in, or that a
+//! link to the console is exchanged for.
 
 use super::etag::ETag;
 use super::request_log::RequestRecord;

@@ -1,6 +1,7 @@
-//! The flow of every request to `/api/…` and `/mcp`: `admission::admit`, then the body, then the operation's handler,
-//! then compression. Operations on records go through `records::run`: `Tables::load`, `plan::build`, `sql`,
-//! `database::run` or `database::coalesce`, `respond`.
+//! The flow of every request to `/api/…` and `/mcp` that the router passes on: `admission::admit`, then the body, then
+//! the operation's handler, then compression, then the check of `If-None-Match`. Operations on records go through
+//! `records::run`: `Tables::load`, `plan::build`, `sql`, `database` (modules `run`, `coalesce`, `transaction`),
+//! `respond`.
 
 use super::body::{self, CountedBody};
 use super::records::Extent;

@@ -35,9 +35,9 @@ pub(super) enum Extent {
     Head,
 }
 
-/// Runs an operation on a table. Retries once if the cached schema was stale, MariaDB rolled back
-/// because of a deadlock, the connection of a read was lost, or the host refused the statement
-/// because another host serves now. A read that failed on a replica is retried on the primary.
+/// Runs an operation on a table. A read that may have failed on a replica is first retried on the primary. After that,
+/// retries once if the cached schema was stale, MariaDB rolled back because of a deadlock, the connection of a read was
+/// lost, or the host refused the statement because it has left its cluster or is read-only.
 pub(super) async fn run(
     app: &Arc<App>,
     caller: &Caller,
@@ -108,13 +108,14 @@ struct Attempt<'a> {
     from: ReadFrom,
 }
 
-/// An operation whose statements are rendered and ready to run.
+/// A planned operation, ready to run. Its statements are rendered, except those of `ByKey` and `InsertOne`, which
+/// several requests may share.
 enum Prepared<'a> {
     One(ReadingOne),
     /// A read of one record by its key, which may be coalesced with reads of other requests into one statement.
     ByKey(SelectByKey),
-    /// A read of many records. The second statement, if any, reads the first row beyond the server's maximum for any
-    /// read, since the response's head must say whether there is one.
+    /// A read of many records. The second statement, if any, reads the first row beyond the maximum of the server or of
+    /// the caller's role, since the response's head must say whether there is one.
     Many(Box<Reading>, Option<Statement>),
     /// The statement of a read, and the EXPLAIN statement for it.
     Explain(Statement, Statement),
@@ -200,7 +201,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Plans the operation and renders its statements.
+    /// Plans the operation and renders its statements, except those that several requests may share (`ByKey` and
+    /// `InsertOne`): these are rendered when they run.
     fn prepare(&self, tables: &Tables) -> Result<Prepared<'a>, Problem> {
         let scope = tables.scope(self.operation)?;
         let bounds = &self.app.bounds;
@@ -219,7 +221,7 @@ impl<'a> Attempt<'a> {
         })
     }
 
-    /// Returns the time limit of a statement.
+    /// Returns the time limit of a statement of the caller.
     fn timeout(&self) -> Duration {
         self.caller.statement_timeout(self.app.pools.query_timeout())
     }

@@ -1,5 +1,6 @@
-//! Collects the data for a request's log line, metrics and `Server-Timing` header. None of them contains a value, a
-//! name that a caller chose, or a key's secret.
+//! Collects the data for a request's log line, metrics, trace, response headers and entry in the project's activity.
+//! The log line contains no value, no key's secret, and no name that a caller chose except the project's; but a client
+//! may choose the ids of the request and of the trace.
 
 use super::respond;
 use super::stream::StreamLimits;
@@ -48,10 +49,10 @@ pub(super) struct RequestRecord {
     log: RequestLog,
     /// The origin's span of the request; `None` if the request belongs to no trace.
     trace: Option<TraceSpan>,
-    /// Whether the request counts already against the rate limit, because it belongs to an MCP tool call that was
-    /// counted.
+    /// Whether the request is counted already against the rate limit, because it is the first API request of an MCP
+    /// request, which was counted.
     is_counted: bool,
-    /// For a tool call: whether its first API request has begun, which is not counted again.
+    /// For an MCP request: whether its first API request has begun, which is not counted again.
     has_begun_counted: AtomicBool,
     /// Whether the verified caller has a role.
     has_role: AtomicBool,
@@ -81,8 +82,8 @@ impl RequestRecord {
         }
     }
 
-    /// Creates the record of an API request that an MCP tool call makes, with the tool call's request id. The first API
-    /// request of a tool call is not counted against the rate limit, since the tool call was; further ones are.
+    /// Creates the record of an API request that an MCP request makes, with the same request id. The first API request
+    /// of an MCP request is not counted against the rate limit, since the MCP request was; further ones are.
     pub(super) fn begin_inner(&self, request: &Request) -> Self {
         let is_counted = !self.has_begun_counted.swap(true, Ordering::Relaxed);
         let trace = self.trace.as_ref().map(|trace| trace.child(fresh_span()));
@@ -147,8 +148,8 @@ impl RequestRecord {
         Ok(())
     }
 
-    /// Returns the position that the request's reads must have reached; `None` without the header
-    /// `X-Selkie-After`.
+    /// Returns the replication position in the header `X-Selkie-After`, which a host must have reached before it runs
+    /// the request's reads of records; `None` without the header.
     pub(super) fn after(&self) -> Option<&Position> {
         self.after.get()
     }
@@ -178,8 +179,9 @@ impl RequestRecord {
         Ok((terms, self.app.metrics.stream()))
     }
 
-    /// Adds the headers for request id, timing and rate limit to the response. Writes the log line: at once if the
-    /// body's length is known, else after the body's last byte or when the client disconnects.
+    /// Adds the headers for request id, timing, position and rate limit to the response. Records the request in the
+    /// log, metrics, trace and activity: at once if the body's length is known, else when the body is dropped, after
+    /// its last byte or when the client disconnects.
     pub(super) fn finish(self: Arc<Self>, mut response: Response) -> Response {
         let is_success = response.status().is_success();
         let headers = response.headers_mut();
@@ -271,7 +273,7 @@ impl RequestRecord {
     }
 
     /// Adds the request to the activity of its project, which the routes of [`Action::Observe`] return. Leaves out
-    /// requests without a verified caller, and requests of these routes, since the console repeats them all the time.
+    /// requests without a verified caller, and requests to these routes, since the console repeats them all the time.
     fn keep(&self, status: u16, bytes: u64, ending: Ending, total: Duration) {
         let route = self.log.route_name();
         let Some(project) = self.log.project().filter(|_| route != Action::Observe.route()) else {
@@ -308,8 +310,8 @@ fn push_millis(text: &mut String, micros: u64) {
     text.push_str(itoa::Buffer::new().format(hundredths));
 }
 
-/// Continues the trace of the request's `traceparent`. Without a valid one, begins a trace if the
-/// origin sends traces and samples the request.
+/// Continues the trace that the request's header `traceparent` names. Without a valid header, begins a trace if the
+/// origin sends traces and the sampling picks the request.
 fn begin_trace(app: &App, request: &Request) -> (Option<TraceSpan>, Arc<Progress>) {
     let caller = request.headers().get(TRACEPARENT).and_then(|caller| caller.to_str().ok());
     let continued = caller.and_then(|caller| TraceSpan::continued(caller, fresh_span()));
@@ -366,7 +368,7 @@ enum Ending {
     Cut,
 }
 
-/// A streamed response body that counts its bytes, and logs the request when it is dropped.
+/// A streamed response body that counts its bytes, and records the request as ended when the body is dropped.
 struct LoggedBody {
     body: Body,
     bytes: u64,

@@ -56,7 +56,8 @@ pub(super) fn payload(payload: &[u8]) -> Response {
     json(envelope::success(payload))
 }
 
-/// Returns a 200 response with one record and its entity tag. Caches may store it, but must revalidate it each time.
+/// Returns a 200 response with one record and its entity tag. The client's own cache may store it, but must revalidate
+/// it each time.
 pub(super) fn record(body: Vec<u8>, format: Format) -> Response {
     let tag = ETag::of(&body);
     let mut response = with_type(Body::from(body), format.content_type());
@@ -97,7 +98,8 @@ pub(super) fn preferred(mut response: Response, operation: &RecordOperation) -> 
     response
 }
 
-/// Adds the headers of a list of records, which must not be cached: `Cache-Control: no-store` and `Vary`.
+/// Adds the headers of a response that must not be cached, such as a list of records or keys: `Cache-Control: no-store`
+/// and `Vary`.
 pub(super) fn list(mut response: Response) -> Response {
     depends_on_accept(response.headers_mut(), "no-store");
     response
@@ -121,7 +123,8 @@ pub(super) fn unless_known(mut response: Response, if_none_match: Option<&str>) 
     response
 }
 
-/// Removes the response's body, and sets `Content-Length` if it is known (RFC 9110, section 9.3.2).
+/// Removes the response's body, and sets `Content-Length` if the body's length is known and above 0 (RFC 9110, section
+/// 9.3.2).
 pub(super) fn head(mut response: Response) -> Response {
     let body = std::mem::take(response.body_mut());
     if let Some(length @ 1..) = body.size_hint().exact() {
@@ -169,7 +172,8 @@ pub(super) fn problem(problem: &Problem, request_id: &str) -> Response {
 }
 
 /// Waits for the first chunk and returns its error, so that the error still sets the status. Then returns a response
-/// with a length if no chunk follows, otherwise one that streams the chunks within the limits that `begin` returns.
+/// with a length if the end of `chunks` is ready at once, otherwise one that streams the chunks within the limits that
+/// `begin` returns.
 pub(super) async fn chunks(
     mut chunks: Chunks,
     content_type: &'static str,

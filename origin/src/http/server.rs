@@ -27,7 +27,8 @@ const HEAD_MAX_BYTES: usize = 128 * 1024;
 const H2_STREAMS_MAX: u32 = 256;
 /// The first bytes of an HTTP/2 connection (RFC 9113, section 3.4).
 const H2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// The time after which a new connection that has sent nothing is closed.
+/// The time within which a new connection (with TLS, after the handshake) must send enough bytes to tell HTTP/1 from
+/// HTTP/2. Otherwise it is closed.
 const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause before checking for the rest of an HTTP/2 preface that arrived in part.
 const PREFACE_PAUSE: Duration = Duration::from_millis(20);
@@ -140,10 +141,9 @@ enum Protocol {
     Http2,
 }
 
-/// Prepares a new connection: does the TLS handshake if `tls` is given, and determines the HTTP
-/// version. `None` if the client closes the connection, sends nothing in time, fails the handshake,
-/// or does not use TLS although it must; in the last case the client gets an error response in
-/// plain HTTP.
+/// Prepares a new connection: does the TLS handshake if `tls` is given, and determines the HTTP version. `None` if the
+/// connection fails or is closed, the client sends too little in time, the handshake fails or too many others run, or
+/// the client does not use TLS although it must; in the last case the client gets an error response in plain HTTP.
 async fn open(
     stream: TcpStream,
     peer: SocketAddr,
@@ -173,7 +173,7 @@ async fn open(
 }
 
 /// Waits until a connection's first bytes distinguish HTTP/1 from HTTP/2; `None` if the connection closes, fails or
-/// sends nothing in time. hyper would wait forever, and thousands of silent connections would use up the file
+/// sends too few bytes in time. hyper would wait forever, and thousands of silent connections would use up the file
 /// descriptors.
 async fn protocol(stream: &TcpStream) -> Option<Protocol> {
     let protocol = tokio::time::timeout(FIRST_BYTES_TIMEOUT, async {

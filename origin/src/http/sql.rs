@@ -1,4 +1,4 @@
-//! `/api/v1/sql`: runs the caller's own statement.
+//! `/api/v1/sql`: runs a statement that the caller wrote.
 
 use super::records::Failure;
 use super::request_log::RequestRecord;

@@ -30,7 +30,7 @@ enum Piece<E: Error + 'static> {
 }
 
 /// Returns a body of the `ready` chunks followed by `chunks`. If a limit ends the stream, the body fails and `chunks`
-/// is dropped. The guard lives as long as the body.
+/// is dropped. The guard, which counts the stream in the metrics, lives as long as the body.
 pub(super) fn body<E: Error + Send + Sync + 'static>(
     ready: impl IntoIterator<Item = Bytes, IntoIter: Send + 'static>,
     chunks: impl Stream<Item = Result<Bytes, E>> + Send + 'static,

@@ -117,7 +117,7 @@ async fn create(app: &Arc<App>, asker: &Asker<'_>, mut new: TusNew, content: &mu
 async fn status(app: &Arc<App>, asker: &Asker<'_>, id: TusId) -> Result<Response, Problem> {
     let upload = lock(app, asker.caller, id, OnLocked::TakeOver).await?;
     let rights = asker.caller.upload_rights()?;
-    // A complete upload lacks its media file if the origin crashed or the store failed before publishing.
+    // A complete upload lacks its media file if publishing failed or was interrupted, for example by a crash.
     let outcome = if upload.is_complete() {
         arrive(app, &rights, upload, &mut Body::empty()).await?
     } else {
@@ -158,7 +158,7 @@ async fn terminate(app: &App, caller: &Caller, id: TusId) -> Result<Response, Pr
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-/// Locks an upload of the caller; with a full key, any upload of the project. Fails as
+/// Locks an upload that the caller began or, if the caller has no role, any upload of the project. Fails as
 /// [`ResumableUploads::lock`](crate::media::resumable::ResumableUploads::lock) does.
 async fn lock(app: &App, caller: &Caller, id: TusId, on_locked: OnLocked) -> Result<LockedUpload, Problem> {
     let scope = caller.uploader().map_or(FileScope::All, FileScope::Own);
@@ -213,7 +213,7 @@ async fn arrive(
             format!("the task of an upload failed: {error}"),
         )
     })?;
-    // The caller of this function drains the rest of a refused body.
+    // `pipeline` drains the rest of a refused body.
     *content = body;
     outcome
 }

@@ -1,5 +1,5 @@
-//! Replaces hyper's empty responses to requests that it can't parse by error envelopes. Only for HTTP/1: with HTTP/2,
-//! hyper resets the stream.
+//! Replaces hyper's empty responses to requests that hyper can't parse by error envelopes. Only for HTTP/1: with
+//! HTTP/2, hyper resets the stream.
 //!
 //! hyper has no hook for these responses, so this module watches the connection's writes: a response that hyper writes
 //! while no request is in flight must be such a response.
@@ -38,7 +38,8 @@ pub(super) struct Exchange {
     refused: Mutex<Option<Refused>>,
 }
 
-/// A connection on which hyper refused a request, and the status of hyper's response, which was not sent.
+/// A connection on which hyper refused a request, with the status of hyper's response, which was not sent; or a
+/// connection whose request was not read at all ([`Refused::unread`]).
 #[derive(Debug)]
 pub(super) struct Refused {
     stream: Connection,

@@ -53,7 +53,8 @@ impl Default for Limits {
     }
 }
 
-/// A validated image. Width and height are in pixels, after applying the image's orientation.
+/// A validated image. Width and height are in pixels, after applying the image's orientation. If decoding fails with
+/// [`ImageFault::Unsupported`], the orientation is not applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
     pub width: u32,
@@ -73,6 +74,7 @@ pub fn examine(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Pict
 struct Opened {
     size: Size,
     memory_bytes: u64,
+    /// The maximum width and height of the thumbnail, in pixels.
     edge: u32,
     decode: Decode,
 }
@@ -85,7 +87,7 @@ struct Size {
 }
 
 enum Decode {
-    /// Decodes all pixels. The result may be shrunk, but is at least as large as the thumbnail.
+    /// Decodes the pixels. The result may be shrunk, but is at least as large as the thumbnail.
     Pixels(Box<dyn FnOnce(Target) -> Result<Raster, ImageFault>>),
     /// The pixels can't be decoded here; only the container was checked. Holds the size after applying the orientation.
     Shown(Size),

@@ -82,7 +82,7 @@ impl Intake {
     /// # Errors
     /// `invalid_media`, or for an image of more than 1 GiB `body_too_large`, with the name of one invalid file;
     /// `rate_limited` or `overloaded` if too many images wait to be decoded; `role_forbids` if the uploader's role does
-    /// not allow a type.
+    /// not allow a type; an internal error if a staged file can't be read.
     pub async fn examine_all(
         &self,
         project: &ProjectName,

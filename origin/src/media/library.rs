@@ -1,6 +1,6 @@
 //! Publishes and deletes media files, as objects in the store and rows in MariaDB. After a crash at any moment, each
-//! row refers to a complete object, and the ledger (`database::media`) lists all other objects for deletion. A
-//! publication or deletion that has begun continues when its client disconnects.
+//! row refers to a complete object. All other objects are listed in the ledger, a table of objects to delete (see
+//! `database::media`). A publication or deletion that has begun continues when its client disconnects.
 
 mod owner;
 mod publication;
@@ -83,9 +83,10 @@ impl Library {
     ///
     /// # Errors
     /// `media_exists` if a name is taken and existing files stay; `role_forbids` if a file that is not replaceable
-    /// would be replaced; `invalid_body` if the root folder would become private; `storage_unavailable` if the store
-    /// belongs to another installation; `overloaded` if after 30 seconds still too many publications and deletions are
-    /// in progress; errors of the store or MariaDB.
+    /// would be replaced; `invalid_body` if the root folder would become private; `media_not_found` if the project was
+    /// deleted, or the resumable upload was deleted or finished; `storage_unavailable` if the store belongs to another
+    /// installation, or storing took too long; `overloaded` if after 30 seconds still too many publications and
+    /// deletions are in progress; errors of the store or MariaDB.
     pub async fn publish(&self, publication: Publication) -> Result<Vec<MediaRow>, Problem> {
         check_folder(&publication)?;
         self.check_owner().await?;
@@ -108,7 +109,7 @@ impl Library {
         let rows = parts.store(&self.store, &self.table).await?;
         fault::reach(Point::Published);
         let outcome = self.table.write(&rows).await;
-        // The cache is also invalidated after an error, since the transaction may have been committed.
+        // The project's cached rows are also invalidated after an error, since the transaction may have been committed.
         if rows.makes_folder_private() {
             self.lookups.forget_project(&rows.project);
         }
@@ -156,7 +157,7 @@ impl Library {
     }
 
     /// Returns the row of the file at `path`; `None` if there is no file. The result may come from the cache of
-    /// [`Lookups`], so another origin's changes of the last two seconds may be missing.
+    /// [`Lookups`], so changes by other processes in about the last two seconds may be missing.
     pub async fn find(&self, path: &FilePath) -> Result<Option<Arc<MediaRow>>, Problem> {
         let look_up = || async {
             let found = self.table.lookup(path).await;
@@ -244,7 +245,8 @@ impl Library {
     }
 }
 
-/// Fails with `invalid_body` if the root folder would become private, which would irrevocably hide all files.
+/// Fails with `invalid_body` if the root folder would become private, which would irrevocably hide all files of the
+/// project.
 fn check_folder(publication: &Publication) -> Result<(), Problem> {
     if publication.folder.as_str().is_empty() && publication.makes_folder_private() {
         return Err(Problem::new(ErrorCode::InvalidBody, "privateFolder needs a folder that it is to make private.")

@@ -1,5 +1,6 @@
-//! Short-lived cache of media rows by path. A change by another origin is visible after at most [`FOUND_FOR`]; a change
-//! by this origin is visible at once, since it calls [`Lookups::forget`] after each commit.
+//! Short-lived cache of media rows by path. A change by another process is visible after [`FOUND_FOR`], or later while
+//! a slow look-up of the path is in progress. A change by this process is visible at once, since [`Lookups::forget`] is
+//! called after each commit; if the outcome of a commit is unknown, it is visible after [`FOUND_FOR`], too.
 
 use crate::database::media::MediaRow;
 use quick_cache::sync::Cache;
@@ -25,8 +26,8 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub struct Lookups {
     entries: Cache<FilePath, Entry>,
-    /// The number of `forget_project` calls of each project that had any. A change of the number invalidates older
-    /// entries.
+    /// The number of `forget_project` calls of each project that had any. A new number invalidates the entries that
+    /// were read under an older one.
     generations: RwLock<HashMap<ProjectName, u64>>,
 }
 

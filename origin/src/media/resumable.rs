@@ -1,5 +1,6 @@
-//! Resumable uploads. Each has a row with the declared properties of the file, and a file on this origin's disk. The
-//! length of the file, once synced, is the upload's offset, so an upload can be resumed after a crash at any moment.
+//! Resumable uploads. Each has a row with the declared properties of the file and, until it is finished, a file on the
+//! disk of the origin that created it. The length of the file, once synced, is the upload's offset, so an upload can be
+//! resumed after a crash at any moment.
 
 mod locked_upload;
 mod running;
@@ -184,8 +185,8 @@ impl ResumableUploads {
         }
     }
 
-    /// Removes the rows of expired uploads, finished or not, their files on this origin's disk, and old files without
-    /// rows. Several origins may call this concurrently.
+    /// Removes the rows of expired uploads, finished or not, their files on this origin's disk, and files that were
+    /// last written longer ago than `ORPHAN_GRACE` allows. Several origins may call this concurrently.
     ///
     /// # Errors
     /// MariaDB failed. Errors of the store are only logged.
@@ -265,8 +266,9 @@ impl ResumableUploads {
         }
     }
 
-    /// Fails with `invalid_media` if the configuration allows no type with the top-level type (such as `image`) that
-    /// the upload declares. The content is checked later, since the declared type may be wrong.
+    /// Checks the top-level type (such as `image`) of the media type that the upload declares. Fails with
+    /// `invalid_media` if the configuration allows no type with this top-level type. Checks only image, text, font and
+    /// model types; the content of any file is checked once the upload is complete.
     fn check_type(&self, file: &TusFile) -> Result<(), Problem> {
         let Some(Label::Mime(mime)) = &file.label else {
             return Ok(());

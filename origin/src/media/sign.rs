@@ -1,5 +1,6 @@
-//! Signed URLs: until it expires, anybody can read one private file and its thumbnail with the URL. A signed URL can't
-//! be revoked. The signature covers the file's path, not its content, so it also holds for a later file at the path.
+//! Signed URLs. Until a signed URL expires, anybody who has it can read one private file and the file's thumbnail. A
+//! signed URL can't be revoked. The signature covers the file's path, not its content, so it also holds for a later
+//! file at the path.
 
 use crate::secret::InstallationSecret;
 use base64::Engine as _;
@@ -45,7 +46,7 @@ impl Signer {
         Self { key: secret.derive(LABEL) }
     }
 
-    /// Signs a file's path. The signature is valid from `now`, in seconds since 1970, for the duration `signed_for`.
+    /// Signs a file's path. The signature expires `signed_for` after `now`, which is in seconds since 1970.
     #[must_use]
     pub fn sign(&self, file: &FilePath, now: u64, signed_for: SignedFor) -> Signature {
         let expires_at = now.saturating_add(signed_for.seconds());

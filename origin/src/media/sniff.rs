@@ -117,7 +117,7 @@ pub fn sniff(head: &[u8]) -> Option<Sniffed> {
         .or_else(|| foreign(head))
 }
 
-/// Detects BMP, ICO, MPEG-TS, AAC and MP3. Their signatures are short, so further bytes are checked too.
+/// Detects BMP, ICO, MPEG-TS, AAC and MP3. Their signatures are short, so further header fields are checked too.
 fn short_signature(head: &[u8]) -> Option<Sniffed> {
     if is_bitmap(head) {
         return Some(Sniffed::picture(ImageFormat::Bmp));

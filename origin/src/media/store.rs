@@ -42,7 +42,7 @@ pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 /// missing.
 pub type ObjectBytes = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Send>>;
 
-/// A stream of all files in the store's folder `objects`, in no particular order.
+/// A stream of the files in the store's folder `objects`, in no particular order.
 pub type Listing = Pin<Box<dyn Stream<Item = Result<Listed, StoreError>> + Send>>;
 
 /// A file in the store's folder `objects`.
@@ -85,8 +85,8 @@ enum Backend {
 impl Store {
     /// Opens the store and creates missing directories. Sends no request to a bucket; see [`check`](Self::check).
     ///
-    /// In a directory store, files are staged inside the directory, so that publishing is a rename. For a bucket, files
-    /// are staged under `media_dir`.
+    /// In a directory store, files are staged inside the directory, so that publishing is a rename or a hard link. For
+    /// a bucket, files are staged under `media_dir`.
     ///
     /// # Errors
     /// A directory can't be created or locked, or the settings of the bucket are invalid or incomplete.
@@ -133,8 +133,8 @@ impl Store {
         Staging::new(self.inner.staging.new_file())
     }
 
-    /// Creates the staged file of the resumable upload `id`. The file stays until it is [discarded](Self::discard) or
-    /// [swept](Self::sweep_kept).
+    /// Creates the staged file of the resumable upload `id`. Dropping the returned value does not delete the file: it
+    /// stays until it is [discarded](Self::discard) or [swept](Self::sweep_kept).
     ///
     /// # Errors
     /// The file can't be created, or exists already.
@@ -196,7 +196,7 @@ impl Store {
         }
     }
 
-    /// Stores `bytes` as the object `key` atomically. In a bucket, the request is cancelled if the caller is. Errors
+    /// Stores `bytes` as the object `key` atomically. In a bucket, cancelling the caller cancels the request. Errors
     /// are those of [`publish`](Self::publish).
     pub async fn put(&self, key: ObjectKey, bytes: Bytes) -> Result<(), StoreError> {
         match &self.inner.backend {
@@ -214,7 +214,7 @@ impl Store {
     }
 
     /// Returns the bytes of the object `key`, or only those in `range`; the stream is empty if `range` is empty or
-    /// begins after the object's end. Waits until the first chunk was read, or the service's response has begun.
+    /// begins at or after the object's end. Waits until the first chunk was read, or the service's response has begun.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such object (not checked in a bucket if `range` is empty); other errors
@@ -251,7 +251,8 @@ impl Store {
         }
     }
 
-    /// Lists all files in the store's folder `objects`, including those that are not named like an object.
+    /// Lists the files in the store's folder `objects`, including those that are not named like an object. In a
+    /// directory store, files more than one folder deep are not listed.
     #[must_use]
     pub fn list(&self) -> Listing {
         match &self.inner.backend {

@@ -5,7 +5,8 @@ use crate::config::BaseUrl;
 use shared::media::url_path;
 use std::fmt::Write as _;
 
-/// The number of hex digits of a version: half of a SHA-256, enough that different contents never get the same version.
+/// The number of hex digits of a version: half of a SHA-256, enough that different contents in practice never have the
+/// same version.
 const VERSION_CHARS: usize = 32;
 
 /// Returns the value of the URL parameter `v`: the first half of `sha256`, in hex.

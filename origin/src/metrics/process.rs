@@ -1,5 +1,5 @@
-//! Metrics of the process, under the standard names of Prometheus. They are read at each scrape,
-//! most of them from `/proc`.
+//! Metrics of the process, under the standard names of Prometheus. They are read at each scrape, most of them from
+//! `/proc`.
 
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -8,8 +8,7 @@ use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 use std::fs;
 
-/// Registers the metrics of the process. Leaves out those that can't be read, as on a system
-/// without `/proc`.
+/// Registers the metrics of the process. Leaves out those that can't be read, as on a system without `/proc`.
 pub(super) fn register(registry: &mut Registry) {
     if let Some(most) = getrlimit(Resource::Nofile).current {
         registry.register("process_max_fds", "Maximum open file descriptors", ConstGauge::new(most));
@@ -45,8 +44,7 @@ struct Stat {
 
 impl Stat {
     fn parse(text: &str) -> Option<Self> {
-        // The second field is the name of the program in brackets. The name may contain spaces and
-        // brackets.
+        // The second field is the name of the program in brackets. The name may contain spaces and brackets.
         let (_, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         // `number` counts from 1, as the manual does. The first field after the name is number 3.
@@ -61,8 +59,8 @@ impl Stat {
     }
 }
 
-/// Returns the time at which the machine started, in seconds since 1970, from the text of
-/// `/proc/stat`; `None` if the text has no such line.
+/// Returns the time at which the machine started, in seconds since 1970, from the text of `/proc/stat`; `None` if the
+/// text has no valid line `btime`.
 fn booted_at(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
 }

@@ -1,5 +1,5 @@
-//! Tests the text of the metrics. Also tests that the documentation, the dashboard and the alerts
-//! name only metrics that exist.
+//! Tests the text of the metrics. Also tests that the documentation, the dashboard and the alerts name only metrics
+//! that exist.
 
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,8 +28,8 @@ struct MetricFamily {
     samples: Vec<(String, f64)>,
 }
 
-/// Parses the text of metrics by the rules of OpenMetrics 1.0, as far as Selkie uses them. Panics
-/// if the text breaks a rule.
+/// Parses the text of metrics by the rules of OpenMetrics 1.0, as far as Selkie uses them. Panics if the text breaks a
+/// rule.
 fn parse(text: &str) -> BTreeMap<String, MetricFamily> {
     let body = text.strip_suffix("# EOF\n").expect("ends with # EOF");
     let mut families = BTreeMap::<String, MetricFamily>::new();

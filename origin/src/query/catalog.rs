@@ -1,4 +1,4 @@
-//! Descriptions of tables and columns, from which plans are built. `database::schema_cache` reads them from MariaDB;
+//! Descriptions of tables and columns, from which plans are built. `database::schema_reader` reads them from MariaDB;
 //! this module does no I/O and does not know the driver.
 
 mod charset_coverage;
@@ -33,12 +33,14 @@ pub struct Table {
     list: OnceLock<Box<str>>,
 }
 
-/// The names and kinds of the columns of a result row.
+/// How a result row is encoded as a record.
 #[derive(Debug)]
 pub struct Layout {
-    /// The kind of each column; `None` if only the metadata of MariaDB's result set shows it, as for a sum.
+    /// The kind of each column of the row, even of one that is not part of the record; `None` if only the metadata of
+    /// MariaDB's result set shows it, as for a sum.
     pub kinds: Vec<Option<Kind>>,
-    /// The columns' names, encoded for the response.
+    /// The names of the record's members, encoded for the response: columns, nested objects, and last the included
+    /// relations.
     pub keys: ColumnLabels,
 }
 
@@ -56,7 +58,7 @@ pub struct Traits {
 /// Facts about a table that decide how rows can be inserted into it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InsertTraits {
-    /// The table has a primary or other unique key, so an insert can fail with a duplicate key.
+    /// The table has a primary or other unique key, so an insert can fail with a duplicate key; false for views.
     pub unique_key: bool,
     /// The table has an UPDATE trigger, which MariaDB runs even if an update changes no value.
     pub update_triggers: bool,
@@ -125,7 +127,7 @@ pub enum Kind {
     /// DATETIME and TIMESTAMP.
     DateTime,
     Time,
-    /// JSON: a LONGTEXT column with MariaDB's check for valid JSON.
+    /// JSON: a column with the check `json_valid`, which MariaDB gives to each column of its type JSON.
     Json,
     /// BINARY, VARBINARY, all BLOB types and VECTOR.
     Bytes,
@@ -308,7 +310,7 @@ impl Table {
         }
     }
 
-    /// Returns [`Table::identity`], even if the caller may not read those columns.
+    /// Returns the indexes that [`Table::identity`] returns to a caller who may read all columns.
     #[must_use]
     pub fn row_key(&self) -> &[usize] {
         &self.row_key

@@ -1,7 +1,8 @@
 //! Resolves an operation against the schema: each name becomes an existing column, each value a value of its column's
 //! type. Does no I/O and writes no SQL.
 //!
-//! Only [`build`] creates a [`Plan`]: the fields of its structs are private to `query`.
+//! Code outside of `query` gets plans only from [`build`]: the fields of [`Select`], [`Insert`], [`Update`] and
+//! [`Delete`] are private to `query`.
 
 pub mod access;
 pub mod bind;
@@ -47,9 +48,9 @@ pub enum Plan<'a> {
     Insert(Insert, Option<&'a IdempotentRequest>),
     /// Inserts one record, with a statement that requests can share.
     InsertOne(InsertOne),
-    /// An update, and the other steps of its transaction; `None` if the statement is the only step.
+    /// An update, and the other steps of its transaction; `None` if there are no other steps.
     Update(Update, Option<Box<Surroundings>>),
-    /// A delete, and the other steps of its transaction; `None` if the statement is the only step.
+    /// A delete, and the other steps of its transaction; `None` if there are no other steps.
     Delete(Delete, Option<Box<Surroundings>>),
 }
 
@@ -97,8 +98,8 @@ impl Select {
         self.offset
     }
 
-    /// Returns the total order for keyset pagination. `None` if the read has neither a limit above 0 nor the option
-    /// `after`, if it can't be paginated by keyset, or after [`Select::end_paging`].
+    /// Returns the total order for keyset pagination. `None` unless this is the read of a list with a limit above 0 or
+    /// the option `after`; also `None` if the read can't be paginated by keyset, and after [`Select::end_paging`].
     #[must_use]
     pub fn keyset(&self) -> Option<&Keyset> {
         self.keyset.as_ref()
@@ -117,8 +118,8 @@ impl Select {
         self.is_limited
     }
 
-    /// Returns whether one row more than [`Select::limit`] is read, to see whether another page follows, or whether
-    /// [`PlanLimits::read_max_rows`] withholds rows.
+    /// Returns whether a read with a limit reads one row more than [`Select::limit`]. The extra row shows that another
+    /// page follows, or that [`PlanLimits::read_max_rows`] withholds rows.
     #[must_use]
     pub fn reads_one_more(&self) -> bool {
         self.is_limited || self.keyset.is_some()
@@ -146,7 +147,8 @@ impl Select {
     }
 }
 
-/// The select list of a read. Expressions that are not part of the response follow those of the response.
+/// The select list of a read, or the columns of the records that a write returns. Expressions that are not part of the
+/// response follow those of the response.
 #[derive(Clone, Debug)]
 pub enum Output {
     /// The [visible columns](crate::query::catalog::Table::visible_columns) of the only table.
@@ -167,7 +169,7 @@ pub enum Expression {
     CountAll,
     /// The score of a record in a full-text search.
     Score(Search),
-    /// A constant: the number of a SELECT in a UNION.
+    /// A constant: the index of a SELECT in a UNION.
     Number(usize),
     /// True if at least one of the columns is not NULL, otherwise NULL: shows whether a joined table has a record in a
     /// row.
@@ -205,8 +207,8 @@ pub struct Insert {
     pub(super) records: Option<Returning>,
     answer: InsertAnswer,
     pub(super) on_conflict: OnConflict,
-    /// The number of columns, at the end of `columns`, that the caller's role sets. A conflict does not give them the
-    /// row's values, but those of `set_on_conflict`.
+    /// The number of columns, at the end of `columns`, that the caller's role sets in new records. An existing record
+    /// that a conflict changes does not get these values, but those of `set_on_conflict`.
     pub(super) set_count: usize,
     /// The values that the caller's role sets in an existing record that a conflict changes, with the columns' indexes.
     pub(super) set_on_conflict: Vec<(usize, Operand)>,
@@ -246,8 +248,9 @@ impl Insert {
 pub enum OnConflict {
     /// The insert fails with `duplicate_key`.
     Refuse,
-    /// The existing record gets the row's values, except for key columns. If the row has only key columns, the column
-    /// with index `anchor` is set to itself, which changes nothing.
+    /// The existing record gets the row's values, except for key columns and for columns that the caller's role sets in
+    /// new records. It also gets the values that the role sets in updated records. If that leaves no column to change,
+    /// the column with index `anchor` is set to itself.
     Update { anchor: usize },
     /// The existing record is not changed: ON DUPLICATE KEY UPDATE sets the column with index `anchor` to itself.
     Ignore { anchor: usize },
@@ -259,9 +262,11 @@ pub enum OnConflict {
 /// The shape of an insert's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertAnswer {
-    /// The id of the one inserted record; null if MariaDB reports none, as for a table without a key.
+    /// The id of the one inserted record; null if a conflict skipped the row, or if MariaDB reports no id, as for a
+    /// table without a key.
     Id,
-    /// A list of ids, one per row of the request.
+    /// A list of ids, one per row of the request (null for a row that a conflict skipped). For a table without a key
+    /// and for a view, the list has no ids.
     Ids,
     /// Null, since the caller may not read the key.
     Hidden,
@@ -271,7 +276,7 @@ pub enum InsertAnswer {
     Record,
     /// A list of records or nulls, one per row of the request.
     Records,
-    /// The number of inserted records, for a dry run, which is rolled back.
+    /// The number of records that the insert inserts or, on a conflict, updates, for a dry run, which is rolled back.
     Count,
 }
 
@@ -318,9 +323,9 @@ pub enum Predicate {
     Like(ColumnRef, LikePattern, Operand),
     Regexp(ColumnRef, Operand),
     Match(Search),
-    /// An expression of ORDER BY, compared with its value in the last row of the previous page.
+    /// An expression by which the read is sorted, compared with its value in the last row of the previous page.
     Ordered(Expression, Comparison, Operand),
-    /// An expression of ORDER BY is NULL.
+    /// An expression by which the read is sorted is NULL in the row.
     OrderedNull(Expression),
     /// All conditions hold; true if the list is empty.
     All(Vec<Predicate>),
@@ -336,7 +341,8 @@ pub enum Predicate {
 }
 
 impl Predicate {
-    /// Returns the number of values that the condition binds.
+    /// Returns the number of values that the condition binds, without those in the join of a [`Predicate::Exists`] and
+    /// the search terms of scores by which a read is sorted.
     fn values(&self) -> usize {
         let all = |parts: &[Self]| parts.iter().map(Self::values).sum();
         match self {
@@ -366,7 +372,7 @@ pub enum LikePattern {
 pub enum Param {
     Null,
     Int(i64),
-    /// An unsigned integer: the only variant for values above `i64::MAX`.
+    /// An unsigned integer, which may be above `i64::MAX`.
     UInt(u64),
     Float(f32),
     Double(f64),
@@ -399,7 +405,7 @@ impl Operand {
 /// The maximum number of bytes that one value of a row adds to a statement, without the bytes of text or binary data.
 pub const CELL_MAX_BYTES: usize = 40;
 
-/// The SQL conversion of a bound value, so that MariaDB compares it as a value of the column's type.
+/// The SQL conversion of a bound value, so that MariaDB compares or stores it as a value of the column's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// `?`, without a conversion.

@@ -1,5 +1,6 @@
-//! Roles: the rules, table by table, for a key that has neither full nor read access. Parses role files, and finds the
-//! rule for a table. `plan::access` applies the rules to a table's columns. Does no I/O.
+//! Roles: the rights of callers whose key or token has neither full nor read access. A role has rules for tables,
+//! rights to media files, and limits. Parses role files, and finds the rule for a table; `plan::access` applies the
+//! rule to operations. Does no I/O.
 
 mod claims;
 mod parse;
@@ -26,7 +27,7 @@ pub struct Role {
 /// The tables that a rule is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// `"*"`: all tables of all databases.
+    /// `"*"` or `"*.*"`: all tables of all databases.
     All,
     /// `"shop.*"`: all tables of a database.
     Database(DatabaseName),
@@ -37,8 +38,8 @@ pub enum Pattern {
 /// The rules of a role for a table. An action whose rule is `None` is not allowed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableRule {
-    /// Whether the pattern of the rule names one table. The fields that the rule of one table omits must exist, or the
-    /// rule denies reads, inserts and updates: a renamed field would not be omitted any more.
+    /// Whether the pattern of the rule names one table. If so, the fields that the rule of a read, insert or update
+    /// omits ([`Fields::Except`]) must exist, or that action is denied: a renamed field would not be omitted any more.
     pub of_table: bool,
     pub read: Option<ReadRule>,
     pub insert: Option<WriteRule>,
@@ -75,8 +76,7 @@ pub enum Fields {
     #[default]
     All,
     Only(Vec<FieldName>),
-    /// All fields but these. Case is ignored, as in MariaDB: a file's `Password` also hides `password` of a table that
-    /// a pattern stands for.
+    /// All fields but these. Case is ignored, as in MariaDB: `Password` also omits `password`.
     Except(Vec<FieldName>),
 }
 
@@ -135,8 +135,9 @@ pub enum MediaDeletion {
 impl Role {
     /// Returns the most specific rule for a table. `None` if no rule is for the table, or if the most specific rule
     /// allows nothing, even if a less specific one allows something. Ignores case, since names that differ only in case
-    /// may be the same table, as on a server with `lower_case_table_names`; but a rule with exactly the same names
-    /// comes first.
+    /// may be the same table, as on a server with `lower_case_table_names`. Of the rules for one table, one with
+    /// exactly the same names comes first; otherwise, of rules that differ only in case, the last one of the file is
+    /// used.
     #[must_use]
     pub fn rule(&self, database: &DatabaseName, table: &TableName) -> Option<&TableRule> {
         let in_database = |of: &DatabaseName| same_but_case(of.as_str(), database.as_str());
@@ -151,8 +152,8 @@ impl Role {
         (!rule.is_empty()).then_some(rule)
     }
 
-    /// Returns whether the role allows something with the database's tables: by a rule of one of its tables, by the rule
-    /// of the database, or, if the database has no rule, by the rule of all databases.
+    /// Returns whether the role allows something with the database's tables: by a rule of one of its tables, by the
+    /// rule of the database, or, if the database has no rule, by the rule of all databases.
     #[must_use]
     pub fn knows_database(&self, database: &DatabaseName) -> bool {
         let in_database = |of: &DatabaseName| same_but_case(of.as_str(), database.as_str());
@@ -177,8 +178,8 @@ impl Role {
         templates.flat_map(Template::claims).map(String::as_str).collect()
     }
 
-    /// Returns whether no rule for tables allows inserts, updates or deletes, so that MariaDB's read-only account is
-    /// enough for the role's statements. Ignores the rights to media files.
+    /// Returns whether no rule for tables allows inserts, updates or deletes, so that the project's read-only account
+    /// in MariaDB is enough for the role's statements. Ignores the rights to media files.
     #[must_use]
     pub fn only_reads(&self) -> bool {
         let writes = |rule: &TableRule| rule.insert.is_some() || rule.update.is_some() || rule.delete.is_some();

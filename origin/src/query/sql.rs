@@ -53,16 +53,16 @@ pub struct Returned {
     pub is_ruled: bool,
 }
 
-/// Compares the kinds of the columns; their names are part of the statement's text.
+/// Compares `is_ruled` and the kinds of the columns; the columns' names are part of the statement's text.
 impl PartialEq for Returned {
     fn eq(&self, other: &Self) -> bool {
         self.is_ruled == other.is_ruled && self.layout.kinds == other.layout.kinds
     }
 }
 
-/// Where a statement returns its verdict, which says whether the records meet the rules of the
-/// caller's role. 1 means that they do. After any other value, the transaction must be rolled back.
-/// A failed statement may leave the session variables `@selkie_denied` and `@selkie_taken` set.
+/// Where a statement returns its verdict, which says whether the records meet the rules of the caller's role. 1 means
+/// that they do. After any other value, the transaction must be rolled back. A failed statement may leave the session
+/// variables `@selkie_denied` and `@selkie_taken` set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
     /// Nowhere: there are no rules to check.
@@ -147,7 +147,7 @@ pub fn condition(condition: Predicate, scope: &Scope<'_>) -> Statement {
 }
 
 /// Renders a user's own SQL with its parameters. The caller must run the statement with `schema` as the default schema:
-/// the statement does not select it, and has only a comment with its name.
+/// the statement does not set the default schema, and names it only in a comment.
 #[must_use]
 pub fn verbatim(call: &SqlCall, schema: Option<&DatabaseName>) -> Statement {
     let mut builder = builder::Builder::new();

@@ -137,7 +137,7 @@ impl Issuers {
     /// Removes an issuer. Origins refuse its tokens within about a second.
     ///
     /// # Errors
-    /// There is no such issuer; MariaDB failed.
+    /// There is no such project or issuer; MariaDB failed.
     pub async fn remove(&self, project: &ProjectName, issuer: &str) -> Result<(), IssuerError> {
         let rows = self.list(Some(project)).await?;
         if !rows.iter().any(|row| row.issuer == issuer) {

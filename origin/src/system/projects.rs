@@ -144,7 +144,7 @@ impl Projects {
         Ok(())
     }
 
-    /// Creates the default project with its accounts if it doesn't exist.
+    /// Creates the default project with its accounts if it doesn't exist. Doesn't check ready-made accounts.
     ///
     /// # Errors
     /// The errors of [`Projects::prepare`].
@@ -158,8 +158,8 @@ impl Projects {
         }
     }
 
-    /// Corrects the accounts of one project, or checks them if they are ready-made. Called when MariaDB refuses a
-    /// log-in, since a full key can change the password of its own account.
+    /// Corrects the accounts of one project, or checks them if they are ready-made (from the configuration). This also
+    /// repairs an account whose log-in MariaDB refuses: a full key can change the password of its own account.
     ///
     /// # Errors
     /// The errors of [`Projects::prepare`]; the project doesn't exist.
@@ -177,8 +177,8 @@ impl Projects {
         Ok(self.admin.projects().await?)
     }
 
-    /// Creates a project and its accounts. If the project exists, only corrects its accounts. Ready-made accounts are
-    /// only checked.
+    /// Creates a project and its accounts. If the project exists, only corrects its accounts. Ready-made accounts (from
+    /// the configuration) are only checked.
     ///
     /// # Errors
     /// The name is reserved; a new project's databases named `<name>_…` exist and `claim` is [`Claim::Refuse`], or
@@ -286,8 +286,8 @@ impl Projects {
     }
 }
 
-/// Returns the rights that a ready-made account may have. Includes each database's name also without the escapes of a
-/// GRANT pattern, which people often omit.
+/// Returns the rights that an account from the configuration may have. Includes each database's name also without the
+/// escapes of a GRANT pattern, which people often omit.
 pub(crate) fn spellings(project: &ProjectName, rights: Rights, databases: &[DatabaseRow]) -> DatabaseRights {
     let mut wanted = rights_on(project, rights, databases);
     for row in databases {

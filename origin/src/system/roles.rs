@@ -90,7 +90,7 @@ impl Roles {
     /// Returns a role.
     ///
     /// # Errors
-    /// There is no such role; MariaDB failed.
+    /// There is no such project or role; MariaDB failed.
     pub async fn get(&self, project: &ProjectName, name: &RoleName) -> Result<RoleRow, RoleError> {
         self.projects.require(project).await?;
         let found = self.admin.role(project, name).await?;
@@ -100,7 +100,7 @@ impl Roles {
     /// Removes a role. Origins refuse requests with the role within about a second.
     ///
     /// # Errors
-    /// There is no such role; MariaDB failed.
+    /// There is no such project or role; MariaDB failed.
     pub async fn remove(&self, project: &ProjectName, name: &RoleName) -> Result<(), RoleError> {
         self.get(project, name).await?;
         Ok(self.admin.remove_role(project, name).await?)
@@ -109,8 +109,8 @@ impl Roles {
     /// Returns what a caller with these claims may do with a table.
     ///
     /// # Errors
-    /// There is no such role or table, or the role may do nothing with the table; the stored role is malformed; MariaDB
-    /// failed.
+    /// There is no such project, role or table, or the role may do nothing with the table; the stored role is
+    /// malformed; MariaDB failed.
     pub async fn access(
         &self,
         project: &ProjectName,

@@ -1,4 +1,4 @@
-//! A client of the HTTP API: sends a request, repeats it after a temporary failure, and reads the envelope.
+//! A client of the HTTP API: sends a request, repeats it after a temporary failure, and reads the response's envelope.
 
 use std::time::Duration;
 
@@ -18,10 +18,11 @@ use super::TransferError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum wait for the next bytes of an answer: longer than a statement may run.
+/// Maximum wait for the next bytes of a response: longer than a statement may run by default (`query_timeout`).
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Maximum attempts of a request that fails for a temporary reason. The back-offs between them are 40 seconds in total.
+/// Maximum attempts of a request that fails for a temporary reason. The pauses between them are 40 seconds in total, if
+/// no response has the header Retry-After.
 const ATTEMPTS_MAX_COUNT: u32 = 10;
 const BACK_OFF_MIN: Duration = Duration::from_millis(100);
 const BACK_OFF_MAX: Duration = Duration::from_secs(15);
@@ -131,7 +132,7 @@ pub struct Api {
     key: SecretString,
 }
 
-/// Why a request has no usable answer.
+/// Why a request has no usable response.
 pub(super) enum NoAnswer {
     Refused(Box<Refusal>),
     Failed(TransferError),
@@ -175,9 +176,9 @@ impl Api {
         Ok(Self { client, base, key })
     }
 
-    /// Returns the API's address and the key's SHA-256, which identify the target of an import. An
-    /// import must be continued with the same target: for a key with a role, the server keeps the
-    /// idempotency keys apart from those of other keys.
+    /// Returns the API's address and the key's SHA-256, which identify the target of an import. An import must be
+    /// continued with the same target: for a key with a role, the server keeps the idempotency keys apart from those of
+    /// other keys.
     #[must_use]
     pub fn identity(&self) -> String {
         let digest = Sha256::digest(self.key.expose_secret().as_bytes());
@@ -237,7 +238,8 @@ impl Api {
         Ok(())
     }
 
-    /// Starts a read, and returns the response, whose body streams the rows in the media type `accept`.
+    /// Starts a read, and returns the response, whose body streams the rows in the media type `accept`. `options` are
+    /// the body of the request.
     pub(super) async fn read(
         &self,
         table: &TableRef,
@@ -266,9 +268,9 @@ impl Api {
     }
 
     /// Sends a request, at most [`ATTEMPTS_MAX_COUNT`] times, until its status is 200 or its error is not temporary.
-    /// Temporary are connection failures, server errors without an envelope, and retryable errors of the API except
-    /// `query_timeout`. Every request may be repeated: a read, an insert with an idempotency key, and a CREATE TABLE,
-    /// which fails if the table exists.
+    /// Temporary are failures to get a response, server errors without an envelope, and retryable errors of the API
+    /// except `query_timeout`. Every request may be repeated: a read, an insert with an idempotency key, and a CREATE
+    /// TABLE, which fails if the table exists (also if the lost response of an earlier attempt was a success).
     async fn send(&self, method: Method, url: Url, headers: &HeaderMap, body: Bytes) -> Result<Response, NoAnswer> {
         let mut back_off = BACK_OFF_MIN;
         for attempt in 1.. {

@@ -1,4 +1,4 @@
-//! Builds the table that `--create` makes from a file's columns.
+//! Builds the CREATE TABLE statement of `selkie import --create` from a file's columns.
 
 use shared::ident::{FieldName, TableName, shown};
 
@@ -8,8 +8,8 @@ use super::columns::Column;
 use crate::query::sql::create_table::{NewKey, create_table};
 
 /// Returns the CREATE TABLE statement of a table that holds the columns' values, and the type of each column. A column
-/// `id` of whole numbers is the primary key; without a column `id`, the table gets one with
-/// AUTO_INCREMENT.
+/// `id` of whole numbers is the primary key, with AUTO_INCREMENT; without a column `id`, the table gets such a key.
+/// With a column `id` of other values, the table has no primary key.
 ///
 /// # Errors
 /// A column's name is not a valid field name, or equals another column's name but for case.

@@ -1,4 +1,4 @@
-//! Writes the rows of a read to a stream, in a form that `selkie import` reads.
+//! Exports rows: writes the rows of one read to a stream, in a form that `selkie import` reads.
 
 use std::io::Write;
 

@@ -1,9 +1,9 @@
 //! An import: reads the file's columns and the table's fields, then sends the rows batch by batch. Divides a refused
 //! batch until the refused rows are found, and writes these rows to a file of their own.
 //!
-//! Batches are written in the file's order, since a later row may refer to an earlier one or update it. If the file
-//! gives all keys and no row updates another, the next batch is sent while the current one is being written. If that
-//! early insert is refused, the batch is sent again after all batches before it.
+//! Batches are written in the file's order, since a later row may refer to an earlier one or update it. Without
+//! `--on-conflict`, and if no AUTO_INCREMENT field is left out, the next batch is sent while the current one is being
+//! written. If that early insert is refused, the batch is sent again after all batches before it.
 
 mod batch;
 mod survey;
@@ -24,7 +24,7 @@ use super::refusals::{Reason, Reject, RejectsFile};
 use super::{Api, Doubt, Form, Input, MappedColumn, TableRef, TransferError, create};
 use crate::fault::{self, Point};
 
-/// Number of batches that are read ahead of the batch in flight.
+/// Number of batches that may wait in the channel between the reader of the file and the sender.
 const BATCHES_AHEAD: usize = 2;
 
 /// What happens to a row of the file if the table has a row with the same unique key.
@@ -51,7 +51,7 @@ pub enum Start {
     Resume,
 }
 
-/// Whether the table must exist.
+/// Whether the table must exist already, or is created by the import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Creation {
     Exists,
@@ -72,13 +72,12 @@ type Attempt = JoinHandle<Result<u64, NoAnswer>>;
 pub struct ImportOptions {
     pub table: TableRef,
     pub input: Input,
-    /// The form of the file. `None`: the name of the file determines the form, or else its first
-    /// byte.
+    /// The form of the file. `None`: the name of the file determines the form, or else its first byte.
     pub form: Option<Form>,
     /// Pairs of a column and the field it goes to; an empty field leaves the column out.
     pub map: Vec<(String, String)>,
     pub on_conflict: Option<Conflict>,
-    /// Maximum rows of a request.
+    /// Maximum rows of a request. If the file has many columns, requests have fewer.
     pub batch_rows: usize,
     pub rejects: PathBuf,
     pub journal: PathBuf,
@@ -97,7 +96,7 @@ pub struct Imported {
     pub refused: u64,
 }
 
-/// An import that is ready to run, with the mapping and the warnings that its user should see before.
+/// An import that is ready to run, with the mapping of columns and the warnings to show to the user before the run.
 pub struct Job {
     api: Api,
     options: ImportOptions,
@@ -109,13 +108,13 @@ pub struct Job {
 }
 
 impl Job {
-    /// Reads the table's fields and the file's first rows, or all rows if the table is made from them and they are in a
-    /// file.
+    /// Reads the table's fields and the file's first rows; all rows if the table is to be created and the input is a
+    /// regular file.
     ///
     /// # Errors
-    /// The file can't be read, or its columns don't fit the table's fields; the API refuses the key or the table; the
-    /// table exists in spite of `--create`, or is missing without it; the file of refused rows exists, for a new
-    /// import.
+    /// The file can't be read, or its columns don't fit the table's fields; the API refuses the key or the table, or
+    /// the key may not insert; the table is missing without `--create`. For a new import also: the table exists in
+    /// spite of `--create`, or the file of refused rows exists.
     pub async fn prepare(api: Api, options: ImportOptions) -> Result<Self, TransferError> {
         if options.start == Start::New {
             RejectsFile::check_new(&options.rejects)?;
@@ -201,8 +200,9 @@ impl Job {
     /// after each batch. Refused rows are no error: they are written to their file and counted.
     ///
     /// # Errors
-    /// `stop` was cancelled, which is checked before each request; the API refuses a request for another reason than
-    /// single rows, or can't be reached; a file can't be read or written. The import can then be continued.
+    /// `stop` was cancelled; the API refuses a request for another reason than single rows, or can't be reached; a file
+    /// can't be read or written. The import can then be continued, unless creating the table failed. `stop` is checked
+    /// before each request except those of `Sending::attempt`: while these succeed, cancelling `stop` has no effect.
     pub async fn run(
         self,
         stop: &CancellationToken,
@@ -283,8 +283,8 @@ impl Sending {
         batch.number >= self.journal.done.batches
     }
 
-    /// Starts the insert of a whole batch in the background. `None`, without an insert, if batches must be written in
-    /// order, or if the batch is empty, already written, or divided.
+    /// Starts the insert of a whole batch in the background. Returns `None`, without an insert, if batches must be
+    /// written in order, or if the batch is empty, already written, or divided.
     fn attempt(&self, batch: &Batch) -> Option<Attempt> {
         let is_divided = batch.number == self.journal.done.batches && !self.journal.splits.is_empty();
         if self.order == WriteOrder::OfTheFile || !self.is_new(batch) || is_divided || batch.len() == 0 {
@@ -299,13 +299,14 @@ impl Sending {
         }))
     }
 
-    /// Returns the idempotency key of a part of a batch. `part` is written as [`Split::part`].
+    /// Returns the idempotency key of a part of a batch; [`Split::part`] describes how `part` is written.
     fn key(&self, batch: &Batch, part: &str) -> String {
         format!("{}-{}-{part}", self.journal.run, batch.number)
     }
 
-    /// Inserts a batch, writes its refused rows to their file, and records it in the journal. If the journal has it
-    /// already, only checks the hash of the last recorded batch. `begun` is the insert that [`Self::attempt`] started.
+    /// Inserts a batch, writes its refused rows to their file, and records the batch in the journal. If the journal has
+    /// recorded the batch already, inserts nothing, and only checks the hash if the batch is the last recorded one.
+    /// `begun` is the insert that [`Self::attempt`] started.
     async fn batch(
         &mut self,
         batch: &Batch,

@@ -1,4 +1,4 @@
-//! The file that is imported, or standard input: its form, gzip, and how many of its bytes are read.
+//! The file that is imported, or standard input: its form, its decompression, and how many of its bytes were read.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,8 +1,8 @@
-//! The journal of an import: a file of JSON lines that records the import's progress, so that a broken import can be
-//! continued with no row lost and none written twice. The idempotency key of a batch is made of the journal's id and
-//! the batch's number. A batch that may have been written before a crash is sent again under the same key, with the
-//! same rows: so the journal also holds the import's options, a hash of the rows so far, and how each refused batch was
-//! divided.
+//! The journal of an import: a file of JSON lines that records the import's progress, so that an interrupted import can
+//! be continued with no row lost and none written twice. The idempotency key of a request is made of the journal's id,
+//! the batch's number and the part of the batch. A batch that may have been written before a crash is sent again under
+//! the same keys, with the same rows. The journal therefore also holds the import's options, a hash of the rows so far,
+//! and how each refused batch was divided.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -20,7 +20,7 @@ use crate::clock::now;
 /// A journal expires this many seconds before the server forgets the idempotency keys of the last batch.
 const EXPIRY_MARGIN_SECONDS: u64 = 300;
 
-/// The target and the options, which must be the same when an import is continued.
+/// The target and the options of an import. They must be the same when the import is continued.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Terms {
     pub(super) target: String,
@@ -36,7 +36,7 @@ pub(super) struct Terms {
 pub(super) struct Done {
     /// The number of batches that are done.
     pub(super) batches: u64,
-    /// The hash of all rows of these batches, in hexadecimal digits.
+    /// The hash of the rows and line numbers of these batches, in hexadecimal digits.
     pub(super) hash: String,
     pub(super) imported: u64,
     pub(super) unchanged: u64,
@@ -50,8 +50,8 @@ pub(super) struct Done {
 /// How a refused part of the batch that is being written was divided.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Split {
-    /// The refused part: empty for the whole batch; each further `0` or `1` is the first or second half of the part
-    /// before, without its refused rows.
+    /// The refused part. The whole batch is the empty string. When a part is divided, its refused rows are left out,
+    /// and `0` is appended for the first half of the others, `1` for the second half.
     pub(super) part: String,
     /// The refused rows: their indexes in the batch, and why the API refused them.
     pub(super) refused: Vec<(usize, Reason)>,
@@ -98,11 +98,11 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Opens the journal of a broken import.
+    /// Opens the journal of an interrupted import.
     ///
     /// # Errors
-    /// The journal doesn't exist, can't be read, is empty, is used by another process, is of an import with another
-    /// target or other options, or is so old that the server may have forgotten the idempotency keys.
+    /// The journal doesn't exist, can't be read, is empty, is in use by another process, belongs to an import with
+    /// another target or other options, or is so old that the server may have forgotten the idempotency keys.
     pub(super) fn resume(path: &Path, terms: &Terms) -> Result<Self, TransferError> {
         let opened = OpenOptions::new().append(true).read(true).open(path);
         let file = opened.map_err(|error| match error.kind() {
@@ -141,7 +141,8 @@ impl Journal {
     /// of the last complete line, as a Unix timestamp in seconds.
     ///
     /// # Errors
-    /// The file can't be read, has no complete line, or is of an import with other options than `wanted`.
+    /// The file can't be read, has no complete line, or belongs to an import with another target or other options than
+    /// `wanted`.
     fn read(&mut self, wanted: &Terms) -> Result<u64, TransferError> {
         let failed = |error: std::io::Error| TransferError::file(&self.path, "read", &error);
         let size = self.file.metadata().map_err(failed)?.len();
@@ -208,7 +209,7 @@ impl Journal {
 }
 
 impl Terms {
-    /// Checks that the target and the options of the broken import equal `wanted`, those of this run.
+    /// Checks that the target and the options of the interrupted import equal `wanted`, those of this run.
     fn check(&self, wanted: &Self) -> Result<(), TransferError> {
         let differing = [
             ("the origin or edge, or the key", self.target != wanted.target),

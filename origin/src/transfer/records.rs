@@ -1,6 +1,6 @@
-//! Splits a stream of CSV (RFC 4180) or of lines of JSON into records, in constant memory. CSV is read as the API reads
-//! it (`shared::operation`): an empty cell without quotes is NULL. So each cell records whether it has quotes, which
-//! the crate `csv` doesn't tell. A record that can't be read is reported, and reading continues at the next line.
+//! Splits a stream of CSV (RFC 4180) or of lines of JSON into records, in bounded memory. CSV is read as the API reads
+//! it (`shared::operation`): an empty cell without quotes is NULL. Each cell therefore records whether it has quotes,
+//! which the crate `csv` doesn't tell. A record that can't be read is reported, and reading continues at the next line.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -16,7 +16,7 @@ pub(super) const RECORD_MAX_BYTES: usize = JSON_BODY_MAX_BYTES - 512 * 1024;
 /// Maximum bytes to read at once.
 const READ_BYTES: usize = 256 * 1024;
 
-/// How many bytes of a record that is too long are kept for the report.
+/// How many bytes of a record are kept for the report if the record is too long or its quotes are wrong.
 const EXCERPT_BYTES: usize = 1_000;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -67,8 +67,8 @@ impl Fault {
 pub(super) struct Record<'a> {
     /// The number of the line at which the record begins, from 1.
     pub(super) line: u64,
-    /// The record's text and, for CSV, its cells. If the record can't be read, the reason, and the beginning of its
-    /// text.
+    /// The record's text and, for CSV, its cells. If the record can't be read, the reason and its text, of which only
+    /// the beginning may be given.
     pub(super) content: Result<(&'a str, &'a [Cell]), (Fault, String)>,
 }
 
@@ -186,8 +186,8 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Drops the records that were returned from the buffer, and appends bytes of the source. Returns false at the
-    /// source's end.
+    /// Removes from the buffer the records that were returned before, and appends bytes of the source. Returns false at
+    /// the source's end.
     fn fill(&mut self) -> io::Result<bool> {
         if self.is_ended {
             return Ok(false);
@@ -197,8 +197,8 @@ impl<R: Read> Records<R> {
         self.begin = 0;
         let before = self.buffer.len();
         self.buffer.resize(before + READ_BYTES, 0);
-        // Takes what one read returns, since a pipe may give more only much later. Reads on only
-        // while the buffer is shorter than a byte order mark.
+        // Takes what one read returns, since a pipe may give more only much later. Reads on only while the buffer is
+        // shorter than a byte order mark.
         let mut end = before;
         loop {
             let count = self.source.read(&mut self.buffer[end..])?;
@@ -274,7 +274,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Reports a broken record by the line at which it begins; reading continues at the next line.
+    /// Returns a broken record as a fault, with the line at which it begins; reading continues at the next line.
     fn broken(&mut self, fault: Fault) -> Record<'_> {
         let bytes = &self.buffer[self.begin..];
         let (length, next) = match memchr::memchr(b'\n', bytes) {
@@ -288,7 +288,8 @@ impl<R: Read> Records<R> {
         Record { line, content: Err((fault, text)) }
     }
 
-    /// Reports a record that is too long, or whose quotes are not closed, and drops the rest of its first line.
+    /// Returns a fault for a record that is too long, maybe since its quotes are not closed, and skips the rest of its
+    /// first line.
     fn too_long(&mut self) -> io::Result<Record<'_>> {
         let text = excerpt(&self.buffer[self.begin..]);
         loop {

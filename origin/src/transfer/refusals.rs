@@ -1,4 +1,4 @@
-//! Refused rows: why the API refused them, and the file they are written to.
+//! Refused rows: why the API refused them or why they can't be read, and the file to which they are written.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Seek as _, SeekFrom, Write as _};
@@ -11,7 +11,7 @@ use super::TransferError;
 use super::api::Refusal;
 use super::records::Fault;
 
-/// Why a row was refused.
+/// Why a row was refused by the API, or can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Reason {
     code: String,
@@ -74,8 +74,8 @@ impl RejectsFile {
         }
     }
 
-    /// Opens the file and truncates it to `bytes`, its length in the journal: later rows belong to a batch that is sent
-    /// again. If `bytes` is 0, deletes the file, if it exists.
+    /// Opens the file and truncates it to `bytes`, its length in the journal: rows after this length belong to a batch
+    /// that is sent again. If `bytes` is 0, deletes the file, if it exists.
     ///
     /// # Errors
     /// The file can't be written, or `bytes` is not 0 and the file doesn't exist.

@@ -205,7 +205,7 @@ async fn a_start_mends_passwords_and_takes_back_what_others_granted() {
     assert_eq!(errno(conn.query_drop("SELECT * FROM mysql.user").await), 1142);
     let grants: Vec<String> = conn.query("SHOW GRANTS").await.unwrap();
     assert!(!grants.concat().contains("FILE") && !grants.concat().contains("GRANT OPTION"), "{grants:?}");
-    // Nothing needs repair, so nothing is written: the grants survive unchanged.
+    // The accounts have exactly their rights again, so that a further start succeeds.
     system.prepare().await.unwrap();
     server.sql(&["DROP ROLE bent_role"]).await;
 }

@@ -1,4 +1,4 @@
-//! `doctor` reports nothing on a fresh installation, and each fault when there is one.
+//! `doctor` finds nothing to fix in a fresh installation, and finds each fault that a test makes.
 
 use origin::doctor::{Finding, Verdict, examine};
 use origin::system::roles::{Roles, schema};

@@ -99,7 +99,7 @@ async fn a_key_whose_row_is_gone_is_refused_though_its_signature_holds() {
 async fn another_installations_key_is_refused() {
     let (server, _, system) = shared().await;
     let registry = registry(&system).await;
-    // The same database under another secret: the same key ids, other signatures.
+    // The same database with another secret: the signing keys have the same ids, but make other signatures.
     let other = Installation::new("").system(&server.address());
     let issued = other.keys.issue(&default(), Access::Full, "", None).await.unwrap();
     assert_eq!(code(&registry, &issued.token).await, ErrorCode::InvalidKey);
@@ -206,6 +206,7 @@ async fn a_change_costs_few_statements_however_many_callers_there_are() {
     set(r#"{"tables": {}}"#).await;
     registry.refresh().await.unwrap();
     join_all(streams.into_iter().map(ended)).await.into_iter().for_each(|outcome| outcome.unwrap());
-    // The revoked key; for each change its number twice, the signing keys, the issuers, the keys of all streams, the role.
+    // One for the revoked key. For each of the two changes: two for the number of the change, and one each for the
+    // signing keys, the issuers, the keys of all streams, and the role.
     assert_eq!(selects(&server).await - before, 1 + 2 * 6);
 }

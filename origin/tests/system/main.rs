@@ -1,4 +1,4 @@
-//! Projects, accounts, keys, migrations and `doctor`, against a real MariaDB that the tests start.
+//! Tests of installations, projects, accounts, keys, media and `doctor`, against a real MariaDB that the tests start.
 
 // All of this is test code, but clippy recognises only the test functions; tests may panic on unexpected types.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]

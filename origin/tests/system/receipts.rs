@@ -82,7 +82,8 @@ async fn receipts_older_than_a_day_are_swept_and_others_stay() {
     }
 }
 
-/// With the administrator's rights, a view with the name of the receipts table could run a project's code.
+/// If the sweep had the administrator's rights, a trigger on the table of receipts, or a view with its name, would run
+/// the project's code with these rights.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_project_put_behind_the_name_runs_with_its_own_rights() {
     let server = Server::start(None);

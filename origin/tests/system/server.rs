@@ -17,8 +17,8 @@ use tempfile::TempDir;
 
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Installs, runs and removes MariaDB until standard input ends. MariaDB has a temporary directory of its own, since a
-/// starting server removes all temporary tables in a shared one.
+/// Installs and runs MariaDB until standard input ends, then kills it and removes its directory `$1`. MariaDB has a
+/// temporary directory of its own, since a starting server removes all temporary tables in a shared one.
 const SCRIPT: &str = r#"
 cd "$1"
 mkdir tmp

@@ -12,13 +12,14 @@ pub struct Details {
     /// The field at fault; `None` if no single field is at fault, or MariaDB does not name the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<Box<str>>,
-    /// The index of the record at fault in `batchData`; `None` for a single record, or if the record is not known.
+    /// The index of the record at fault in `batchData` or in a body of CSV or NDJSON, from 0; `None` for a single
+    /// record, or if the record is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<usize>,
     /// The violated key or constraint, as MariaDB names it; `None` if MariaDB names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraint: Option<Box<str>>,
-    /// Index of the failed operation of a `/batch`; `None` for other requests.
+    /// The index of the failed operation of a `/batch`, from 0; `None` if no single operation of a batch is at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<usize>,
 }
@@ -46,7 +47,7 @@ impl<'a> From<&'a Problem> for Fault<'a> {
     }
 }
 
-/// Collects the faults of a body, which are found before the operation runs.
+/// Collects those faults of a request's body that are found before the operation runs.
 #[derive(Debug, Default)]
 pub struct Faults(Vec<Problem>);
 
@@ -93,7 +94,7 @@ impl Problem {
         self
     }
 
-    /// Adds the index of the record at fault in `batchData` to the details.
+    /// Adds the index of the record at fault to the details; see [`Details::row`].
     #[must_use]
     pub fn with_row(mut self, row: usize) -> Self {
         self.inner.details.get_or_insert_default().row = Some(row);

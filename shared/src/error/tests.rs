@@ -1,4 +1,4 @@
-//! Error codes and the responses that carry them.
+//! Tests of error codes and of error responses.
 
 use super::*;
 

@@ -85,7 +85,7 @@ pub(crate) struct Lexer {
 }
 
 impl Lexer {
-    /// Returns whether anything but white space was read.
+    /// Returns whether anything but white space and a byte-order mark was read.
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun
     }
@@ -115,7 +115,7 @@ impl Lexer {
         self.place(self.offset)
     }
 
-    /// Formats an offset on the current line for messages, with line and column if the text has several lines.
+    /// Formats an offset on the current line for messages, with line and column from the second line on.
     fn place(&self, at: u64) -> String {
         match self.lines {
             0 => format!("byte {at}"),
@@ -127,7 +127,7 @@ impl Lexer {
     /// the next piece. Of a string or number, only the first byte is read.
     ///
     /// # Errors
-    /// `invalid_json` if no token begins here.
+    /// `invalid_json` if the next bytes are not a token, for example because `true` is misspelt.
     pub(crate) fn token(&mut self, input: &mut &[u8]) -> Result<Option<Token>, Problem> {
         if self.word.is_some() {
             return self.word(input);

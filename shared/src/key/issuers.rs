@@ -15,7 +15,7 @@ pub struct EdgeIssuer {
     pub keys: VerificationKeys,
 }
 
-/// At most [`EDGE_ISSUERS_MAX_COUNT`] issuers, each with a key. No two have the same URL and audience.
+/// At most [`EDGE_ISSUERS_MAX_COUNT`] issuers, each with a key. No two have both the same `iss` and the same audience.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EdgeIssuers(Vec<EdgeIssuer>);
 
@@ -40,7 +40,7 @@ impl EdgeIssuers {
     /// Checks issuers and combines them.
     ///
     /// # Errors
-    /// There are too many issuers, an issuer has no key, or an issuer is repeated.
+    /// There are too many issuers, an issuer has no key, or an issuer is repeated with the same audience.
     pub fn new(issuers: Vec<EdgeIssuer>) -> Result<Self, EdgeIssuersFault> {
         if issuers.len() > EDGE_ISSUERS_MAX_COUNT {
             return Err(EdgeIssuersFault::TooMany(issuers.len()));

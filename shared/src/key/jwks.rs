@@ -270,7 +270,7 @@ impl Jwk<'_> {
         self.0.get(name).is_some_and(|value| !value.is_null())
     }
 
-    /// Returns a text member; `None` if it is missing.
+    /// Returns a text member; `None` if it is missing or null.
     fn text(&self, name: &str) -> Result<Option<&str>, KeyFault> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),

@@ -1,5 +1,5 @@
 //! The installation's signing keys: the public keys, with which edge and origin verify tokens, and the private key,
-//! with which the command line signs tokens. `key.rs` checks the tokens' claims.
+//! with which the origin and its command line sign tokens. `key.rs` checks the tokens' claims.
 
 use super::{Claims, crypto};
 use crate::fingerprint::Fingerprint;
@@ -177,7 +177,7 @@ impl SigningKey {
         self.public.clone()
     }
 
-    /// Signs the claims and returns the token, which has about 350 characters.
+    /// Signs the claims and returns the token, which has about 350 characters if it grants no role.
     ///
     /// # Errors
     /// The JWT library's error if the claims can't be serialised or signed.

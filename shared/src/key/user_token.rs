@@ -1,5 +1,5 @@
-//! Tokens of other issuers, by which a project's own users are authenticated: their parts, and all checks except the
-//! signature, which origin and edge verify. Does not know which issuers are trusted.
+//! Tokens of other issuers, by which a project's own users are authenticated: their parts, and checks of their header
+//! and claims. Origin and edge verify the signature. Does not know which issuers are trusted.
 
 use super::{ISSUER, LINK_ISSUER, RoleClaims, Token, UserTokenAlgorithm, invalid};
 use crate::error::{ErrorCode, Problem};
@@ -144,8 +144,8 @@ impl UserToken<'_> {
     /// Checks `exp`, `nbf` and `sub`. The signature must have been verified. `now` is in seconds since 1970.
     ///
     /// # Errors
-    /// `expired_key` after `exp`; `invalid_key` before `nbf`, or if `exp` or `sub` is missing or malformed. Both times
-    /// have a tolerance of [`USER_TOKEN_LEEWAY_SECONDS`].
+    /// `expired_key` from `exp` on; `invalid_key` before `nbf`, if `exp` or `sub` is missing, or if one of the three is
+    /// malformed. Both times have a tolerance of [`USER_TOKEN_LEEWAY_SECONDS`].
     pub fn identify(&self, now: u64) -> Result<UserIdentity, Problem> {
         let expiry = self
             .seconds("exp")?
@@ -164,8 +164,8 @@ impl UserToken<'_> {
         Ok(UserIdentity { subject: subject_id(&self.issuer, &subject), expires_at })
     }
 
-    /// Returns a claim that is a time in whole seconds since 1970; `None` if the token has no such claim. Fails with
-    /// `invalid_key` if the claim is no such time.
+    /// Returns a claim that is a time in seconds since 1970, rounded down; `None` if the token has no such claim. Fails
+    /// with `invalid_key` if the claim is no number, or is negative.
     fn seconds(&self, name: &str) -> Result<Option<u64>, Problem> {
         let Some(value) = self.claims.get(name) else {
             return Ok(None);
@@ -179,8 +179,8 @@ impl UserToken<'_> {
     }
 }
 
-/// Returns the `invalid_key` problem for a token that no trusted issuer has signed. The problem is the same in all
-/// cases, so that a forger learns nothing.
+/// Returns the `invalid_key` problem for a token that is not known to be signed by a trusted issuer, or whose header is
+/// refused. The problem is the same in all these cases, so that a forger learns nothing.
 #[must_use]
 pub fn untrusted() -> Problem {
     invalid("The token was not signed by an issuer that this installation trusts for its audience.")

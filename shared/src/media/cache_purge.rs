@@ -1,6 +1,6 @@
 //! Hashes that stand for cached files, and the headers by which the origin tells the edge which files to purge. The
-//! paths themselves would be too long for a header: a path may have 510 bytes of any script, and one upload up to 64
-//! files.
+//! paths themselves would be too long for a header: a path may have 510 bytes of any script, and one upload has up to
+//! 64 files by default.
 
 use super::FilePath;
 use crate::ident::ProjectName;

@@ -1,6 +1,6 @@
 //! Several operations on records in one transaction: `{"operations": [{method, path, body?, ifMatch?}, …]}`. Each
-//! operation is parsed like a single request and means the same. An operation may also contain a [`Reference`] to the
-//! id that an earlier insert of the batch generates.
+//! operation is parsed like a single request and means the same, but some options are refused. An operation may also
+//! contain a [`Reference`] to the id that an earlier insert of the batch generates.
 
 mod reference;
 
@@ -114,7 +114,7 @@ impl Step {
 #[derive(Clone, Debug, PartialEq)]
 struct Request {
     method: Box<str>,
-    /// The path from `/api/v1/` on, with its query.
+    /// The path, which begins with [`RECORDS`], with its query.
     path: Box<str>,
     body: Option<Value>,
     /// The value of the header `If-Match`.

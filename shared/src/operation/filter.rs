@@ -1,5 +1,6 @@
-//! Conditions on records: the `query` of a read, and the `updateKeyValues` and `deleteKeyValues` of writes. Field names
-//! are checked; values stay as written, since only the origin's schema cache knows the fields' types.
+//! Conditions on records: the option `query` of reads, includes and writes, and the `updateKeyValues` and
+//! `deleteKeyValues` of writes. Field names are valid identifiers; values stay as written, since only the origin's
+//! schema cache knows the fields' types.
 
 mod operator;
 mod parse;
@@ -88,7 +89,7 @@ impl Condition {
 }
 
 impl Test {
-    /// Returns the values that the field is compared with; none for patterns, searches and `IS NULL`.
+    /// Returns the values that the field is compared with; none for patterns, literal texts, searches and `IS NULL`.
     #[must_use]
     pub fn values(&self) -> Vec<&Value> {
         match self {
@@ -138,7 +139,7 @@ pub enum TextPosition {
 pub enum MatchMode {
     /// `IN NATURAL LANGUAGE MODE`.
     Natural,
-    /// `IN BOOLEAN MODE`, with the operators `+ - * " "`.
+    /// `IN BOOLEAN MODE`, with operators such as `+`, `-` and `*`.
     Boolean,
     /// `WITH QUERY EXPANSION`: searches again with words of the best matches.
     Expansion,

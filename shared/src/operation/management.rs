@@ -11,8 +11,8 @@ use uuid::Uuid;
 /// Whether a request may revoke the key with which it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revocable {
-    /// The request may revoke all keys except its own. Revoking its own key by mistake would end
-    /// the access of its caller.
+    /// The request may revoke all keys except its own. Revoking its own key by mistake would end the access of its
+    /// caller.
     Others,
     /// The option `own` is set: the request may also revoke its own key.
     Own,
@@ -34,13 +34,11 @@ pub enum Management {
 }
 
 impl Management {
-    /// Returns the call for a method and the path `/api/v1/{kind}[/{name}]`, and the methods that
-    /// the path allows; `None` if there is no such path. Doesn't check that the method is one of
-    /// them: the caller must.
+    /// Returns the call for a method and the path `/api/v1/{kind}[/{name}]`, and the methods that the path allows;
+    /// `None` if there is no such path. Doesn't check that the method is one of them: the caller must.
     ///
     /// # Errors
-    /// `record_not_found` if `name` can't be the id of a key; `invalid_identifier` if it can't be
-    /// the name of a role.
+    /// `record_not_found` if `name` can't be the id of a key; `invalid_identifier` if it can't be the name of a role.
     pub(super) fn resolve(
         method: &str,
         kind: &str,
@@ -69,10 +67,10 @@ impl Management {
         }))
     }
 
-    /// Parses the options. Only a revocation has an option, `own`.
+    /// Parses the options of a call. Only a revocation has an option, `own`.
     ///
     /// # Errors
-    /// `invalid_query_option` for any other option.
+    /// `invalid_query_option` for any other option, or if the value of `own` is no boolean.
     pub(super) fn with_options(self, pairs: &Options) -> Result<Self, Problem> {
         match (self, pairs.as_slice()) {
             (Self::RevokeKey(id, _), [(name, value)]) if name == "own" => {

@@ -17,7 +17,7 @@ impl MediaId {
     /// Parses the id of a media file from a path segment or a command-line argument.
     ///
     /// # Errors
-    /// `media_not_found` if the text is not a whole number.
+    /// `media_not_found` if the text is not a whole number below 2^64.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         match text.parse() {
@@ -61,7 +61,7 @@ pub enum MediaCall {
     List(MediaList),
     /// Read a file's metadata.
     Describe(MediaId),
-    /// Create a signed URL of a private file.
+    /// Create a signed URL of a file, with which anybody may read it even if it is private.
     Sign(MediaId, SignedFor),
     Delete(MediaId),
 }
@@ -75,7 +75,7 @@ pub struct MediaList {
     pub kind: Option<MediaKind>,
     /// Lists only files of exactly this name.
     pub name: Option<MediaName>,
-    /// Sort fields, the most significant first; empty for newest first.
+    /// Sort fields, the most significant first; empty for the order of descending ids.
     pub order: Vec<(MediaField, Direction)>,
     pub span: Span,
     /// Whether to return the number of all matching files.

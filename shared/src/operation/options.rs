@@ -220,8 +220,8 @@ pub(super) fn parts(name: &str, value: &Value, expected: &str) -> Result<Vec<Val
     Ok(parts)
 }
 
-/// Parses a list of 1 to [`FIELDS_MAX_COUNT`] distinct field names, as JSON or comma-separated; `invalid_query_option`
-/// for any other value, `invalid_identifier` for an invalid name.
+/// Parses a list of 1 to [`FIELDS_MAX_COUNT`] distinct fields: comma-separated names, or JSON as [`field`] accepts it;
+/// `invalid_query_option` for any other value, `invalid_identifier` for an invalid name.
 pub(super) fn fields(name: &str, value: &Value) -> Result<Vec<FieldRef>, Problem> {
     const EXPECTED: &str = "a list of field names";
     let parts = parts(name, value, EXPECTED)?;
@@ -243,7 +243,7 @@ pub(super) fn repeated_item<T: Ord>(items: &[T]) -> Option<&T> {
     sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
-/// Parses a field: a name, or `{tableName, fieldName}`.
+/// Parses a field: a name, `table.name`, or `{tableName?, fieldName}`.
 pub(super) fn field(name: &str, expected: &str, value: &Value) -> Result<FieldRef, Problem> {
     let text = match value {
         Value::Text(text) => return FieldRef::parse(text),

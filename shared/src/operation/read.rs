@@ -36,8 +36,8 @@ pub struct Read {
     /// The fields of `GROUP BY`.
     pub group: Vec<FieldRef>,
     pub rows: Rows,
-    /// Sort fields, the most significant first. If empty, records are sorted by search score. Without a search, the
-    /// records of a page are sorted by their keys, and a read without a limit is unsorted.
+    /// Sort fields, the most significant first. If empty, the origin's planner chooses the order, for example by search
+    /// score or, for a page, by the records' keys; the records may also be unsorted.
     pub order: Vec<Order>,
     pub window: Window,
     pub count: Count,
@@ -83,7 +83,7 @@ pub enum Answer {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Window {
-    /// Maximum number of records to return; `None` for all.
+    /// Maximum number of records to return; `None` if the caller sets none. The origin may return fewer.
     pub limit: Option<u64>,
     /// Number of records to skip.
     pub offset: u64,
@@ -142,7 +142,7 @@ impl ReadOne {
     }
 }
 
-/// The options of a read by name, not yet parsed.
+/// The unparsed values of a read's options.
 #[derive(Default)]
 struct Draft {
     limit: Option<Value>,

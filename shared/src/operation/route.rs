@@ -127,8 +127,8 @@ fn below_table(head: &RequestHead<'_>, table: TablePath, last: Option<&str>) -> 
     match (last, method) {
         (None, _) => allow(method, TABLE_METHODS).map(|()| Resource::Table(table)),
         (Some("_schema"), _) => allow(method, "GET, HEAD").map(|()| Resource::Schema(table)),
-        // The last part `query` means a query only for POST. For other methods it is the id of a
-        // record, which may be "query".
+        // The last part `query` means a query only for POST. For other methods it is the id of a record, which may be
+        // "query".
         (Some("query"), "POST") => Ok(Resource::Query(table)),
         (Some(""), _) => Err(not_found(head)),
         (Some(id), _) => {

@@ -29,8 +29,8 @@ pub fn is_at(path: &str) -> bool {
     path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Returns the headers that the tus protocol requires on a response with this status; none for paths outside of
-/// [`PATH`].
+/// Returns the headers `Tus-Resumable` and, for status 412, `Tus-Version`, which the tus protocol requires on
+/// responses; none for paths that are not [`PATH`] or below it.
 pub fn answer_headers(path: &str, status: u16) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
     let here = is_at(path);
     let spoken = here.then_some(("tus-resumable", VERSION));
@@ -82,8 +82,9 @@ impl TusId {
         }
     }
 
-    /// Returns the `media_not_found` problem for a resumable upload that doesn't exist, has expired, or belongs to
-    /// another project.
+    /// Returns the `media_not_found` problem for a resumable upload that the caller can't use: it doesn't exist (any
+    /// more), has expired, belongs to another project or to an uploader whose files the caller may not change, or its
+    /// file is not on this origin's disk.
     #[must_use]
     pub fn unknown(self) -> Problem {
         not_found(&self.to_string())

@@ -7,9 +7,9 @@ use crate::json::Value;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Span {
-    /// Maximum number of records to return; `None` for all.
+    /// Maximum number of entries to return; `None` if the caller sets none.
     pub limit: Option<u64>,
-    /// Number of records to skip.
+    /// Number of entries to skip.
     pub offset: u64,
 }
 

@@ -48,9 +48,9 @@ pub struct Insert {
 /// The rows of an insert. Their form also decides the form of the response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rows {
-    /// One record; the response is its id.
+    /// One record; the response is its id, unless an option asks for another response.
     One(Vec<Option<Value>>),
-    /// The records of `batchData`, of CSV or of lines of JSON; the response is a list of ids.
+    /// The records of `batchData`, of CSV or of lines of JSON; the response is a list of ids, with the same exception.
     Batch(Vec<Vec<Option<Value>>>),
 }
 

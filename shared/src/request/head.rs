@@ -4,8 +4,8 @@
 /// character.
 const NOT_TEXT: &str = "\u{fffd}";
 
-/// A request's method, URL and relevant headers. A header is `None` if missing. Its value is as received, but U+FFFD
-/// if it has other characters than visible ASCII, spaces and tabs.
+/// A request's method, URL and relevant headers. A header is `None` if missing. [`RequestHead::read`] replaces a value
+/// that has other characters than visible ASCII, spaces and tabs by U+FFFD; other values are as received.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestHead<'a> {
     /// The HTTP method, in upper case.

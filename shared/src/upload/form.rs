@@ -3,7 +3,7 @@
 use super::label::Label;
 use crate::media::{FolderPath, MediaKind, MediaName};
 
-/// The encoding of an upload's request, which decides the form of the response.
+/// The encoding of an upload's request, on which the form of the response depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// JSON with items `{name, base64}`.
@@ -34,13 +34,14 @@ pub enum Existing {
 /// The visibility of an uploaded file, as the request declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// Not declared: anybody who has the file's URL may read the file, unless the file is in or below a private folder,
-    /// or replaces a private file.
+    /// The request does not declare the file private: anybody who has the file's URL may read the file, unless the file
+    /// is in or below a private folder, or replaces a private file. In a resumable upload, `private: false` means this
+    /// too.
     Public,
-    /// `private: false`: anybody who has the URL may read the file, even if the file that it replaces was private, but
-    /// not in or below a private folder.
+    /// `private: false` in JSON or a form: anybody who has the URL may read the file, even if the file that it replaces
+    /// was private, unless the file is in or below a private folder.
     MadePublic,
-    /// Only authenticated callers of the file's project, and anybody with a signed URL, may read the file.
+    /// Only callers of the file's project that may read media, and anybody with a signed URL, may read the file.
     Private,
     /// Like [`Visibility::Private`]; the file's folder also becomes private (`privateFolder: true`).
     PrivateFolder,
@@ -113,7 +114,7 @@ impl UploadItem {
     }
 
     /// Returns the type of the file that the request declares: in the data URL or part, or else in `imageType` or
-    /// `fileType`; `None` if it declares none.
+    /// `fileType`; `None` if it declares none, or a malformed one in a part.
     #[must_use]
     pub fn label(&self) -> Option<&Label> {
         self.label.as_ref()
@@ -131,8 +132,8 @@ impl UploadItem {
     }
 }
 
-/// Parses a boolean of a form; `None` for an unknown word. Browsers send `on` for a checked box, and Python sends
-/// `True`.
+/// Parses a boolean of a multipart form or of `Upload-Metadata`; `None` for an unknown word. Browsers send `on` for a
+/// checked box, and Python sends `True`.
 pub(crate) fn flag(word: &str) -> Option<bool> {
     match word {
         "true" | "True" | "1" | "on" => Some(true),

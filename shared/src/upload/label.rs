@@ -66,7 +66,8 @@ impl Label {
         })
     }
 
-    /// Returns the extension itself, or the usual file extension of the media type; `None` if none is known.
+    /// Returns the extension itself, or the usual file extension of the media type: from [`EXTENSIONS`], or else the
+    /// subtype; `None` for an unknown subtype that is long or has punctuation.
     pub(super) fn extension(&self) -> Option<&str> {
         match self {
             Self::Extension(extension) => Some(extension),

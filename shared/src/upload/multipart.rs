@@ -1,6 +1,6 @@
-//! A push parser for `multipart/form-data` (RFC 7578). Returns content as slices of the input, and holds back only
-//! bytes at the end of the input that may begin a delimiter. A delimiter contains a carriage return only at its
-//! beginning, so held bytes that turn out to be no delimiter are all content.
+//! A push parser for `multipart/form-data` (RFC 7578). Returns a file's bytes as slices of the input, and holds back
+//! only bytes at the end of the input that may begin a delimiter. A delimiter contains a carriage return only at its
+//! beginning, so no other delimiter can begin within held bytes: if they turn out to begin none, they are all content.
 
 mod head;
 
@@ -25,7 +25,7 @@ const FIELDS: [&str; 4] = ["folder", "type", "update", "private"];
 enum Place {
     /// Before the first delimiter; content is ignored.
     Preamble,
-    /// After a delimiter: expects white space and a line end, or `--`.
+    /// After a delimiter: expects optional spaces or tabs, and then a line end or `--`.
     Delimited,
     Dashed,
     Returned,
@@ -41,7 +41,8 @@ enum Place {
 
 enum Found<'i> {
     Slice(&'i [u8]),
-    /// Content that looked like the beginning of a delimiter but was not: a range of the delimiter's bytes.
+    /// Content that looked like the beginning of a delimiter but was not. It equals this range of the delimiter's
+    /// bytes.
     Held(Range<usize>),
     Delimiter,
     Nothing,
@@ -50,7 +51,7 @@ enum Found<'i> {
 pub(super) struct Reader {
     finder: Finder<'static>,
     place: Place,
-    /// The number of the delimiter's bytes that the end of the last input matched.
+    /// How many of the delimiter's first bytes the input so far ends with. These bytes are held back.
     matched: usize,
     /// How many of the matched bytes belong to the line end before the part's content, and so are never content.
     outside: usize,
@@ -153,7 +154,9 @@ impl Reader {
         self.offset += bytes as u64;
     }
 
-    /// Consumes input up to the next delimiter, or up to bytes that may begin one.
+    /// Consumes and returns the content before the next delimiter, or the delimiter if the input begins with it. Holds
+    /// back bytes at the input's end that may begin a delimiter: counts them in `matched`, and returns
+    /// [`Found::Nothing`].
     fn find<'i>(&mut self, input: &mut &'i [u8]) -> Found<'i> {
         if input.is_empty() {
             return Found::Nothing;

@@ -12,7 +12,7 @@ const EQUALS: [&[&str]; 3] = [&["jpg", "jpeg"], &["tif", "tiff"], &["htm", "html
 /// an equivalent one. If the type has no usual extension, the name keeps its own extension or gets `bin`.
 ///
 /// # Errors
-/// `invalid_body` if the name has no letter or digit, or is too long.
+/// `invalid_body` if the name consists of separators, is too long, or is otherwise no valid [`MediaName`].
 pub(super) fn compose(name: &str, label: &Label) -> Result<MediaName, Problem> {
     let lower = name.trim().to_lowercase();
     let wanted = label.extension();
@@ -36,7 +36,8 @@ fn is_same(one: &str, other: &str) -> bool {
     one == other || EQUALS.iter().any(|equals| equals.contains(&one) && equals.contains(&other))
 }
 
-/// Returns the name without this extension, which may have several parts, such as `tar.gz`.
+/// Returns the name without this extension, or unchanged if it ends otherwise. The extension may have several parts,
+/// such as `tar.gz`.
 fn strip_extension<'a>(name: &'a str, extension: &str) -> &'a str {
     name.strip_suffix(extension).and_then(|rest| rest.strip_suffix('.')).filter(|stem| !stem.is_empty()).unwrap_or(name)
 }
@@ -46,8 +47,9 @@ fn hyphenated(stem: &str) -> String {
     words.join("-")
 }
 
-/// Returns whether a character separates words: white space, or punctuation in the list. Other signs don't count, since
-/// the standard library can't tell them from the marks that belong to letters.
+/// Returns whether a character separates words: white space, a control character, ASCII punctuation, or other
+/// punctuation in the list. Other characters don't count, since the standard library can't tell signs from the marks
+/// that belong to letters.
 fn separates_words(c: char) -> bool {
     !c.is_alphanumeric()
         && (c.is_ascii()

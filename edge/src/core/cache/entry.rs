@@ -54,8 +54,9 @@ pub(super) const FILE_REQUEST_HEADERS: [&str; 6] =
 pub enum FetchOutcome {
     /// Store the response, which is small enough to be held in memory.
     Held,
-    /// Don't store this response, but fetch the file again to store it: a long response would pile up in memory between
-    /// a fast and a slow reader, and a partial response is not the whole file.
+    /// Don't store a response that also goes to a client, but fetch the whole file in the background and store that
+    /// response: a long response would pile up in memory between a fast and a slow reader, and a partial response is
+    /// not the whole file.
     Streamed,
     Confirmed,
     /// Don't store the response: it is an error, too long, of unknown length, compressed, or not the requested version
@@ -92,8 +93,8 @@ impl Lookup {
         }
     }
 
-    /// Returns the request to send to an origin for the entry: `head` and `incoming` without the parts that make the
-    /// response specific to this client. With `known_tag`, the request is a revalidation.
+    /// Returns the request to send to an origin for the entry: `head` and `incoming` without the headers that would
+    /// make the response unfit for other requests. With `known_tag`, the request is a revalidation.
     #[must_use]
     pub fn request(
         &self,

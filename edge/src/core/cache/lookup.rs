@@ -19,8 +19,8 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub struct Lookup {
     pub(super) key: Fingerprint,
-    /// The fingerprint of the cache key and, for a file, of the file's version. All versions of a file have the same
-    /// cache key.
+    /// For a file, the fingerprint of the cache key and of the file's version; for a read, the cache key itself. All
+    /// versions of a file have the same cache key.
     pub(super) version: Fingerprint,
     pub(super) accepted_age: AcceptedAge,
     pub(super) subject: Subject,

@@ -10,8 +10,8 @@ use std::rc::Rc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Milliseconds for which requests wait for the lead: as long as a statement may run. A lead that takes longer has been
-/// cancelled by the platform without notice.
+/// Milliseconds for which requests wait for the lead: as long as a statement may run by default. After that, the lead
+/// counts as cancelled, since the platform cancels requests without notice.
 const LEAD_MAX_MS: u64 = 30_000;
 
 /// Maximum milliseconds of a lead that fetches a long response to cache it. Other requests don't wait for that lead.
@@ -21,8 +21,8 @@ const LONG_LEAD_MAX_MS: u64 = 150_000;
 /// wait for each other; and milliseconds after a failed revalidation during which the entry is not revalidated again.
 const BACK_OFF_MS: u64 = 10_000;
 
-/// Maximum keys with a flight or a recent outcome, about 100 bytes each. Requests for further keys ask the origin
-/// themselves.
+/// Maximum keys with a flight or a recent outcome, about 100 bytes each. A request for a further key drops all recent
+/// outcomes.
 const ENTRIES_MAX_COUNT: usize = 1_024;
 
 /// Maximum concurrent leads. Each may hold 1 MiB of an isolate's 128 MB.

@@ -15,7 +15,7 @@ pub(super) enum Health {
     Well,
     /// The origin reported that it can't reach its database.
     NoDatabase,
-    /// The origin did not answer in time, or the response did not come from Selkie.
+    /// The origin could not be reached or did not answer in time, or the response did not come from Selkie.
     Silent,
 }
 

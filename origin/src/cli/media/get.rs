@@ -193,7 +193,7 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // The removal fails if the file was already renamed to its final name.
+        // After `become_file` there is nothing to remove. An error is ignored, because `drop` can't return it.
         let _ = remove_file(&self.0);
     }
 }

@@ -187,7 +187,7 @@ impl<'a> Arrivals<'a> {
         Self { store, staged: Vec::new(), paths: Vec::new() }
     }
 
-    /// Copies a local file into the staging directory of the store.
+    /// Copies a local file or standard input into the staging directory of the store.
     ///
     /// # Errors
     /// The file can't be read or staged, or `stop` was cancelled.
@@ -222,8 +222,8 @@ impl<'a> Arrivals<'a> {
 impl Drop for Arrivals<'_> {
     fn drop(&mut self) {
         for path in &self.paths {
-            // Fails if the file was published, which moves it. If it fails for another reason, the next sweep removes
-            // the file.
+            // A published file has been moved, so that there is nothing to remove. If the removal fails, the next sweep
+            // removes the file.
             let _ = remove_file(path);
         }
     }

@@ -1,5 +1,5 @@
-//! `selkie project remove`: removes a project's keys, accounts, databases and media. Running it again completes an
-//! interrupted removal.
+//! `selkie project remove`: removes a project with its keys and media, drops or releases its databases, and drops the
+//! accounts that Selkie made for it. Running it again completes an interrupted removal.
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub(super) struct RemoveArgs {
     /// The project
     #[arg(value_name = "NAME", value_parser = project)]
     name: ProjectName,
-    /// What happens to its databases: kept without a project, or dropped unless they were adopted
+    /// What happens to its databases: kept without a project, or dropped unless adopted without --allow-drop database
     #[arg(long, value_name = "WHAT", value_enum)]
     databases: Option<Databases>,
     /// Delete its media

@@ -234,7 +234,7 @@ impl Admin {
         wanted: &DatabaseRights,
     ) -> Result<(), AdminError> {
         let account = name.at(host);
-        // Roles are revoked first, since REVOKE ALL would revoke them too.
+        // Roles are revoked first: REVOKE ALL would revoke them too, and revoking a role again fails.
         for role in &found.roles {
             self.run(format!("REVOKE {} FROM {account}", ident(role))).await?;
         }

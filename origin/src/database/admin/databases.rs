@@ -26,7 +26,6 @@ impl Admin {
                 conn.query_iter("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME"),
             ))
             .await?;
-        // A database whose name is no [`DatabaseName`] can't be served.
         Ok(names.iter().filter_map(|name| DatabaseName::parse(name).ok()).collect())
     }
 

@@ -14,7 +14,7 @@ pub enum AdminError {
     /// waits.
     #[error("another origin or command is changing the system and did not finish in time")]
     Busy,
-    /// A deadlock, a lock timeout or a failed commit. The statement was rolled back.
+    /// A deadlock, a lock timeout, a concurrent change of a row, or a failed commit. The statement was rolled back.
     #[error("another transaction changed the same rows: {0}")]
     Contended(String),
     #[error("the admin account \"{user}\" may not do this: {message}")]

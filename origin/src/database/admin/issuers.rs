@@ -23,10 +23,11 @@ pub struct IssuerRow {
     pub keys: IssuerKeys,
     /// The claim that names the role; `None` if all tokens of the issuer get `role`.
     pub role_claim: Option<String>,
-    /// The role of a token that lacks the claim `role_claim`; `None` if such a token is refused.
+    /// The role of a token that lacks the claim `role_claim`, or whose claim is a list without a key of `role_map`;
+    /// `None` if such a token is refused.
     pub role: Option<RoleName>,
-    /// The grant for each value of the claim `role_claim`. A value that is no key of this map is itself the name of a
-    /// role.
+    /// The grant for each value of the claim `role_claim`. If the claim is a text that is no key of this map, the text
+    /// is itself the name of a role. Of a list, only items that are keys of this map count.
     pub role_map: BTreeMap<String, KeyGrant>,
     pub created_at: u64,
 }

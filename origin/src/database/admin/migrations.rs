@@ -50,7 +50,8 @@ const PROJECTS: Migration = Migration {
             CONSTRAINT keys_project FOREIGN KEY (project) REFERENCES selkie.projects (name),
             CONSTRAINT keys_kid FOREIGN KEY (kid) REFERENCES selkie.signing_keys (kid)
         ) ENGINE = InnoDB",
-        // One row, updated with every change of keys. Origins poll it each second.
+        // One row with a version, which is incremented if keys are revoked or signing keys, roles or issuers change.
+        // Origins poll it each second.
         "CREATE TABLE IF NOT EXISTS selkie.key_changes (
             id TINYINT UNSIGNED NOT NULL PRIMARY KEY,
             version BIGINT UNSIGNED NOT NULL
@@ -99,7 +100,8 @@ const MEDIA: Migration = Migration {
             PRIMARY KEY (project, folder),
             CONSTRAINT media_folders_project FOREIGN KEY (project) REFERENCES selkie.projects (name)
         ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC",
-        // The ledger of stored objects that no file refers to. `due_at` = 0 marks an object for deletion.
+        // The ledger of objects that no file refers to; see `database::media`. `due_at` = 0 marks an object for
+        // deletion.
         "CREATE TABLE IF NOT EXISTS selkie.media_due (
             object BINARY(16) NOT NULL PRIMARY KEY,
             due_at BIGINT UNSIGNED NOT NULL,
@@ -172,7 +174,7 @@ const ROLES: Migration = Migration {
             PRIMARY KEY (project, issuer),
             CONSTRAINT issuers_project FOREIGN KEY (project) REFERENCES selkie.projects (name)
         ) ENGINE = InnoDB",
-        // The hash (SHA-256) that identifies the uploader; NULL for files uploaded with a full key.
+        // The hash (SHA-256) that identifies the uploader; NULL for files uploaded without a role.
         "ALTER TABLE selkie.media ADD COLUMN IF NOT EXISTS uploader VARBINARY(32) NULL",
         "ALTER TABLE selkie.media_uploads ADD COLUMN IF NOT EXISTS uploader VARBINARY(32) NULL",
     ],
@@ -188,9 +190,9 @@ impl Admin {
     /// this at the same time.
     ///
     /// # Errors
-    /// [`AdminError::SchemaTooNew`] if a newer program migrated the schema; [`AdminError::Busy`] if another origin held
-    /// the installation's lock for too long; other errors if MariaDB fails or denies access. Some migrations may be
-    /// applied.
+    /// [`AdminError::SchemaTooNew`] if a newer program migrated the schema; [`AdminError::Busy`] if another origin or
+    /// command held the installation's lock for too long; other errors if MariaDB fails or denies access. Some
+    /// migrations may be applied.
     pub async fn migrate(&self) -> Result<(), AdminError> {
         if self.is_current().await? {
             return Ok(());

@@ -101,8 +101,8 @@ impl Admin {
         .await
     }
 
-    /// Deletes the rows of a project that has no recorded databases and media files, and of its keys, roles, issuers,
-    /// media folders and uploads, in one transaction.
+    /// Deletes the row of a project that has neither recorded databases nor media files, and the rows of its keys,
+    /// roles, issuers, media folders and uploads, in one transaction.
     ///
     /// # Errors
     /// [`AdminError::Refused`] (1451, foreign key) if the project still has a database or a file; nothing is changed

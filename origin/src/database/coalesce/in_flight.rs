@@ -53,7 +53,7 @@ impl<K: CoalescedStatement> InFlight<K> {
     }
 
     /// Removes and returns the oldest waiting requests: as many as `share` returns for the number of waiting requests.
-    /// Drops requests whose client has disconnected.
+    /// Drops requests that wait no longer.
     fn take(&self, share: impl FnOnce(usize) -> usize) -> Vec<(K::Item, Caller<K>)> {
         let waits = |waiter: &Waiter<K>| !waiter.caller.is_closed();
         let waiters = self.requests().take(&self.key, waits, share).into_iter();
@@ -130,8 +130,8 @@ impl<K: CoalescedStatement> Drop for InFlight<K> {
     }
 }
 
-/// Runs one statement for several requests and sends each request its result. The statement is killed once the clients
-/// of all these requests have disconnected.
+/// Runs one statement for several requests and sends each request its result. The statement is killed once none of
+/// these requests waits any longer.
 async fn share<K: CoalescedStatement>(
     mut lease: Lease,
     shape: Arc<K::Shape>,
@@ -170,7 +170,7 @@ async fn share<K: CoalescedStatement>(
     }
 }
 
-/// Waits until all clients have disconnected.
+/// Returns when no request waits any longer: clients have disconnected, or the time of the requests is over.
 async fn all_left<K: CoalescedStatement>(callers: &mut [Caller<K>]) {
     for caller in callers {
         caller.closed().await;

@@ -1,8 +1,8 @@
 //! Inserts of one record that share a statement; each request gets the key of its row.
 //!
 //! If MariaDB refuses a shared statement, InnoDB rolls back all of its rows. Each row is then inserted alone, so that
-//! only the requests with a row at fault get an error. After a failure that may have left the rows inserted, or a long
-//! wait for a table lock, all requests of the statement get its error.
+//! only the requests with a row at fault get an error. If the statement may have inserted the rows, was killed or timed
+//! out, or waited long for a table lock, all of its requests get its error.
 
 use super::{CoalescedStatement, Coalescer, Requests};
 use crate::database::DbError;
@@ -12,8 +12,8 @@ use crate::query::plan::{Param, RowShape};
 use crate::query::sql;
 use std::time::Duration;
 
-/// The shortest wait before a lock timeout that is taken for a wait for a lock on the whole table, because another
-/// session changes the table's definition: an insert does not wait this long for row locks.
+/// If a shared insert fails with a lock timeout after at least this time, it waited for a lock on the whole table,
+/// because another session changes the table's definition: a shared insert does not wait for row locks.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]

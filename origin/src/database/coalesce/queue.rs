@@ -43,7 +43,8 @@ pub(super) enum Joined<A> {
 /// How a shared statement ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// The statement answered all requests, or failed for a reason that concerns all of them.
+    /// The statement answered all requests, or failed for a reason that concerns all of them, or was killed because no
+    /// request waited for it any longer.
     Shared,
     /// The statement failed without effect, and each request runs alone.
     Refused,
@@ -117,8 +118,8 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
         self.shapes().active.remove(shape);
     }
 
-    /// Drops the requests for which `waits` is false (their client has disconnected). Removes and returns the first
-    /// `share(count)` of the remaining `count` requests, at least one if there are any.
+    /// Drops the requests for which `waits` is false. Removes and returns the first `share(count)` of the remaining
+    /// `count` requests, at least one if there are any.
     pub(super) fn take(&self, shape: &S, waits: impl FnMut(&W) -> bool, share: impl FnOnce(usize) -> usize) -> Vec<W> {
         let mut shapes = self.shapes();
         let Some(active) = shapes.active.get_mut(shape) else {

@@ -19,7 +19,7 @@ pub(in crate::database) fn means_lost(error: &mysql_async::Error) -> bool {
     }
 }
 
-/// Returns whether an error is due to the host or the connection, not the statement: the host is shutting
+/// Returns whether an error is due to the host or the connection, not the statement: for example, the host is shutting
 /// down, has left its cluster or is read-only, the connection was killed or broke, or the commit failed.
 pub(super) fn is_refusal_of_host(errno: u16, message: &str, state: &str) -> bool {
     /// `ER_UNKNOWN_ERROR`: a Galera node answers with this number when replication of the write

@@ -1,5 +1,5 @@
-//! Connection pools of the driver for the admin account, one pool per host. New connections come from
-//! the pool of the serving host.
+//! Connection pools of the driver for the admin account, one for each host of `database_url`. Connections are taken
+//! from the pool of the serving host.
 
 use super::{Hosts, TRIES_MAX_COUNT};
 use crate::database::error::means_lost;

@@ -1,4 +1,4 @@
-//! Tests of the choice of the serving host.
+//! Tests of the choice of the host for a new connection, and of leaving a host.
 
 use super::probe::Lost;
 use super::*;

@@ -1,4 +1,5 @@
-//! Errors of the media tables, and their conversion to problem responses. Messages hold neither SQL nor values.
+//! Errors of the media tables, and their conversion to problem responses. The responses contain no SQL and no message
+//! of MariaDB.
 
 use crate::database::ask::UnexpectedType;
 use shared::error::{ErrorCode, Problem};
@@ -8,11 +9,12 @@ use shared::policy::role_forbids;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
-    /// Connecting failed, the connection broke, or MariaDB is shutting down or has too many connections. A transaction
-    /// that was committing may have been committed.
+    /// Connecting or logging in failed, the connection broke, its host was left (see `database::hosts`), or MariaDB can
+    /// serve no requests at the moment. A transaction that was committing may have been committed.
     #[error("MariaDB can't be reached")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A connection, statement or transaction took too long. A transaction that was committing may have been committed.
+    /// Waiting for a connection or a lock, or running a statement or transaction, took too long. A transaction that was
+    /// committing may have been committed.
     #[error("MariaDB did not answer in time")]
     TimedOut,
     /// Another transaction is changing the same rows. The failed transaction was rolled back.
@@ -20,7 +22,7 @@ pub enum TableError {
     Contended,
     #[error("MariaDB refused: {message} ({errno})")]
     Refused { errno: u16, message: String },
-    /// The media tables hold a value that this program never writes; the text names the column or value.
+    /// The media tables hold a value that this program never writes, or lack one; the text names the column or value.
     #[error("the media tables hold a {0} that can't be read")]
     Corrupt(&'static str),
 }
@@ -36,7 +38,7 @@ pub enum WriteError {
     /// The project was deleted. Nothing was changed.
     #[error("there is no such project")]
     NoProject,
-    /// The resumable upload is finished already, or was deleted after it expired. Nothing was changed.
+    /// The resumable upload is finished already, or was deleted. Nothing was changed.
     #[error("the upload is finished or has expired")]
     NoUpload,
     /// The new objects were marked for deletion as abandoned, because storing them took too long. Nothing was changed.
@@ -74,8 +76,8 @@ impl From<mysql_async::Error> for TableError {
                 1213 | 1020 => Self::Contended,
                 // `max_statement_time`, lock wait timeout.
                 1969 | 1205 => Self::TimedOut,
-                // Shutdown, too many connections, killed connection, access denied; a cluster node that is not ready or
-                // could not commit.
+                // Shutdown, too many connections, killed connection, access denied; a failed commit; a cluster node
+                // that is not ready.
                 1040 | 1053 | 1077 | 1927 | 1203 | 1045 | 1130 | 1047 | 1180 => Self::Unavailable(Box::new(server)),
                 errno => Self::Refused { errno, message: server.message },
             },

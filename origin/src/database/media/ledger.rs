@@ -1,7 +1,7 @@
-//! The ledger (`selkie.media_due`): keys of stored objects that no row of `selkie.media` refers to, with the time
-//! `due_at` from which the object may be deleted. `due_at` = 0 marks an entry for deletion: no file may refer to its
-//! object any more. A transaction that marks an entry and one that creates a file from it lock the same row, so only
-//! the first succeeds, whatever the origins' clocks say.
+//! The ledger (`selkie.media_due`): keys of objects that are stored or about to be stored, and that no row of
+//! `selkie.media` refers to. Each entry has the time `due_at` from which its object may be deleted. `due_at` = 0 marks
+//! an entry for deletion: no file may refer to its object any more. A transaction that marks an entry and one that
+//! creates a file from it lock the same row, so only the first succeeds, whatever the origins' clocks say.
 
 use crate::database::ask;
 use std::collections::HashSet;
@@ -33,8 +33,8 @@ impl MediaTable {
         Ok(())
     }
 
-    /// Marks for deletion the keys of `keys` that are in the ledger, whatever their `due_at`, and returns the marked
-    /// keys. The objects of the keys that are not returned are referred to by files, or deleted already.
+    /// Marks for deletion those of `keys` that are in the ledger, whatever their `due_at`, and returns them. A file
+    /// refers to the object of a key that is not returned, or the object was deleted already.
     ///
     /// # Errors
     /// MariaDB failed; some keys may have been marked.
@@ -59,7 +59,8 @@ impl MediaTable {
         self.keys(marked, &(limit,).into()).await
     }
 
-    /// Returns the keys that are marked for deletion or due at `by` (in seconds since 1970), without marking any.
+    /// Returns the keys that are marked for deletion, or whose `due_at` is at most `by` (in seconds since 1970),
+    /// without marking any.
     pub async fn deletable_by(&self, by: u64) -> Result<Vec<ObjectKey>, TableError> {
         let deletable_by = "SELECT object FROM selkie.media_due WHERE due_at <= ?";
         self.keys(deletable_by, &(by,).into()).await
@@ -91,7 +92,7 @@ impl MediaTable {
         Ok(())
     }
 
-    /// Returns the keys of `keys` that a file refers to or that are in the ledger.
+    /// Returns those of `keys` to whose objects a file refers or that are in the ledger.
     pub async fn known(&self, keys: &[ObjectKey]) -> Result<HashSet<ObjectKey>, TableError> {
         let mut known = HashSet::new();
         for keys in keys.chunks(KEYS_MAX_COUNT) {

@@ -18,7 +18,7 @@ pub struct UploadRow {
     pub project: ProjectName,
     /// The declared size of the file in bytes.
     pub length: u64,
-    /// The number of bytes that were received and recorded.
+    /// The number of received bytes that were recorded here; the file may already hold more.
     pub received: u64,
     /// The `Upload-Metadata` header as it was sent.
     pub metadata: String,

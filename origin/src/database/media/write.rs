@@ -1,8 +1,8 @@
 //! Writes and deletes the rows of files; callers store and delete the objects. The same transaction updates the ledger
 //! (`ledger.rs`), which lists the objects that no file refers to.
 //!
-//! A transaction that writes files first locks its project's row. The lock is shared, or exclusive if a folder becomes
-//! private: then no other transaction can add a public file to the folder meanwhile.
+//! A transaction that inserts or replaces files first locks its project's row. The lock is shared, or exclusive if a
+//! folder becomes private: then no other transaction can add a public file to the folder meanwhile.
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
@@ -80,7 +80,7 @@ impl NewRow {
 pub struct Written {
     /// The files in the order of [`NewRows::items`].
     pub rows: Vec<MediaRow>,
-    /// The keys of the replaced files' objects, which are marked for deletion in the ledger. The caller deletes the
+    /// The keys of the replaced files' objects. The ledger has marked these keys for deletion; the caller deletes the
     /// objects.
     pub replaced: Vec<ObjectKey>,
 }

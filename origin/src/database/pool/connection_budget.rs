@@ -1,7 +1,8 @@
 //! Limits the number of connections of all accounts together, since MariaDB has a limit of its own.
 //!
-//! When the limit is reached, a new connection takes the slot of the connection that was idle longest, of any account.
-//! If no connection is idle, opening waits until a connection is returned, at most for the wait timeout.
+//! When the limit is reached, a new connection takes the slot of the idle connection whose last lease began longest
+//! ago, of any account. If no connection is idle, opening waits until a connection is returned, at most for the wait
+//! timeout.
 
 use super::Accounts;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,12 +10,12 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How often a waiting request looks for an idle connection again: a connection may have been returned just before the
-/// request began to wait.
+/// The interval at which a waiting request looks for an idle connection again: a connection may have been returned just
+/// before the request began to wait.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// The maximum number of KILL statements of all accounts that run at once. Each uses a connection outside of the
-/// budget.
+/// The maximum number of KILL statements that run at once, of all accounts with the same [`ConnectionBudget`]. Each
+/// uses a connection outside of the budget.
 pub(crate) const KILLS_MAX_COUNT: usize = 16;
 
 pub(in crate::database) struct ConnectionBudget {
@@ -116,7 +117,7 @@ impl Slot {
 }
 
 /// Counts a waiting request until dropped. `waiting` and `served` are not changed together: at worst a connection is
-/// closed needlessly, or the waiting request finds an idle connection by itself.
+/// closed needlessly, or the waiting request itself closes an idle connection, up to [`LOOK_AGAIN`] later.
 struct Waiting<'a>(&'a ConnectionBudget);
 
 impl<'a> Waiting<'a> {

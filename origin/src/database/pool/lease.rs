@@ -12,14 +12,15 @@ use std::time::Duration;
 const RESET_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection leased from a pool. Dropping the lease returns the connection to the pool, first resetting a dirty
-/// session. If a statement still runs, dropping kills the statement and closes the connection.
+/// session; or closes it, if a request waits until another connection can be opened. If a statement still runs,
+/// dropping kills the statement and closes the connection.
 #[derive(Debug)]
 pub struct Lease {
     object: Option<Object<Connector>>,
     stage: Stage,
 }
 
-/// Whether a statement is in flight.
+/// Whether a statement is in flight, or a transaction open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Idle,
@@ -52,9 +53,9 @@ impl Lease {
     /// Waits for about `time` at most until the connection's host has reached a position.
     ///
     /// # Errors
-    /// [`DbError::NotReached`] if the host has not reached the position in time;
-    /// [`DbError::OtherPosition`] if the position is of another kind than the host's; errors of the
-    /// connection.
+    /// [`DbError::NotReached`] if the host has not reached the position in time; [`DbError::OtherPosition`] if the
+    /// position is of another kind than the host's; [`DbError::Timeout`] if the host does not answer; errors of MariaDB
+    /// or the connection.
     pub(in crate::database) async fn reach(&mut self, position: &Position, time: Duration) -> Result<(), DbError> {
         // `reach` itself returns after about `time`. The longer limit is for a host that does not
         // answer at all.
@@ -113,8 +114,9 @@ impl Lease {
         }
     }
 
-    /// Resets a dirty session. Called before the response is sent, so that the session holds no locks any more once the
-    /// client has the response. Does nothing while a statement runs. If the reset fails, closes the connection.
+    /// Resets a dirty session. Called before the end of the response is sent, so that the session holds no locks any
+    /// more once the client has the whole response. Does nothing while a statement runs. If the reset fails, closes the
+    /// connection.
     pub(in crate::database) async fn reset_if_dirty(&mut self) {
         let dirty = |object: &Object<Connector>| object.session == SessionState::Dirty;
         if self.stage == Stage::Running || !self.object.as_ref().is_some_and(dirty) {
@@ -126,9 +128,10 @@ impl Lease {
         }
     }
 
-    /// Handles a failed statement and returns its error. After an error from MariaDB the connection stays usable. A
-    /// lost connection is closed, and so are, instead of being leased again, all connections that the account's pool
-    /// has opened so far. A statement that may still run (as after a timeout) is killed when the lease is dropped.
+    /// Handles a failed statement and returns its error. After an error that concerns only the statement, the
+    /// connection stays usable. A lost connection is closed, and so are, instead of being leased again, all connections
+    /// that the account's pool has opened so far. A statement that may still run, or whose result was not read to the
+    /// end, is killed when the lease is dropped (as after a timeout).
     pub(in crate::database) fn failed(&mut self, error: DbError) -> DbError {
         match &error {
             DbError::NoDatabase(_)

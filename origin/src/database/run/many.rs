@@ -28,7 +28,8 @@ pub struct Reading {
     pub format: Format,
     /// Set if another page may follow.
     pub page: Option<Page>,
-    /// Set if the server's maximum for any read limits this read, so that rows may be withheld.
+    /// Set if the maximum number of rows of any read, of the server or of the caller's role, limits this read, so that
+    /// rows may be withheld.
     pub max_rows: Option<MaxRows>,
     /// Set if the total count is requested.
     pub counting: Option<Counting>,
@@ -36,12 +37,12 @@ pub struct Reading {
     pub includes: Vec<Included>,
     /// The maximum number of records to return; `None` without a limit. The statement may read one row more.
     pub limit: Option<u64>,
-    /// A second connection, which must be set before the read runs if [`Reading::may_need_spare`].
+    /// The means to lease a second connection; must be set before the read runs if [`Reading::may_need_spare`].
     pub spare: Option<Spare>,
 }
 
 impl Reading {
-    /// Returns whether the read includes related records and its records may exceed one batch, so that a second
+    /// Returns whether the read includes related records and its records may fill one batch, so that a second
     /// connection must read related records while the first one still streams.
     #[must_use]
     pub fn may_need_spare(&self) -> bool {
@@ -61,7 +62,8 @@ pub struct Page {
     pub seal: Seal,
 }
 
-/// The server's maximum for any read, if it is less than the request asks for: the statement reads one row more.
+/// The maximum number of rows of any read, of the server or of the caller's role, if it is less than the request asks
+/// for: the statement reads one row more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaxRows {
     /// The maximum number of rows to return.
@@ -82,8 +84,8 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// Returns the total count if it follows from the number of rows that were read; `None` if further records may
-    /// exist, if `before` is unknown, or if no row was read after an offset.
+    /// Returns the total count if it follows from the number of rows that were read; `None` if `limit` was reached, if
+    /// `before` is unknown, or if no row was read after an offset.
     fn known_count(&self, rows: u64, more: bool) -> Option<u64> {
         let before = self.before?;
         let ended = !more && self.limit.is_none_or(|limit| rows < limit);
@@ -91,12 +93,13 @@ impl Counting {
     }
 }
 
-/// Runs a read of many records and streams the response. `limit` is the time limit for each chunk, and for the count.
+/// Runs a read of many records and streams the response. `limit` is the time limit for each chunk, for each batch of
+/// related records, and for the count.
 ///
 /// # Errors
 /// The stream fails with [`DbError::RowsAdded`] if rows must be withheld but the response can't say so (see
-/// [`MaxRows::is_announced`]), with [`DbError::IncludeTooLarge`] if the related records of one batch are too large,
-/// and with errors of MariaDB or the connection.
+/// [`MaxRows::is_announced`]), with [`DbError::IncludeTooLarge`] as described at `RowWriter::relate_on_spare`, and with
+/// errors of MariaDB, the connection or, for the second connection, the pool.
 pub fn many(
     mut lease: Lease,
     reading: Box<Reading>,

@@ -26,23 +26,22 @@ pub enum StepKind {
     Media(&'static str),
 }
 
-/// Counters of a request's rows and database time, the position of its last write, and its steps if
-/// the request is recorded.
+/// Counters of a request's rows and database time, the position of its last write and, if the request is recorded for a
+/// trace, its steps.
 #[derive(Debug, Default)]
 pub struct Progress {
     rows: AtomicU64,
     db_micros: AtomicU64,
     /// The recorded steps; `None` if the request is not recorded.
     steps: Option<Mutex<Steps>>,
-    /// The position of the request's last write; `None` if there was no write, or the database has
-    /// no positions.
+    /// The position of the request's last write whose position is known; `None` if there is none.
     position: Mutex<Option<Position>>,
 }
 
 #[derive(Debug, Default)]
 struct Steps {
     list: Vec<Step>,
-    /// The operation of the next statements; `None` if the next statements belong to the last step.
+    /// The operation of the next statements; `None` if they belong to the last step or, without any step, are a BEGIN.
     next: Option<StepKind>,
 }
 
@@ -81,7 +80,7 @@ impl Progress {
         done
     }
 
-    /// Returns the number of rows that the request has read or written so far.
+    /// Returns the number of rows that the request has read or written so far, without those of an open transaction.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
@@ -93,8 +92,8 @@ impl Progress {
         self.db_micros.load(Ordering::Relaxed)
     }
 
-    /// Returns the position of the request's last write; `None` if there was no write, the database has no positions
-    /// (a single server), or the query for the position failed.
+    /// Returns the position of the request's last write whose position is known; `None` if there was no write, the
+    /// database has no positions (a server without replicas), or the query for the position failed.
     #[must_use]
     pub fn position(&self) -> Option<Position> {
         self.position.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -115,7 +114,8 @@ impl Progress {
     }
 
     /// Adds the time of a statement that has just ended to the database time and, if the request is recorded, to the
-    /// steps: as a new step after [`Progress::begin`], otherwise by prolonging the last step until now.
+    /// steps: as a new step after [`Progress::begin`] or if there is no step yet, otherwise by prolonging the last step
+    /// until now.
     pub(in crate::database) fn add(&self, spent: Duration) {
         let micros = u64::try_from(spent.as_micros()).unwrap_or(u64::MAX);
         self.db_micros.fetch_add(micros, Ordering::Relaxed);

@@ -14,8 +14,8 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Creates the decoder. `columns` are the columns of a row: its last columns are those of the record, followed by
-    /// the column of [`Returned::is_ruled`] if that is set.
+    /// Creates the decoder. `columns` are the columns of a row, without that of `Verdict::Last`. The last of them are
+    /// those of the record, followed by the column of [`Returned::is_ruled`] if that is set.
     pub(super) fn new(returned: Returned, columns: &[Column]) -> Self {
         let kinds = &returned.layout.kinds;
         let start = columns.len().saturating_sub(kinds.len() + usize::from(returned.is_ruled));

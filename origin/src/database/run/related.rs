@@ -25,7 +25,8 @@ type Keys = HashMap<Vec<u8>, usize>;
 #[derive(Debug)]
 pub(in crate::database) struct Members {
     kind: RelationKind,
-    /// For each row, the index of its key's group; `None` if a column of the row's key is NULL.
+    /// For each row to which related records are added, the index in `groups` of its related records: rows with equal
+    /// keys share a group. `None` if a column of the row's key is NULL.
     groups_of_rows: Vec<Option<usize>>,
     groups: Groups,
 }
@@ -117,7 +118,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads and encodes the related records of each include. Returns a boxed future, because nested includes recurse.
+    /// Reads and encodes the records that are related to `rows`, for each include. Returns a boxed future, because
+    /// nested includes recurse.
     fn all<'f>(
         &'f mut self,
         includes: &'f [Included],
@@ -164,9 +166,9 @@ impl Reader<'_> {
         Ok(Members { kind: included.kind(), groups_of_rows, groups })
     }
 
-    /// Reads the related records of the keys with the indexes `wanted`, and appends each record to its key's group.
-    /// Returns the indexes of the keys whose records the LIMIT of the statement may have cut off, and clears their
-    /// groups: the caller reads them again.
+    /// Reads the related records of some keys, whose indexes in `keys` are `wanted`, and appends each record to its
+    /// key's group. Returns the indexes of the keys whose records the LIMIT of the statement may have cut off, and
+    /// clears their groups: the caller reads them again.
     async fn read(
         &mut self,
         included: &Included,
@@ -280,8 +282,8 @@ pub(in crate::database) fn size(row: &Row) -> usize {
     (0..row.len()).map(|at| size_of::<Value>() + text(at)).sum()
 }
 
-/// Replaces `out` by the bytes of a row's key, which are equal for equal values only. An integer has the same bytes
-/// whether the driver returned it as signed or as unsigned.
+/// Replaces `out` by the bytes of a row's key. Two keys have the same bytes only if their values are equal. An integer
+/// has the same bytes whether the driver returned it as signed or as unsigned.
 fn write_key(out: &mut Vec<u8>, row: &Row, cells: &[usize]) {
     out.clear();
     for at in cells {

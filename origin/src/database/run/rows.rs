@@ -18,7 +18,8 @@ use shared::limits::{INCLUDE_BATCH_MAX_RECORDS, INCLUDE_MAX_BYTES};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The means to lease a second connection, on which related records are read while the first connection still streams.
+/// The means to lease a second connection, always to the primary, on which related records are read while the first
+/// connection still streams.
 #[derive(Debug)]
 pub struct Spare {
     pub pools: Arc<Pools>,

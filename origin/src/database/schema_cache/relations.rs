@@ -1,4 +1,4 @@
-//! Caches the foreign keys of databases, which only requests with relations need.
+//! Caches the foreign keys of databases, for requests that use related records and for descriptions of tables.
 
 use super::{LOAD_TIMEOUT, STALE_AFTER, SchemaCache, again_if_lost};
 use crate::database::error::DbError;

@@ -37,7 +37,7 @@ type TableColumnRow =
     (String, String, String, String, String, Option<String>, String, String, bool, Option<String>, Option<String>);
 
 /// Reads the descriptions of the tables and views of a database within `limit`, in the order of their names; an empty
-/// list if there is no such database. Leaves out Selkie's own table.
+/// list if there is no such database. Leaves out Selkie's table of idempotency receipts.
 pub(in crate::database) async fn tables(
     lease: &mut Lease,
     coverages: &CharsetCoverages,

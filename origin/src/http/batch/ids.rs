@@ -1,4 +1,5 @@
-//! The ids that inserts of a batch generated, for later operations of the batch that refer to them.
+//! The ids of the records that a batch inserts (primary keys or AUTO_INCREMENT values), for later operations of the
+//! batch that refer to them.
 
 use crate::database::run::Written;
 use crate::query::catalog::Table;
@@ -7,7 +8,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::operation::batch::{Batch, Position, Reference};
 use std::collections::HashMap;
 
-/// The generated ids of each insert that another operation of the batch refers to, by the insert's index.
+/// The ids from each insert that another operation of the batch refers to, by the insert's index.
 pub(super) struct Ids(HashMap<usize, Given>);
 
 enum Given {

@@ -1,4 +1,4 @@
-//! Access to private media: by a key of the project or by a signed URL.
+//! Access to private media: by an API key or user token of the project, or by a signed URL.
 
 use super::query::Query;
 use crate::app::App;
@@ -29,7 +29,7 @@ pub(super) struct Credentials<'a> {
 /// key or token of the path's project that may read media.
 ///
 /// # Errors
-/// The key or token could not be looked up, or exceeds its rate limit.
+/// `rate_limited`; `role_forbids` if the key's or token's role does not exist; the key or token could not be looked up.
 pub(super) async fn to_private(
     app: &App,
     record: &RequestRecord,

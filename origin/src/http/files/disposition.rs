@@ -105,7 +105,7 @@ mod tests {
             ("100%.txt", r#"inline; filename="100_.txt"; filename*=UTF-8''100%25.txt"#),
             ("写真 🦭.jpg", r#"inline; filename="__ _.jpg"; filename*=UTF-8''%E5%86%99%E7%9C%9F%20%F0%9F%A6%AD.jpg"#),
             ("é'(*).txt", r#"inline; filename="_'(*).txt"; filename*=UTF-8''%C3%A9%27%28%2A%29.txt"#),
-            // No file name has a line break; in the header, it would end the header.
+            // File names have no line breaks. One that was not encoded would end the header.
             ("a\r\nb", r#"inline; filename="a__b"; filename*=UTF-8''a%0D%0Ab"#),
         ] {
             assert_eq!(Disposition::Inline.header(name), header);

@@ -1,5 +1,6 @@
-//! Runs an API request of a tool call inside the process. `pipeline` runs it like a request from the network: with the
-//! caller's own authorization and address, counted, logged, and bound by all limits and roles.
+//! Runs the API requests of an MCP request inside the process. `pipeline` runs each like a request from the network:
+//! with the caller's own authorization and address, logged, and bound by all limits and roles. The first one does not
+//! count against the rate limit, since the MCP request did.
 
 use super::super::media::cache_purge;
 use super::super::request_log::RequestRecord;
@@ -35,7 +36,7 @@ const PASSED_ON: [&str; 8] = [
     ACCEPTS_PURGE_HEADER,
 ];
 
-/// An API request that a tool call makes.
+/// An API request that a tool call or a request for resources makes.
 #[derive(Debug, PartialEq)]
 pub(super) struct ApiRequest {
     pub(super) method: Method,
@@ -50,7 +51,7 @@ impl ApiRequest {
     }
 }
 
-/// The answer to an API request, in the envelope.
+/// The answer to an API request, a JSON envelope.
 pub(super) struct ApiAnswer {
     pub(super) status: StatusCode,
     /// The body, or its first [`ANSWER_MAX_BYTES`].

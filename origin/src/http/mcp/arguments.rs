@@ -1,5 +1,6 @@
-//! Turns the arguments of a tool call into an API request. Pure. Checks only the arguments that determine the method
-//! and the path; the API checks the others, and its errors name the option.
+//! Turns the arguments of a tool call into an API request. Does no I/O. Checks the names of all arguments, but only the
+//! values that it needs itself, such as those for method and path; the API checks the others, and its errors name the
+//! option.
 
 use super::api::ApiRequest;
 use super::tools::ToolName;

@@ -1,4 +1,5 @@
-//! Truncates an answer after its last whole record, so that it is valid JSON and says how many records it has. Pure.
+//! Truncates an answer after its last whole record, so that it is valid JSON and says how many records it has. Does no
+//! I/O.
 
 use serde_json::json;
 

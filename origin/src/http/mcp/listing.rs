@@ -9,7 +9,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use shared::error::Problem;
 
-/// Maximum databases whose tables one call lists: each is an API request.
+/// Maximum databases whose tables one call lists: each takes an API request.
 const DATABASES_MAX_COUNT: usize = 8;
 
 #[derive(Deserialize)]

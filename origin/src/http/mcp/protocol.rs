@@ -28,7 +28,8 @@ pub(super) async fn exchange(agent: &Agent, headers: &HeaderMap, message: Bytes)
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
-        // `pipeline` has limited the body. Callers are told apart by their keys, not by the host that they name.
+        // `pipeline` has limited the body. The check of the header `Host` protects servers without authentication; here
+        // each request has a key or token.
         .with_max_request_body_bytes(usize::MAX)
         .disable_allowed_hosts();
     let agent = agent.clone();

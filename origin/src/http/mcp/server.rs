@@ -20,7 +20,8 @@ const INSTRUCTIONS: &str = "Tables of MariaDB databases, through a key that may 
     dry_run: true and tell the user the number. Errors have a code, a message and often a hint: mend the call by the hint. \
     What is not listed may not be used with this key; don't look for a way around it.";
 
-/// Methods that have a handler here. If `rmcp` can't parse a request of such a method, its params are wrong.
+/// Supported methods (not all). `rmcp` passes a request that it can't parse to `on_custom_request`; if its method is
+/// one of these, its params are wrong.
 const METHODS: [&str; 4] = ["initialize", "tools/call", "resources/read", "server/discover"];
 
 impl ServerHandler for Agent {

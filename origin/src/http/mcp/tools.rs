@@ -1,4 +1,4 @@
-//! The tools: their descriptions (`tools.json`), and which of them a caller is offered.
+//! The MCP tools: their descriptions (`tools.json`), and which of them a caller is offered.
 
 use crate::system::keys::Caller;
 use rmcp::model::Tool;

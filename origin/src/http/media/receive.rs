@@ -1,6 +1,7 @@
 //! Parses the body of an upload while it arrives, and stages its files one after the other.
 //!
-//! Memory holds at most two chunks of one file. Staged files are dropped if the upload fails or its client disconnects.
+//! Of the staged file, memory holds at most two pieces of fixed size. Staged files are deleted if the upload fails or
+//! its client disconnects.
 
 use axum::body::{Body, HttpBody as _};
 use axum::http::HeaderMap;

@@ -18,8 +18,8 @@ use shared::format::Format;
 use shared::operation::read::{Answer, Count, Read, ReadOne};
 use std::sync::Arc;
 
-/// The response header (`true`) by which a format without an envelope says that the server's maximum for a read left
-/// out rows. In the envelope, the member `limited` says so.
+/// The response header (`true`) by which a format without an envelope says that rows were left out because of the
+/// maximum of the server or of the caller's role. In the envelope, the member `limited` says so.
 const LIMITED: HeaderName = HeaderName::from_static("x-selkie-limited");
 
 impl Attempt<'_> {

@@ -1,4 +1,5 @@
-//! Runs writes with options (entity tags, limits, returned records, dry runs), and builds the payloads of all writes.
+//! Runs writes with options (entity tags, limits, returned records, dry runs), and builds their payloads and those of
+//! all inserts.
 
 use super::Failure;
 use crate::database::DbError;

@@ -1,4 +1,5 @@
-//! Limits of a streamed response: for records, a stream slot of the project, a total time, and the key's validity.
+//! Limits of a streamed response: the time to wait for the client and, for records, also a stream slot of the project,
+//! a total time, and the validity of the key or token.
 
 use crate::app::App;
 use crate::clock::now;
@@ -24,7 +25,7 @@ impl StreamLimits {
     }
 
     /// Takes a stream slot of the caller's project, and returns the limits of a stream of records. `since` is a time
-    /// before the caller's key was verified: the stream ends if the key was revoked after that time.
+    /// before the caller was verified: the stream ends if the caller's key, issuer or role has changed after that time.
     ///
     /// # Errors
     /// `rate_limited` if the project has no stream slot left, `overloaded` if all projects together have none left.

@@ -79,8 +79,8 @@ async fn write_body(upload: &mut LockedUpload, body: &mut Body, pause_max: Durat
     }
 }
 
-/// Publishes a complete upload as a media file. Deletes the upload if its file is refused. After a temporary error the
-/// upload stays, and a later `HEAD` request publishes it.
+/// Publishes a complete upload as a media file. Deletes the upload if its file is refused. After a server error or a
+/// retryable error the upload stays, and a later `HEAD` request tries again.
 async fn finish(app: &App, rights: &UploadRights, mut upload: LockedUpload) -> Result<Outcome, Problem> {
     let offset = upload.offset();
     match publish(app, rights, &mut upload).await {

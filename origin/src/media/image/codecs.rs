@@ -14,7 +14,8 @@ pub(super) fn open_webp(mut file: File, bytes: u64, limits: &Limits) -> Result<H
     let mut head = [0; 21];
     file.read_exact(&mut head)?;
     let [_, _, _, _, l0, l1, l2, l3, _, _, _, _, kind @ .., _, _, _, _, flags] = head;
-    // The container header has the file's length, so a truncated animation is found without decoding.
+    // The container header has the file's length, so a truncated file is found without decoding, even in the later
+    // frames of an animation.
     if u64::from(u32::from_le_bytes([l0, l1, l2, l3])) + 8 > bytes {
         return Err(ImageFault::Cut);
     }

@@ -1,10 +1,11 @@
-//! Converts the pixels of a thumbnail from the image's ICC profile to sRGB. An image without a profile counts as sRGB.
-//! Only the thumbnail is converted, so the time does not depend on the image's size.
+//! Converts the pixels of a thumbnail from the image's ICC profile to sRGB. An image without a profile counts as sRGB,
+//! or as plain CMYK. Only the thumbnail is converted, so the time does not depend on the image's size.
 
 use super::raster::Layout;
 use moxcms::{ColorProfile, DataColorSpace, TransformOptions};
 
-/// The maximum size of an ICC profile in bytes. Profiles of printers have 1 to 2 MB.
+/// The maximum size of an ICC profile in bytes, except in PNG, which has its own limit. Profiles of printers have 1 to
+/// 2 MB.
 pub(super) const ICC_MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// Converts pixels to sRGB, and returns them with their new layout, which is never CMYK. As in browsers, an ICC profile

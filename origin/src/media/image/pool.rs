@@ -1,7 +1,7 @@
-//! Threads that decode images, with low priority and within a memory budget. Their queue has a maximum share for each
-//! project, and takes jobs from the projects in turn (round robin). If a decoder panics, only its image fails. A
-//! decoder that hangs can't be stopped, so all limits are checked before decoding, and the caller gets an error after a
-//! timeout.
+//! Threads that decode images, with low priority and within a memory budget. Each project may have only a share of the
+//! images in the pool, and the threads take jobs from the projects in turn (round robin). If a decoder panics, only its
+//! image fails. A decoder that hangs can't be stopped, so size and estimated memory are checked before decoding, and
+//! the caller gets an error after a timeout.
 
 use super::{ImageFault, Limits, Picture, open};
 use crate::media::sniff::ImageFormat;
@@ -79,7 +79,7 @@ impl MediaPool {
     ///
     /// # Errors
     /// [`ImageFault::Refused`] if the project or all projects have the maximum number of images in the pool;
-    /// [`ImageFault::Overloaded`] if the image waited longer than [`PoolSize::wait_max`]; [`ImageFault::TooSlow`] if
+    /// [`ImageFault::Overloaded`] if decoding has not begun within [`PoolSize::wait_max`]; [`ImageFault::TooSlow`] if
     /// decoding takes longer than [`PoolSize::decode_max`]; other faults of the file or the image.
     pub async fn examine(
         &self,
@@ -114,7 +114,7 @@ impl MediaPool {
         let (begins, begun) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
         let job: Job = Box::new(move |budget| {
-            // The caller was cancelled, so nobody waits for the result.
+            // The caller was cancelled or has timed out, so nobody waits for the result.
             if answer.is_closed() {
                 return;
             }

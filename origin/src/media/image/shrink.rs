@@ -1,6 +1,6 @@
-//! Shrinks an image by an integer factor while its rows are decoded, so that the full image is never in memory. Each
-//! pixel of the result is the mean of a square of pixels, weighted by opacity. The factor is chosen so that
-//! [`super::thumbnail`] then shrinks the result two to four times, with a better filter.
+//! Shrinks an image by an integer factor, row by row, so that decoders that give single rows need no memory for the
+//! full image. Each pixel of the result is the mean of a square of pixels, weighted by opacity. The factor is chosen so
+//! that [`super::thumbnail`] then usually shrinks the result two to four times, with a better filter.
 
 use super::raster::{Layout, Raster};
 use super::{ImageFault, Size, Target};
@@ -9,7 +9,7 @@ use ::image::metadata::Orientation;
 /// The maximum factor by which an image is shrunk, so that the sum of a column of samples fits into 16 bits.
 const FACTOR_MAX: u32 = 128;
 
-/// The minimum ratio of the shrunk image's width and height to those of the thumbnail.
+/// The minimum ratio of the shrunk image's width and height to those of the thumbnail, unless the factor is 1.
 const OVERSAMPLING: u32 = 2;
 
 /// Shrinks an image by an integer factor: takes its rows from top to bottom, and computes means of squares of pixels.

@@ -1,4 +1,4 @@
-//! Tests with files of every format, made by encoders.
+//! Tests with files of every format, most of them made by encoders.
 
 mod broken;
 mod colours;

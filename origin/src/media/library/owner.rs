@@ -54,7 +54,8 @@ impl Library {
     async fn claim_if_empty(&self) -> Result<(), SweepError> {
         if self.ownership().await? == Ownership::Unmarked {
             if self.store.list().try_next().await?.is_some() {
-                // A version without owner marks has filled the store. The operator has to run `selkie media claim`.
+                // A version of this program without owner marks may have stored the objects. The operator has to run
+                // `selkie media claim`.
                 tracing::warn!("{}", SweepError::Unmarked);
                 return Ok(());
             }

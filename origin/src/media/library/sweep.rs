@@ -1,5 +1,6 @@
-//! Deletes objects that no row refers to, and staged files of processes that have ended. Regular sweeps read the
-//! ledger; only [`sweep_all`](Library::sweep_all) lists the store. Several origins may sweep concurrently.
+//! Deletes objects that no row refers to, and staged files of processes that have ended. Regular sweeps find the
+//! objects in the ledger; only [`sweep_all`](Library::sweep_all) lists the store. Several origins may sweep
+//! concurrently.
 
 use super::Library;
 use super::owner::Ownership;
@@ -17,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 /// The average time between two sweeps of an origin.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
-/// The maximum number of objects that a sweep passes to the store in one request and to MariaDB in one statement.
+/// The number of objects for which a sweep calls the store and MariaDB at a time. Counting due objects with
+/// [`Effect::Counts`] has no such limit.
 const SWEPT_AT_ONCE: usize = 500;
 
 const BATCHES_MAX_COUNT: usize = 1_000;
@@ -44,8 +46,9 @@ pub struct Swept {
 #[derive(Clone, Copy, Debug)]
 pub struct SweepTerms {
     pub effect: Effect,
-    /// The minimum age of orphans that the sweep deletes, and of unfinished publications (four hours if `grace` is
-    /// longer) whose objects the sweep deletes. Objects of deleted and replaced files are deleted at any age.
+    /// The minimum age of orphans that the sweep deletes, and of unfinished publications whose objects the sweep
+    /// deletes. For unfinished publications, a longer time than four hours counts as four hours. Objects of deleted and
+    /// replaced files are deleted at any age.
     pub grace: Duration,
     /// The maximum percentage of orphans among all objects. A sweep that finds a higher percentage, and more than 100
     /// orphans, deletes nothing, since the database may be incomplete or belong to another store.

@@ -13,8 +13,8 @@ use crate::clock::now;
 use crate::database::media::{FinishedUpload, TableError, UploadRow};
 use crate::media::store::{Held, Staged, Staging, StoreError};
 
-/// The number of received bytes between two syncs to the disk. A power failure loses at most this many bytes. At 200
-/// MB/s, there are three syncs a second.
+/// The number of received bytes between two syncs to the disk. A power failure loses about this many bytes at most. At
+/// 200 MB/s, there are three syncs a second.
 const FLUSH_BYTES: u64 = 64 * 1024 * 1024;
 
 /// One request's exclusive access to a resumable upload. Dropping this value releases the upload's lock, but loses

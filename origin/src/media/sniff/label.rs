@@ -39,7 +39,8 @@ impl Verdict {
 pub fn judge(declared: Option<&str>, kind: MediaKind, name: &str, head: &[u8]) -> Result<Verdict, Problem> {
     let sniffed = sniff(head);
     check_kind(kind, name, sniffed)?;
-    // An extension may stand for several types (`ts` is TypeScript or an MPEG stream), so it is ignored for text.
+    // An extension may stand for several types (`ts` is TypeScript or an MPEG stream), so an extension of a binary
+    // media type is ignored if the content is text.
     let is_ambiguous = |label: &String| is_only_text(label, head) && !has_slash(declared);
     let label =
         declared.and_then(read_label).filter(|label| VERIFIABLE.contains(&label.as_str()) || !is_ambiguous(label));

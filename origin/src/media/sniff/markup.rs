@@ -95,8 +95,8 @@ fn strip_prefix_any_case<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     start.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
 }
 
-/// Decodes `head` if it may be markup: as UTF-16 if it has a byte order mark or a NUL beside its first `<`, else as
-/// UTF-8. `None` if its first UTF-8 character after white space is not `<`.
+/// Decodes `head` if it may be markup: as UTF-16 if it begins with a byte order mark of UTF-16, or with `<` and a NUL
+/// in either order; else as UTF-8. `None` if its first UTF-8 character after white space is not `<`.
 fn decode(head: &[u8]) -> Option<String> {
     let wide = |bytes: &[u8], read: fn([u8; 2]) -> u16| {
         let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| read([pair[0], pair[1]])).collect();

@@ -286,7 +286,7 @@ fn a_name_is_no_label_and_never_has_a_browser_show_a_file() {
         (None, File, "a.txt", SVG, "image/svg+xml"),
         (None, File, "a.png", ZIP, "application/zip"),
         (None, File, "a.json", ZIP, "application/zip"),
-        // An extension may refine the type, unless browsers would show the refined type inline.
+        // An extension may refine the type, but never turns a download into a type that is shown inline.
         (None, File, "a.jar", ZIP, "application/java-archive"),
         (None, File, "a.m4a", &ftyp(&[b"isom"]), "audio/m4a"),
         (None, File, "a.html", CODE, "text/html"),

@@ -34,7 +34,8 @@ const PART_BYTES: usize = 8 * 1024 * 1024;
 /// The maximum number of concurrent part uploads of one file, enough to use the bandwidth despite latency.
 const FILE_PARTS_AT_ONCE: usize = 3;
 
-/// The maximum number of concurrent part uploads of all files. Together they take 64 MiB of memory.
+/// The maximum number of concurrent uploads of parts, and of files that are no larger than a part. Together they take
+/// 64 MiB of memory. Thumbnails are not counted.
 const PARTS_AT_ONCE: usize = 8;
 
 /// The maximum number of concurrent HEAD requests of one call of [`Bucket::existing`].
@@ -216,7 +217,8 @@ impl Bucket {
     }
 
     /// Requests an object or a range of its bytes. Returns the body when the response has begun; an empty stream if the
-    /// range is empty or begins after the object's end. Fails with [`StoreError::NotFound`] if there is no such object.
+    /// range is empty or begins at or after the object's end. Fails with [`StoreError::NotFound`] if there is no such
+    /// object.
     pub(super) async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         if range.as_ref().is_some_and(Range::is_empty) {
             return Ok(Box::pin(futures_util::stream::empty()));
@@ -279,8 +281,8 @@ impl Bucket {
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// Writes `owner` as the store's owner mark, unless the store has a mark. Some services replace an existing mark
-    /// nevertheless.
+    /// Writes `owner` as the store's owner mark, unless the store has a mark. A service without conditional writes
+    /// replaces an existing mark.
     pub(super) async fn claim(&self, owner: String) -> Result<(), StoreError> {
         let (path, only_new) = (self.named_path(OWNER), PutOptions::from(PutMode::Create));
         let put = self.service.put_opts(&path, owner.clone().into(), only_new);

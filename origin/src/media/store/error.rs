@@ -13,11 +13,12 @@ pub type Cause = Box<dyn Error + Send + Sync + 'static>;
 pub enum StoreError {
     #[error("there is no such object in the store")]
     NotFound,
-    /// The disk, quota or bucket is full, or the file would exceed the maximum file size.
+    /// The disk, quota or bucket is full, or the operating system refuses to let the file grow further (EFBIG). This is
+    /// not the configured limit of uploads.
     #[error("the store is full")]
     Full(#[source] Cause),
     /// The store can't be reached or does not answer in time, the bucket or a directory is missing, or the service
-    /// answers with status 408, 429 or 5xx.
+    /// reports an error that may pass, such as status 408, 429 or 503.
     #[error("the store is not available")]
     Unavailable(#[source] Cause),
     /// The access keys are wrong, revoked or lack permissions; the directory's permissions are insufficient, or its
@@ -85,8 +86,8 @@ impl From<io::Error> for StoreError {
                 Self::Full(Box::new(error))
             }
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::Denied(Box::new(error)),
-            // Directories are created when the program starts, so a missing directory means that the disk was
-            // unmounted.
+            // Directories are created when the program starts, so a missing directory means that it was deleted or that
+            // its disk was unmounted.
             io::ErrorKind::NotFound => Self::Unavailable(Box::new(error)),
             _ => Self::Other(Box::new(error)),
         }

@@ -1,4 +1,5 @@
-//! One staged file on the local disk, with blocking I/O: writes and hashes the file, and deletes it when it is dropped.
+//! One staged file on the local disk, with blocking I/O: writes and hashes the file. Dropping deletes the file, unless
+//! it was published or belongs to a resumable upload.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -33,7 +34,7 @@ pub(super) struct StagedFile {
     /// The first bytes of a resumed file, for type detection; empty for a new file.
     head: Vec<u8>,
     /// The hash of all bytes written; `None` after resuming at an offset above 0, since the earlier bytes were not
-    /// hashed.
+    /// hashed, and after `finish`.
     hash: Option<Sha256>,
     sha256: Option<[u8; 32]>,
     /// Keeps this process' folder from being deleted; `None` for the file of a resumable upload, which is in another
@@ -155,7 +156,7 @@ impl StagedFile {
             match std::fs::hard_link(&self.path, to) {
                 Ok(()) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
-                // Some file systems don't support hard links: the file is renamed then.
+                // A hard link can fail because the file system does not support it. The file is then renamed.
                 Err(_) => {}
             }
         }

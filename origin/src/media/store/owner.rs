@@ -12,8 +12,8 @@ use crate::files::{create_private, replace_private};
 /// The path of the owner mark within the store.
 pub(super) const OWNER: &str = "owner";
 
-/// The maximum number of bytes that are read from an owner mark or manifest; the rest of a longer file is ignored. This
-/// program writes shorter files.
+/// The maximum number of bytes that are read from an owner mark or manifest; the rest of a longer file is ignored. The
+/// files that this program writes are far shorter.
 pub(super) const NAMED_MAX_BYTES: u64 = 8 * 1024 * 1024;
 
 impl Store {

@@ -1,6 +1,6 @@
 //! The folder in which one process stages files, and the deletion of folders of processes that have ended. Each folder
-//! has a lock file beside it. The kernel releases the lock when the locking process ends, so several processes can
-//! share the directory.
+//! has a lock file beside it, which its process locks. The kernel releases the lock when the process ends, even by a
+//! crash, so several processes can share the directory.
 
 use std::fs::{File, OpenOptions};
 use std::io;

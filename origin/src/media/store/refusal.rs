@@ -20,7 +20,8 @@ const LATE: &str = "Server returned error response: ";
 /// S3 error codes with which MinIO, Ceph, Garage and other services report a full storage, with any HTTP status.
 const FULL: &[&str] = &["QuotaExceeded", "StorageFull", "InsufficientStorage", "InsufficientCapacity"];
 
-/// Converts an error of the client library. Removes the access key's id from the cause, since services repeat it.
+/// Converts an error of the crate `object_store`. Removes the access key's id from the cause, since services may repeat
+/// it.
 pub(super) fn store_error(error: &object_store::Error, access_key: &str) -> StoreError {
     let text = chain(error);
     let cause: String = text.replace(access_key, "(the access key)").chars().take(CAUSE_MAX_CHARS).collect();

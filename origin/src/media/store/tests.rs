@@ -1,4 +1,4 @@
-//! Tests of the store; each runs on a directory and on a bucket.
+//! Tests of the store. The tests in this file run on a directory and on buckets.
 
 mod broken;
 mod full;

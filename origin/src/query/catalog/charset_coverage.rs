@@ -1,6 +1,7 @@
 //! The characters that a character set of MariaDB can hold. Does no I/O.
 
-/// The number of code points in Unicode's first plane. Only character sets of all of Unicode have others.
+/// The number of code points in Unicode's first plane. Only character sets of all of Unicode have characters of other
+/// planes.
 const PLANE: u32 = 0x1_0000;
 const WORD_BITS: u32 = u64::BITS;
 

@@ -27,7 +27,8 @@ pub struct Relations {
 pub struct Relation {
     /// The default name of the related records in the response.
     pub name: String,
-    /// A name that only this relation of the table has: `name`, or a more specific one if `name` is ambiguous.
+    /// The name by which messages call the relation: `name`, or a more specific one if another relation of the table
+    /// has the same `name`.
     pub spelling: String,
     pub kind: RelationKind,
     /// The table of the related records.
@@ -50,7 +51,8 @@ pub enum RelationKind {
     Many,
 }
 
-/// A table whose primary key consists of two foreign keys: it relates the records of two tables.
+/// A table whose primary key consists of the columns of two foreign keys: it relates the records of two tables, or of
+/// one table to each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     pub table: TableName,
@@ -78,7 +80,7 @@ impl Relations {
         Self { by_table: by_table.into_iter().map(|(table, relations)| (table, spelled(relations))).collect() }
     }
 
-    /// Returns the relations of a table for which `is_visible` returns true, with spellings that are unique among these
+    /// Returns the relations of a table for which `is_visible` returns true, with spellings that depend only on these
     /// relations. Relations to one record come first, then relations to many, then relations by a link table.
     #[must_use]
     pub fn of(&self, table: &TableName, is_visible: impl Fn(&Relation) -> bool) -> Vec<Arc<Relation>> {
@@ -122,8 +124,8 @@ fn far_keys<'a>(
 /// Finds a relation by its name. Tries the spellings first, then the default names, then the aliases.
 ///
 /// # Errors
-/// `ambiguous_relation`, with the spellings as a hint, if several relations have the name; `code`, with the nearest or
-/// all spellings as a hint, if no relation has the name.
+/// `ambiguous_relation`, with the spellings as a hint, if several relations have the name; `code`, with the nearest
+/// spelling, or else all, as a hint, if no relation has the name.
 pub fn find<'a>(
     relations: &'a [Arc<Relation>],
     table: &TableName,

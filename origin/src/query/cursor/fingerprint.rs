@@ -1,9 +1,9 @@
-//! Encodes the parts of a read that are the same on all its pages: tables, joins, conditions and order, but not the
-//! selected fields or the limit.
+//! Encodes the parts of a read that are the same on all its pages: project, database, tables, joins, conditions and
+//! order, but not the selected fields or the limit.
 //!
 //! The encoding must not change without a new [`VERSION`], since it is part of the MAC of page cursors from earlier
-//! builds. Each enum variant has its own byte, each text and list is preceded by its length, and columns are written by
-//! name, so that the order of an enum's variants or a table's columns does not matter.
+//! builds. Each variant of an enum has its own byte, each text and list is preceded by its length, and columns are
+//! written by name, so that the order of an enum's variants or a table's columns does not matter.
 
 use super::value;
 use crate::query::plan::keyset::Keyset;

@@ -31,8 +31,8 @@ pub(super) fn pascal(name: &str) -> String {
     words.map(|word| [&word[..1].to_ascii_uppercase(), &word[1..]].concat()).collect()
 }
 
-/// Returns the name in snake case, `Order-Date` → `order_date`, with `_` for other characters than ASCII letters and
-/// digits, and with the prefix `field_` unless it begins with a letter. The result may be a keyword.
+/// Returns the name in snake case, `Order-Date` → `order_date`, with one `_` for each run of characters other than
+/// ASCII letters and digits, and with the prefix `field_` unless it begins with a letter. The result may be a keyword.
 pub(super) fn snake(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 1);
     let mut was_lower = false;

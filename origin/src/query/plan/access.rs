@@ -21,8 +21,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Maximum number of tables whose [`View`] is cached for a role. A full cache is emptied.
 const VIEWS_MAX_COUNT: usize = 1_000;
 
-/// Maximum number of tables whose rules, with the caller's claims filled in, are cached for a
-/// caller. A full cache is emptied.
+/// Maximum number of tables whose rules, with the caller's claims filled in, are cached for a caller. A full cache is
+/// emptied.
 const BOUND_MAX_COUNT: usize = 16;
 
 /// What a caller may do in its project.
@@ -44,7 +44,7 @@ pub struct ProjectRole {
     views: Mutex<HashMap<TablePath, View>>,
 }
 
-/// A cached table description with only the columns that a role may read.
+/// A cached table description that hides the columns that a role may not read ([`Table::restricted`]).
 #[derive(Debug)]
 struct View {
     /// The description of the whole table, from which `table` was made.
@@ -108,7 +108,8 @@ impl ProjectRole {
         &self.role
     }
 
-    /// Returns the table's description with only the columns that the role may read; it is the same for all callers.
+    /// Returns the table's description, which hides the columns that the role may not read; all callers with the role
+    /// share it.
     fn view(&self, table: &Arc<Table>, rule: &TableRule) -> Arc<Table> {
         let path = TablePath { database: table.database().clone(), table: table.name().clone() };
         let mut views = lock(&self.views);
@@ -360,8 +361,8 @@ impl TableAccess {
     /// Returns the rules for inserts.
     ///
     /// # Errors
-    /// `role_forbids` if the caller may not insert records, or if a value that the role sets has a missing claim or
-    /// does not fit its column.
+    /// `role_forbids` if the caller may not insert records, or if a value that the role sets can't be resolved, for
+    /// example because a claim is missing.
     pub(super) fn inserting(&self) -> Result<Writing<'_>, Problem> {
         self.writing(|limits| limits.insert.as_ref(), "insert records into")
     }
@@ -369,8 +370,8 @@ impl TableAccess {
     /// Returns the rules for updates.
     ///
     /// # Errors
-    /// `role_forbids` if the caller may not update records, or if a value that the role sets has a missing claim or
-    /// does not fit its column.
+    /// `role_forbids` if the caller may not update records, or if a value that the role sets can't be resolved, for
+    /// example because a claim is missing.
     pub(super) fn updating(&self) -> Result<Writing<'_>, Problem> {
         self.writing(|limits| limits.update.as_ref(), "update records of")
     }

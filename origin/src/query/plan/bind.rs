@@ -1,7 +1,7 @@
 //! Converts a caller's value to its column's type, or refuses it with an error that names the field.
 //!
-//! Binding by type lets MariaDB use its indexes (no text is compared to a number) and keeps digits exact. Ranges are
-//! checked by MariaDB, whose errors name the column.
+//! Binding by type lets MariaDB use its indexes (no text is compared to a number) and keeps digits exact. Whether a
+//! number to store is within the column's range is left to MariaDB, whose error names the column.
 
 mod addend;
 mod geojson;
@@ -101,9 +101,9 @@ pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand
     bound.ok_or_else(|| refused(column, value, purpose))
 }
 
-/// Converts a CSV cell to a parameter to store. JSON and GeoJSON are texts, an empty cell is NULL, as in CSV responses;
-/// `true` and `false` are 1 and 0 for INTEGER and BIT columns. Returns `None` for an empty cell of a NOT NULL column,
-/// which takes its default.
+/// Converts a CSV cell to a parameter to store. The cell of a JSON or geometry column holds JSON or GeoJSON text; an
+/// empty cell is NULL, as in CSV responses; `true` and `false` are 1 and 0 for INTEGER and BIT columns. Returns `None`
+/// for an empty cell of a NOT NULL column, which takes its default.
 ///
 /// # Errors
 /// `invalid_value` if the column's type can't hold the cell.
@@ -263,8 +263,8 @@ fn short(type_text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Binds text for a text column; `None` if the text is to be stored and the column's character set lacks a character of
-/// it: a session without strict SQL mode would store `?` instead.
+/// Binds text for a text, ENUM or SET column; `None` if the text is to be stored and the column's character set lacks a
+/// character of it: a session without strict SQL mode would store `?` instead.
 fn of_text(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
     match (purpose, &column.charset) {
         (Purpose::Store, Charset::Limited(coverage)) if !coverage.holds(text) => None,

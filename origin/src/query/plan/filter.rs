@@ -69,8 +69,9 @@ fn wrong_parts(id: &RecordId, key: &[usize], table: &Table) -> Problem {
 /// Resolves a filter's field names to columns, and converts its values to the columns' types.
 ///
 /// # Errors
-/// `unknown_field`; `invalid_filter` for a value or operator that does not fit its column; `role_forbids` if the role
-/// does not allow the condition.
+/// `unknown_field`; `invalid_filter` for a field that several tables have, a table or relation that is not part of the
+/// statement, or a value or operator that does not fit its column; `role_forbids` if the role does not allow a search
+/// or a related table.
 pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let all = |conditions: &[Condition]| {
         conditions.iter().map(|condition| predicate(condition, scope)).collect::<Result<Vec<_>, _>>()
@@ -96,7 +97,7 @@ pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Pred
 fn guarded(predicate: Predicate, source: usize, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let rule = || access::read_rule(source, scope);
     let is_slow = |pattern: &Operand| match &pattern.param {
-        // A pattern whose only wildcards are at its end is matched in one pass, and an index can serve it.
+        // A pattern whose only wildcards are `%` at its end is matched in one pass, and an index can serve it.
         Param::Text(text) => text.trim_end_matches('%').contains(['%', '_']),
         _ => false,
     };

@@ -17,7 +17,8 @@ use shared::operation::read::{Direction, Include, Rows};
 /// Maximum SELECTs of one UNION.
 const BRANCHES_MAX_COUNT: usize = 64;
 
-/// Maximum bound values of one UNION of several SELECTs: MariaDB counts them in 16 bits.
+/// Maximum values that the keys, filters and LIMITs of one UNION of several SELECTs bind. MariaDB allows 65,535; the
+/// rest is for the ON conditions, which have rules of roles.
 const UNION_MAX_VALUES: usize = 16_384;
 
 /// The query for one `include`: it reads the related records that are nested in the parent records of a response.

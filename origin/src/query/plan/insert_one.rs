@@ -81,7 +81,7 @@ impl InsertOne {
 
 /// Returns whether the response has the key in the same form whether or not the statement is shared. A shared statement
 /// returns the key's columns. An unshared one returns the columns `returning`; if `returning` is empty, it reports the
-/// last insert id, an integer.
+/// last insert id, an integer. `false` for a table without a key.
 fn has_same_key_alone(returning: &[usize], table: &Table) -> bool {
     let is_integer = |at: &usize| table.column(*at).kind == Kind::Integer;
     match returning.is_empty() {

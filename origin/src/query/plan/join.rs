@@ -13,7 +13,8 @@ use shared::operation::read::join::{self as asked, JoinKind, Match, Target};
 /// Resolves the joins of a read. A join condition may name fields of the joined table and of the tables before it.
 ///
 /// # Errors
-/// `unknown_field`; `invalid_query_option` if a condition names a later table, or a literal does not fit its column.
+/// `unknown_field`; `invalid_query_option` if a condition names a later or unknown table or a field that several tables
+/// have, or a literal does not fit its column.
 pub(super) fn joins(joins: &[asked::Join], scope: &Scope<'_>) -> Result<Vec<Join>, Problem> {
     joins
         .iter()

@@ -304,7 +304,7 @@ impl Term {
 }
 
 /// Converts a column's value, as the driver returned it, to a bound value: bytes of a BIT to an integer, other bytes to
-/// text unless the column is binary. `None` if that text is not UTF-8.
+/// text unless the column is binary. Text of a DECIMAL gets a cast. `None` if the bytes of a text are not UTF-8.
 pub(super) fn stored(kind: Kind, value: Param) -> Option<Operand> {
     let param = match (kind, value) {
         (_, Param::Null) => Param::Null,

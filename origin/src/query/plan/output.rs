@@ -50,12 +50,12 @@ fn invalid(message: String) -> Problem {
     Problem::new(ErrorCode::InvalidQueryOption, message)
 }
 
-/// Returns the columns that a selection of all visible fields, or of all but omitted fields, has; `None` if the
-/// selection lists its fields.
+/// Returns the columns of a selection that does not list its fields: all visible columns, or those that are not
+/// omitted. `None` for [`Selection::Only`].
 ///
 /// # Errors
-/// `unknown_field` for an omitted field; `invalid_query_option` if an omitted field is of another table or may be of
-/// several tables, or if no field is left.
+/// `unknown_field` for an omitted field; `invalid_query_option` if an omitted field is of another table or several
+/// tables have it, or if no field is left.
 fn whole(selection: &Selection, source: usize, scope: &Scope<'_>) -> Result<Option<Vec<ColumnRef>>, Problem> {
     let all = || (0..scope.table(source).visible_columns().len()).map(|column| ColumnRef { source, column });
     match selection {

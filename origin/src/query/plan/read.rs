@@ -103,8 +103,8 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
 }
 
 /// Returns the column index and the value of the key, for a read of one record by a unique integer key. `None` if
-/// [`Table::number`](crate::query::catalog::Table::number) is `None`, the value is not an integer from 0 to `i64::MAX`,
-/// or the read has joins or includes or is an EXPLAIN.
+/// [`Table::number`](crate::query::catalog::Table::number) is `None`, the id is not an integer from 0 to `i64::MAX` in
+/// canonical form, or the read has joins or includes or is an EXPLAIN.
 fn integer_key(read: &ReadOne, scope: &Scope<'_>) -> Option<(usize, i64)> {
     let rows_only = scope.is_single() && read.answer == Answer::Records && read.includes.is_empty();
     let at = scope.root().number().filter(|_| rows_only)?;
@@ -185,7 +185,7 @@ fn filter(read: &Read, search: Option<Search>, scope: &Scope<'_>) -> Result<Opti
 
 /// Resolves ORDER BY of a read that returns at most `limit` rows. Without the option `order`, a grouped read is ordered
 /// by its groups if it has a limit or an offset, and any other read with a full-text search by descending score. With
-/// DISTINCT, this order has only selected expressions.
+/// DISTINCT, this default order has only selected expressions.
 fn order(
     read: &Read,
     limit: Option<u64>,
@@ -216,8 +216,10 @@ fn order(
     Ok(score.filter(usable).map(|score| (score, Direction::Descending)).into_iter().collect())
 }
 
-/// Resolves a step of ORDER BY. Looks for an alias or a computed value of this name in the response, then for a field,
-/// then for any other name in the response.
+/// Resolves a step of ORDER BY. A name without a table is first looked up among the aliases and computed values of the
+/// response. Otherwise, the name is resolved as a field of the statement's tables. If that fails, for example because
+/// two tables have the field, a name without a table is looked up among all cells of the response. Cells in nested
+/// objects are ignored.
 fn ordered(step: &Order, cells: Option<&Cells>, scope: &Scope<'_>) -> Result<Expression, Problem> {
     let bare = step.field.table().is_none().then(|| step.field.field().as_str());
     let find =

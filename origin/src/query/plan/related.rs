@@ -1,4 +1,4 @@
-//! Tables that a read reaches by relations, and conditions on their records.
+//! Tables that a statement reaches by relations, and conditions on their records.
 
 use super::access::{self, TableAccess, and};
 use super::filter::predicate;
@@ -13,7 +13,8 @@ use shared::operation::read::Include;
 use shared::operation::read::join::JoinKind;
 use std::sync::Arc;
 
-/// A table that a read reaches by a relation, and the tables that the read reaches by relations of this table.
+/// A table that a statement reaches by a relation, and the tables that the statement reaches by relations of this
+/// table.
 #[derive(Clone, Debug)]
 pub struct RelatedTable {
     /// The relation's name in the request.
@@ -97,7 +98,7 @@ impl RelatedTable {
     }
 }
 
-/// Finds the tables that a read reaches by relations, and gets the caller's access to each by `access`.
+/// Finds the tables that a statement reaches by relations, and gets the caller's access to each by `access`.
 #[expect(missing_debug_implementations, reason = "functions have no form to show")]
 pub struct Loader<'a> {
     pub relations: &'a Relations,
@@ -196,8 +197,8 @@ pub struct Exists {
     pub(in crate::query) filter: Option<Predicate>,
 }
 
-/// Compares the relation's name, the paired columns and the condition. Both subqueries must have the same outer table,
-/// of which a name stands for one relation.
+/// Compares the relation's name, the paired columns and the condition. This is enough for two subqueries of the same
+/// outer table, in which a name stands for one relation.
 impl PartialEq for Exists {
     fn eq(&self, other: &Self) -> bool {
         self.table.name == other.table.name && self.on == other.on && self.filter == other.filter
@@ -233,8 +234,8 @@ pub(super) fn exists(related: &Related, scope: &Scope<'_>) -> Result<Predicate, 
     })
 }
 
-/// Returns a name for the related table in a subquery. No table of the outer statement, nor the link table, has this
-/// name.
+/// Returns a name for the related table in a subquery. No table of the directly enclosing statement has this name, nor
+/// has the link table.
 fn free_name(scope: &Scope<'_>, table: &RelatedTable) -> Result<TableName, Problem> {
     let link = table.link.iter().map(|link| link.table().name().as_str());
     let taken: Vec<&str> = (0..scope.size()).map(|source| scope.name(source).as_str()).chain(link).collect();

@@ -1,5 +1,5 @@
-//! Resolves the records that writes return, and the other steps of the transaction of an update or delete: compare the
-//! record's entity tag, count, read the changed records again, roll back.
+//! Resolves the records that a write returns, and the further steps of the transaction of an update or delete: to
+//! compare the record's entity tag, to count, to read the changed records again, and to roll back.
 
 use super::access::and;
 use super::bind::{self, Purpose};
@@ -83,7 +83,7 @@ impl Returning {
     ///
     /// # Errors
     /// `role_forbids` if the caller may not read records of the table; `unknown_field`; `invalid_query_option` for a
-    /// view, or if the selection leaves no field.
+    /// view, or if a field names another table or no field is left.
     pub(super) fn of(selection: &Selection, scope: &Scope<'_>) -> Result<Self, Problem> {
         let (table, rule) = (scope.root(), scope.access(0).reading()?);
         if table.traits().view {
@@ -171,8 +171,8 @@ pub(super) fn without_transactions(table: &Table) -> &'static str {
 }
 
 impl Surroundings {
-    /// Resolves the options of an update or delete; `None` if the request has none. [`Surroundings::reread`] is `None`;
-    /// the caller sets it for an update that returns records.
+    /// Resolves the options of an update or delete; `None` if the request has none besides `Prefer: return=minimal`.
+    /// [`Surroundings::reread`] is `None`; the caller sets it for an update that returns records.
     ///
     /// # Errors
     /// `invalid_query_option` if an option needs to roll back and the table can't, or if `returning` or `If-Match` is

@@ -154,7 +154,7 @@ impl<'a> Scope<'a> {
     /// Resolves a field's name as [`Scope::resolve`] does, but looks it up in the table `home` before the others.
     ///
     /// # Errors
-    /// The errors of [`Scope::resolve`].
+    /// The errors of [`Scope::resolve`], in which `home` takes the place of the root table.
     pub fn resolve_from(&self, home: usize, field: &FieldRef, code: ErrorCode) -> Result<ColumnRef, Problem> {
         if let Some(table) = field.table() {
             let source = self.source(table).ok_or_else(|| self.no_table(table, code))?;

@@ -98,9 +98,9 @@ pub(super) fn insert<'a>(
 /// change; `None` if the role has no such condition.
 ///
 /// # Errors
-/// `role_forbids` if a conflict updates records and the caller may not update them or one of the given fields, or if a
-/// condition can't be checked (a view, or an engine without transactions); `unknown_field` instead for a field that the
-/// caller may not read either.
+/// `role_forbids` if a conflict updates records and the caller may not update them or one of the given fields that are
+/// not part of the key, or if a condition can't be checked (a view, or an engine without transactions); `unknown_field`
+/// instead for a field that the caller may not read either.
 fn insert_check(
     on_conflict: OnConflict,
     given: &[usize],

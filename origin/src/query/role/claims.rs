@@ -1,13 +1,14 @@
-//! JSON texts of roles in which `{"claim": "name"}` stands for a claim of the caller's token.
+//! The claims of a caller's key or token, and the values and conditions of roles in which `{"claim": "name"}` stands
+//! for a claim.
 
 use serde_json::Value as Json;
 use shared::json::{self, Value};
 use shared::limits::LIST_MAX_VALUES;
 use std::collections::BTreeMap;
 
-/// The claims of a token that rules may refer to, as JSON texts. A claim counts as missing if it is null (which would
-/// be compared with IS NULL), an object, a text with a space at its end, or a list with one of these or a list as an
-/// item.
+/// The claims of a key or token that rules may refer to, as JSON texts. A claim counts as missing if it is null (which
+/// would be compared with IS NULL), an object, a text with a space at its end, or a list with one of these or a list as
+/// an item.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims(BTreeMap<String, String>);
 
@@ -66,7 +67,7 @@ impl Claims {
     }
 }
 
-/// A JSON text with claims in it.
+/// A JSON text in which `{"claim": "name"}` stands for a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     text: Box<str>,
@@ -77,7 +78,7 @@ impl Template {
     /// Creates a template from a JSON value, and finds the claims in it.
     ///
     /// # Errors
-    /// A message, if the text can't be parsed or a `{"claim": …}` has no name.
+    /// A message, if the text can't be parsed or the name in a `{"claim": …}` is empty or not a string.
     pub fn new(value: &Value) -> Result<Self, String> {
         let mut claims = Vec::new();
         let mut found = |name: &str| {

@@ -57,7 +57,7 @@ impl Builder {
         self.ident(table.column(at).name.as_str())
     }
 
-    /// Appends a column, with its table's name unless the statement has one table, under its own name.
+    /// Appends a column, as [`Builder::qualified`] does, or its name alone if [`Scope::is_single`].
     pub(super) fn column_ref(&mut self, scope: &Scope<'_>, column: ColumnRef) -> &mut Self {
         match scope.is_single() {
             true => self.ident(scope.column(column).name.as_str()),
@@ -65,7 +65,7 @@ impl Builder {
         }
     }
 
-    /// Appends a column with the name that its table has in the statement.
+    /// Appends a column, qualified by the name that its table has in the statement.
     pub(super) fn qualified(&mut self, scope: &Scope<'_>, column: ColumnRef) -> &mut Self {
         self.ident(scope.name(column.source).as_str()).syntax(".").ident(scope.column(column).name.as_str())
     }

@@ -79,7 +79,8 @@ pub enum NewKey {
     Column,
     /// A column `id` that the file doesn't have.
     Added,
-    /// No primary key: the file's column `id` has a value that is not a whole number, or is empty in some rows.
+    /// No primary key: the file's column `id` has a value that is not a whole number or is empty in some rows, or the
+    /// file has no rows.
     None,
 }
 

@@ -1,9 +1,10 @@
 //! Finds the databases that a caller's own statement would drop, as far as its text shows.
 //!
-//! MariaDB has one privilege for dropping tables and databases, so grants can't protect an adopted database whose
-//! tables may be dropped. This module looks for `DROP DATABASE`, `DROP SCHEMA` and `CREATE OR REPLACE DATABASE` in the
-//! statement, in the body of a routine or event that it creates, and in its strings and parameters, which it may
-//! prepare. Stored code that a statement calls can't be seen (`docs/existing-database.md`).
+//! MariaDB has one privilege for dropping tables and databases, so grants can't protect an adopted database (one that
+//! existed before it was given to the project) whose tables may be dropped. This module looks for `DROP DATABASE` and
+//! `CREATE OR REPLACE DATABASE` (or `SCHEMA`) in the statement, in the body of a routine or event that it creates, and
+//! in its strings and parameters, which it may prepare. Stored code that a statement calls can't be seen
+//! (`docs/existing-database.md`).
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use shared::json::Value;
 
 use super::tokens::{Token, Tokens};
 
-/// The maximum depth to which strings within strings are searched.
+/// The maximum depth to which strings within strings are searched. A statement in a deeper string is not found.
 const NESTING_MAX: usize = 4;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,6 +78,7 @@ fn scan(text: &str, depth: usize, dropped: &mut Dropped) {
         scan(string, depth - 1, dropped);
     }
     // The statement may join its strings, as in `CONCAT('DROP DATA', 'BASE shop')` or by writing them side by side.
+    // Only the join of all strings is searched, not that of some of them.
     if strings.len() > 1 {
         scan(&strings.concat(), depth - 1, dropped);
     }
@@ -121,7 +123,8 @@ fn prepares_unseen_text(tokens: &[Token<'_>]) -> bool {
         };
         let behind = (at(from + 1), at(from + 2));
         match at(from) {
-            // A literal or `?` is the whole text, unless `||` follows, which is two tokens (`;` is one).
+            // A literal or `?` is the whole text, unless `||` follows, which is two tokens (`;` is one). A `?` is not
+            // told from other characters that are [`Token::Other`], such as `+`.
             Some(Token::Text(_) | Token::Other) => {
                 matches!(behind, (Some(Token::Other), Some(Token::Other)))
             }

@@ -196,8 +196,8 @@ fn statements(operation: &Operation, rights: &Rights) -> Result<Vec<Statement>, 
     })
 }
 
-/// Renders an update or delete, with the statements of its transaction before and after it. The keys of changed records
-/// are rendered as if there were two, 1 and 2.
+/// Renders an update or delete, with the reads of its transaction before and after it; those after it lack their FOR
+/// UPDATE here. The keys of changed records are rendered as if there were two, 1 and 2.
 fn changes(statements: Vec<Statement>, more: Option<Box<Surroundings>>, scope: &Scope<'_>) -> Vec<Statement> {
     let Some(more) = more else { return statements };
     let mut all: Vec<_> = more.precondition.map(|one| super::select_for_update(one.read, scope)).into_iter().collect();

@@ -11,10 +11,11 @@ use crate::query::catalog::Table;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{CELL_MAX_BYTES, Insert, InsertCheck, OnConflict, Operand, Returning, is_key};
 
-/// The maximum number of placeholders of a statement: MariaDB counts them in 16 bits.
+/// The maximum number of placeholders in the rows of a statement. MariaDB allows 65,535; the rest is for conditions and
+/// values of the caller's role.
 const PLACEHOLDERS_MAX: usize = 65_000;
 /// The maximum size in bytes of a statement's text and values, which go in two packets: a fourth of MariaDB's default
-/// `max_allowed_packet` (16 MiB).
+/// `max_allowed_packet` (16 MiB). A statement with a single row may be larger.
 const STATEMENT_MAX_BYTES: usize = 4 * 1024 * 1024;
 /// The maximum number of rows of a statement; more rows are no faster.
 const STATEMENT_MAX_ROWS: usize = 1_000;
@@ -153,8 +154,8 @@ impl Shape {
         !self.returning.is_empty() || self.records.is_some() || self.check.is_some()
     }
 
-    /// Appends an expression that is 1 if the row meets the rules of the caller's role.
-    /// `database::run` ignores its value for rows that a conflict left unchanged.
+    /// Appends an expression that is 1 if the row meets the rules of the caller's role. `database::run` ignores its
+    /// value for a row that is skipped because of a conflict ([`OnConflict::Ignore`]).
     fn verdict(&self, sql: &mut Builder, check: &InsertCheck, scope: &Scope<'_>) {
         sql.verdict(Verdict::Last);
         let OnConflict::Update { .. } = self.on_conflict else {

@@ -97,7 +97,7 @@ enum Step {
 }
 
 /// Returns how to render a step of ORDER BY: a selected score by its position in the select list, since MariaDB would
-/// compute the expression again.
+/// compute the expression again; any other expression itself.
 fn step(by: Expression, output: &Output) -> Step {
     let Output::Cells(cells) = output else {
         return Step::Own(by);

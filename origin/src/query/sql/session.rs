@@ -1,5 +1,7 @@
-//! Classifies users' own SQL by its text: the state that it may leave in the session, and whether it may change the
-//! schema. The classification permits and forbids nothing: MariaDB's grants do.
+//! Classifies users' own SQL by its text: whether it may read or leave session state, whether it may change the schema,
+//! and how many result sets it can return. The classification itself refuses nothing. But `http/sql.rs` looks for
+//! adopted databases that a statement would drop (see [`drops`](super::drops)) only if the statement is
+//! [`Schema::Changed`], so a statement that can drop a database must never be [`Schema::Unchanged`].
 //!
 //! The classification is cautious: only a statement that surely calls nothing but well-known functions of MariaDB's own
 //! is [`Session::Stateless`]; an unknown function costs a connection reset, but never leaks session state to another
@@ -34,7 +36,8 @@ pub enum Session {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schema {
     Unchanged,
-    /// The statement may change the schema: the cached descriptions of the project's tables expire.
+    /// The statement may change the schema: the cached descriptions of the project's tables expire, and a statement
+    /// that could drop an adopted database is refused before it runs.
     Changed,
 }
 
@@ -46,7 +49,8 @@ pub enum Results {
     Any,
 }
 
-/// Classifies a statement by its text; `None` if the text has no statement, only comments or a lone `;`.
+/// Classifies a statement by its text; `None` if the text is no statement: it has no unquoted word, only comments or
+/// `;`.
 #[must_use]
 pub fn effects(text: &str) -> Option<Effects> {
     let mut words = Tokens::new(text).filter_map(|token| match token {
@@ -71,11 +75,12 @@ pub fn effects(text: &str) -> Option<Effects> {
     })
 }
 
-/// First words of statements that return rows.
+/// First words of statements that read. Only these may be stateless; [`STATEFUL`] finds a WITH that writes.
 const READS: [&str; 7] = ["SELECT", "WITH", "VALUES", "SHOW", "EXPLAIN", "DESCRIBE", "DESC"];
 /// First words of statements that change rows.
 const WRITES: [&str; 4] = ["INSERT", "UPDATE", "DELETE", "REPLACE"];
 /// First words of other statements that can't change the schema, even by stored functions and triggers that they call.
+/// PREPARE runs nothing, and the reset of the session after the statement discards what it has prepared.
 const SCHEMA_KEEPING: [&str; 22] = [
     "ANALYZE",
     "CHECK",

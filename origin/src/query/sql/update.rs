@@ -1,8 +1,9 @@
 //! Renders UPDATE statements.
 //!
-//! If the caller's role has a condition that the changes could break, the statement marks the session variable
-//! `@selkie_denied` for a record that breaks it: MariaDB assigns from left to right, so that an expression after the
-//! changes sees the new values. A second statement reads the variable, before the transaction ends.
+//! If the caller's role has a condition that the changes could break, the statement sets the session variable
+//! `@selkie_denied` to 1 at a record that breaks the condition: MariaDB assigns from left to right, so that an
+//! expression after the changes sees the new values. A second statement reads the variable, before the transaction
+//! ends.
 
 use super::builder::Builder;
 use super::predicate::{self, filter};

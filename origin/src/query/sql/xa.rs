@@ -1,7 +1,8 @@
 //! Finds XA statements in users' own SQL. They are refused, since a prepared XA transaction outlives its connection and
 //! keeps its locks until somebody ends it, even over restarts.
 //!
-//! Statements that stored code assembles when it runs can't be found.
+//! A statement whose text is assembled or decoded only when it runs can't be found: text from a variable, from an
+//! expression such as CONCAT, or from a hexadecimal literal.
 
 use super::tokens::{Token, Tokens};
 use shared::json::Value;
@@ -10,7 +11,8 @@ use shared::operation::sql::SqlCall;
 /// The keywords that may follow `XA`.
 const VERBS: [&str; 7] = ["START", "BEGIN", "END", "PREPARE", "COMMIT", "ROLLBACK", "RECOVER"];
 
-/// Returns whether a call has an XA statement: directly, in a body of stored code, or in text that it prepares.
+/// Returns whether a call has an XA statement: directly, in a body of stored code, or in a string or parameter that it
+/// may prepare.
 #[must_use]
 pub fn holds_xa(call: &SqlCall) -> bool {
     is_xa(&call.query) || (prepares(&call.query) && prepared_texts(call).any(is_xa))

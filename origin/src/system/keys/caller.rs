@@ -184,8 +184,8 @@ impl Caller {
     }
 
     /// Returns bytes that identify the caller within its project: the role, the claims that the role's rules use, and
-    /// the subject. Keys for which all three are equal share the bytes. The subject of a key is its claim `sub`, or
-    /// else its id; the subject of a user's token is its issuer's user.
+    /// the subject. Callers for which all three are equal have the same bytes. The subject of a key is its claim `sub`,
+    /// or else its id; the subject of a user's token is the pair of issuer and `sub`.
     #[must_use]
     pub fn identity(&self, role: &CallerRole) -> Vec<u8> {
         let mut bytes = role.identity();

@@ -1,7 +1,8 @@
 //! Authenticates requests: verifies keys, and checks that they are recorded and not revoked; verifies users' tokens by
-//! the keys of their issuers. Results are cached. Every change of keys, roles or issuers, by any process, increments a
-//! number in MariaDB, the *generation*. [`KeyRegistry::watch`] polls it each second, and results of an earlier
-//! generation are not used. A row that was deleted by hand, without a new generation, takes effect within a minute.
+//! the keys of their issuers. Results are cached. Each revocation of keys and each change of signing keys, roles or
+//! issuers, by any process, increments a number in MariaDB, the *generation*. [`KeyRegistry::watch`] polls it each
+//! second, and results of an earlier generation are not used. If somebody revokes or deletes a key's row by hand,
+//! without a new generation, new requests with the key are refused within a minute.
 
 mod entry;
 mod roles;
@@ -36,7 +37,8 @@ const TOKENS_EXPECTED_COUNT: usize = 10_000;
 /// The maximum memory of all cached tokens. The claims of one token may take some kilobytes.
 const TOKENS_MAX_BYTES: u64 = 32 * 1024 * 1024;
 
-/// The interval of polling the generation, which is the maximum delay until a revocation takes effect.
+/// The interval of polling the generation, and so about the maximum delay until a revocation takes effect while MariaDB
+/// answers.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 const FLUSH_INTERVAL: Duration = Duration::from_secs(10);
@@ -55,7 +57,7 @@ pub struct KeyRegistry {
     hits: AtomicU64,
     lookups: AtomicU64,
     uses: Mutex<HashMap<Uuid, u64>>,
-    /// The latest change of keys that this origin noticed.
+    /// The latest change of keys, roles or issuers that this origin noticed.
     changes: watch::Sender<Arc<Change>>,
     /// The keys of the callers that wait in [`KeyRegistry::ended`], with the number of waiting callers of each.
     awaited: Mutex<HashMap<Uuid, usize>>,
@@ -118,8 +120,8 @@ impl KeyRegistry {
         })
     }
 
-    /// Authenticates the token in an `Authorization` header: a key, which must be recorded and not revoked, or a token
-    /// of an issuer of a project.
+    /// Authenticates the token in an `Authorization` header: a key, which must be recorded and not revoked, or a user's
+    /// token from an issuer that a project trusts.
     ///
     /// # Errors
     /// `missing_key`, `invalid_key`, `expired_key`, `revoked_key`; `role_forbids` if the caller's role does not exist
@@ -176,7 +178,7 @@ impl KeyRegistry {
     }
 
     /// Returns the number of requests since the start whose token was not cached, and the number of those whose token
-    /// was. Tokens that turned out to be invalid count as not cached.
+    /// was. Tokens with an invalid signature are never cached.
     #[must_use]
     pub fn lookups(&self) -> (u64, u64) {
         (self.lookups.load(Ordering::Relaxed), self.hits.load(Ordering::Relaxed))
@@ -250,8 +252,8 @@ impl KeyRegistry {
         }
     }
 
-    /// Polls for changes of keys, and writes uses of keys, until `stop` is cancelled. If MariaDB fails, the cached keys
-    /// stay in use, and only the first error is logged.
+    /// Polls for changes of keys, roles and issuers, and writes uses of keys, until `stop` is cancelled. While MariaDB
+    /// fails, the cached data stay in use, and only the first error is logged.
     pub async fn watch(self: Arc<Self>, stop: CancellationToken) {
         let mut poll = tokio::time::interval(POLL_INTERVAL);
         let mut flush = tokio::time::interval(FLUSH_INTERVAL);
@@ -275,7 +277,8 @@ impl KeyRegistry {
         let _ = self.flush().await;
     }
 
-    /// Reads the signing keys and issuers again if the generation in MariaDB has changed.
+    /// Reads the signing keys and issuers again if the generation in MariaDB has changed, and wakes the callers that
+    /// wait in [`KeyRegistry::ended`].
     ///
     /// # Errors
     /// MariaDB failed. The cached keys stay in use.
@@ -294,8 +297,8 @@ impl KeyRegistry {
     }
 
     /// Waits until the access of a caller that was valid at `since` ends: its key was revoked or deleted, its issuer
-    /// removed or changed, or its role changed or removed. Doesn't end at the caller's expiry. Checks only after a
-    /// change of keys: [`KeyRegistry::refresh`] then reads the keys of all waiting callers at once.
+    /// removed or changed, or its role changed or removed. Doesn't end at the caller's expiry. Checks only after the
+    /// generation has changed: [`KeyRegistry::refresh`] then reads the keys of all waiting callers at once.
     pub async fn ended(self: Arc<Self>, caller: Caller, since: Instant) {
         let mut changes = self.changes.subscribe();
         let _awaited = caller.issuer().is_none().then(|| self.await_key(caller.key_id()));

@@ -1,5 +1,5 @@
-//! Compares an account's rights with the rights that it should have, for ready-made accounts and `selkie doctor`. No
-//! I/O.
+//! Compares an account's rights with the rights that it should have, for ready-made accounts (those that the
+//! configuration names) and `selkie doctor`. Does no I/O.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::database::admin::{AccountState, DatabaseRights};
 /// Harmless rights that newer MariaDB servers include in `ALL PRIVILEGES` on a database.
 const HARMLESS: [&str; 1] = ["SHOW CREATE ROUTINE"];
 
-/// Describes each right that an account has beyond `allowed`; empty if there is none.
+/// Describes the rights that an account has beyond `allowed`, except `HARMLESS` ones; empty if there are none.
 #[must_use]
 pub fn excess(state: &AccountState, allowed: &DatabaseRights) -> Vec<String> {
     let mut faults = Vec::new();

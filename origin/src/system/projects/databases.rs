@@ -100,7 +100,7 @@ impl Projects {
     ///
     /// # Errors
     /// The project doesn't exist; the database exists, is a system schema or another project's; its name is too long;
-    /// MariaDB failed.
+    /// MariaDB failed; [`Projects::mend`] failed, after the database was created and recorded.
     pub async fn create_database(
         &self,
         project: &ProjectName,
@@ -114,7 +114,7 @@ impl Projects {
     ///
     /// # Errors
     /// The project doesn't exist; the database is missing, a system schema, or another project's; its name is too long;
-    /// MariaDB failed.
+    /// MariaDB failed; [`Projects::mend`] failed, after the database was recorded.
     pub async fn adopt_database(
         &self,
         project: &ProjectName,
@@ -125,7 +125,8 @@ impl Projects {
     }
 
     /// Takes a database from a project without changing the database: the project's accounts lose their rights on it,
-    /// unless they are ready-made. Returns the database's name as MariaDB stores it.
+    /// unless they are from the configuration, and their connections to it end if the admin account may end them.
+    /// Returns the database's name as MariaDB stores it.
     ///
     /// # Errors
     /// The project doesn't exist; the database doesn't belong to it, or belongs to it by its name `<project>_…`;
@@ -141,7 +142,8 @@ impl Projects {
     /// Checks that [`Projects::drop_database`] may drop a database, without dropping it.
     ///
     /// # Errors
-    /// The database doesn't belong to the project, or the project's keys may not drop it; MariaDB failed.
+    /// The project doesn't exist; the database is a system schema, or doesn't belong to the project; the project's keys
+    /// may not drop it; MariaDB failed.
     pub async fn check_drop(&self, project: &ProjectName, name: &DatabaseName) -> Result<(), ProjectError> {
         let name = self.admin.canonical(name).await?;
         self.check_change(project, &name, Change::Drop).await
@@ -151,7 +153,7 @@ impl Projects {
     /// stores it.
     ///
     /// # Errors
-    /// The database doesn't belong to the project, or the project's keys may not drop it; MariaDB failed.
+    /// The errors of [`Projects::check_drop`].
     pub async fn drop_database(
         &self,
         project: &ProjectName,
@@ -245,8 +247,8 @@ impl Projects {
         self.mend(project).await
     }
 
-    /// Revokes the rights of a project's accounts on a database (except of ready-made accounts), ends their connections
-    /// to it, and deletes its record.
+    /// Revokes the rights of a project's accounts on a database (unless the accounts are from the configuration), ends
+    /// their connections to it if the admin account may end them, and deletes its record.
     pub(super) async fn revoke_and_delete_record(
         &self,
         project: &ProjectName,

@@ -40,7 +40,7 @@ pub enum ProjectError {
     Default(ProjectName),
     #[error("project {project} owns databases: {}", databases.join(", "))]
     OwnsDatabases { project: ProjectName, databases: Vec<String> },
-    /// A key, file or database was added during the removal.
+    /// A file or database was added during the removal.
     #[error("something was added to project {0} during its removal")]
     StillUsed(ProjectName),
     #[error("project {project} owns files: {count}")]

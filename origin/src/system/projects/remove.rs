@@ -1,5 +1,6 @@
-//! Removes a project: its keys, accounts and databases, and last its row, so that an interrupted removal can be
-//! repeated. Between [`Projects::close`] and [`Projects::remove`], the caller deletes the project's files.
+//! Removes a project: its keys, accounts and databases (or only their records), and then its row, so that an
+//! interrupted removal can be repeated. Between [`Projects::close`] and [`Projects::remove`], the caller deletes the
+//! project's files.
 
 use shared::ident::ProjectName;
 
@@ -46,8 +47,8 @@ impl Projects {
         Ok(())
     }
 
-    /// Ends all use of a project: revokes its keys, drops its accounts unless they are ready-made, and ends the
-    /// connections of its accounts. Returns the number of revoked keys.
+    /// Ends all use of a project: revokes its keys, drops its accounts unless they are from the configuration, and ends
+    /// the connections of its accounts, if the admin account may do so. Returns the number of revoked keys.
     ///
     /// # Errors
     /// MariaDB failed.
@@ -70,8 +71,8 @@ impl Projects {
     /// and deleted the project's files before.
     ///
     /// # Errors
-    /// The errors of [`Projects::check_removal`]; [`ProjectError::StillUsed`] if the project has a file, or a key or
-    /// database was added meanwhile.
+    /// The errors of [`Projects::check_removal`]; [`ProjectError::StillUsed`] if the project has a file, or a database
+    /// was recorded for it meanwhile.
     pub async fn remove(&self, project: &ProjectName, removal: Removal) -> Result<Removed, ProjectError> {
         let lock = self.admin.lock().await?;
         let outcome = self.remove_locked(project, removal).await;

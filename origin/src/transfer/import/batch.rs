@@ -1,5 +1,5 @@
-//! Reads a file into batches: rows as they are sent, and lines that can't be read as rows. The same file, options and
-//! mapping always give the same batches, so that a batch that is sent again has the same bytes as before.
+//! Reads a file into batches, each with the rows to send and the lines that can't be read as rows. The same file,
+//! options and mapping always give the same batches, so that a batch that is sent again has the same bytes as before.
 
 use std::io;
 use std::ops::Range;
@@ -16,16 +16,16 @@ use crate::transfer::records::{Cell, Record, Records};
 use crate::transfer::refusals::{Reason, Reject};
 use crate::transfer::{Form, MappedColumn};
 
-/// Maximum bytes of a batch, unless a single row has more.
+/// Maximum bytes of a batch's rows, unless a single row has more. Quotes that are added to cells are not counted.
 const BATCH_MAX_BYTES: usize = 1024 * 1024;
 
 const COMMA: u8 = b',';
 
-/// How rows are sent: their form, and which columns go to which fields.
+/// The form of the requests' bodies, and the field of each column.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     form: Form,
-    /// The header row that is sent; empty for lines of JSON.
+    /// The CSV header row of each request, with the line break; empty for lines of JSON.
     header: Vec<u8>,
     /// The field of each column; `None`: the column is left out.
     fields: Vec<Option<String>>,
@@ -49,11 +49,13 @@ impl Faulty {
 pub(super) struct Batch {
     /// Counts from 0.
     pub(super) number: u64,
+    /// The line number of each row in the file, and the range of the row in `bytes`.
     rows: Vec<(u64, Range<usize>)>,
-    /// The rows as they are sent, each with the end of its line.
+    /// The rows in the form of the request body, CSV (without the header row) or lines of JSON. Each row ends with a
+    /// line break. `rows` has the range of each row in these bytes.
     bytes: Vec<u8>,
     pub(super) faults: Vec<Faulty>,
-    /// The hash of the rows and last line numbers of all batches up to this one, in hexadecimal digits.
+    /// The hash, in hexadecimal digits, of the rows and last line numbers of all batches up to and including this one.
     pub(super) hash: String,
     pub(super) last_line: u64,
 }
@@ -101,7 +103,8 @@ impl Layout {
         }
     }
 
-    /// Returns the body of a request with some rows of a batch; `rows` are their indexes in the batch.
+    /// Returns the body of a request that inserts some rows of a batch. `rows` are the indexes of these rows in the
+    /// batch, in ascending order.
     pub(super) fn body(&self, batch: &Batch, rows: &[usize]) -> Vec<u8> {
         let mut body = self.header.clone();
         if rows.len() == batch.len() {
@@ -114,8 +117,8 @@ impl Layout {
         body
     }
 
-    /// Returns the line for the file of refused rows about a row that the API refused, with the row as a JSON object,
-    /// as it was sent. `row` is its index in the batch.
+    /// Returns the entry for the file of refused rows about a row that the API refused. The entry has the row as a JSON
+    /// object, as it was sent. `row` is the row's index in the batch.
     pub(super) fn reject<'a>(&self, batch: &Batch, row: usize, reason: &'a Reason) -> Reject<'a> {
         let (line, range) = batch.rows.get(row).cloned().unwrap_or_default();
         let text = String::from_utf8_lossy(&batch.bytes[range]);
@@ -126,7 +129,8 @@ impl Layout {
         Reject { line, reason, row, text: None }
     }
 
-    /// Returns a CSV row, as it was sent, as an object of fields and values; an empty object if the row can't be read.
+    /// Converts a CSV row, as it was sent, to an object of field names and values; an empty object if the row can't be
+    /// read.
     fn object(&self, row: &[u8]) -> Members {
         let mut records = Records::new(row, Form::Csv { delimiter: COMMA });
         let Ok(Some(Record { content: Ok((text, cells)), .. })) = records.next() else {
@@ -164,8 +168,8 @@ impl Serialize for Members {
     }
 }
 
-/// Appends a CSV cell. A cell without quotes gets quotes if it contains a comma, which it may in a file with another
-/// delimiter.
+/// Appends a CSV cell. `raw` is the cell as the file has it, with its quotes. A cell without quotes gets quotes if it
+/// contains a comma, as it may in a file with another delimiter.
 fn push_cell(bytes: &mut Vec<u8>, raw: &str, is_quoted: bool) {
     let needs_quotes = !is_quoted && memchr::memchr(COMMA, raw.as_bytes()).is_some();
     if needs_quotes {
@@ -181,8 +185,8 @@ fn end_row(bytes: &mut Vec<u8>) {
     bytes.push(b'\n');
 }
 
-/// Reads all rows of a file, and sends them to `batches`, at most `batch_rows` in a batch. Returns early, without an
-/// error, if the receiver is dropped. Blocks.
+/// Reads all rows of a file, and sends them to `batches`, at most `batch_rows` rows and unreadable lines in a batch
+/// (fewer if the file has many columns). Returns early, without an error, if the receiver is dropped. Blocks.
 ///
 /// # Errors
 /// The file can't be read.

@@ -18,11 +18,11 @@ const SAMPLE_MAX_BYTES: usize = 4 * 1024 * 1024;
 /// Maximum number of columns of an InnoDB table.
 const COLUMNS_MAX_COUNT: usize = 1_017;
 
-/// The form and columns of a file, and a reader of its rows.
+/// The form and columns of a file, and a reader of the whole file.
 pub(super) struct Survey {
     pub(super) form: Form,
     pub(super) columns: Vec<Column>,
-    /// Number of rows that were read for the survey.
+    /// Number of rows that were read for the survey, without lines that can't be read as rows.
     pub(super) rows: u64,
     /// Whether the survey has read all rows of the file.
     pub(super) is_whole: bool,
@@ -46,8 +46,8 @@ impl<R: Read> Read for Kept<R> {
 
 impl Survey {
     /// Reads the first rows of a file, or all of them. Without `form`, the file's extension determines the form, or
-    /// else its first byte: `{` for JSON, otherwise CSV. Standard input must be an [`Extent::Sample`], since it can't
-    /// be read twice. Blocks.
+    /// else its first byte that is not white space: `{` for JSON, otherwise CSV. Standard input must be an
+    /// [`Extent::Sample`], since it can't be read twice. Blocks.
     ///
     /// # Errors
     /// The file can't be read, is empty or UTF-16, or its CSV header is not a row of names; its JSON objects have more

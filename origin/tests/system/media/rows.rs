@@ -152,7 +152,7 @@ async fn of_many_writers_of_one_name_exactly_one_wins() {
             .map(|_| {
                 let files = upload(&project, "", vec![item("own name"), picture(&name)]);
                 let mut files = files;
-                // Two names each, in either order; one name is common to all.
+                // Each upload has a name of its own and a name that all uploads have.
                 files.items[0] = item(&format!("{round} {}", keys(&files)[0]));
                 let table = table.clone();
                 tokio::spawn(async move { (put(&table, &files).await, files) })

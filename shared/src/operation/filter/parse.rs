@@ -1,4 +1,4 @@
-//! Parses conditions: named operators, scalar or list operands, nested groups.
+//! Parses conditions: named operators, scalar or list operands, nested groups, conditions on related records.
 
 use super::operator::{Operator, operator};
 use super::{Comparison, Condition, Joiner, Quantifier, Related, Test};
@@ -126,7 +126,7 @@ impl Reader {
         }
     }
 
-    /// Parses a group of conditions: `{"__query": {…}, "operator": "OR"}`.
+    /// Parses a group of conditions: `{"__query": {…}, "operator": "OR", "not": true}`.
     fn nested(&mut self, label: &str, members: Vec<(Cow<'_, str>, Value)>) -> Result<Condition, Problem> {
         let (mut inner, mut how, mut negated) = (Vec::new(), Joiner::And, false);
         for (name, value) in members {

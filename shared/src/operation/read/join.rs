@@ -50,7 +50,7 @@ pub enum JoinForm {
 #[derive(Clone, Debug, PartialEq, Hash)]
 #[non_exhaustive]
 pub struct Match {
-    /// A field; of the main table if it was written without a table.
+    /// A field. If it was written without a table, it is looked up first in the main table.
     pub source: FieldRef,
     pub target: Target,
 }
@@ -58,7 +58,7 @@ pub struct Match {
 /// The field or value that the `source` of a join condition must equal.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Target {
-    /// A field; of the joined table if it was written without a table.
+    /// A field. If it was written without a table, it is looked up first in the joined table.
     Field(FieldRef),
     Literal(Value),
 }

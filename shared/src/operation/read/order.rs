@@ -47,8 +47,8 @@ fn wrong(got: &Value) -> Problem {
     options::wrong("order", "a field's name, -name to descend, an object {field, strategy}, or a list of them", got)
 }
 
-/// Parses `name`, or `-name` for descending order. A field whose name begins with a hyphen or contains a comma needs
-/// the object form.
+/// Parses `name`, or `-name` for descending order. A field whose name begins with a hyphen needs the object form; a
+/// name with a comma needs this form or a JSON list.
 fn by_name(word: &str) -> Result<Order, Problem> {
     let (name, direction) = match word.strip_prefix('-') {
         Some(name) => (name, Direction::Descending),

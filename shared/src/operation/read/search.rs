@@ -1,4 +1,5 @@
-//! Parses the option `fullTextSearch`, which finds records by words and returns the best matches first.
+//! Parses the option `fullTextSearch`, which finds records by words. Without the option `order`, the best matches come
+//! first.
 
 use crate::error::Problem;
 use crate::fingerprint::unordered;

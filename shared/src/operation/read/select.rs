@@ -13,7 +13,7 @@ use std::mem::discriminant;
 /// The fields that a read returns.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Selection {
-    /// All fields of the table, in its order.
+    /// All fields of the table that the caller may read, in the table's order.
     #[default]
     All,
     /// Only these fields and aggregates, in this order.

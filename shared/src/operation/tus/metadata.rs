@@ -1,5 +1,5 @@
-//! Parses `Upload-Metadata`: name, folder, type and visibility of the file. Clients use different names for some keys;
-//! of each list of names, the first name with a value counts. Unknown keys are ignored.
+//! Parses `Upload-Metadata`: name, folder, type and visibility of the file, and whether it may replace another. Clients
+//! use different keys for the name and the type of the file. Unknown keys are ignored.
 
 use crate::error::{ErrorCode, Problem, nearest};
 use crate::ident::shown;

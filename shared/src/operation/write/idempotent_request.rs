@@ -12,7 +12,7 @@ use std::fmt;
 pub type Hash = [u8; 32];
 
 /// The value of an `Idempotency-Key`: a string of structured fields (RFC 8941, section 3.3.3), or visible ASCII
-/// characters without quotes. `"k"` and `k` are the same key.
+/// characters that do not begin with a quote. `"k"` and `k` are the same key.
 #[derive(Clone, PartialEq, Eq)]
 pub(in crate::operation) struct IdempotencyKey {
     key: String,
@@ -98,8 +98,8 @@ impl IdempotentRequest {
             fingerprint.update(format.content_type().as_bytes());
             fingerprint.update([0]);
         }
-        // Without `returning`, the fingerprint is the same as in earlier versions of the program,
-        // so that the answers that they stored can still be used.
+        // Without `returning`, the fingerprint is the same as in earlier versions of the program, so that the answers
+        // that they stored can still be used.
         match returning {
             None => {}
             Some(Selection::Only(fields)) => {

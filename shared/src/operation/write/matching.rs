@@ -7,7 +7,8 @@ use crate::error::{ErrorCode, Problem};
 use crate::json::Value;
 use crate::operation::filter::{self, Condition, Joiner, Test};
 
-/// The names of the condition list and its joining operator, in the bodies and URLs of updates or of deletes.
+/// The names of the condition list and its joining operator: in the body of an update, or in the body or URL of a
+/// delete.
 #[derive(Debug)]
 pub(super) struct Names {
     pub(super) list: &'static str,
@@ -50,7 +51,7 @@ impl Matching {
     }
 
     /// Parses the conditions; `None` if neither `query` nor the list is given. Refuses a `query` or list without
-    /// conditions, and both together.
+    /// conditions or with an empty list of values, and both together.
     pub(super) fn condition(&self, names: &Names) -> Result<Option<Condition>, Problem> {
         if self.search_operator.is_some() && self.query.is_none() {
             return Err(body(format!("{SEARCH_OPERATOR} joins the conditions of {QUERY}, which is missing.")));

@@ -83,7 +83,7 @@ impl RowTable {
         }
         let width = table.fields.len();
         while let Some(Record { line, cells }) = records.next()? {
-            // An empty line counts as a record with one empty cell, and is skipped.
+            // An empty line counts as a record with one empty cell. It is skipped, unless records have only one cell.
             if width > 1 && matches!(cells[..], [None]) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Decodes the JSON string that contains a file: the head of its data URL, then base64, both with JSON's escapes.
+//! Decodes the JSON string that contains a file: a data URL, or in some items bare base64, both with JSON's escapes.
 
 use crate::error::Problem;
 use crate::json::{lexer::Lexer, malformed};
@@ -9,7 +9,8 @@ use std::borrow::Cow;
 
 const SCHEME: &[u8] = b"data:";
 
-/// Maximum base64 characters that are collected from between JSON escapes: enough for fast decoding, but few to copy.
+/// Maximum number of base64 characters that are collected from between JSON escapes before they are decoded together:
+/// enough for fast decoding, but few enough to copy.
 const GATHERED_BYTES: usize = 16 * 1024;
 
 /// Whether a file must be a data URL, or may be bare base64.
@@ -136,7 +137,8 @@ impl Content {
         }
     }
 
-    /// Decodes base64 up to the next quote or escape, or until the decoder is full.
+    /// Decodes base64 up to the next quote or escape, or until the decoder is full. If [`Content::run_over`] can handle
+    /// the escape, decodes further.
     fn run(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> Result<(), Fault> {
         let window = &input[..input.len().min(self.decoder.room())];
         let end = memchr::memchr2(b'"', b'\\', window).unwrap_or(window.len());
@@ -154,7 +156,7 @@ impl Content {
         Ok(())
     }
 
-    /// Decodes across escaped slashes and line breaks, which JSON and MIME encoders write. Collects the characters
+    /// Decodes across escaped slashes and white space, which JSON and MIME encoders write. Collects the characters
     /// between the escapes first, since the decoder is only fast on long pieces. Returns `false` and consumes nothing
     /// if the characters contain a fault: the caller then finds its position.
     fn run_over(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> bool {
@@ -267,8 +269,9 @@ impl Content {
         self.decoder.push(&prefix).map_err(|(_, fault)| not_base64(fault, at))
     }
 
-    /// Decodes the last base64 group of the string. Fails if the string is incomplete or contains no byte. `at` is the
-    /// offset of its closing quote.
+    /// Ends the string at its closing quote, whose offset in the body is `at`, and decodes the last base64 group. Fails
+    /// if a data URL has no comma, if a data URL is required and missing, if the base64 is invalid, or if it contains
+    /// no byte.
     fn end(&mut self, at: u64) -> Result<(), Fault> {
         if let Some(prefix) = &self.prefix {
             if prefix.len() >= SCHEME.len() {

@@ -52,7 +52,7 @@ macro_rules! keys {
                 match self { $(Self::$variant => Wants::$wants,)* }
             }
 
-            /// Returns the form of item that the key belongs to; `None` if the key fits all forms.
+            /// Returns the form of item that the key belongs to; `None` if it fits all forms, or is no key of items.
             pub(super) const fn family(self) -> Option<Family> {
                 match self { $(Self::$variant => $family,)* }
             }

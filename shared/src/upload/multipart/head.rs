@@ -24,8 +24,8 @@ impl Part {
     /// Parses the header lines of a part, without the empty line that ends them.
     ///
     /// # Errors
-    /// `invalid_body` if a line is malformed, if the part has no name, or if its `Content-Transfer-Encoding` is not
-    /// `binary`, `8bit` or `7bit`.
+    /// `invalid_body` if a line is malformed, if `Content-Disposition` is missing, repeated or invalid, or if
+    /// `Content-Transfer-Encoding` is not `binary`, `8bit` or `7bit`.
     pub(super) fn parse(lines: &str) -> Result<Self, Problem> {
         let (mut disposition, mut label) = (None, None);
         for line in lines.split("\r\n").filter(|line| !line.is_empty()) {
@@ -72,11 +72,11 @@ impl Part {
     }
 }
 
-/// The parameters of a header: `; name="value"; other=token`, names in lower case.
+/// The parameters of a header, `name="value"; other=token`, with their names in lower case.
 pub(super) struct Parameters<'a>(Vec<(String, Cow<'a, str>)>);
 
 impl<'a> Parameters<'a> {
-    /// Parses the parameters; `None` if they are malformed or a name is repeated.
+    /// Parses the text after the first `;` of a header; `None` if it is malformed or a name is repeated.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         let mut parameters: Vec<(String, Cow<'a, str>)> = Vec::new();
         let mut rest = text.trim_ascii();
@@ -115,7 +115,7 @@ impl<'a> Parameters<'a> {
                 invalid(format!("The filename* {} is malformed.", shown(extended)))
                     .with_hint("Write it as RFC 8187 says: filename*=UTF-8''na%C3%AFve.txt.")
             })?,
-            // Browsers percent-encode only quotes and line ends in a file name.
+            // Browsers percent-encode only quotes and line ends in a file name. Line ends stay encoded.
             (None, Some(plain)) => plain.replace("%22", "\""),
             (None, None) => return Ok(None),
         };
@@ -132,9 +132,10 @@ pub(super) fn nameless() -> Problem {
     invalid("A file has no name.").with_hint("Give its part a filename, or leave the part out if no file was chosen.")
 }
 
-/// Parses a quoted string up to its closing quote, and returns it with the text after it; `None` without a closing
-/// quote. A backslash escapes only a quote or a backslash, since browsers write a backslash unescaped and a quote as
-/// `%22`. A backslash before the last quote of the text is literal, because the name ends with it.
+/// Parses a quoted string from after its opening quote up to its closing quote, and returns it with the text after it;
+/// `None` without a closing quote. A backslash escapes only a quote or a backslash, since browsers write a backslash
+/// unescaped and a quote as `%22`. A backslash before the last quote of the text is literal, since this quote must be
+/// the closing one.
 fn unquoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices().peekable();

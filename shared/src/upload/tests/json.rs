@@ -246,7 +246,7 @@ fn items_and_texts_are_bounded() {
     };
     assert!(json(&items(UPLOAD_MAX_ITEMS)).is_ok());
     assert_eq!(refused(&items(UPLOAD_MAX_ITEMS + 1)).0, InvalidBody);
-    // The quotes count towards the limit.
+    // The opening quote counts towards the limit.
     let longest = "x".repeat(UPLOAD_TEXT_MAX_BYTES - 1);
     for (more, key, folder) in [("", "is no key of", "is longer than 255 bytes of"), ("x", "A key is", "folder is")] {
         let (in_key, in_folder) = (format!(r#"{{"{longest}{more}""#), format!(r#"{{"folder":"{longest}{more}""#));

@@ -156,7 +156,7 @@ fn what_the_origin_must_refuse_is_refused_at_the_edge() {
     // The signature's length differs from that of the key's signatures.
     let short = format!("{}AQ", token(&header(), &claims()).trim_end_matches(|c| c != '.'));
     assert_eq!(outcome(&gateway, &short, NOW, None), Err("invalid_key"));
-    // An unknown route is refused before the token is verified. A request for a file is forwarded even with a forged
+    // An unknown route is reported rather than a forged token. A request for a file is forwarded even with a forged
     // token, since the file may be public.
     let forged = Some(token(&header(), &claims()));
     let decide = |url| {

@@ -122,7 +122,7 @@ fn claims_of_size_are_refused_from_the_header() {
     let gif = gif(&[pierced(8, 8)], (60_000, 60_000), (0, 0));
     too_large(&gif, "gif");
 
-    // A PNG of nothing but a header, with a valid checksum.
+    // A PNG with an empty data chunk and valid checksums.
     let png = png_header(60_000, 60_000);
     too_large(&png, "png");
     too_large(&png_header(70_000, 10), "png");
@@ -173,7 +173,7 @@ fn a_png_that_inflates_to_more_than_it_says_is_refused_without_inflating_it() {
 
 #[test]
 fn a_tiff_of_absurd_strips_is_refused() {
-    // Offsets and lengths near the maximum of 32 bits, and a directory that claims as many entries.
+    // Values near the maximum of 32 bits, then tags that claim to have as many values.
     let tiff = encoded(&DynamicImage::ImageRgb8(photo(64, 64)), image::ImageFormat::Tiff);
     for tag in [256_u16, 257, 273, 279] {
         let mut broken = tiff.clone();

@@ -1,4 +1,4 @@
-//! Tests of every format and pixel layout: the size, the thumbnail, and that the thumbnail shows the image.
+//! Tests of formats and pixel layouts: the size, the thumbnail, and that the thumbnail shows the image.
 
 use super::samples::{self, Jpeg, encoded, gif, photo, pierced, png, webp};
 use super::{difference, examined, shown};

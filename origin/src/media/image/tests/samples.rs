@@ -200,7 +200,7 @@ pub(super) fn animated_webp(frames: [&RgbaImage; 2]) -> Vec<u8> {
     encoder.finish(200).expect("an animation")
 }
 
-/// Returns one file of 300 × 200 pixels in each format, with the format's name.
+/// Returns valid files of all formats except AVIF, some formats in several variants, each with a name.
 pub(super) fn one_of_each() -> Vec<(&'static str, Vec<u8>)> {
     let photo = photo(300, 200);
     let plain = DynamicImage::ImageRgb8(photo.clone());

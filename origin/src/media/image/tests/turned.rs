@@ -1,4 +1,4 @@
-//! Tests all eight orientations, in every format that stores an orientation, pixel by pixel.
+//! Tests that all eight orientations are applied in JPEG, PNG, WebP and TIFF.
 
 use super::samples::{Jpeg, encoded, exif, photo, webp, with_chunk, with_segment};
 use super::{difference, examined, shown};

@@ -21,8 +21,8 @@ async fn a_full_disk_is_told_as_one() {
     assert!(!format!("{problem:?}").contains('/'), "{problem:?}");
 }
 
-/// Runs the test `in_a_small_room` in a process whose files may not grow beyond 1 MB (`ulimit`). A quota would not
-/// apply to root.
+/// Runs the test `in_a_small_room` in a process whose files may not grow beyond 1,024 blocks (`ulimit`), at most 1 MiB.
+/// A quota would not apply to root.
 #[test]
 fn where_files_may_not_grow_nothing_half_written_stays() {
     let script = "trap '' XFSZ; ulimit -f 1024; exec \"$0\" \"$@\"";

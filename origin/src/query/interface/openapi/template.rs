@@ -12,7 +12,7 @@ const COMPONENT: &str = "@T@";
 /// The placeholder for the name of a table (`database.table`) or database in tags and descriptions.
 const NAME: &str = "@N@";
 
-/// An operation of the document, with placeholders for a table's names.
+/// An operation of the document, with placeholders for the names of a table or a database.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Template {
@@ -91,7 +91,7 @@ impl Operations {
 
 impl Template {
     fn operation(&self, interface: &Interface) -> Value {
-        // The id of an operation that belongs to no table has no placeholder for a table.
+        // The id of an operation that belongs to no table and no database has no placeholder.
         let id = if self.path.starts_with('/') && self.tag.is_some() {
             self.name.clone()
         } else {
@@ -182,7 +182,7 @@ fn statuses(kind: &str) -> Vec<u16> {
         "write_one" => &[409, 412, 413, 415, 422],
         // An operation of a batch may name a path that lacks its method.
         "batch" => &[405, 409, 412, 413, 415, 422],
-        // An upload may find its disk full.
+        // An upload fails with 507 if the disk is full.
         _ => &[409, 413, 415, 507],
     };
     let mut statuses = [&ANY, further].concat();

@@ -18,8 +18,8 @@ impl Limits {
     /// order, columns that the role may read first; the column indexes in the result are those of `view`.
     pub(super) fn bind(rule: &TableRule, table: &Arc<Table>, view: &Table, claims: &Claims) -> Self {
         let rows = |rows: &Option<Template>| rows.as_ref().map(|rows| Arc::new(rows_of(rows, table, view, claims)));
-        // A field that the rule omits may have been renamed, and then the rule would no longer omit it. If an omitted
-        // field does not exist, reads, inserts and updates are denied.
+        // A field that a rule omits may have been renamed, so that the rule would no longer omit it. If the rule is for
+        // one table and an omitted field does not exist, the action (read, insert or update) is denied.
         let is_known = |fields: &&Fields| match fields {
             Fields::Except(_) if rule.of_table => {
                 let names =
@@ -48,8 +48,8 @@ impl Limits {
     }
 }
 
-/// Returns a rule's condition on the columns of `view`; a condition that is always false if a claim is missing, a field
-/// or value does not fit the table, or a text compared with a number is not a plain number.
+/// Returns a rule's condition on the columns of `view`. The condition is always false if a claim is missing, if the
+/// condition with the claims filled in is empty or does not fit the table, or if [`is_exact`] is false.
 fn rows_of(rows: &Template, table: &Arc<Table>, view: &Table, claims: &Claims) -> Predicate {
     let nothing = || Predicate::Any(Vec::new());
     let condition = rows.fill(claims).and_then(|query| Condition::from_query(&query, Joiner::And).ok());

@@ -10,7 +10,7 @@ use shared::policy::Action;
 /// Joins a condition and a role's rule by AND; `None` if both are missing.
 pub(in crate::query::plan) fn and(condition: Option<Predicate>, rule: Option<Predicate>) -> Option<Predicate> {
     match (condition, rule) {
-        // The rule comes first, so that a condition that no index serves is not tried on the records that it denies.
+        // The rule comes first, so that a condition that no index serves is not tried on records that the rule denies.
         (Some(Predicate::All(mut parts)), Some(rule)) if !parts.is_empty() => {
             parts.insert(0, rule);
             Some(Predicate::All(parts))

@@ -1,5 +1,5 @@
 //! Checks GeoJSON geometries (RFC 7946, section 3.1) before MariaDB gets them: MariaDB's errors don't name the field,
-//! and MariaDB changes some invalid geometries, such as a point, which it stores without its height.
+//! and MariaDB changes some invalid geometries; it stores a point with a height, for example, without the height.
 
 use serde_json::{Value, json};
 use shared::ident::shown;

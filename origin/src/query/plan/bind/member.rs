@@ -49,8 +49,9 @@ pub(super) fn one<'a>(members: &[String], text: &'a str) -> Option<&'a str> {
     (blank || !matches!(find(members, text), Found::No)).then_some(text)
 }
 
-/// Returns a SET value to store, with its members in the column's order, or unchanged if only MariaDB's collation can
-/// tell whether a part is a member; `None` if a part is a member under no collation.
+/// Returns a SET value to store or to use as a key, with its members in the column's order. Checks the parts from left
+/// to right: returns the whole text unchanged at a part of which only MariaDB's collation can tell whether it is a
+/// member, and `None` at a part that is a member under no collation.
 pub(super) fn several(members: &[String], text: &str) -> Option<String> {
     if text.is_empty() {
         return Some(String::new());

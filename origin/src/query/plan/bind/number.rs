@@ -9,8 +9,8 @@ const DECIMAL_MAX_DIGITS: usize = 65;
 const DECIMAL_MAX_SCALE: usize = 38;
 
 /// Binds a value for an integer, YEAR or BIT column; booleans, also as text, are 1 and 0. `None` if the value is not a
-/// number, has a fraction but is not for a condition, is for a condition and too long for a DECIMAL, or is a key that
-/// is not in canonical form.
+/// number or has an exponent beyond ±400, is to be stored and not whole, is for a condition and too long for a DECIMAL,
+/// or is a key that is not in canonical form.
 pub(super) fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
     if let (Purpose::Key, Value::Text(text)) = (purpose, value) {
         return key(text);
@@ -64,8 +64,8 @@ fn key(text: &str) -> Option<Operand> {
     canonical.then(|| plain(param))
 }
 
-/// Binds a value for a DECIMAL column; booleans are 1 and 0. `None` if the value is not a number, or if it is
-/// for a condition or key and too long for a DECIMAL.
+/// Binds a value for a DECIMAL column; booleans are 1 and 0. `None` if the value is not a number or has an exponent
+/// beyond ±400, or if it is for a condition or key and too long for a DECIMAL.
 pub(super) fn decimal(value: &Value, purpose: Purpose) -> Option<Operand> {
     let text = match value {
         Value::Bool(truth) => return Some(plain(Param::Int(i64::from(*truth)))),
@@ -154,7 +154,7 @@ fn number_text(value: &Value) -> Option<&str> {
 /// number beyond the range of FLOAT as a double. `None` if the value is not a number, or beyond the range of DOUBLE.
 pub(super) fn float(value: &Value) -> Option<Operand> {
     let number: f32 = number_text(value)?.parse().ok()?;
-    // The number exceeds FLOAT's range: bound as a double, MariaDB refuses it.
+    // A number beyond FLOAT's range is bound as a double, which MariaDB refuses to store.
     if number.is_finite() { Some(plain(Param::Float(number))) } else { double(value) }
 }
 

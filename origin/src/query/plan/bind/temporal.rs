@@ -41,7 +41,7 @@ pub(super) fn datetime(text: &str) -> Option<String> {
 }
 
 /// Returns a TIME in MariaDB's form, from `[-]HHH:MM[:SS[.f]][Z]` or the time of day, in UTC, of a date and time;
-/// `None` if the text is invalid or more than [`TIME_MAX_HOURS`] hours.
+/// `None` if the text is invalid or its hours exceed [`TIME_MAX_HOURS`].
 pub(super) fn time(text: &str) -> Option<String> {
     if let Some(moment) = Moment::parse(text) {
         let mut text = String::with_capacity(TEXT_BYTES);
@@ -167,8 +167,8 @@ impl<'a> Moment<'a> {
         clock == Some((23, 59)) && matches!((self.day.month, self.day.day), (6, 30) | (12, 31))
     }
 
-    /// Returns the same instant in UTC, and a moment without a time or offset unchanged. `None` if the time has an
-    /// offset and the date is not a calendar day, or if the result is outside of the years 0 to 9999.
+    /// Returns the same instant in UTC, and a moment without a time or with the offset 0 unchanged. `None` if the
+    /// offset is not 0 and the date is not a calendar day, or the result is outside of the years 0 to 9999.
     fn at_utc(self) -> Option<Self> {
         let Some(clock) = self.clock.filter(|_| self.offset != 0) else {
             return Some(self);

@@ -2,8 +2,9 @@
 //!
 //! `tests/e2e/isolation` checks both lists against MariaDB, with a stored function of each name that MariaDB knows.
 
-/// MariaDB's own functions that neither read nor leave session state, all of them in MariaDB 10.6. MariaDB surely calls
-/// its own function only if the `(` directly follows the name: otherwise it may call a stored function of that name.
+/// MariaDB's own functions that neither read nor leave session state. MariaDB 10.6 has every one of them. MariaDB
+/// surely calls its own function only if the `(` directly follows the name: otherwise it may call a stored function of
+/// that name.
 pub(super) const FUNCTIONS: &[&str] = &[
     "ABS",
     "ADDDATE",

@@ -22,7 +22,7 @@ const NODE_ENTRIES: usize = 11;
 /// The memory of a `BTreeMap` node besides its entries, in bytes.
 const NODE_BYTES: usize = 16;
 
-/// The time in seconds for which a key's status is cached if the generation doesn't change.
+/// The time in seconds for which a key's status or a user's token is cached if the generation doesn't change.
 const RECHECK_SECONDS: u64 = 60;
 
 /// The time in seconds for which the absence of a key's row is cached. Only tokens with a valid signature are looked

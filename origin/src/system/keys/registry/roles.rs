@@ -12,7 +12,8 @@ use crate::database::single_flight::SingleFlight;
 use crate::query::plan::access::ProjectRole;
 use crate::query::role::Role;
 
-/// The maximum number of cached roles. Each of them may have its own view of [`ROLE_TABLES_MAX_COUNT`] tables.
+/// The maximum number of cached roles. Each of them may have its own description, with only the columns that it may
+/// read, of [`ROLE_TABLES_MAX_COUNT`] tables.
 ///
 /// [`ROLE_TABLES_MAX_COUNT`]: shared::limits::ROLE_TABLES_MAX_COUNT
 const ROLES_MAX_COUNT: usize = 1_000;

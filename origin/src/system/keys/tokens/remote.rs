@@ -84,8 +84,8 @@ impl From<reqwest::Error> for FetchFault {
 /// Fetches a JWK set. Returns the keys that can verify tokens, which may be none, and the other keys.
 ///
 /// # Errors
-/// The server can't be reached in time, redirects to another scheme, or answers with a status other than 200, with
-/// more than [`JWKS_MAX_BYTES`], or with no JWK set.
+/// The server can't be reached in time, redirects too often or to another scheme, or answers with a status other than
+/// 200, with more than [`JWKS_MAX_BYTES`], or with no JWK set.
 pub async fn fetch(url: &Url) -> Result<(VerificationKeys, Vec<UnusableKey>), FetchFault> {
     let is_local = is_loopback(url);
     // Building the client reads the system's certificates, which blocks.
@@ -143,7 +143,7 @@ pub(super) struct RemoteKeys {
 #[derive(Debug, Default)]
 struct State {
     keys: Option<Arc<VerificationKeys>>,
-    /// The time at which `keys` were fetched.
+    /// The time at which the fetch of `keys` began.
     fetched_at: u64,
     /// The time at which the last fetch began.
     asked_at: Option<u64>,

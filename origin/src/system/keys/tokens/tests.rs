@@ -213,7 +213,7 @@ async fn the_header_can_not_choose_the_algorithm() {
             for token in others {
                 assert_eq!(code(&issuers, &token).await, "invalid_key", "{alg} for {}", signer.alg());
             }
-            // Even with a good signature over that header.
+            // The key decides the algorithm, even if the signature over this header is good.
             let outcome = verify(&issuers, &signer.sign(&header, &claims())).await;
             assert_eq!(outcome.is_ok(), alg == signer.alg(), "{alg} for {}", signer.alg());
         }
