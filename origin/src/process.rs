@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 /// Environment variables that are removed from a child's environment: secrets, and the socket of
 /// the service manager, because MariaDB would report its own state to it.
-const WITHHELD_VARIABLES: [&str; 8] = [
+pub(crate) const WITHHELD_VARIABLES: [&str; 8] = [
     "SELKIE_SECRET",
     "SELKIE_DATABASE_URL",
     "SELKIE_REPLICA_URL",

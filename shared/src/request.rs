@@ -13,6 +13,10 @@ use std::borrow::Cow;
 /// `X-Selkie-Position`. A read with this header sees the write.
 pub const AFTER_HEADER: &str = "x-selkie-after";
 
+/// Response header of CSV and lines of JSON: `true` if the read withholds records because of a maximum of the server or
+/// of the caller's role. In the envelope, the member `limited` says so.
+pub const LIMITED_HEADER: &str = "x-selkie-limited";
+
 /// Request headers that the edge, Cloudflare and other proxies add. They are not counted, so that a request has the
 /// same number of counted headers at the origin as at the edge.
 const ADDED_BY_PROXIES: [&str; 21] = [

@@ -282,6 +282,10 @@ async fn an_interrupted_backup_is_none(_: Host) {
     let machine = NewMachine::new();
     machine.fails(&["restore", place], &[], "no backup was completed there");
     back_up(&service, backups.path(), &[]);
+    let restored = machine.run(&["restore", place], &[]);
+    assert!(restored.status.success(), "{}", told(&restored));
+    let databases = || told(&machine.run(&["database", "list", "--json"], &[]));
+    let before = databases();
     let manifest: Value = serde_json::from_slice(&fs::read(backups.path().join("manifest.json")).unwrap()).unwrap();
     let dump = manifest["dump"]["key"].as_str().expect("a key");
     let file = backups.path().join("objects").join(&dump[34..]).join(dump);
@@ -289,7 +293,8 @@ async fn an_interrupted_backup_is_none(_: Host) {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&file, bytes).expect("a file");
-    machine.fails(&["restore", place], &[], "the dump of the backup is damaged");
+    machine.fails(&["restore", place, "--replace", "--yes"], &[], "the dump of the backup is damaged");
+    assert!(before.contains("demo") && databases() == before, "a refused restore dropped something");
     fs::write(backups.path().join("manifest.json"), r#"{"format": 9}"#).expect("a file");
     machine.fails(&["restore", place], &[], "it has the format 9, and this program reads only 1");
     let same = service.cli(&["backup", service.data_dir().join("media").to_str().expect("a path")]);

@@ -1,6 +1,6 @@
 //! The heads of requests and responses, and the headers that the edge changes between client and origin.
 
-use super::incoming_request::{IncomingRequest, scheme_and_host, split_url};
+use super::incoming_request::{IncomingRequest, TUS_HEADERS, scheme_and_host, split_url};
 use super::request_log::Outcome;
 use crate::config::AccessConfig;
 use shared::cors::CorsOrigins;
@@ -143,7 +143,7 @@ pub const NOT_ANSWERED: [&str; 4] =
 
 /// Request headers on which the decisions of edge and origin depend. A client can't have them removed by listing them
 /// in `Connection`, because edge and origin would then decide about different requests. Clients may not list end-to-end
-/// headers there anyway (RFC 9110, 7.6.1). [`may_be_of_connection`] treats the headers of tus in the same way.
+/// headers there anyway (RFC 9110, 7.6.1). [`may_be_of_connection`] treats [`TUS_HEADERS`] in the same way.
 const END_TO_END: [&str; 19] = [
     "accept",
     "access-control-request-method",
@@ -274,8 +274,7 @@ pub fn answer_changes(
 #[must_use]
 pub fn may_be_of_connection(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    let is_of_tus = name.starts_with("upload-") || name.starts_with("tus-");
-    !is_of_tus && !END_TO_END.contains(&name.as_str())
+    ![&END_TO_END[..], &TUS_HEADERS].concat().contains(&name.as_str())
 }
 
 /// Removes the port from an address such as `127.0.0.1:80` or `[::1]:80`.

@@ -7,7 +7,7 @@ use shared::request_id::{self, RequestId};
 use shared::trace::{TRACEPARENT, TraceSpan};
 
 /// The request headers of resumable uploads (the tus protocol).
-const TUS_HEADERS: [&str; 8] = [
+pub(super) const TUS_HEADERS: [&str; 8] = [
     "tus-resumable",
     "upload-checksum",
     "upload-concat",

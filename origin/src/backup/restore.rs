@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::copy::{copy, named, read_list};
-use super::tools::{OptionFile, run_dump};
+use super::tools::{OptionFile, check_dump, run_dump};
 use super::{BackupError, Manifest, Parts, Watcher};
 use crate::database::media::ObjectKey;
 use crate::media::store::Store;
@@ -61,12 +61,12 @@ pub async fn refusals(parts: &Parts<'_>, manifest: &Manifest) -> Result<Vec<Stri
     Ok(there)
 }
 
-/// Restores a backup. Copies the media first and loads the schema `selkie` last, so that there is no installation if
-/// the restore stops before the dump is loaded. Drops databases before it checks and loads the dump.
+/// Restores a backup. Checks the dump and copies the media before it drops any database, and loads the schema `selkie`
+/// last, so that there is no installation if the restore stops before the dump is loaded.
 ///
 /// # Errors
-/// The backup is damaged; MariaDB, its tools or a store failed. The databases may be dropped then. The restore can be
-/// repeated with [`Scope::Replace`].
+/// The backup is damaged, and nothing was dropped; MariaDB, its tools or a store failed. The databases may be dropped
+/// then, and the restore can be repeated with [`Scope::Replace`].
 pub async fn load(
     parts: &Parts<'_>,
     from: &Store,
@@ -76,6 +76,7 @@ pub async fn load(
     watcher: &dyn Watcher,
 ) -> Result<Restored, BackupError> {
     let objects = read_list(from, &manifest.objects).await?;
+    check_dump(from, &manifest.dump, watcher).await?;
     let copied = copy(from, parts.media, &objects, watcher).await?;
     let address = parts.system.hosts.serving_address().await;
     let options = OptionFile::write(&address, &parts.config.data_dir)?;

@@ -200,17 +200,12 @@ fn position(head: &str) -> Option<String> {
     Some(format!("{file}:{}", rest.trim_end_matches(';')))
 }
 
-/// Checks the size and hash of a dump, then runs its statements with the client `mariadb`.
+/// Checks that a dump can be loaded: that the client `mariadb` is installed, and the dump's size and hash.
 ///
 /// # Errors
-/// The dump is missing or damaged; the tool is missing; the tool or the store fails. MariaDB may have run a part of the
-/// dump if one of them fails.
-pub(super) async fn run_dump(
-    options: &OptionFile,
-    store: &Store,
-    part: &Part,
-    watcher: &dyn Watcher,
-) -> Result<(), BackupError> {
+/// The tool is missing; the dump is missing or damaged; the store fails.
+pub(super) async fn check_dump(store: &Store, part: &Part, watcher: &dyn Watcher) -> Result<(), BackupError> {
+    find_program(&[CLIENT]).ok_or(BackupError::NotInstalled(CLIENT))?;
     watcher.begin("checking the dump".to_owned(), Some(part.size));
     let (mut bytes, mut size, mut hash) = (store.read(part.key()?, None).await?, 0, Sha256::new());
     while let Some(chunk) = bytes.next().await {
@@ -219,9 +214,22 @@ pub(super) async fn run_dump(
         hash.update(&chunk);
         watcher.advance(chunk.len());
     }
-    if !part.is(size, &hash.finalize()) {
-        return Err(BackupError::Damaged("the dump"));
+    match part.is(size, &hash.finalize()) {
+        true => Ok(()),
+        false => Err(BackupError::Damaged("the dump")),
     }
+}
+
+/// Runs the statements of a dump with the client `mariadb`.
+///
+/// # Errors
+/// The dump or the tool is missing; the tool or the store fails. MariaDB may have run a part of the dump then.
+pub(super) async fn run_dump(
+    options: &OptionFile,
+    store: &Store,
+    part: &Part,
+    watcher: &dyn Watcher,
+) -> Result<(), BackupError> {
     watcher.begin("loading the databases".to_owned(), Some(part.size));
     let mut command = options.command(CLIENT)?;
     command.args(["--binary-mode", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());

@@ -55,7 +55,7 @@ pub async fn serve(
         let (stream, peer) = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
-                Err(error) if is_passing(&error) => {
+                Err(error) if !is_fatal(&error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
@@ -199,10 +199,10 @@ fn prepare(stream: &TcpStream) {
     }
 }
 
-/// Returns whether the error of accepting a connection is temporary, such as a lack of file descriptors.
-fn is_passing(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, OutOfMemory, WouldBlock};
-    const TOO_MANY_FILES: [i32; 2] = [23, 24];
-    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted | OutOfMemory | WouldBlock)
-        || error.raw_os_error().is_some_and(|code| TOO_MANY_FILES.contains(&code))
+/// Returns whether the error of accepting a connection means that the socket can't be used any more: EBADF, EFAULT,
+/// EINVAL, ENOTSOCK or EOPNOTSUPP of Linux. All others, such as a lack of file descriptors or an error of the network,
+/// concern one connection or are temporary.
+fn is_fatal(error: &io::Error) -> bool {
+    const OF_THE_SOCKET: [i32; 5] = [9, 14, 22, 88, 95];
+    error.raw_os_error().is_some_and(|code| OF_THE_SOCKET.contains(&code))
 }

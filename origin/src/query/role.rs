@@ -143,9 +143,10 @@ impl Role {
         let in_database = |of: &DatabaseName| same_but_case(of.as_str(), database.as_str());
         let precision = |pattern: &Pattern| match pattern {
             Pattern::All => Some(1),
+            Pattern::Database(of) if of == database => Some(3),
             Pattern::Database(of) => in_database(of).then_some(2),
-            Pattern::Table(of, name) if of == database && name == table => Some(4),
-            Pattern::Table(of, name) => (in_database(of) && same_but_case(name.as_str(), table.as_str())).then_some(3),
+            Pattern::Table(of, name) if of == database && name == table => Some(5),
+            Pattern::Table(of, name) => (in_database(of) && same_but_case(name.as_str(), table.as_str())).then_some(4),
         };
         let fitting = self.tables.iter().filter_map(|(pattern, rule)| Some((precision(pattern)?, rule)));
         let (_, rule) = fitting.max_by_key(|(precision, _)| *precision)?;

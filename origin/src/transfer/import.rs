@@ -241,7 +241,13 @@ impl Job {
         let mut sending = Sending { api, options, layout, journal, rejects, order };
         progress(sending.imported());
         let (mut next, mut attempt) = (batches.recv().await, None);
+        let mut batches_of_file = 0;
         while let Some(batch) = next.take() {
+            batches_of_file = batch.number + 1;
+            // The next batch may be under way already; with `--resume` it is sent again under the same key.
+            if stop.is_cancelled() {
+                return Err(TransferError::failed(STOPPED, RESUME));
+            }
             let begun = attempt.take().or_else(|| sending.attempt(&batch));
             // The next batch isn't sent early while recorded batches are skipped: their hash must first prove the file
             // unchanged.
@@ -257,10 +263,14 @@ impl Job {
         }
         let read = reading.await.map_err(std::io::Error::other).and_then(|read| read);
         read.map_err(|error| TransferError::failed(format!("{input} can't be read: {error}"), RESUME))?;
+        if batches_of_file < sending.journal.done.batches {
+            return Err(sending.changed());
+        }
         sending.finish()
     }
 }
 
+const STOPPED: &str = "stopped; the rows so far are imported";
 const RESUME: &str = "repeat the command with --resume: it goes on behind the last row that was written";
 
 struct Sending {
@@ -363,7 +373,7 @@ impl Sending {
                 Some(split) => split,
                 None => {
                     if stop.is_cancelled() {
-                        return Err(TransferError::failed("stopped; the rows so far are imported", RESUME));
+                        return Err(TransferError::failed(STOPPED, RESUME));
                     }
                     match self.part(batch, &part, &rows).await? {
                         Ok(count) => {

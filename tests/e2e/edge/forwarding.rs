@@ -73,7 +73,7 @@ async fn headers_of_the_connection_go_no_further_and_the_callers_identity_does(_
         "GET",
         format!("{POSTS}/1").as_bytes(),
         &format!(
-            "Authorization: Bearer {}\r\nConnection: x-private, Accept, traceparent\r\nX-Private: 1\r\nAccept: application/json\r\nKeep-Alive: timeout=5\r\nTE: trailers\r\n\
+            "Authorization: Bearer {}\r\nConnection: x-private, Accept, traceparent, X-HTTP-Method-Override\r\nX-HTTP-Method-Override: GET\r\nX-Private: 1\r\nAccept: application/json\r\nKeep-Alive: timeout=5\r\nTE: trailers\r\n\
              Proxy-Authorization: Basic eDp5\r\nProxy-Connection: close\r\nX-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.1\r\n\
              X-Real-IP: 192.0.2.1\r\nCF-Connecting-IP: 192.0.2.1\r\nX-Request-Id: mine-1\r\n\
              traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\ntracestate: a=b\r\nX-Stays: 1\r\n",
@@ -101,8 +101,9 @@ async fn headers_of_the_connection_go_no_further_and_the_callers_identity_does(_
         ("x-forwarded-for", "127.0.0.1"),
         ("x-request-id", "mine-1"),
         ("tracestate", "a=b"),
-        // The answer depends on this header, so it is forwarded although `Connection` names it.
+        // The answer depends on these headers, so they are forwarded although `Connection` names them.
         ("accept", "application/json"),
+        ("x-http-method-override", "GET"),
         ("x-stays", "1"),
         ("x-forwarded-proto", "http"),
     ] {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// The value of `Vary`: the request headers that must be equal for a browser to reuse a response. Includes
 /// `Cache-Control`, since a request without that header wants a fresh response.
-const VARY: &str = "Accept, Authorization, Cache-Control";
+const VARY: &str = "Accept, Authorization, Cache-Control, X-Selkie-After";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AcceptedAge {

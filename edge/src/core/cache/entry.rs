@@ -8,6 +8,7 @@ use httpdate::HttpDate;
 use shared::conditional::{self, Conditions, Validators, Verdict};
 use shared::error::Problem;
 use shared::range::{self, Extent};
+use shared::request::LIMITED_HEADER;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::time::SystemTime;
@@ -43,7 +44,7 @@ const FILE_HEADERS: HeaderNames = HeaderNames {
 };
 
 const READ_HEADERS: HeaderNames =
-    HeaderNames { stored: &["content-length", "content-type", "etag"], not_modified: &["etag"] };
+    HeaderNames { stored: &["content-length", "content-type", "etag", LIMITED_HEADER], not_modified: &["etag"] };
 
 /// Request headers that change the response for a file, so that the response can't be shared with other requests.
 pub(super) const FILE_REQUEST_HEADERS: [&str; 6] =

@@ -59,7 +59,7 @@ fn an_answer_is_fresh_then_good_enough_then_too_old() {
     let values = |accepted_age: AcceptedAge| accepted_age.headers().map(|(_, value)| value);
     assert_eq!(
         values(accepted_age),
-        ["private, max-age=5, stale-while-revalidate=10", "Accept, Authorization, Cache-Control"]
+        ["private, max-age=5, stale-while-revalidate=10", "Accept, Authorization, Cache-Control, X-Selkie-After"]
     );
     let plain = AcceptedAge::read("max-age=5", 60).unwrap();
     assert_eq!(plain.judge(5_001), Freshness::Expired);
@@ -112,14 +112,16 @@ fn only_whole_and_short_successes_are_stored() {
 #[test]
 fn an_entry_of_a_read_is_served_as_its_caller_accepts_it() {
     let (_, lookup) = posts();
-    let answer =
-        headers("content-length,2\ncontent-type,application/json\netag,\"t\"\ncache-control,no-store\nx-request-id,r1");
+    let answer = headers(
+        "content-length,2\ncontent-type,text/csv\netag,\"t\"\nx-selkie-limited,true\ncache-control,no-store\nx-request-id,r1",
+    );
     let stored = lookup.entry(&answer, 7);
     let stored: Vec<_> = stored.headers().collect();
     let expected = [
         ("content-length", "2"),
-        ("content-type", "application/json"),
+        ("content-type", "text/csv"),
         ("etag", "\"t\""),
+        ("x-selkie-limited", "true"),
         (ASKED_AT, "7"),
         ("cache-control", "max-age=60"),
     ];

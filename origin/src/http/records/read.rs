@@ -14,13 +14,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use shared::error::{ErrorCode, Problem};
 use shared::format::Format;
-
 use shared::operation::read::{Answer, Count, Read, ReadOne};
+use shared::request::LIMITED_HEADER;
 use std::sync::Arc;
 
-/// The response header (`true`) by which a format without an envelope says that rows were left out because of the
-/// maximum of the server or of the caller's role. In the envelope, the member `limited` says so.
-const LIMITED: HeaderName = HeaderName::from_static("x-selkie-limited");
+const LIMITED: HeaderName = HeaderName::from_static(LIMITED_HEADER);
 
 impl Attempt<'_> {
     pub(super) fn prepare_read<'p>(

@@ -140,6 +140,9 @@ fn fill(value: &Value, claim: &mut dyn FnMut(&str) -> Option<String>) -> Result<
         }
         Value::List(text) => {
             let items = json::items(text, LIST_MAX_VALUES).map_err(unreadable)?;
+            if items.len() > LIST_MAX_VALUES {
+                return Err(Some(format!("it has a list of more than {LIST_MAX_VALUES} values")));
+            }
             let parts = items.iter().map(|item| fill(item, claim)).collect::<Result<Vec<_>, _>>()?;
             Ok(format!("[{}]", parts.join(",")))
         }
@@ -159,6 +162,13 @@ mod tests {
     fn filled(template: &str, with: Json) -> Option<String> {
         let template = Template::new(&json::value(template).unwrap()).unwrap();
         Some(template.fill(&claims(with))?.to_json().into_owned())
+    }
+
+    #[test]
+    fn a_list_is_kept_whole_or_refused() {
+        let list = |length: usize| json::value(&format!("[{}]", vec!["1"; length].join(","))).unwrap();
+        assert!(Template::new(&list(LIST_MAX_VALUES)).is_ok());
+        assert!(Template::new(&list(LIST_MAX_VALUES + 1)).is_err());
     }
 
     #[test]

@@ -151,7 +151,7 @@ fn conditional(tokens: &[Token<'_>], dropped: &mut Dropped) {
 }
 
 fn is_word(token: Option<Token<'_>>, words: &[&str]) -> bool {
-    matches!(token, Some(Token::Word(word)) if words.iter().any(|one| one.eq_ignore_ascii_case(word)))
+    token.and_then(Token::word).is_some_and(|word| words.iter().any(|one| one.eq_ignore_ascii_case(word)))
 }
 
 /// Returns the text of a string literal. Every escape for whitespace or a control character becomes a space.
@@ -214,6 +214,8 @@ mod tests {
             "EXECUTE IMMEDIATE X'44524f50'",
             "EXECUTE IMMEDIATE _utf8mb4 X'44524f50'",
             "EXECUTE IMMEDIATE @statement",
+            "EXECUTE IMMEDIATE(UNHEX('44524F50'))",
+            "PREPARE s FROM(@statement)",
             "PREPARE s FROM @statement",
             "EXECUTE IMMEDIATE REVERSE('pohs ESABATAD PORD')",
             "BEGIN NOT ATOMIC DECLARE d VARCHAR(99) DEFAULT 'x'; EXECUTE IMMEDIATE CONCAT('DROP ', d); END",

@@ -64,11 +64,12 @@ impl TusFile {
             folder: FolderPath::parse(&pairs.text(&["folder"])?.unwrap_or_default())?,
             kind,
             label,
-            existing: if pairs.switch("update")? { Existing::IsReplaced } else { Existing::Stays },
+            existing: if pairs.switch("update")? == Some(true) { Existing::IsReplaced } else { Existing::Stays },
             visibility: match (pairs.switch("privateFolder")?, pairs.switch("private")?) {
-                (true, _) => Visibility::PrivateFolder,
-                (false, true) => Visibility::Private,
-                (false, false) => Visibility::Public,
+                (Some(true), _) => Visibility::PrivateFolder,
+                (_, Some(true)) => Visibility::Private,
+                (_, Some(false)) => Visibility::MadePublic,
+                (_, None) => Visibility::Public,
             },
         })
     }
@@ -134,14 +135,15 @@ impl<'a> Pairs<'a> {
     }
 
     /// Parses the boolean value of a key: true for a key without a value, false for a missing key.
-    fn switch(&self, key: &str) -> Result<bool, Problem> {
+    fn switch(&self, key: &str) -> Result<Option<bool>, Problem> {
         let found = self.0.iter().find(|(known, _)| *known == key);
         let word = match found {
-            None => return Ok(false),
-            Some((_, value)) if value.is_empty() => return Ok(true),
+            None => return Ok(None),
+            Some((_, value)) if value.is_empty() => return Ok(Some(true)),
             Some((_, value)) => std::str::from_utf8(value).ok(),
         };
         word.and_then(flag)
+            .map(Some)
             .ok_or_else(|| invalid(format!("The value of {key} in the Upload-Metadata must be true or false.")))
     }
 }

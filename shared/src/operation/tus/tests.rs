@@ -166,6 +166,8 @@ fn metadata_say_what_the_file_will_be() {
     assert_eq!(whole.visibility, Visibility::Private);
     let flags = file("filename YQ==, privateFolder,private ZmFsc2U=");
     assert_eq!(flags.visibility, Visibility::PrivateFolder);
+    let made_public = file(&pairs(&[("filename", "a"), ("private", "false")]));
+    assert_eq!(made_public.visibility, Visibility::MadePublic);
 }
 
 #[test]

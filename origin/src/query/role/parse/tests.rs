@@ -44,6 +44,15 @@ fn the_most_specific_rule_holds() {
 }
 
 #[test]
+fn of_databases_that_differ_in_case_the_exact_name_comes_first() {
+    let role = Role::parse(r#"{"tables": {"shop.*": {}, "Shop.*": {"read": true}}}"#).unwrap();
+    for (database, is_readable) in [("shop", false), ("Shop", true)] {
+        let (database, table) = names(database, "orders");
+        assert_eq!(role.rule(&database, &table).is_some(), is_readable, "{database}");
+    }
+}
+
+#[test]
 fn an_omitted_field_is_omitted_in_any_case() {
     let role = Role::parse(r#"{"tables": {"*": {"read": {"fields": {"omit": ["Password", "ÄRGER"]}}}}}"#).unwrap();
     let (database, table) = names("shop", "users");
