@@ -274,7 +274,7 @@ pub fn answer_changes(
 #[must_use]
 pub fn may_be_of_connection(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    ![&END_TO_END[..], &TUS_HEADERS].concat().contains(&name.as_str())
+    !TUS_HEADERS.contains(&name.as_str()) && !END_TO_END.contains(&name.as_str())
 }
 
 /// Removes the port from an address such as `127.0.0.1:80` or `[::1]:80`.
