@@ -6,9 +6,6 @@
 using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (
-  # What a request leaves behind is little to V8, but holds memory of the runtime. By default V8 collects it ever later,
-  # up to 38 MB of garbage on a heap of one; so it may grow by a fifth only, which costs no measurable time.
-  v8Flags = ["--heap-growing-percent=20"],
   services = [
     (name = "edge", worker = .edge),
     # Where the worker may connect to: the origins may be anywhere, also on this machine.

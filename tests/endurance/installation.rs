@@ -80,6 +80,7 @@ impl Common {
     pub(crate) fn edge(&self, name: &str, address: Ipv4Addr, origins: &str, jwks: &str) -> Result<Program> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let workerd = workerd(&root)?;
+        let config = traced(&root)?;
         let (common, title) = (self.clone(), name.to_owned());
         let (origins, jwks) = (origins.to_owned(), jwks.trim().to_owned());
         let start = move || {
@@ -88,7 +89,8 @@ impl Common {
             Started::new(&workerd, |command| {
                 command
                     .env_clear()
-                    .args(["serve", "edge/workerd.capnp"])
+                    .arg("serve")
+                    .arg(&config)
                     .arg(format!("--socket-addr=http={address}:{EDGE_PORT}"))
                     .env("ORIGINS", &origins)
                     .env("ORIGIN_CONNECT_TIMEOUT_MS", "1000")
@@ -172,6 +174,23 @@ fn beside() -> Result<PathBuf> {
     }
     Ok(beside)
 }
+
+/// Writes a copy of `edge/workerd.capnp` with which V8 prints a line for each garbage collection, and returns its path.
+fn traced(root: &Path) -> Result<PathBuf> {
+    let build = root.join("edge/build");
+    let config = std::fs::read_to_string(root.join("edge/workerd.capnp"))?;
+    // Embedded files are relative to the configuration's directory.
+    let config = config.replace("\"build/", "\"").replacen(CONFIG, &format!("{CONFIG} v8Flags = [\"--trace-gc\"],"), 1);
+    let path = build.join("traced.capnp");
+    // Renamed, so that no program that starts at the same time reads half of it.
+    let written = build.join(format!("traced-{}.capnp", std::process::id()));
+    std::fs::write(&written, config)?;
+    std::fs::rename(written, &path)?;
+    Ok(path)
+}
+
+/// The beginning of the configuration in `edge/workerd.capnp`.
+const CONFIG: &str = "const config :Workerd.Config = (";
 
 /// Returns the path of workerd. npm installs it in a package whose name depends on the platform.
 fn workerd(root: &Path) -> Result<PathBuf> {
