@@ -37,7 +37,7 @@ const SEARCHED_BYTES: usize = 16 * 1024;
 const TOLD_MAX_BYTES: u64 = 4 * 1024;
 
 /// The age from which an option file counts as left by a killed process. Tools read the file when they start. A restore
-/// starts its tool only after it has checked the dump, which may take longer.
+/// starts its tool only after it has dropped the databases that it replaces, which may take longer.
 const READ_WITHIN: Duration = Duration::from_secs(60);
 
 const READ_BYTES: usize = 128 * 1024;

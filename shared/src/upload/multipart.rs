@@ -1,6 +1,11 @@
-//! A push parser for `multipart/form-data` (RFC 7578). Returns a file's bytes as slices of the input, and holds back
-//! only bytes at the end of the input that may begin a delimiter. A delimiter contains a carriage return only at its
-//! beginning, so no other delimiter can begin within held bytes: if they turn out to begin none, they are all content.
+//! A push parser for `multipart/form-data` (RFC 7578). It returns the bytes of a file as slices of the input and does
+//! not buffer them. If the input ends with bytes that may be the beginning of a delimiter, the parser only counts these
+//! bytes until more input shows whether they are one. If they are not, it returns them as a range of the delimiter's
+//! bytes ([`Step::Held`]), which are equal to them. The line end before a part's content can also begin a delimiter,
+//! but is never returned, since it is not content.
+//!
+//! A delimiter has a carriage return only as its first byte. Therefore no second delimiter can begin within the counted
+//! bytes, and they need not be searched again.
 
 mod head;
 

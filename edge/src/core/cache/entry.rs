@@ -19,10 +19,12 @@ pub(super) const HELD_MAX_BYTES: u64 = 1024 * 1024;
 /// Maximum bytes of a cached file, which is the limit of Cloudflare's Cache API.
 pub(super) const STREAMED_MAX_BYTES: u64 = 512 * 1024 * 1024;
 
-/// The names of the origin's response headers that cached responses have.
+/// Lists which headers of the origin's response are kept in a cache entry, and which of them a response from the entry
+/// gets. All other headers of the origin are left out.
 struct HeaderNames {
+    /// Names of the headers that the entry keeps, and that a 200 or 206 from the entry gets.
     stored: &'static [&'static str],
-    /// Names of the headers in a 304 for the cached response.
+    /// Names of the headers that a 304 from the entry gets.
     not_modified: &'static [&'static str],
 }
 

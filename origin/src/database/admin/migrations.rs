@@ -123,8 +123,9 @@ const MEDIA: Migration = Migration {
     ],
 };
 
-/// Adds the column `drops`. Databases recorded earlier get `tables`: some may have existed before they were given to
-/// their project, so keys must not drop the database itself.
+/// Adds the column `drops`, which says what a project's keys may drop in a database: nothing, only tables and views, or
+/// also the database itself. Rows that exist before this migration get `tables`, since such a database may have existed
+/// before the project got it, and must then not be dropped by a key.
 const DROPS: Migration = Migration {
     name: "what may be dropped in a database",
     statements: &["ALTER TABLE selkie.`databases` ADD COLUMN IF NOT EXISTS

@@ -86,7 +86,7 @@ pub(super) fn selection(select: Option<&Value>, omit: Option<&Value>) -> Result<
 }
 
 fn selected_fields(value: &Value) -> Result<Vec<Selected>, Problem> {
-    const EXPECTED: &str = "a list of field names or {fieldName, alias?, aggregate?}";
+    const EXPECTED: &str = "a list of field names or {fieldName?, alias?, aggregate?}";
     let mut chosen: Vec<Selected> = Vec::new();
     for part in options::parts("selectFields", value, EXPECTED)? {
         let one = match &part {
@@ -119,7 +119,8 @@ impl Selected {
     }
 }
 
-/// Parses an item `{fieldName, tableName?, alias?, aggregate?}` of `selectFields`.
+/// Parses an item `{fieldName?, tableName?, alias?, aggregate?}` of `selectFields`. Only the aggregate `COUNT` may be
+/// given without `fieldName`: it then counts records, as it does with the `fieldName` `*`.
 fn selected(text: &str) -> Result<Selected, Problem> {
     let (mut field, mut table, mut alias, mut aggregate) = (None, None, None, None);
     for (name, value) in options::object("selectFields", text)? {
