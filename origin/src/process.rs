@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 /// Environment variables that are removed from a child's environment: secrets, and the socket of
 /// the service manager, because MariaDB would report its own state to it.
-pub(crate) const WITHHELD_VARIABLES: [&str; 8] = [
+const WITHHELD_VARIABLES: [&str; 8] = [
     "SELKIE_SECRET",
     "SELKIE_DATABASE_URL",
     "SELKIE_REPLICA_URL",
@@ -71,11 +71,16 @@ pub(crate) fn tied(program: &Path, last: LastSignal) -> Command {
         // Without `setpriv` (util-linux), the child outlives this process if this process is killed.
         None => Command::new(program),
     };
+    withhold_secrets(command.as_std_mut());
+    command.process_group(0).kill_on_drop(true);
+    command
+}
+
+/// Removes the variables with secrets from the environment that a child gets.
+pub(crate) fn withhold_secrets(command: &mut std::process::Command) {
     for variable in WITHHELD_VARIABLES {
         command.env_remove(variable);
     }
-    command.process_group(0).kill_on_drop(true);
-    command
 }
 
 type Order = (Command, Handle, oneshot::Sender<io::Result<Child>>);

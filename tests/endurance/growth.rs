@@ -23,17 +23,13 @@ const ROWS: usize = 24;
 const GROWTH_MAX: (f64, f64) = (1.1, 8.0);
 /// Allowed growth of the JavaScript heap, which has about 1 MB after a collection.
 const HEAP_GROWTH_MAX: (f64, f64) = (1.1, 1.0);
-/// Allowed growth of workerd's resident memory. It rises with any worker, since V8 does not count
-/// the memory of the runtime that garbage holds, and collects later each time:
-/// docs/troubleshooting.md, "Limits of the local edge".
-const WORKERD_GROWTH_MAX: (f64, f64) = (2.0, 0.0);
 
 /// The names of the figures, with their allowed growth.
 const FIGURES: [(&str, (f64, f64)); 8] = [
     ("origin: MB", GROWTH_MAX),
     ("origin: descriptors", GROWTH_MAX),
     ("origin: threads", GROWTH_MAX),
-    ("workerd: MB", WORKERD_GROWTH_MAX),
+    ("workerd: MB", GROWTH_MAX),
     ("workerd: MB of JavaScript heap after a full collection", HEAP_GROWTH_MAX),
     ("workerd: descriptors", GROWTH_MAX),
     ("workerd: threads", GROWTH_MAX),

@@ -10,7 +10,7 @@ use shared::ident::ProjectName;
 use super::system::{Opened, note, project};
 use super::{CliError, Context};
 use crate::config::{Config, ConsoleConfig};
-use crate::process::WITHHELD_VARIABLES;
+use crate::process::withhold_secrets;
 use crate::system::keys::LINK_LIFETIME;
 
 #[derive(Debug, Args)]
@@ -82,9 +82,7 @@ fn address(config: &Config) -> String {
 fn is_opened(url: &str) -> bool {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = Command::new(program);
-    for variable in WITHHELD_VARIABLES {
-        command.env_remove(variable);
-    }
+    withhold_secrets(&mut command);
     command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

@@ -86,7 +86,7 @@ pub(super) fn selection(select: Option<&Value>, omit: Option<&Value>) -> Result<
 }
 
 fn selected_fields(value: &Value) -> Result<Vec<Selected>, Problem> {
-    const EXPECTED: &str = "a list of field names or {fieldName?, alias?, aggregate?}";
+    const EXPECTED: &str = "a list of field names or {fieldName, alias?, aggregate?}";
     let mut chosen: Vec<Selected> = Vec::new();
     for part in options::parts("selectFields", value, EXPECTED)? {
         let one = match &part {
