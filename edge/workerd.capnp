@@ -6,6 +6,9 @@
 using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (
+  # V8 may use 128 MB of JavaScript heap, as on Cloudflare. Without a limit it collects garbage so rarely that the memory
+  # of the runtime that garbage holds rises for hours (docs/performance.md). The worker itself needs 2 MB.
+  v8Flags = ["--max-heap-size=128"],
   services = [
     (name = "edge", worker = .edge),
     # Where the worker may connect to: the origins may be anywhere, also on this machine.

@@ -180,7 +180,7 @@ fn traced(root: &Path) -> Result<PathBuf> {
     let build = root.join("edge/build");
     let config = std::fs::read_to_string(root.join("edge/workerd.capnp"))?;
     // Embedded files are relative to the configuration's directory.
-    let config = config.replace("\"build/", "\"").replacen(CONFIG, &format!("{CONFIG} v8Flags = [\"--trace-gc\"],"), 1);
+    let config = config.replace("\"build/", "\"").replacen(V8_FLAGS, &format!("{V8_FLAGS}\"--trace-gc\", "), 1);
     let path = build.join("traced.capnp");
     // Renamed, so that no program that starts at the same time reads half of it.
     let written = build.join(format!("traced-{}.capnp", std::process::id()));
@@ -189,8 +189,8 @@ fn traced(root: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The beginning of the configuration in `edge/workerd.capnp`.
-const CONFIG: &str = "const config :Workerd.Config = (";
+/// The beginning of V8's flags in `edge/workerd.capnp`.
+const V8_FLAGS: &str = "v8Flags = [";
 
 /// Returns the path of workerd. npm installs it in a package whose name depends on the platform.
 fn workerd(root: &Path) -> Result<PathBuf> {

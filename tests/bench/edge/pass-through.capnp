@@ -2,6 +2,7 @@
 using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (
+  v8Flags = ["--max-heap-size=128"], # as in edge/workerd.capnp
   services = [
     (name = "pass-through", worker = .passThrough),
     (name = "internet", network = (allow = ["public", "private", "local"], tlsOptions = (trustBrowserCas = true))),
