@@ -7,6 +7,7 @@ pub mod cache;
 mod failed_attempt;
 mod gateway;
 mod headers;
+mod in_flight;
 mod incoming_request;
 mod origin_answer;
 mod origin_health;
@@ -20,6 +21,7 @@ pub use headers::{
     Change, Head, Headers, NOT_ANSWERED, NOT_FORWARDED, RequestHeaders, answer_changes, forwarded,
     may_be_of_connection, server_timing,
 };
+pub use in_flight::{InFlight, Slot};
 pub use incoming_request::{BodyLength, IncomingRequest};
 pub use origin_answer::{Form, NoAnswer, OriginHead, judge, lacks_database};
 pub use origin_health::{CallerLocation, HEALTH_PATH, Origins, Pick, READINESS_PATH, Tried};

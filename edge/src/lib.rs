@@ -42,6 +42,7 @@ async fn fetch(request: Request, env: Env, context: Context) -> Result<Response>
     let replied = match &gateway {
         Ok(gateway) => match decide(gateway, &head, &incoming, started, &request_log).await {
             Ok(decision) => {
+                forwarding.count_for(request_log.project());
                 let replying = reply(gateway, &env, &mut forwarding, decision, &request_log, &context);
                 match select(pin!(replying), ClientAbort::of(&request, &context)).await {
                     Either::Left((replied, _)) => replied,

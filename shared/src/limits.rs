@@ -199,6 +199,13 @@ pub const RATE_PERIOD_MAX_SECONDS: u32 = 60 * 60;
 /// bytes each: 10 MB. If there are more callers, the counters of the least busy ones are reset.
 pub const RATED_KEYS_MAX_COUNT: usize = 65_536;
 
+/// Maximum requests of an isolate of the edge that wait for an origin. Each takes a connection to the origin and some
+/// 100 KB: 100 MB in total.
+pub const EDGE_REQUESTS_MAX_COUNT: usize = 1_000;
+
+/// Maximum requests of one project at an isolate of the edge that wait for an origin: half of all.
+pub const EDGE_REQUESTS_PER_PROJECT_MAX_COUNT: usize = EDGE_REQUESTS_MAX_COUNT / 2;
+
 /// Maximum concurrent requests that upload files. Each has buffers of 576 KiB: 150 MB in total.
 pub const UPLOADS_MAX_COUNT: u64 = 256;
 

@@ -3,6 +3,7 @@
 use super::answer::Answer;
 use super::cache::{Cache, Cacheable};
 use super::failed_attempt::Repeat;
+use super::in_flight::InFlight;
 use super::incoming_request::{BodyLength, IncomingRequest};
 use super::origin_health::Origins;
 use super::user_tokens::UserTokens;
@@ -75,7 +76,7 @@ impl BodyPlan {
     }
 }
 
-/// The state of an isolate: configuration, verified tokens, health of the origins, cache.
+/// The state of an isolate: configuration, verified tokens, health of the origins, cache, count of waiting requests.
 #[derive(Debug)]
 pub struct Gateway {
     config: Config,
@@ -83,6 +84,7 @@ pub struct Gateway {
     users: UserTokens,
     origins: RefCell<Origins>,
     cache: Cache,
+    in_flight: InFlight,
 }
 
 impl Gateway {
@@ -93,7 +95,7 @@ impl Gateway {
         let origins = Origins::new(config.origins.clone(), silence_max);
         let users = UserTokens::new(config.issuers.clone());
         let (tokens, origins) = (RefCell::new(tokens), RefCell::new(origins));
-        Self { cache: Cache::new(&config), config, tokens, users, origins }
+        Self { cache: Cache::new(&config), config, tokens, users, origins, in_flight: InFlight::default() }
     }
 
     #[must_use]
@@ -104,6 +106,12 @@ impl Gateway {
     #[must_use]
     pub fn cache(&self) -> &Cache {
         &self.cache
+    }
+
+    /// Returns the count of the requests that wait for an origin.
+    #[must_use]
+    pub fn in_flight(&self) -> &InFlight {
+        &self.in_flight
     }
 
     /// Returns the origins and their health. The returned borrow must end before any await.

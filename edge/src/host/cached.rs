@@ -30,6 +30,7 @@ type Outcome<T> = Result<T, Problem>;
 struct Cached<'a> {
     gateway: &'a Rc<Gateway>,
     cache: &'a Cache,
+    project: Option<&'a str>,
     context: &'a Context,
     request: &'a Request,
     head: &'a Head,
@@ -71,13 +72,17 @@ pub(crate) async fn answer(
     let cache = gateway.cache();
     let (request, head, incoming) = (forwarding.request(), forwarding.head(), forwarding.incoming());
     let (body, bytes) = match cacheable.has_body() {
-        true => body::whole(request).await?,
+        true => {
+            let _slot = forwarding.begin(gateway)?;
+            body::whole(request).await?
+        }
         false => (JsValue::UNDEFINED, Vec::new()),
     };
     let Some(lookup) = cacheable.finish(cache, &bytes)? else {
         return forwarding.send_whole(gateway, body, Repeat::Always).await.map(Reply::Origin);
     };
-    let cached = Cached { gateway, cache, context, request, head, incoming, body: &body, lookup };
+    let project = forwarding.project();
+    let cached = Cached { gateway, cache, project, context, request, head, incoming, body: &body, lookup };
     let looked = cache.moment();
     let reply = match cached.find_or_fetch(forwarding).await? {
         Some(reply) => reply,
@@ -242,6 +247,7 @@ impl Cached<'_> {
         let (head, incoming) = self.lookup.request(self.head, self.incoming, client_address, known_tag);
         Fetch {
             gateway: Rc::clone(self.gateway),
+            project: self.project.map(Into::into),
             request: Clone::clone(self.request),
             head,
             incoming,
@@ -257,6 +263,7 @@ impl Cached<'_> {
 /// client.
 struct Fetch {
     gateway: Rc<Gateway>,
+    project: Option<Box<str>>,
     /// The client's request. It contains the client's location, by which a near origin is chosen.
     request: Request,
     head: Head,
@@ -348,6 +355,7 @@ impl Fetch {
     /// Returns the origin's response, and the milliseconds until its head arrived.
     async fn ask(&self) -> Delivered<OriginAnswer> {
         let mut forwarding = Forwarding::new(&self.request, &self.head, &self.incoming);
+        forwarding.count_for(self.project.as_deref());
         let asking = forwarding.send_whole(&self.gateway, self.body.clone(), Repeat::Always);
         let answer = match self.time_limit {
             None => asking.await,

@@ -8,7 +8,7 @@ use super::timer::Timer;
 use super::{discard, headers, log};
 use crate::core::{
     self, BodyPlan, CallerLocation, FailedAttempt, FailureCause, Form, Gateway, Head, IncomingRequest, NoAnswer,
-    OriginHead, Pick, READINESS_PATH, Repeat, Tried,
+    OriginHead, Pick, READINESS_PATH, Repeat, Slot, Tried,
 };
 use futures_util::future::{Either, LocalBoxFuture, select};
 use health_check::Health;
@@ -60,6 +60,7 @@ pub(crate) struct Forwarding<'a> {
     request: &'a Request,
     head: &'a Head,
     incoming: &'a IncomingRequest,
+    project: Option<&'a str>,
     pipe: Option<BodyPipe>,
     /// Whether the origin has read the whole piped body.
     is_sent: Cell<bool>,
@@ -68,7 +69,16 @@ pub(crate) struct Forwarding<'a> {
 
 impl<'a> Forwarding<'a> {
     pub(crate) fn new(request: &'a Request, head: &'a Head, incoming: &'a IncomingRequest) -> Self {
-        Self { request, head, incoming, pipe: None, is_sent: Cell::new(false), origin_ms: None }
+        Self { request, head, incoming, project: None, pipe: None, is_sent: Cell::new(false), origin_ms: None }
+    }
+
+    /// Sets the project in whose share of [`Gateway::in_flight`] the request counts.
+    pub(crate) fn count_for(&mut self, project: Option<&'a str>) {
+        self.project = project;
+    }
+
+    pub(crate) fn project(&self) -> Option<&'a str> {
+        self.project
     }
 
     pub(crate) fn request(&self) -> &'a Request {
@@ -109,31 +119,42 @@ impl<'a> Forwarding<'a> {
     /// Sends the request to an origin, and returns the response after checking that it comes from Selkie.
     ///
     /// # Errors
-    /// The problem of a body that can't be read or fails the check, the problem of a failed attempt, or
-    /// `origin_unavailable` or `database_unavailable` if no origin is left.
+    /// The errors of [`core::InFlight::begin`], the problem of a body that can't be read or fails the check, the problem of a
+    /// failed attempt, or `origin_unavailable` or `database_unavailable` if no origin is left.
     pub(crate) async fn send(&mut self, gateway: &Gateway, plan: BodyPlan) -> Result<OriginAnswer, Problem> {
+        let _slot = self.begin(gateway)?;
         let repeat = plan.repeat(self.incoming);
         match plan {
-            BodyPlan::Drop => self.send_whole(gateway, JsValue::UNDEFINED, repeat).await,
+            BodyPlan::Drop => self.send_read(gateway, JsValue::UNDEFINED, repeat).await,
             BodyPlan::Check(pending) => {
                 let body = self.checked(pending).await?;
-                self.send_whole(gateway, body, repeat).await
+                self.send_read(gateway, body, repeat).await
             }
             BodyPlan::Whole(_) => {
                 let (body, _) = body::whole(self.request).await?;
-                self.send_whole(gateway, body, repeat).await
+                self.send_read(gateway, body, repeat).await
             }
             BodyPlan::Stream => self.stream(gateway).await,
         }
     }
 
-    /// Sends the request to an origin, without a body or with a body that was read before.
+    /// Sends the request to an origin, without a body or with a body that was read before, as [`Forwarding::send`] does.
     pub(crate) async fn send_whole(
         &mut self,
         gateway: &Gateway,
         body: JsValue,
         repeat: Repeat,
     ) -> Result<OriginAnswer, Problem> {
+        let _slot = self.begin(gateway)?;
+        self.send_read(gateway, body, repeat).await
+    }
+
+    /// Counts the request among those in flight.
+    pub(crate) fn begin<'g>(&self, gateway: &'g Gateway) -> Result<Slot<'g>, Problem> {
+        gateway.in_flight().begin(self.project, now())
+    }
+
+    async fn send_read(&mut self, gateway: &Gateway, body: JsValue, repeat: Repeat) -> Result<OriginAnswer, Problem> {
         // The future is boxed, so that its code exists once and not in each caller.
         let asking: LocalBoxFuture<'_, _> = Box::pin(self.ask(gateway, body, None, repeat));
         asking.await
@@ -149,7 +170,7 @@ impl<'a> Forwarding<'a> {
 
     async fn stream(&mut self, gateway: &Gateway) -> Result<OriginAnswer, Problem> {
         let Some(body) = self.request.body() else {
-            return self.send_whole(gateway, JsValue::UNDEFINED, Repeat::IfUnsent).await;
+            return self.send_read(gateway, JsValue::UNDEFINED, Repeat::IfUnsent).await;
         };
         let pipe = BodyPipe::start(body, self.incoming.body).map_err(|error| self.refused(&error))?;
         let (readable, sending) = (JsValue::from(pipe.readable()), pipe.sent());

@@ -101,7 +101,7 @@ fn source(code: ErrorCode) -> Source {
         | ErrorCode::RangeNotSatisfiable
         | ErrorCode::StorageUnavailable
         | ErrorCode::StorageFull => Beyond("the library and its store decide"),
-        ErrorCode::RateLimited => Beyond("the platform counts, and plain workerd does not"),
+        ErrorCode::RateLimited => Beyond("the requests that wait, or the platform's counter, decide"),
         ErrorCode::Internal | ErrorCode::Overloaded => Beyond("no request's fault"),
         ErrorCode::BadOriginAnswer
         | ErrorCode::OriginUnreachable

@@ -12,8 +12,9 @@ use crate::shares::Shares;
 use crate::tls::HANDSHAKES_MAX_COUNT;
 use crate::traces::QUEUE_MAX_COUNT;
 use shared::limits::{
-    IMAGE_MEMORY_MAX_BYTES, IMAGE_QUEUE_MAX_COUNT, IMAGE_QUEUE_PROJECT_MAX_COUNT, TUS_OPEN_MAX_COUNT,
-    TUS_OPEN_MAX_LARGEST, UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT,
+    EDGE_REQUESTS_MAX_COUNT, EDGE_REQUESTS_PER_PROJECT_MAX_COUNT, IMAGE_MEMORY_MAX_BYTES, IMAGE_QUEUE_MAX_COUNT,
+    IMAGE_QUEUE_PROJECT_MAX_COUNT, TUS_OPEN_MAX_COUNT, TUS_OPEN_MAX_LARGEST, UPLOADS_MAX_COUNT,
+    UPLOADS_PER_PROJECT_MAX_COUNT,
 };
 use std::time::Duration;
 
@@ -120,6 +121,11 @@ fn of_media_and_caches() -> Vec<Expected> {
             "the disk on which uploads arrive",
             disk(),
             format!("{UPLOADS_PER_PROJECT_MAX_COUNT} of `upload_max_bytes`"),
+        ),
+        row(
+            "requests that wait for an origin, at one edge (each isolate on Cloudflare)",
+            written(EDGE_REQUESTS_MAX_COUNT),
+            written(EDGE_REQUESTS_PER_PROJECT_MAX_COUNT),
         ),
         row("TLS handshakes under way", written(HANDSHAKES_MAX_COUNT), "none: no key is known yet".to_owned()),
         row("caches: tables, keys, paths of files, counts of requests", written(10_000), "none".to_owned()),
