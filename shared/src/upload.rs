@@ -71,7 +71,7 @@ pub enum Event<'a> {
 /// [`Step::Held`]), so that the step does not borrow the reader.
 enum Step<'i> {
     /// More input is needed.
-    Hungry,
+    NeedsInput,
     Begins(usize),
     Slice(&'i [u8]),
     /// Decoded bytes of a file. They are in the JSON reader's buffer, and [`json::Reader::decoded`] returns them.
@@ -185,12 +185,12 @@ impl Feed<'_> {
             Reader::Multipart(reader) => reader.step(&mut self.rest),
         };
         let step = match step {
-            Ok(Step::Hungry) if self.is_cut => Err(self.parser.limits.body_too_large()),
+            Ok(Step::NeedsInput) if self.is_cut => Err(self.parser.limits.body_too_large()),
             step => step,
         };
         let step = step.inspect_err(|problem| self.parser.refused = Some(problem.clone()))?;
         Ok(Some(match step {
-            Step::Hungry => return Ok(None),
+            Step::NeedsInput => return Ok(None),
             Step::Begins(at) => Event::ItemBegins(at),
             Step::Slice(bytes) => Event::Data(bytes),
             Step::Decoded => Event::Data(match &self.parser.reader {

@@ -5,20 +5,24 @@
 use crate::case::eventually;
 use crate::host::Host;
 use crate::service::{binary, clear_settings, free_port, workspace};
+use futures_util::future::join;
 use machines::galera::Galera;
 use machines::process::Started;
 use machines::replicas::Replicated;
 use machines::server::{ACCOUNT, Server};
+use mysql_async::prelude::Queryable as _;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use tokio::sync::Mutex;
 
 cases! {
     Own: [
         origins_on_a_fresh_cluster_agree,
         reads_use_replicas_and_never_fail_for_them,
+        connections_outlast_a_refused_one,
         a_primary_that_is_read_only_is_left_for_the_one_that_is_promoted,
         what_a_cluster_acknowledges_survives_its_faults,
     ],
@@ -211,10 +215,12 @@ async fn origins_on_a_fresh_cluster_agree(_: Host) {
     let future = [("x-selkie-after", "galera:1000000000")];
     let never = first.send(Method::GET, "/crud/default_app/notes/1", &key, &future, None).await;
     assert_eq!((never.status, &never.json["error"]["code"]), (503, &json!("lock_timeout")));
-    for wrong in ["here", "gtid:0-1-1"] {
-        let refused =
-            first.send(Method::GET, "/crud/default_app/notes/1", &key, &[("x-selkie-after", wrong)], None).await;
-        assert_eq!((refused.status, &refused.json["error"]["code"]), (400, &json!("invalid_query_option")), "{wrong}");
+    for path in ["/crud/default_app/notes/1", "/crud/default_app", "/crud"] {
+        for wrong in ["here", "gtid:0-1-1"] {
+            let refused = first.send(Method::GET, path, &key, &[("x-selkie-after", wrong)], None).await;
+            let found = (refused.status, &refused.json["error"]["code"]);
+            assert_eq!(found, (400, &json!("invalid_query_option")), "{path} {wrong}");
+        }
     }
 }
 
@@ -267,6 +273,36 @@ async fn reads_use_replicas_and_never_fail_for_them(_: Host) {
             "two"
         );
     }
+}
+
+async fn connections_outlast_a_refused_one(_: Host) {
+    let all = Replicated::start(0).await.expect("a server");
+    let server = &all.servers()[0];
+    let origin = Origin::launch(&[("SELKIE_DATABASE_URL", hosts([server]))]);
+    origin.wait_until_ready().await;
+    let key = origin.cli(&["key", "create", "--access", "full"]);
+    let is_known = || async { (origin.sql(&key, "SELECT 1").await.status == 200).then_some(()) };
+    eventually("the key is known", WAIT_MAX, is_known).await;
+    let connection = || origin.sql(&key, "SELECT CONNECTION_ID() AS id");
+    let before = connection().await;
+    let id = &before.payload()[0]["id"];
+    // MariaDB accepts no further connection, and the account's only one is in use.
+    let root = Mutex::new(server.connect().await.expect("a connection"));
+    root.lock().await.query_drop("SET GLOBAL max_connections = 10").await.expect("a setting");
+    let mut others = Vec::new();
+    while let Ok(other) = server.connect().await {
+        others.push(other);
+    }
+    let refusal = async {
+        let sleeping = format!("SELECT id FROM information_schema.processlist WHERE id = {id} AND info LIKE '%SLEEP%'");
+        let is_used = || async { root.lock().await.query::<u64, _>(&sleeping).await.expect("ids").pop() };
+        eventually("the connection is in use", WAIT_MAX, is_used).await;
+        origin.sql(&key, "SELECT 1").await
+    };
+    let (used, refused) = join(origin.sql(&key, "SELECT SLEEP(5)"), refusal).await;
+    used.payload();
+    assert_eq!((refused.status, &refused.json["error"]["code"]), (503, &json!("overloaded")));
+    assert_eq!(&connection().await.payload()[0]["id"], id);
 }
 
 async fn a_primary_that_is_read_only_is_left_for_the_one_that_is_promoted(_: Host) {

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct StreamSlots {
     full: Shares,
     read: Shares,
-    spares: Shares,
+    second_connections: Shares,
     timeout: Duration,
 }
 
@@ -22,7 +22,7 @@ impl StreamSlots {
     pub fn new(pools: PoolSettings, timeout: Duration) -> Self {
         let half = |count: usize| (count / 2).max(1) as u64;
         let shares = || Shares::new(half(pools.total), half(pools.size));
-        Self { full: shares(), read: shares(), spares: shares(), timeout }
+        Self { full: shares(), read: shares(), second_connections: shares(), timeout }
     }
 
     /// Returns the limits of streams under read accounts; streams under full accounts have limits of the same size.
@@ -33,8 +33,8 @@ impl StreamSlots {
 
     /// Returns the limits of reads that use a second connection, for the records that are related to those being
     /// streamed.
-    pub(crate) fn spares(&self) -> &Shares {
-        &self.spares
+    pub(crate) fn second_connections(&self) -> &Shares {
+        &self.second_connections
     }
 
     /// Returns the maximum duration of a streamed response.

@@ -1,7 +1,7 @@
 //! One connection to MariaDB: its options, its session's state, and how it is opened, reset and killed. Knows nothing
 //! of requests or queues.
 
-use super::error::{HostLost, PacketTooLarge, means_lost};
+use super::error::{HostLost, PacketTooLarge, has_too_many_connections, means_lost};
 use super::hosts::{Host, Hosts, Purpose, TRIES_MAX_COUNT};
 use super::pool::{ConnectionBudget, Slot};
 use super::position::Positions;
@@ -126,7 +126,7 @@ impl Connector {
     }
 
     /// Causes all sessions of the account that are open now to be reset before their next use.
-    pub(super) fn distrust(&self) {
+    pub(super) fn reset_all_sessions(&self) {
         self.trust.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -208,8 +208,8 @@ impl Connector {
     }
 
     /// Connects to the serving host, or for [`Purpose::Reading`] to the next healthy replica. If the host is lost
-    /// meanwhile, may try again, at most [`TRIES_MAX_COUNT`] times in all. If the last attempt fails on a host,
-    /// whatever the reason, all open connections of the account count as lost.
+    /// meanwhile, may try again, at most [`TRIES_MAX_COUNT`] times in all. If the last attempt fails on a host, all open
+    /// connections of the account count as lost, unless the host just has too many connections.
     async fn connect(&self) -> Result<(Host, Conn, Server), mysql_async::Error> {
         let mut tries = 1;
         loop {
@@ -225,7 +225,9 @@ impl Connector {
                 Ok((conn, server)) => return Ok((host, conn, server)),
                 Err(error) if means_lost(&error) && tries < TRIES_MAX_COUNT && self.hosts.suspect(&host) => tries += 1,
                 Err(error) => {
-                    self.forget_all(&host);
+                    if !has_too_many_connections(&error) {
+                        self.forget_all(&host);
+                    }
                     return Err(error);
                 }
             }

@@ -144,12 +144,10 @@ pub(super) struct AnswerTooLarge;
 impl DbError {
     /// Converts an error of connecting: to [`DbError::Overloaded`] if MariaDB has too many connections, otherwise to
     /// [`DbError::Unavailable`], since callers must not see a message such as that of a refused password.
-    pub(super) fn connecting(error: mysql_async::Error) -> Self {
-        match error {
-            mysql_async::Error::Server(error) if code(error.code, &error.state) == Some(ErrorCode::Overloaded) => {
-                Self::Overloaded
-            }
-            other => Self::Unavailable(other.to_string().into()),
+    pub(super) fn connecting(error: &mysql_async::Error) -> Self {
+        match has_too_many_connections(error) {
+            true => Self::Overloaded,
+            false => Self::Unavailable(error.to_string().into()),
         }
     }
 
@@ -387,6 +385,11 @@ const SIGNALLED: &str = "45000";
 /// Returns whether an error from MariaDB is a duplicate key. False for a SIGNAL (SQLSTATE 45000) with the same number.
 pub(super) fn is_duplicate(errno: u16, state: &str) -> bool {
     matches!(errno, 1062 | 1586) && state != SIGNALLED
+}
+
+/// Returns whether MariaDB refused a connection because it, or the account, has the maximum number.
+pub(super) fn has_too_many_connections(error: &mysql_async::Error) -> bool {
+    matches!(error, mysql_async::Error::Server(error) if code(error.code, &error.state) == Some(ErrorCode::Overloaded))
 }
 
 /// Returns the error code for an error number of MariaDB (`ER_…` in `errmsg-utf8.txt`) and its SQLSTATE; `None` for an

@@ -1,7 +1,7 @@
 //! Connection pools of MariaDB accounts, each with a bounded first-in, first-out queue.
 //!
 //! A connection is reset before it is leased again only if its session was marked as dirty (`Lease::mark_dirty`), or
-//! all sessions of its project were (`Pools::distrust`). Dropping a lease in the middle of a statement kills the
+//! all sessions of its project were (`Pools::reset_all_sessions`). Dropping a lease in the middle of a statement kills the
 //! statement in MariaDB.
 
 mod connection_budget;
@@ -358,14 +358,14 @@ impl Pools {
     }
 
     /// Marks all sessions of a project's accounts, also at replicas, to be reset before their next use.
-    pub(super) fn distrust(&self, project: &ProjectName) {
+    pub(super) fn reset_all_sessions(&self, project: &ProjectName) {
         if let Some(replicas) = &self.replicas {
-            replicas.distrust(project);
+            replicas.reset_all_sessions(project);
         }
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
         for access in [Access::Full, Access::Read] {
             if let Some(account) = accounts.of(access).get(project) {
-                account.pool.manager().distrust();
+                account.pool.manager().reset_all_sessions();
             }
         }
     }
@@ -438,7 +438,7 @@ fn pool_error(error: managed::PoolError<mysql_async::Error>) -> DbError {
         managed::PoolError::Timeout(TimeoutType::Wait) => DbError::Overloaded,
         managed::PoolError::Timeout(_) => DbError::Unavailable("opening a connection took too long".into()),
         managed::PoolError::Backend(mysql_async::Error::Other(error)) if error.is::<NoSlot>() => DbError::Overloaded,
-        managed::PoolError::Backend(error) => DbError::connecting(error),
+        managed::PoolError::Backend(error) => DbError::connecting(&error),
         other => DbError::Unavailable(other.to_string().into()),
     }
 }

@@ -111,6 +111,11 @@ fn include(found: &[Gtid], wanted: &[Gtid]) -> bool {
 }
 
 impl Connection {
+    /// Returns whether [`Connection::position`] asks the host for a position.
+    pub(super) fn has_positions(&self) -> bool {
+        matches!(self.positions, Positions::Galera | Positions::Primary)
+    }
+
     /// Returns the position of the last write that the host has committed, for any client. Takes
     /// one query. `None` if the host has no positions (see [`Positions::None`]), is a replica, or
     /// the query fails.

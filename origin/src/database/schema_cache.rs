@@ -280,7 +280,7 @@ impl SchemaCache {
         if known.is_some_and(|known| !views.names.is_subset(&known.names)) {
             // Until now, callers' SQL that reads these views was not treated as stateful, although a view may run code
             // that changes session state.
-            self.statement_pools.distrust(&project);
+            self.statement_pools.reset_all_sessions(&project);
         }
         self.views.insert(project, Arc::clone(&views));
         Ok(views)

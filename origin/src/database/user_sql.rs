@@ -173,10 +173,10 @@ async fn prepare_session(lease: &mut Lease, schema: Option<DatabaseName>, effect
     let connection = lease.connection()?;
     let prepared = async {
         if schema.is_none() && connection.schema != DefaultSchema::Unset {
-            connection.leave_schema().await.map_err(DbError::connecting)?;
+            connection.leave_schema().await.map_err(|error| DbError::connecting(&error))?;
         }
         if effects.session == Session::Stateful && connection.session != SessionState::Pristine {
-            connection.reset().await.map_err(DbError::connecting)?;
+            connection.reset().await.map_err(|error| DbError::connecting(&error))?;
         }
         match schema {
             Some(name) => choose(connection, name).await,

@@ -5,7 +5,7 @@ use super::request_log::RequestRecord;
 use super::respond;
 use crate::app::App;
 use crate::database::error::no_database;
-use crate::database::{DbError, Lease, listing};
+use crate::database::{DbError, Lease, ReadFrom, listing};
 use crate::query::plan::access::Rights;
 use crate::query::role::TableRule;
 use crate::system::keys::Caller;
@@ -139,7 +139,8 @@ impl Lister<'_> {
     }
 
     async fn lease(&self) -> Result<Lease, DbError> {
-        self.app.pools.lease(self.caller.project(), self.caller.account()).await
+        let account = (self.caller.project(), self.caller.account());
+        self.app.pools.lease_for(account, ReadFrom::Primary, self.record.after()).await
     }
 
     fn timeout(&self) -> Duration {

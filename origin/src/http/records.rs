@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::database::run::{Reading, ReadingOne};
 use crate::database::transaction::{AnswerBudget, Transaction};
 use crate::database::{DbError, Lease, ReadFrom, run, transaction};
-use crate::query::plan::{self, InsertAnswer, InsertOne, Plan, PlanLimits, SelectByKey, Surroundings};
+use crate::query::plan::{self, InsertAnswer, InsertOne, Plan, PlanLimits, SelectByKey, TransactionSteps};
 use crate::query::sql::{self, Statement};
 use crate::system::keys::Caller;
 use axum::response::Response;
@@ -124,7 +124,7 @@ enum Prepared<'a> {
     Insert(Vec<Statement>, InsertAnswer, Option<&'a IdempotentRequest>),
     /// The statements of an update or delete; the rest of its transaction (entity tag, limits, reading records), if
     /// any.
-    Change(Vec<Statement>, Option<Box<Surroundings>>),
+    Change(Vec<Statement>, Option<Box<TransactionSteps>>),
 }
 
 impl<'a> Attempt<'a> {
@@ -193,8 +193,8 @@ impl<'a> Attempt<'a> {
                 let written = self.write(statements, effect).await?;
                 Ok(respond::payload(written.affected.to_string().as_bytes()))
             }
-            Prepared::Change(statements, Some(surroundings)) => {
-                let work = Work::Change(statements, surroundings);
+            Prepared::Change(statements, Some(steps)) => {
+                let work = Work::Change(statements, steps);
                 let payload = Box::pin(self.write_with(work, tables, effect)).await?;
                 Ok(respond::written(&payload, self.operation))
             }
@@ -252,7 +252,7 @@ impl<'a> Attempt<'a> {
         let mut writer = Writer { transaction: &mut transaction, scope: &scope, effect, budget: &mut budget };
         let outcome = match work {
             Work::Insert(statements, answer) => writer.insert(statements, answer).await.map(|(payload, _)| payload),
-            Work::Change(statements, surroundings) => writer.change(statements, *surroundings).await,
+            Work::Change(statements, steps) => writer.change(statements, *steps).await,
         };
         transaction.end(outcome).await
     }
@@ -261,7 +261,7 @@ impl<'a> Attempt<'a> {
 /// A write that needs a transaction because of its options.
 enum Work {
     Insert(Vec<Statement>, InsertAnswer),
-    Change(Vec<Statement>, Box<Surroundings>),
+    Change(Vec<Statement>, Box<TransactionSteps>),
 }
 
 /// Returns the limits for planning a caller's operations.

@@ -28,10 +28,10 @@ pub use publication::Publication;
 pub use sweep::{SweepError, SweepTerms, Swept};
 
 /// The maximum number of concurrent publications and deletions, including those of clients that have disconnected.
-pub(crate) const DEEDS_MAX_COUNT: u64 = 256;
+pub(crate) const FILE_CHANGES_MAX_COUNT: u64 = 256;
 
 /// The maximum number of concurrent publications and deletions of one project.
-pub(crate) const DEEDS_PER_PROJECT_MAX_COUNT: u64 = 128;
+pub(crate) const FILE_CHANGES_PER_PROJECT_MAX_COUNT: u64 = 128;
 
 /// How long a publication or deletion waits while its project or all projects have the maximum number in progress;
 /// then it fails with `overloaded`.
@@ -55,7 +55,7 @@ impl Library {
             store,
             table,
             lookups: Arc::default(),
-            slots: Shares::new(DEEDS_MAX_COUNT, DEEDS_PER_PROJECT_MAX_COUNT),
+            slots: Shares::new(FILE_CHANGES_MAX_COUNT, FILE_CHANGES_PER_PROJECT_MAX_COUNT),
             owner_checked: Arc::default(),
         }
     }

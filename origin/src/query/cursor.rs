@@ -14,7 +14,7 @@ use sha2::Sha256;
 use shared::error::{ErrorCode, Problem};
 
 /// The length of a cursor's MAC in bytes: half of an HMAC-SHA256, the minimum that RFC 2104 (section 5) recommends.
-const SEAL_BYTES: usize = 16;
+const MAC_BYTES: usize = 16;
 /// The first byte of every page cursor: the version of its encoding.
 const VERSION: u8 = 2;
 
@@ -90,7 +90,7 @@ impl Seal {
 
     fn opened(&self, token: &str) -> Option<Vec<Param>> {
         let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
-        let (body, seal) = bytes.split_at_checked(bytes.len().checked_sub(SEAL_BYTES)?)?;
+        let (body, seal) = bytes.split_at_checked(bytes.len().checked_sub(MAC_BYTES)?)?;
         let mut mac = self.0.clone();
         mac.update(body);
         mac.verify_truncated_left(seal).ok()?;
@@ -105,12 +105,12 @@ impl Seal {
         Some(values)
     }
 
-    fn of(self, body: &[u8]) -> [u8; SEAL_BYTES] {
+    fn of(self, body: &[u8]) -> [u8; MAC_BYTES] {
         let mut mac = self.0;
         mac.update(body);
         let whole = mac.finalize().into_bytes();
-        let mut seal = [0; SEAL_BYTES];
-        seal.copy_from_slice(&whole[..SEAL_BYTES]);
+        let mut seal = [0; MAC_BYTES];
+        seal.copy_from_slice(&whole[..MAC_BYTES]);
         seal
     }
 }

@@ -24,7 +24,7 @@ use include::Included;
 pub use insert_one::{InsertOne, RowShape};
 use keyset::Keyset;
 use related::Exists;
-pub use returning::{ChangeAnswer, KeyedReread, Precondition, Reread, Returning, Surroundings};
+pub use returning::{ChangeAnswer, KeyedReread, Precondition, Reread, Returning, TransactionSteps};
 use scope::Scope;
 pub use select_by_key::{KeyShape, SelectByKey};
 use shared::error::Problem;
@@ -49,9 +49,9 @@ pub enum Plan<'a> {
     /// Inserts one record, with a statement that requests can share.
     InsertOne(InsertOne),
     /// An update, and the other steps of its transaction; `None` if there are no other steps.
-    Update(Update, Option<Box<Surroundings>>),
+    Update(Update, Option<Box<TransactionSteps>>),
     /// A delete, and the other steps of its transaction; `None` if there are no other steps.
-    Delete(Delete, Option<Box<Surroundings>>),
+    Delete(Delete, Option<Box<TransactionSteps>>),
 }
 
 /// A column of one of the tables in a statement's [`Scope`].

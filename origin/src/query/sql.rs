@@ -62,7 +62,7 @@ impl PartialEq for Returned {
 
 /// Where a statement returns its verdict, which says whether the records meet the rules of the caller's role. 1 means
 /// that they do. After any other value, the transaction must be rolled back. A failed statement may leave the session
-/// variables `@selkie_denied` and `@selkie_taken` set.
+/// variables `@selkie_denied` and `@selkie_conflict` set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
     /// Nowhere: there are no rules to check.
@@ -83,7 +83,7 @@ pub enum DuplicateReport {
     #[default]
     NotReported,
     /// The first returned column is not NULL for a skipped row; the second has no meaning. A failed statement may leave
-    /// the session variable `@selkie_taken` set.
+    /// the session variable `@selkie_conflict` set.
     Marked,
     /// The statement has one row, and a duplicate-key error means that the row was skipped.
     Fails,

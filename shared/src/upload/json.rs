@@ -76,12 +76,12 @@ impl Reader {
         loop {
             match self.place {
                 Place::KeyText => match self.lexer.text(input)? {
-                    Text::Partial => return Ok(Step::Hungry),
+                    Text::Partial => return Ok(Step::NeedsInput),
                     Text::TooLong => return Err(too_long("A key")),
                     Text::Whole(key) => self.key(&key)?,
                 },
                 Place::Text(key) => match self.lexer.text(input)? {
-                    Text::Partial => return Ok(Step::Hungry),
+                    Text::Partial => return Ok(Step::NeedsInput),
                     Text::TooLong => return Err(too_long(&self.path(key))),
                     Text::Whole(text) => {
                         self.text(key, text)?;
@@ -90,7 +90,7 @@ impl Reader {
                 },
                 Place::Content => match self.content.read(&mut self.lexer, input) {
                     Err(fault) => return Err(self.refused(fault)),
-                    Ok(Progress::Hungry) => return Ok(Step::Hungry),
+                    Ok(Progress::NeedsInput) => return Ok(Step::NeedsInput),
                     Ok(Progress::Full) => return Ok(Step::Decoded),
                     Ok(Progress::Ended) => {
                         self.place = Place::ContentEnds;
@@ -105,7 +105,7 @@ impl Reader {
                 }
                 _ => {
                     let Some(token) = self.lexer.token(input)? else {
-                        return Ok(Step::Hungry);
+                        return Ok(Step::NeedsInput);
                     };
                     if self.token(token)? {
                         return Ok(Step::Begins(self.item_at));

@@ -100,15 +100,15 @@ impl Reader {
             match self.place {
                 Place::Epilogue => {
                     self.advance(input, input.len());
-                    return Ok(Step::Hungry);
+                    return Ok(Step::NeedsInput);
                 }
                 Place::Preamble => match self.find(input) {
-                    Found::Nothing => return Ok(Step::Hungry),
+                    Found::Nothing => return Ok(Step::NeedsInput),
                     Found::Delimiter => self.place = Place::Delimited,
                     Found::Slice(_) | Found::Held(_) => {}
                 },
                 Place::File => match self.find(input) {
-                    Found::Nothing => return Ok(Step::Hungry),
+                    Found::Nothing => return Ok(Step::NeedsInput),
                     Found::Slice(bytes) => {
                         self.grew(bytes.len());
                         return Ok(Step::Slice(bytes));
@@ -124,12 +124,12 @@ impl Reader {
                     }
                 },
                 Place::NoFile => match self.find(input) {
-                    Found::Nothing => return Ok(Step::Hungry),
+                    Found::Nothing => return Ok(Step::NeedsInput),
                     Found::Delimiter => self.place = Place::Delimited,
                     Found::Slice(_) | Found::Held(_) => return Err(nameless()),
                 },
                 Place::Field(field) => match self.find(input) {
-                    Found::Nothing => return Ok(Step::Hungry),
+                    Found::Nothing => return Ok(Step::NeedsInput),
                     Found::Slice(bytes) => self.gather(field, bytes)?,
                     Found::Held(range) => {
                         let held = self.held(range).to_vec();
@@ -142,7 +142,7 @@ impl Reader {
                 },
                 Place::Delimited | Place::Dashed | Place::Returned | Place::Head => {
                     let Some((&byte, rest)) = input.split_first() else {
-                        return Ok(Step::Hungry);
+                        return Ok(Step::NeedsInput);
                     };
                     *input = rest;
                     self.offset += 1;

@@ -73,7 +73,7 @@ const WORDS: &[&str] = &[
     "WHERE",
     "WITH",
     "counted",
-    "selkie_taken",
+    "selkie_conflict",
     "utf8mb4",
     "utf8mb4_bin",
 ];

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// The time limit for resetting a session.
 const RESET_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time limit for asking a host's position after a write. The write is committed and its caller waits.
+const POSITION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A connection leased from a pool. Dropping the lease returns the connection to the pool, first resetting a dirty
 /// session; or closes it, if a request waits until another connection can be opened. If a statement still runs,
@@ -76,10 +78,24 @@ impl Lease {
     }
 
     /// Queries the host's position after a committed write, and records the position in the request's progress, for
-    /// `X-Selkie-Position`. Records nothing if the host has no positions or the query fails.
+    /// `X-Selkie-Position`. Records nothing if the host has no positions, or the query fails or takes longer than
+    /// [`POSITION_TIMEOUT`].
     pub(in crate::database) async fn note_position(&mut self, progress: &Progress) {
-        if let Ok(connection) = self.connection() {
-            progress.set_position(connection.position().await);
+        let limit = self.limit(POSITION_TIMEOUT);
+        let Ok(connection) = self.connection() else { return };
+        if !connection.has_positions() {
+            return;
+        }
+        self.begin();
+        let asked = async { Ok(self.connection()?.position().await) };
+        match within(limit, asked).await {
+            Ok(position) => {
+                self.end();
+                progress.set_position(position);
+            }
+            Err(error) => {
+                self.failed(error);
+            }
         }
     }
 

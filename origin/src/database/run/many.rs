@@ -1,7 +1,7 @@
 //! Streams a read of many records row by row, followed by their total count and the cursor of the next page, if
 //! requested.
 
-pub use super::rows::Spare;
+pub use super::rows::SecondConnection;
 use super::rows::{RelatedReads, RowWriter};
 use super::{CHUNK_BYTES, Chunks, Progress, SessionEffect, bind, driver, values, within, within_since};
 use crate::database::DbError;
@@ -37,15 +37,15 @@ pub struct Reading {
     pub includes: Vec<Included>,
     /// The maximum number of records to return; `None` without a limit. The statement may read one row more.
     pub limit: Option<u64>,
-    /// The means to lease a second connection; must be set before the read runs if [`Reading::may_need_spare`].
-    pub spare: Option<Spare>,
+    /// The means to lease a second connection; must be set before the read runs if [`Reading::may_need_second_connection`].
+    pub second_connection: Option<SecondConnection>,
 }
 
 impl Reading {
     /// Returns whether the read includes related records and its records may fill one batch, so that a second
     /// connection must read related records while the first one still streams.
     #[must_use]
-    pub fn may_need_spare(&self) -> bool {
+    pub fn may_need_second_connection(&self) -> bool {
         let is_one_batch = self.limit.is_some_and(|limit| limit < INCLUDE_BATCH_MAX_RECORDS as u64);
         !self.includes.is_empty() && !is_one_batch
     }
@@ -98,7 +98,7 @@ impl Counting {
 ///
 /// # Errors
 /// The stream fails with [`DbError::RowsAdded`] if rows must be withheld but the response can't say so (see
-/// [`MaxRows::is_announced`]), with [`DbError::IncludeTooLarge`] as described at `RowWriter::relate_on_spare`, and with
+/// [`MaxRows::is_announced`]), with [`DbError::IncludeTooLarge`] as described at `RowWriter::relate_on_second_connection`, and with
 /// errors of MariaDB, the connection or, for the second connection, the pool.
 pub fn many(
     mut lease: Lease,
@@ -108,7 +108,7 @@ pub fn many(
     progress: Arc<Progress>,
 ) -> Chunks {
     Box::pin(async_stream::try_stream! {
-        let Reading { statement, layout, format, page, max_rows, counting, includes, spare, .. } = *reading;
+        let Reading { statement, layout, format, page, max_rows, counting, includes, second_connection, .. } = *reading;
         let (text, params) = statement.into_parts();
         lease.expect(effect);
         lease.begin();
@@ -121,7 +121,7 @@ pub fn many(
             Err(error) => Err(lease.failed_and_reset(error).await)?,
         };
         let columns = result.columns().unwrap_or_default();
-        let mut rows = RowWriter::new(&layout, &columns, format, RelatedReads { includes, spare, effect, limit });
+        let mut rows = RowWriter::new(&layout, &columns, format, RelatedReads { includes, second_connection, effect, limit });
         let page_rows = page.as_ref().map(|page| page.limit).or(max_rows.map(|most| most.rows)).unwrap_or(u64::MAX);
         let may_be_limited = format.has_trailer() || max_rows.is_none_or(|most| most.is_announced);
         let mut more = false;
@@ -139,7 +139,7 @@ pub fn many(
                 Ok(Some(row)) => {
                     rows.add(row);
                     if rows.is_batch_full() {
-                        rows.relate_on_spare().await?;
+                        rows.relate_on_second_connection().await?;
                     }
                 }
                 Ok(None) => break,

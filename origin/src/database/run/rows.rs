@@ -21,7 +21,7 @@ use std::time::Duration;
 /// The means to lease a second connection, always to the primary, on which related records are read while the first
 /// connection still streams.
 #[derive(Debug)]
-pub struct Spare {
+pub struct SecondConnection {
     pub pools: Arc<Pools>,
     pub project: ProjectName,
     pub access: Access,
@@ -30,7 +30,7 @@ pub struct Spare {
     pub guard: Guard,
 }
 
-impl Spare {
+impl SecondConnection {
     async fn lease(&self) -> Result<Lease, DbError> {
         self.pools.lease(&self.project, self.access).await
     }
@@ -40,7 +40,7 @@ impl Spare {
 #[derive(Debug)]
 pub(super) struct RelatedReads {
     pub(super) includes: Vec<Included>,
-    pub(super) spare: Option<Spare>,
+    pub(super) second_connection: Option<SecondConnection>,
     pub(super) effect: SessionEffect,
     /// The time limit for the related records of one batch.
     pub(super) limit: Duration,
@@ -88,9 +88,9 @@ impl<'a> RowWriter<'a> {
         self.last = Some(row);
     }
 
-    /// Returns whether [`RowWriter::relate_on_spare`] must be called before another row is added.
+    /// Returns whether [`RowWriter::relate_on_second_connection`] must be called before another row is added.
     pub(super) fn is_batch_full(&self) -> bool {
-        let is_full = self.batch.len() == INCLUDE_BATCH_MAX_RECORDS && self.reads.spare.is_some();
+        let is_full = self.batch.len() == INCLUDE_BATCH_MAX_RECORDS && self.reads.second_connection.is_some();
         is_full || self.batch_bytes > INCLUDE_MAX_BYTES
     }
 
@@ -98,12 +98,12 @@ impl<'a> RowWriter<'a> {
     /// with its related records.
     ///
     /// # Errors
-    /// [`DbError::IncludeTooLarge`] if there is no [`Spare`], or if the related records are too large; errors of
+    /// [`DbError::IncludeTooLarge`] if there is no [`SecondConnection`], or if the related records are too large; errors of
     /// MariaDB, the pool or the connection.
-    pub(super) async fn relate_on_spare(&mut self) -> Result<(), DbError> {
+    pub(super) async fn relate_on_second_connection(&mut self) -> Result<(), DbError> {
         // Leased for one batch only, because the client may be slow to receive the batch.
-        let mut lease = match &self.reads.spare {
-            Some(spare) => spare.lease().await?,
+        let mut lease = match &self.reads.second_connection {
+            Some(second_connection) => second_connection.lease().await?,
             None => return Err(DbError::IncludeTooLarge),
         };
         lease.expect(self.reads.effect);

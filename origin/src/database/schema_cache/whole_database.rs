@@ -75,7 +75,7 @@ impl SchemaCache {
         let known = self.tables.get(&key).map(|known| known.table.traits());
         if table.traits().stored_code && known.is_some_and(|known| !known.stored_code) {
             // Until now, statements ran as if the table had no stored code.
-            self.statement_pools.distrust(&key.project);
+            self.statement_pools.reset_all_sessions(&key.project);
         }
         let refreshing = AtomicBool::new(false);
         let entry = Entry { table: Arc::clone(table), read_at, checked_at: read_at, version, refreshing };

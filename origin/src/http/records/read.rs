@@ -1,7 +1,7 @@
 //! Prepares reads, runs them and builds their responses.
 
 use super::{Attempt, Extent, Failure, Prepared};
-use crate::database::run::{Counting, Found, MaxRows, Page, Reading, ReadingOne, Spare};
+use crate::database::run::{Counting, Found, MaxRows, Page, Reading, ReadingOne, SecondConnection};
 use crate::database::{self, DbError, run};
 use crate::http::respond;
 use crate::query::cursor;
@@ -42,7 +42,7 @@ impl Attempt<'_> {
                 let reading = Reading {
                     includes: select.includes().to_vec(),
                     limit: select.limit(),
-                    spare: None,
+                    second_connection: None,
                     layout: Arc::clone(select.layout()),
                     statement: sql::select(select, scope),
                     format: read.format,
@@ -84,13 +84,13 @@ impl Attempt<'_> {
     ///
     /// # Errors
     /// [`DbError::Overloaded`] after the time limit for waiting for a connection.
-    async fn spare(&self) -> Result<Spare, DbError> {
+    async fn second_connection(&self) -> Result<SecondConnection, DbError> {
         let project = self.caller.project();
-        let taken = self.app.streams.spares().take(project, 1);
+        let taken = self.app.streams.second_connections().take(project, 1);
         let guard = tokio::time::timeout(self.app.pools.wait_timeout(), taken).await;
         let guard = guard.map_err(|_| DbError::Overloaded)?;
         let (pools, access) = (Arc::clone(&self.app.pools), self.caller.account());
-        Ok(Spare { pools, project: project.clone(), access, guard })
+        Ok(SecondConnection { pools, project: project.clone(), access, guard })
     }
 
     pub(super) async fn one(&self, reading: ReadingOne, effect: run::SessionEffect) -> Result<Response, Failure> {
@@ -118,8 +118,8 @@ impl Attempt<'_> {
         let limit = self.timeout();
         let progress = Arc::clone(self.record.progress());
         let content_type = reading.format.content_type();
-        if reading.may_need_spare() {
-            reading.spare = Some(Box::pin(self.spare()).await?);
+        if reading.may_need_second_connection() {
+            reading.second_connection = Some(Box::pin(self.second_connection()).await?);
         }
         let mut lease = self.lease().await?;
         let is_limited = match withheld {

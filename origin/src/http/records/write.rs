@@ -7,7 +7,7 @@ use crate::database::run::{SessionEffect, Written, integer_json};
 use crate::database::transaction::{AnswerBudget, Transaction};
 use crate::http::etag::ETag;
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{ChangeAnswer, InsertAnswer, KeyedReread, Param, Precondition, Reread, Surroundings};
+use crate::query::plan::{ChangeAnswer, InsertAnswer, KeyedReread, Param, Precondition, Reread, TransactionSteps};
 use crate::query::sql::{self, Statement};
 use shared::error::{ErrorCode, Problem};
 use shared::{conditional, envelope};
@@ -36,9 +36,9 @@ impl Writer<'_, '_> {
     pub(in crate::http) async fn change(
         &mut self,
         statements: Vec<Statement>,
-        surroundings: Surroundings,
+        steps: TransactionSteps,
     ) -> Result<Vec<u8>, Failure> {
-        let Surroundings { precondition, max_affected, is_dry_run, reread, answer } = surroundings;
+        let TransactionSteps { precondition, max_affected, is_dry_run, reread, answer } = steps;
         if let Some(precondition) = precondition {
             self.check(precondition).await?;
         }

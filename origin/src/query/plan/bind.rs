@@ -23,7 +23,7 @@ use shared::operation::read::select::Aggregate;
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
-use temporal::Hours;
+use temporal::TimeOfDay;
 use uuid::Uuid;
 
 /// Numbers with more bytes are not quoted in error messages.
@@ -83,8 +83,8 @@ pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand
             temporal::date(
                 text,
                 match purpose {
-                    Purpose::Store => Hours::Dropped,
-                    Purpose::Filter | Purpose::Key => Hours::Kept,
+                    Purpose::Store => TimeOfDay::Dropped,
+                    Purpose::Filter | Purpose::Key => TimeOfDay::Kept,
                 },
             )
             .map(own_text)

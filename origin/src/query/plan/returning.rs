@@ -32,7 +32,7 @@ pub struct Returning {
 
 /// The steps of an update's or delete's transaction besides its statement.
 #[derive(Debug)]
-pub struct Surroundings {
+pub struct TransactionSteps {
     pub precondition: Option<Precondition>,
     pub max_affected: Option<u64>,
     /// Whether the change is rolled back.
@@ -170,9 +170,9 @@ pub(super) fn without_transactions(table: &Table) -> &'static str {
     }
 }
 
-impl Surroundings {
+impl TransactionSteps {
     /// Resolves the options of an update or delete; `None` if the request has none besides `Prefer: return=minimal`.
-    /// [`Surroundings::reread`] is `None`; the caller sets it for an update that returns records.
+    /// [`TransactionSteps::reread`] is `None`; the caller sets it for an update that returns records.
     ///
     /// # Errors
     /// `invalid_query_option` if an option needs to roll back and the table can't, or if `returning` or `If-Match` is

@@ -7,7 +7,7 @@ use super::returning::{change, check_engine, without_transactions};
 use super::scope::Scope;
 use super::{
     Change, Delete, Insert, InsertAnswer, InsertCheck, InsertOne, OnConflict, Operand, Plan, Predicate, Reread,
-    Returning, Surroundings, Update, filter,
+    Returning, TransactionSteps, Update, filter,
 };
 use crate::query::catalog::{Column, Table};
 use shared::error::{ErrorCode, Faults, Problem};
@@ -302,13 +302,13 @@ pub(super) fn update<'p>(update: &write::Update, scope: &Scope<'_>) -> Result<Pl
     }
     let filter = and(Some(target(&update.target, scope)?), rule).unwrap_or(Predicate::Any(Vec::new()));
     let options = &update.options;
-    let mut surroundings = Surroundings::of(options, &update.target, scope)?;
-    if let (Some(surroundings), Some(fields)) = (&mut surroundings, &options.returning) {
+    let mut steps = TransactionSteps::of(options, &update.target, scope)?;
+    if let (Some(steps), Some(fields)) = (&mut steps, &options.returning) {
         let returning = Returning::of(fields, scope)?;
         let changed = (changes.as_slice(), options.max_affected);
-        surroundings.reread = Some(Reread::of(returning, (&update.target, &filter), changed, table)?);
+        steps.reread = Some(Reread::of(returning, (&update.target, &filter), changed, table)?);
     }
-    Ok(Plan::Update(Update { changes, filter, check, limit: limit(options) }, surroundings))
+    Ok(Plan::Update(Update { changes, filter, check, limit: limit(options) }, steps))
 }
 
 /// Returns the LIMIT of an update or delete: one more than `maxAffected`, so that a count above `maxAffected` shows
@@ -322,9 +322,9 @@ pub(super) fn delete<'p>(delete: &write::Delete, scope: &Scope<'_>) -> Result<Pl
     writable(scope.root())?;
     let filter = and(Some(target(&delete.target, scope)?), rule).unwrap_or(Predicate::Any(Vec::new()));
     let options = &delete.options;
-    let surroundings = Surroundings::of(options, &delete.target, scope)?;
+    let steps = TransactionSteps::of(options, &delete.target, scope)?;
     let records = options.returning.as_ref().map(|fields| Returning::of(fields, scope)).transpose()?;
-    Ok(Plan::Delete(Delete { filter, limit: limit(options), records }, surroundings))
+    Ok(Plan::Delete(Delete { filter, limit: limit(options), records }, steps))
 }
 
 fn target(target: &write::Target, scope: &Scope<'_>) -> Result<Predicate, Problem> {

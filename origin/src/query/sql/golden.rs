@@ -8,7 +8,7 @@ use crate::query::plan::access::{CallerRole, ProjectRole, Rights};
 use crate::query::plan::include::{Batch, Included};
 use crate::query::plan::related::Loader;
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{self, Param, Plan, PlanLimits, Reread, Select, Surroundings};
+use crate::query::plan::{self, Param, Plan, PlanLimits, Reread, Select, TransactionSteps};
 use crate::query::role::{Claims, Role};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, ready};
@@ -198,7 +198,7 @@ fn statements(operation: &Operation, rights: &Rights) -> Result<Vec<Statement>, 
 
 /// Renders an update or delete, with the reads of its transaction before and after it; those after it lack their FOR
 /// UPDATE here. The keys of changed records are rendered as if there were two, 1 and 2.
-fn changes(statements: Vec<Statement>, more: Option<Box<Surroundings>>, scope: &Scope<'_>) -> Vec<Statement> {
+fn changes(statements: Vec<Statement>, more: Option<Box<TransactionSteps>>, scope: &Scope<'_>) -> Vec<Statement> {
     let Some(more) = more else { return statements };
     let mut all: Vec<_> = more.precondition.map(|one| super::select_for_update(one.read, scope)).into_iter().collect();
     let (mut before, mut after) = (None, None);

@@ -124,7 +124,7 @@ impl Shape {
         }
         let mut separator = " RETURNING ";
         if self.returns() && matches!(self.on_conflict, OnConflict::Ignore { .. }) {
-            sql.syntax(separator).syntax("@selkie_taken, @selkie_taken := NULL");
+            sql.syntax(separator).syntax("@selkie_conflict, @selkie_conflict := NULL");
             sql.duplicates(DuplicateReport::Marked);
             separator = ", ";
         }
@@ -162,12 +162,12 @@ impl Shape {
             rule(sql, check.inserted(), scope);
             return;
         };
-        sql.syntax("CAST(CASE @selkie_taken WHEN 1 THEN ");
+        sql.syntax("CAST(CASE @selkie_conflict WHEN 1 THEN ");
         rule(sql, check.updated(), scope);
         sql.syntax(" WHEN 2 THEN FALSE ELSE ");
         rule(sql, check.inserted(), scope);
         // Clears the mark of this row's conflict before the next row.
-        sql.syntax(" END + COALESCE(@selkie_taken := NULL, 0) AS SIGNED)");
+        sql.syntax(" END + COALESCE(@selkie_conflict := NULL, 0) AS SIGNED)");
     }
 
     /// Returns the columns that the rows of an upsert give, and removes the empty cells of other columns. All rows must
@@ -210,17 +210,21 @@ impl Shape {
     fn ignore(&self, sql: &mut Builder, anchor: usize, table: &Table) {
         sql.syntax(" ON DUPLICATE KEY UPDATE ").column(table, anchor).syntax(" = ");
         if self.returns() {
-            sql.syntax("IF(@selkie_taken := 1, ").column(table, anchor).syntax(", ").column(table, anchor).syntax(")");
+            sql.syntax("IF(@selkie_conflict := 1, ")
+                .column(table, anchor)
+                .syntax(", ")
+                .column(table, anchor)
+                .syntax(")");
         } else {
             sql.column(table, anchor);
         }
     }
 }
 
-/// Appends an assignment of `@selkie_taken` before the record changes: 1 if the record meets the role's rule, else 2.
+/// Appends an assignment of `@selkie_conflict` before the record changes: 1 if the record meets the role's rule, else 2.
 fn mark(sql: &mut Builder, check: &InsertCheck, anchor: usize, scope: &Scope<'_>) {
     let table = scope.root();
-    sql.column(table, anchor).syntax(" = IF(@selkie_taken := IF(");
+    sql.column(table, anchor).syntax(" = IF(@selkie_conflict := IF(");
     rule(sql, check.updated(), scope);
     sql.syntax(", 1, 2), ").column(table, anchor).syntax(", ").column(table, anchor).syntax("), ");
 }

@@ -7,7 +7,7 @@ use crate::database::media::{CONNECTIONS_MAX_COUNT, CONNECTIONS_PER_PROJECT_MAX_
 use crate::database::pool::QUEUES_OF_ALL;
 use crate::database::schema_cache::{self, connections};
 use crate::database::{KILLS_MAX_COUNT, KILLS_PER_ACCOUNT_MAX_COUNT, PoolSettings};
-use crate::media::library::{DEEDS_MAX_COUNT, DEEDS_PER_PROJECT_MAX_COUNT};
+use crate::media::library::{FILE_CHANGES_MAX_COUNT, FILE_CHANGES_PER_PROJECT_MAX_COUNT};
 use crate::shares::Shares;
 use crate::tls::HANDSHAKES_MAX_COUNT;
 use crate::traces::QUEUE_MAX_COUNT;
@@ -88,7 +88,7 @@ fn of_records() -> Vec<Expected> {
         ),
         row("connections that kill a statement", written(KILLS_MAX_COUNT), written(KILLS_PER_ACCOUNT_MAX_COUNT)),
         counted("streamed answers of records", streams.shares()),
-        counted("second connections of reads with `include` and no `limit` below 256", streams.spares()),
+        counted("second connections of reads with `include` and no `limit` below 256", streams.second_connections()),
         row(
             "bytes of JSON bodies, without the first 64 KiB of each",
             format!("{} MiB", bodies.whole() / MIB),
@@ -103,7 +103,11 @@ fn of_media_and_caches() -> Vec<Expected> {
     let media = || (written(CONNECTIONS_MAX_COUNT), written(CONNECTIONS_PER_PROJECT_MAX_COUNT));
     vec![
         row("uploads that arrive or are examined", written(UPLOADS_MAX_COUNT), written(UPLOADS_PER_PROJECT_MAX_COUNT)),
-        row("files that are being stored or deleted", written(DEEDS_MAX_COUNT), written(DEEDS_PER_PROJECT_MAX_COUNT)),
+        row(
+            "files that are being stored or deleted",
+            written(FILE_CHANGES_MAX_COUNT),
+            written(FILE_CHANGES_PER_PROJECT_MAX_COUNT),
+        ),
         row(
             "images that wait to be decoded, or are",
             written(IMAGE_QUEUE_MAX_COUNT),

@@ -21,7 +21,7 @@ pub(super) enum Head {
 }
 
 pub(super) enum Progress {
-    Hungry,
+    NeedsInput,
     /// The buffer is full: the decoded bytes must be taken before the next call.
     Full,
     /// The string has ended; decoded bytes may still have to be taken.
@@ -106,7 +106,7 @@ impl Content {
                 return Ok(Progress::Full);
             }
             let Some(&first) = input.first() else {
-                return Ok(Progress::Hungry);
+                return Ok(Progress::NeedsInput);
             };
             match (self.escape, first) {
                 (Escape::None, b'"') => {

@@ -16,7 +16,7 @@ const TEXT_BYTES: usize = "YYYY-MM-DD hh:mm:ss".len();
 
 /// Whether a text for a DATE column keeps its time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hours {
+pub(super) enum TimeOfDay {
     /// For values to store: the time of day is dropped, because a DATE has none.
     Dropped,
     /// For filters and keys: the time of day is kept, unless it is midnight. A DATE can be compared with a time, as in
@@ -24,12 +24,12 @@ pub(super) enum Hours {
     Kept,
 }
 
-/// Returns a date for a DATE column in MariaDB's form, with the time of day if `hours` keeps it; a time with an offset
+/// Returns a date for a DATE column in MariaDB's form, with the time of day if `time_of_day` keeps it; a time with an offset
 /// is converted to UTC first. `None` if the text is not a valid date, or date and time.
-pub(super) fn date(text: &str, hours: Hours) -> Option<String> {
+pub(super) fn date(text: &str, time_of_day: TimeOfDay) -> Option<String> {
     let moment = Moment::parse(text)?.at_utc()?;
     match moment.clock {
-        Some(clock) if hours == Hours::Kept && !clock.is_midnight() => Some(moment.text()),
+        Some(clock) if time_of_day == TimeOfDay::Kept && !clock.is_midnight() => Some(moment.text()),
         _ => Some(Moment { clock: None, ..moment }.text()),
     }
 }
@@ -352,9 +352,9 @@ mod tests {
     #[test]
     fn a_date_has_hours_only_in_a_comparison() {
         let noon = "2026-11-20T14:00:00+02:00";
-        assert_eq!(date(noon, Hours::Dropped).as_deref(), Some("2026-11-20"));
-        assert_eq!(date(noon, Hours::Kept).as_deref(), Some("2026-11-20 12:00:00"));
-        assert_eq!(date("2026-11-20T00:00:00.000Z", Hours::Kept).as_deref(), Some("2026-11-20"));
+        assert_eq!(date(noon, TimeOfDay::Dropped).as_deref(), Some("2026-11-20"));
+        assert_eq!(date(noon, TimeOfDay::Kept).as_deref(), Some("2026-11-20 12:00:00"));
+        assert_eq!(date("2026-11-20T00:00:00.000Z", TimeOfDay::Kept).as_deref(), Some("2026-11-20"));
     }
 
     #[test]
@@ -386,7 +386,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_panics(text in "[0-9TtZz:. +-]{0,30}|\\PC{0,20}") {
-            let _ = (datetime(&text), date(&text, Hours::Kept), time(&text));
+            let _ = (datetime(&text), date(&text, TimeOfDay::Kept), time(&text));
         }
     }
 }
