@@ -275,6 +275,7 @@ async fn reads_use_replicas_and_never_fail_for_them(_: Host) {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the id of a connection is a number")]
 async fn connections_outlast_a_refused_one(_: Host) {
     let all = Replicated::start(0).await.expect("a server");
     let server = &all.servers()[0];
