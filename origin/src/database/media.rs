@@ -83,12 +83,12 @@ impl Connections {
     }
 }
 
-/// A pooled connection that counts against a project's share.
+/// A pooled connection, and the share of a project that it takes.
 struct ProjectConn {
     // Dropped before `_share`: the connection must be back in the pool when the next request of the project gets the
     // share.
     conn: Conn,
-    _share: Guard,
+    _share: Option<Guard>,
 }
 
 impl MediaTable {
@@ -119,30 +119,24 @@ impl MediaTable {
         let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
     }
 
-    /// Returns a connection of the pool for lists and writes, which counts against no project's share. Fails with
-    /// [`TableError::TimedOut`] after `connect_timeout`.
-    async fn conn(&self) -> Result<Conn, TableError> {
-        match tokio::time::timeout(self.connect_timeout, self.others.pool.get_conn()).await {
-            Ok(conn) => Ok(conn?),
-            Err(_) => Err(TableError::TimedOut),
-        }
-    }
-
-    /// Returns a connection for a project's list or write, which counts against the project's share. Fails with
-    /// [`TableError::TimedOut`] after `connect_timeout`.
-    async fn conn_of(&self, project: &ProjectName) -> Result<ProjectConn, TableError> {
+    /// Returns a connection for a list or write, which counts against the share of `project`: `None` for the
+    /// installation's own work. Fails with [`TableError::TimedOut`] after `connect_timeout`.
+    async fn conn_of(&self, project: Option<&ProjectName>) -> Result<ProjectConn, TableError> {
         self.lend(&self.others, project).await
     }
 
     /// Returns a connection for a project's look-up of a single row by an index, which counts against the project's
     /// share of the connections for look-ups. Fails with [`TableError::TimedOut`] after `connect_timeout`.
     async fn lookup_conn(&self, project: &ProjectName) -> Result<ProjectConn, TableError> {
-        self.lend(&self.lookups, project).await
+        self.lend(&self.lookups, Some(project)).await
     }
 
-    async fn lend(&self, of: &Connections, project: &ProjectName) -> Result<ProjectConn, TableError> {
+    async fn lend(&self, of: &Connections, project: Option<&ProjectName>) -> Result<ProjectConn, TableError> {
         let lent = async {
-            let share = of.shares.take(project, 1).await;
+            let share = match project {
+                Some(project) => Some(of.shares.take(project, 1).await),
+                None => None,
+            };
             Ok(ProjectConn { conn: of.pool.get_conn().await?, _share: share })
         };
         let lent = tokio::time::timeout(self.connect_timeout, lent).await;

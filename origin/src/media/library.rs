@@ -116,42 +116,42 @@ impl Library {
         let written = match outcome {
             Ok(written) => written,
             Err(error) => {
-                self.delete_unrecorded(&keys).await;
+                self.delete_unrecorded(&rows.project, &keys).await;
                 return Err(error.into_problem());
             }
         };
         fault::reach(Point::RowsCommitted);
         self.forget(&written.rows);
-        self.try_delete_marked(&written.replaced).await;
+        self.try_delete_marked(&rows.project, &written.replaced).await;
         Ok(written.rows)
     }
 
     /// Deletes the objects of a failed publication that are still in the ledger. If the rows were committed in spite of
     /// the error, their objects are not in the ledger any more, and stay.
-    async fn delete_unrecorded(&self, keys: &[ObjectKey]) {
-        match self.table.mark_for_deletion(keys).await {
+    async fn delete_unrecorded(&self, project: &ProjectName, keys: &[ObjectKey]) {
+        match self.table.mark_for_deletion(project, keys).await {
             Ok(marked) => {
                 fault::reach(Point::DeletionRecorded);
-                self.try_delete_marked(&marked).await;
+                self.try_delete_marked(project, &marked).await;
             }
             Err(error) => tracing::warn!(%error, "objects are left to the sweeper"),
         }
     }
 
     /// Deletes objects that the ledger marks for deletion. An error is logged, and the next sweep deletes the objects.
-    async fn try_delete_marked(&self, keys: &[ObjectKey]) {
-        if let Err(error) = self.delete_marked(keys).await {
+    async fn try_delete_marked(&self, project: &ProjectName, keys: &[ObjectKey]) {
+        if let Err(error) = self.delete_marked(Some(project), keys).await {
             tracing::warn!(%error, "objects are left to the sweeper");
         }
     }
 
-    async fn delete_marked(&self, keys: &[ObjectKey]) -> Result<(), SweepError> {
+    async fn delete_marked(&self, project: Option<&ProjectName>, keys: &[ObjectKey]) -> Result<(), SweepError> {
         if keys.is_empty() {
             return Ok(());
         }
         self.store.delete(keys).await?;
         fault::reach(Point::ObjectsDeleted);
-        self.table.remove_marked(keys).await?;
+        self.table.remove_marked(project, keys).await?;
         fault::reach(Point::LedgerCleared);
         Ok(())
     }
@@ -218,7 +218,7 @@ impl Library {
         fault::reach(Point::DeletionCommitted);
         if let Some(row) = &row {
             self.forget(std::slice::from_ref(row));
-            self.try_delete_marked(&row.objects().collect::<Vec<_>>()).await;
+            self.try_delete_marked(project, &row.objects().collect::<Vec<_>>()).await;
         }
         Ok(row)
     }

@@ -194,7 +194,7 @@ impl ResumableUploads {
         loop {
             let expired = self.table.expired_uploads(now(), SWEPT_MAX_COUNT).await?;
             for id in &expired {
-                self.table.delete_upload(*id).await?;
+                self.table.delete_upload(None, *id).await?;
                 self.discard(*id).await;
             }
             if expired.len() < SWEPT_MAX_COUNT {

@@ -26,6 +26,11 @@ async fn library(project: &str) -> (MediaTable, ProjectName) {
     (table, project)
 }
 
+/// Returns a project whose share of the connections a statement takes.
+fn any_project() -> ProjectName {
+    ProjectName::parse("default").unwrap()
+}
+
 fn object() -> StoredObject {
     let key = ObjectKey::new();
     StoredObject { key, mime: "image/png".to_owned(), size: 7, sha256: [key.as_uuid().as_bytes()[15]; 32] }
@@ -74,7 +79,7 @@ async fn put(
     files: &NewRows,
 ) -> Result<origin::database::media::Written, origin::database::media::WriteError> {
     let due_at = origin::clock::now() + 3_600;
-    table.announce(&keys(files), due_at).await.unwrap();
+    table.announce(&files.project, &keys(files), due_at).await.unwrap();
     table.write(files).await
 }
 

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 use mysql_async::Params;
 use mysql_async::prelude::Queryable;
+use shared::ident::ProjectName;
 
 use super::ObjectKey;
 use super::error::TableError;
@@ -20,7 +21,7 @@ impl MediaTable {
     ///
     /// # Errors
     /// MariaDB failed, or a key is in the ledger already; some keys may have been added.
-    pub async fn announce(&self, keys: &[ObjectKey], due_at: u64) -> Result<(), TableError> {
+    pub async fn announce(&self, project: &ProjectName, keys: &[ObjectKey], due_at: u64) -> Result<(), TableError> {
         for keys in keys.chunks(KEYS_MAX_COUNT) {
             let statement = format!(
                 "INSERT INTO selkie.media_due (object, due_at) VALUES {}",
@@ -28,7 +29,7 @@ impl MediaTable {
             );
             let pairs = keys.iter().flat_map(|key| [key.as_uuid().into(), due_at.max(1).into()]);
             let values = Params::Positional(pairs.collect());
-            self.run(&statement, &values).await?;
+            self.run(Some(project), &statement, &values).await?;
         }
         Ok(())
     }
@@ -38,14 +39,18 @@ impl MediaTable {
     ///
     /// # Errors
     /// MariaDB failed; some keys may have been marked.
-    pub async fn mark_for_deletion(&self, keys: &[ObjectKey]) -> Result<Vec<ObjectKey>, TableError> {
+    pub async fn mark_for_deletion(
+        &self,
+        project: &ProjectName,
+        keys: &[ObjectKey],
+    ) -> Result<Vec<ObjectKey>, TableError> {
         let mut marked = Vec::new();
         for keys in keys.chunks(KEYS_MAX_COUNT) {
             let marks = marks(keys.len());
             let statement = format!("UPDATE selkie.media_due SET due_at = 0 WHERE object IN ({marks})");
-            self.run(&statement, &Params::Positional(bound(keys))).await?;
+            self.run(Some(project), &statement, &Params::Positional(bound(keys))).await?;
             let statement = format!("SELECT object FROM selkie.media_due WHERE due_at = 0 AND object IN ({marks})");
-            marked.extend(self.keys(&statement, &Params::Positional(bound(keys))).await?);
+            marked.extend(self.keys(Some(project), &statement, &Params::Positional(bound(keys))).await?);
         }
         Ok(marked)
     }
@@ -54,40 +59,41 @@ impl MediaTable {
     /// marked keys, which may have been marked earlier.
     pub async fn mark_due(&self, now: u64, limit: usize) -> Result<Vec<ObjectKey>, TableError> {
         let mark = "UPDATE selkie.media_due SET due_at = 0 WHERE due_at BETWEEN 1 AND ?";
-        self.run(mark, &(now,).into()).await?;
+        self.run(None, mark, &(now,).into()).await?;
         let marked = "SELECT object FROM selkie.media_due WHERE due_at = 0 LIMIT ?";
-        self.keys(marked, &(limit,).into()).await
+        self.keys(None, marked, &(limit,).into()).await
     }
 
     /// Returns the keys that are marked for deletion, or whose `due_at` is at most `by` (in seconds since 1970),
     /// without marking any.
     pub async fn deletable_by(&self, by: u64) -> Result<Vec<ObjectKey>, TableError> {
         let deletable_by = "SELECT object FROM selkie.media_due WHERE due_at <= ?";
-        self.keys(deletable_by, &(by,).into()).await
+        self.keys(None, deletable_by, &(by,).into()).await
     }
 
     /// Returns the UUID of this installation, which is also stored in its media store. Fails with
     /// [`TableError::Corrupt`] if `selkie.installation` has no row.
     pub async fn installation(&self) -> Result<String, TableError> {
-        let mut conn = self.conn().await?;
+        let mut lent = self.conn_of(None).await?;
         let id: Option<String> = self
             .within(async {
-                let id = ask::first(conn.query_iter("SELECT uuid FROM selkie.installation"));
+                let id = ask::first(lent.conn.query_iter("SELECT uuid FROM selkie.installation"));
                 Ok::<_, TableError>(id.await?)
             })
             .await?;
         id.ok_or(TableError::Corrupt("installation's id"))
     }
 
-    /// Removes from the ledger those of `keys` that are marked for deletion. Called after their objects were deleted.
+    /// Removes from the ledger those of `keys` that are marked for deletion. Called after their objects were deleted,
+    /// for a request of `project` or, with `None`, for a sweep.
     ///
     /// # Errors
     /// MariaDB failed; some keys may have been removed.
-    pub async fn remove_marked(&self, keys: &[ObjectKey]) -> Result<(), TableError> {
+    pub async fn remove_marked(&self, project: Option<&ProjectName>, keys: &[ObjectKey]) -> Result<(), TableError> {
         for keys in keys.chunks(KEYS_MAX_COUNT) {
             let statement =
                 format!("DELETE FROM selkie.media_due WHERE due_at = 0 AND object IN ({})", marks(keys.len()));
-            self.run(&statement, &Params::Positional(bound(keys))).await?;
+            self.run(project, &statement, &Params::Positional(bound(keys))).await?;
         }
         Ok(())
     }
@@ -105,25 +111,36 @@ impl MediaTable {
                  UNION ALL SELECT object FROM selkie.media_due WHERE object IN ({marks})"
             );
             let values = [bound(keys), bound(keys), bound(keys)].concat();
-            known.extend(self.keys(&statement, &Params::Positional(values)).await?);
+            known.extend(self.keys(None, &statement, &Params::Positional(values)).await?);
         }
         Ok(known)
     }
 
-    pub(super) async fn run(&self, statement: &str, values: &Params) -> Result<u64, TableError> {
+    /// Runs a statement in the share of `project`, and returns the number of affected rows.
+    pub(super) async fn run(
+        &self,
+        project: Option<&ProjectName>,
+        statement: &str,
+        values: &Params,
+    ) -> Result<u64, TableError> {
         self.retrying(async || {
-            let mut conn = self.conn().await?;
-            conn.exec_drop(statement, values.clone()).await?;
-            Ok(conn.affected_rows())
+            let mut lent = self.conn_of(project).await?;
+            lent.conn.exec_drop(statement, values.clone()).await?;
+            Ok(lent.conn.affected_rows())
         })
         .await
     }
 
-    async fn keys(&self, statement: &str, values: &Params) -> Result<Vec<ObjectKey>, TableError> {
+    async fn keys(
+        &self,
+        project: Option<&ProjectName>,
+        statement: &str,
+        values: &Params,
+    ) -> Result<Vec<ObjectKey>, TableError> {
         let found: Vec<Vec<u8>> = self
             .retrying(async || {
-                let mut conn = self.conn().await?;
-                Ok::<_, TableError>(ask::all(conn.exec_iter(statement, values.clone())).await?)
+                let mut lent = self.conn_of(project).await?;
+                Ok::<_, TableError>(ask::all(lent.conn.exec_iter(statement, values.clone())).await?)
             })
             .await?;
         found.iter().map(|bytes| object_key(bytes)).collect()

@@ -21,7 +21,7 @@ impl MediaTable {
         list: &MediaList,
     ) -> Result<(Vec<MediaRow>, Option<u64>), TableError> {
         let (conditions, values) = conditions(project, list);
-        let ProjectConn { conn, _share } = &mut self.conn_of(project).await?;
+        let ProjectConn { conn, _share } = &mut self.conn_of(Some(project)).await?;
         let count = if list.count {
             let statement = format!("SELECT COUNT(*) FROM selkie.media WHERE {conditions}");
             let values = Params::Positional(values.clone());

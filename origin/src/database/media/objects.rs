@@ -18,8 +18,8 @@ impl MediaTable {
         let statement = format!("SELECT {COLUMNS} FROM selkie.media WHERE id > ? ORDER BY id LIMIT {PAGE_ROWS}");
         let rows: Vec<Row> = self
             .retrying(async || {
-                let mut conn = self.conn().await?;
-                Ok::<_, TableError>(ask::all(conn.exec_iter(&statement, (after,))).await?)
+                let mut lent = self.conn_of(None).await?;
+                Ok::<_, TableError>(ask::all(lent.conn.exec_iter(&statement, (after,))).await?)
             })
             .await?;
         let is_last = (rows.len() as u64) < PAGE_ROWS;
@@ -34,12 +34,12 @@ impl MediaTable {
         let mut removed = 0;
         for keys in keys.chunks(KEYS_MAX_COUNT) {
             let (marks, values) = (marks(keys.len()), Params::Positional(bound(keys)));
-            removed += self.run(&format!("DELETE FROM selkie.media WHERE object IN ({marks})"), &values).await?;
+            removed += self.run(None, &format!("DELETE FROM selkie.media WHERE object IN ({marks})"), &values).await?;
             let update = format!(
                 "UPDATE selkie.media SET thumbnail_object = NULL, thumbnail_mime = NULL, thumbnail_size = NULL, \
                  thumbnail_sha256 = NULL WHERE thumbnail_object IN ({marks})"
             );
-            self.run(&update, &values).await?;
+            self.run(None, &update, &values).await?;
         }
         Ok(removed)
     }

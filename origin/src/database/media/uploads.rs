@@ -60,7 +60,7 @@ impl MediaTable {
             most,
             most_bytes.saturating_sub(upload.length),
         );
-        Ok(self.run(statement, &values.into()).await? > 0)
+        Ok(self.run(Some(&upload.project), statement, &values.into()).await? > 0)
     }
 
     /// Returns the upload with this id; `None` if there is none or if it belongs to another project.
@@ -79,17 +79,18 @@ impl MediaTable {
 
     /// Sets the number of bytes received so far and the time of expiry of an unfinished upload. Returns false, and
     /// changes nothing, if the upload does not exist or is finished.
-    pub async fn advance_upload(&self, id: Uuid, received: u64, expires_at: u64) -> Result<bool, TableError> {
+    pub async fn advance_upload(&self, upload: &UploadRow, received: u64, expires_at: u64) -> Result<bool, TableError> {
         let statement = "UPDATE selkie.media_uploads SET received = ?, expires_at = ?
             WHERE id = ? AND media_id IS NULL";
-        let found = self.run(statement, &(received, expires_at, id).into()).await?;
+        let found = self.run(Some(&upload.project), statement, &(received, expires_at, upload.id).into()).await?;
         Ok(found > 0)
     }
 
-    /// Deletes the row of an upload. Returns whether the row existed.
-    pub async fn delete_upload(&self, id: Uuid) -> Result<bool, TableError> {
+    /// Deletes the row of an upload, for a request of `project` or, with `None`, because it has expired. Returns whether
+    /// the row existed.
+    pub async fn delete_upload(&self, project: Option<&ProjectName>, id: Uuid) -> Result<bool, TableError> {
         let statement = "DELETE FROM selkie.media_uploads WHERE id = ?";
-        Ok(self.run(statement, &(id,).into()).await? > 0)
+        Ok(self.run(project, statement, &(id,).into()).await? > 0)
     }
 
     /// Returns the ids of at most `limit` uploads, finished or not, that expired at `now` (in seconds since 1970) or
@@ -97,10 +98,10 @@ impl MediaTable {
     pub async fn expired_uploads(&self, now: u64, limit: usize) -> Result<Vec<Uuid>, TableError> {
         let found: Vec<Vec<u8>> = self
             .within(async {
-                let mut conn = self.conn().await?;
+                let mut lent = self.conn_of(None).await?;
                 let statement = "SELECT id FROM selkie.media_uploads WHERE expires_at <= ?
                 ORDER BY expires_at LIMIT ?";
-                Ok::<_, TableError>(ask::all(conn.exec_iter(statement, (now, limit))).await?)
+                Ok::<_, TableError>(ask::all(lent.conn.exec_iter(statement, (now, limit))).await?)
             })
             .await?;
         found.iter().map(|bytes| upload_id(bytes)).collect()

@@ -96,7 +96,7 @@ impl MediaTable {
     }
 
     async fn write_once(&self, files: &NewRows) -> Result<Written, WriteError> {
-        let mut lent = self.conn_of(&files.project).await?;
+        let mut lent = self.conn_of(Some(&files.project)).await?;
         let mut transaction = lent.conn.start_transaction(TxOpts::default()).await?;
         let is_folder_private = lock_folder(&mut transaction, files).await?;
         take_from_ledger(&mut transaction, files).await?;
@@ -143,7 +143,7 @@ impl MediaTable {
         id: MediaId,
         scope: FileScope,
     ) -> Result<Option<MediaRow>, WriteError> {
-        let mut lent = self.conn_of(project).await?;
+        let mut lent = self.conn_of(Some(project)).await?;
         let mut transaction = lent.conn.start_transaction(TxOpts::default()).await?;
         let statement = format!("SELECT {COLUMNS} FROM selkie.media WHERE id = ? AND project = ? FOR UPDATE");
         let found: Option<Row> = ask::first(transaction.exec_iter(statement, (id.get(), project.as_str()))).await?;

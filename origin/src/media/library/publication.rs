@@ -126,7 +126,7 @@ impl Parts {
     pub(super) async fn store(self, store: &Store, table: &MediaTable) -> Result<NewRows, Problem> {
         let keys = self.keys();
         let due_at = now() + PUBLISH_GRACE.as_secs();
-        let announced = table.announce(&keys, due_at).await;
+        let announced = table.announce(&self.rows.project, &keys, due_at).await;
         announced.map_err(|error| error.into_problem())?;
         fault::reach(Point::Announced);
         let storing = store_all(self.objects, store);

@@ -197,7 +197,7 @@ impl Library {
             fault::reach(Point::DeletionRecorded);
             // Keys that were entered in the ledger, but whose objects were never stored, are not counted.
             let existing = self.store.existing(&due).await?.len() as u64;
-            self.delete_marked(&due).await?;
+            self.delete_marked(None, &due).await?;
             swept += existing;
         }
         Ok(swept)

@@ -112,7 +112,7 @@ impl LockedUpload {
     pub async fn prolong(&mut self) -> Result<(), Problem> {
         let expires_at = self.uploads.expiry(now());
         let table = &self.uploads.table;
-        let lives = table.advance_upload(self.row.id, self.flushed, expires_at).await;
+        let lives = table.advance_upload(&self.row, self.flushed, expires_at).await;
         if !lives.map_err(TableError::into_problem)? {
             return Err(self.id().unknown());
         }
@@ -206,7 +206,7 @@ impl LockedUpload {
 
     /// Deletes the upload: first its row, then its file, so that no request resumes an upload without a file.
     pub async fn give_up(self) -> Result<(), Problem> {
-        let gone = self.uploads.table.delete_upload(self.row.id).await;
+        let gone = self.uploads.table.delete_upload(Some(&self.row.project), self.row.id).await;
         gone.map_err(TableError::into_problem)?;
         self.uploads.discard(self.row.id).await;
         Ok(())

@@ -6,7 +6,7 @@ use origin::database::media::ObjectKey;
 use origin::database::media::{UploadRow, WriteError};
 use uuid::Uuid;
 
-use super::{item, keys, library, path, picture, put, until_waiting, upload};
+use super::{any_project, item, keys, library, path, picture, put, until_waiting, upload};
 use crate::server::{Installation, Server};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -17,25 +17,25 @@ async fn what_is_due_is_told_until_it_is_settled() {
     system.prepare().await.unwrap();
     let table = origin::database::media::MediaTable::new(&system.hosts, installation.config.connect_timeout);
     let [late, later, never] = [ObjectKey::new(), ObjectKey::new(), ObjectKey::new()];
-    table.announce(&[late], now() - 10).await.unwrap();
-    table.announce(&[later], now() - 5).await.unwrap();
-    table.announce(&[never], now() + 3_600).await.unwrap();
-    table.announce(&[], 1).await.unwrap();
+    table.announce(&any_project(), &[late], now() - 10).await.unwrap();
+    table.announce(&any_project(), &[later], now() - 5).await.unwrap();
+    table.announce(&any_project(), &[never], now() + 3_600).await.unwrap();
+    table.announce(&any_project(), &[], 1).await.unwrap();
     assert_eq!(table.mark_due(now(), 1).await.unwrap().len(), 1);
     let mut due = table.mark_due(now(), 10).await.unwrap();
     due.sort_unstable();
     assert_eq!(due, [late, later]);
     // Unmarked keys are not removed.
-    table.remove_marked(&[late, never]).await.unwrap();
+    table.remove_marked(None, &[late, never]).await.unwrap();
     assert_eq!(table.mark_due(now(), 10).await.unwrap(), [later]);
     let many: Vec<_> = (0..1_201).map(|_| ObjectKey::new()).collect();
-    table.announce(&many, now() + 3_600).await.unwrap();
+    table.announce(&any_project(), &many, now() + 3_600).await.unwrap();
     let asked: Vec<_> = many.iter().copied().chain([never, late]).collect();
     let named = table.known(&asked).await.unwrap();
     assert_eq!(named.len(), 1_202);
     assert!(!named.contains(&late));
-    assert_eq!(table.mark_for_deletion(&many).await.unwrap().len(), 1_201);
-    table.remove_marked(&many).await.unwrap();
+    assert_eq!(table.mark_for_deletion(&any_project(), &many).await.unwrap().len(), 1_201);
+    table.remove_marked(None, &many).await.unwrap();
     assert_eq!(table.mark_due(now(), 10).await.unwrap(), [later]);
 }
 
@@ -43,8 +43,8 @@ async fn what_is_due_is_told_until_it_is_settled() {
 async fn an_upload_that_a_sweeper_overtook_fails_whole() {
     let (table, project) = library("media-swept").await;
     let files = upload(&project, "", vec![item("a"), picture("b")]);
-    table.announce(&keys(&files), now() + 3_600).await.unwrap();
-    assert_eq!(table.mark_for_deletion(&keys(&files)[2..]).await.unwrap().len(), 1);
+    table.announce(&any_project(), &keys(&files), now() + 3_600).await.unwrap();
+    assert_eq!(table.mark_for_deletion(&any_project(), &keys(&files)[2..]).await.unwrap().len(), 1);
     let refused = table.write(&files).await;
     assert!(matches!(refused, Err(WriteError::Swept)), "{refused:?}");
     for name in ["a", "b"] {
@@ -61,7 +61,7 @@ async fn an_upload_that_a_sweeper_overtook_fails_whole() {
 async fn a_sweeper_waits_for_a_transaction_that_is_naming_what_is_due() {
     let (table, project) = library("media-naming").await;
     let files = upload(&project, "", vec![item("a")]);
-    table.announce(&keys(&files), 1).await.unwrap();
+    table.announce(&any_project(), &keys(&files), 1).await.unwrap();
     // Blocks the write after it has removed the object from the ledger: its INSERT waits for this uncommitted row.
     let mut root = Server::shared().root().await;
     root.query_drop("BEGIN").await.unwrap();
@@ -75,7 +75,7 @@ async fn a_sweeper_waits_for_a_transaction_that_is_naming_what_is_due() {
     until_waiting(&mut root, 1).await;
     let sweeper = tokio::spawn({
         let (table, keys) = (table.clone(), keys(&files));
-        async move { table.mark_for_deletion(&keys).await.unwrap() }
+        async move { table.mark_for_deletion(&any_project(), &keys).await.unwrap() }
     });
     until_waiting(&mut root, 2).await;
     root.query_drop("ROLLBACK").await.unwrap();
@@ -109,15 +109,15 @@ async fn uploads_are_resumed_until_they_expire() {
     assert_eq!(table.upload(&project, row.id).await.unwrap().as_ref(), Some(&row));
     assert_eq!(table.upload(&other, row.id).await.unwrap(), None);
     assert!(table.expired_uploads(1_999, 9).await.unwrap().is_empty());
-    assert!(table.advance_upload(row.id, 5, 3_000).await.unwrap());
-    assert!(table.advance_upload(row.id, 5, 3_000).await.unwrap());
+    assert!(table.advance_upload(&row, 5, 3_000).await.unwrap());
+    assert!(table.advance_upload(&row, 5, 3_000).await.unwrap());
     let found = table.upload(&project, row.id).await.unwrap().unwrap();
     assert_eq!((found.received, found.expires_at), (5, 3_000));
     assert!(table.expired_uploads(2_000, 9).await.unwrap().is_empty());
     assert_eq!(table.expired_uploads(3_000, 9).await.unwrap(), [row.id]);
-    assert!(table.delete_upload(row.id).await.unwrap());
-    assert!(!table.delete_upload(row.id).await.unwrap());
-    assert!(!table.advance_upload(row.id, 6, 4_000).await.unwrap());
+    assert!(table.delete_upload(None, row.id).await.unwrap());
+    assert!(!table.delete_upload(None, row.id).await.unwrap());
+    assert!(!table.advance_upload(&row, 6, 4_000).await.unwrap());
     let again = put(&table, &upload(&project, "", vec![item("a")])).await;
     assert_eq!(again.unwrap().rows.len(), 1);
 }

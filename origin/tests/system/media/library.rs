@@ -20,7 +20,7 @@ use shared::media::{FolderPath, MediaKind, MediaName};
 use shared::upload::{Existing, Visibility};
 use tempfile::TempDir;
 
-use super::path;
+use super::{any_project, path};
 use crate::server::{Installation, Server, shared};
 
 struct Shelf {
@@ -224,8 +224,8 @@ async fn a_sweep_finds_what_no_row_names_and_nothing_else() {
     library.publish(kept).await.unwrap();
     // Announced and published before a crash, one of them long ago.
     let (lately, long_ago) = (ObjectKey::new(), ObjectKey::new());
-    library.table().announce(&[lately], now() + 4 * 3_600).await.unwrap();
-    library.table().announce(&[long_ago], now() - 1).await.unwrap();
+    library.table().announce(&any_project(), &[lately], now() + 4 * 3_600).await.unwrap();
+    library.table().announce(&any_project(), &[long_ago], now() - 1).await.unwrap();
     // Never announced, for example restored from a backup.
     let many: Vec<_> = (0..1_100).map(|_| ObjectKey::new()).collect();
     for key in many.iter().chain([&lately, &long_ago]) {
@@ -237,7 +237,7 @@ async fn a_sweep_finds_what_no_row_names_and_nothing_else() {
 
     // Announced, but never stored.
     let never = [ObjectKey::new()];
-    library.table().announce(&never, now() - 1).await.unwrap();
+    library.table().announce(&any_project(), &never, now() - 1).await.unwrap();
 
     let swept = library.sweep().await.unwrap();
     assert_eq!((swept.due, swept.staged), (1, 1));

@@ -6,7 +6,7 @@ use origin::database::media::{FileScope, TableError, Uploader, WriteError};
 use shared::error::ErrorCode;
 use shared::upload::{Existing, Visibility};
 
-use super::{item, keys, library, path, picture, put, upload};
+use super::{any_project, item, keys, library, path, picture, put, upload};
 use crate::server::Server;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -34,7 +34,7 @@ async fn what_is_written_is_found_by_path_and_by_id() {
     assert_eq!(table.get(&other, first.id).await.unwrap(), None);
     assert_eq!(table.delete(&other, first.id, FileScope::All).await.unwrap(), None);
     // All objects have left the ledger.
-    assert!(table.mark_for_deletion(&keys(&files)).await.unwrap().is_empty());
+    assert!(table.mark_for_deletion(&any_project(), &keys(&files)).await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,7 +77,7 @@ async fn a_taken_name_refuses_the_whole_upload() {
     let found = table.lookup(&path(&project, "f", "b")).await.unwrap();
     assert_eq!(found.as_ref(), before.rows.first());
     // The announced objects are still in the ledger.
-    let mut marked = table.mark_for_deletion(&keys(&second)).await.unwrap();
+    let mut marked = table.mark_for_deletion(&any_project(), &keys(&second)).await.unwrap();
     let mut announced = keys(&second);
     marked.sort_unstable();
     announced.sort_unstable();
@@ -106,7 +106,7 @@ async fn replacing_keeps_the_id_and_dooms_the_old_objects() {
     assert_eq!(after.replaced, gone);
     let known = table.known(&gone).await.unwrap();
     assert_eq!(known, gone.iter().copied().collect());
-    table.remove_marked(&gone).await.unwrap();
+    table.remove_marked(None, &gone).await.unwrap();
     assert!(table.known(&gone).await.unwrap().is_empty());
 }
 
@@ -164,7 +164,7 @@ async fn of_many_writers_of_one_name_exactly_one_wins() {
             match outcome {
                 Ok(written) => won.push(written),
                 Err(WriteError::Exists { .. }) => {
-                    let marked = table.mark_for_deletion(&keys(&files)).await.unwrap();
+                    let marked = table.mark_for_deletion(&any_project(), &keys(&files)).await.unwrap();
                     assert_eq!(marked.len(), 3);
                 }
                 Err(other) => panic!("{other}"),
@@ -208,7 +208,7 @@ async fn writers_that_replace_all_succeed_and_leave_one_row() {
         }
         assert_eq!(replaced.len(), 21);
         // Each object is either named by a file or marked for deletion.
-        let mut marked = table.mark_for_deletion(&all).await.unwrap();
+        let mut marked = table.mark_for_deletion(&any_project(), &all).await.unwrap();
         replaced.sort_unstable();
         marked.sort_unstable();
         assert_eq!(marked, replaced);
@@ -233,7 +233,7 @@ async fn deleting_takes_the_row_and_dooms_its_objects_once() {
     }
     assert_eq!(deleted, [row]);
     assert_eq!(table.lookup(&path(&project, "", "a")).await.unwrap(), None);
-    assert_eq!(table.mark_for_deletion(&keys(&files)).await.unwrap().len(), 2);
+    assert_eq!(table.mark_for_deletion(&any_project(), &keys(&files)).await.unwrap().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
