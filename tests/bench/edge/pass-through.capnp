@@ -2,7 +2,7 @@
 using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (
-  v8Flags = ["--max-heap-size=128"], # as in edge/workerd.capnp
+  v8Flags = ["--max-heap-size=128", "--min-semi-space-size=4", "--heap-growing-percent=30"], # as in edge/workerd.capnp
   services = [
     (name = "pass-through", worker = .passThrough),
     (name = "internet", network = (allow = ["public", "private", "local"], tlsOptions = (trustBrowserCas = true))),
