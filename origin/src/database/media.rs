@@ -38,8 +38,8 @@ pub use self::write::{FinishedUpload, NewRow, NewRows, Written};
 /// look-up takes well under 1 ms, so four connections serve thousands a second.
 pub(crate) const CONNECTIONS_MAX_COUNT: usize = 4;
 
-/// The maximum number of connections in each pool that one project may use at the same time. Does not apply to
-/// [`MediaTable::conn`], which, for example, the ledger and the writes of resumable uploads use.
+/// The maximum number of connections in each pool that one project may use at the same time. Sweeps and other
+/// work of the installation itself have no share.
 pub(crate) const CONNECTIONS_PER_PROJECT_MAX_COUNT: usize = 2;
 
 const IDLE_TTL: Duration = Duration::from_secs(120);
