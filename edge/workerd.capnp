@@ -6,9 +6,10 @@
 using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (
-  # V8 does not count the memory of the runtime that garbage holds. With its own limits it collects garbage so rarely
-  # that this memory rises for hours (docs/performance.md). So: 128 MB of JavaScript heap, as on Cloudflare (the worker
-  # needs 2); 4 MB for young objects, of which most then die young; a full collection once the heap has grown by 30 %.
+  # V8 does not count the native memory that dead JavaScript objects keep. By default it collects them so rarely that
+  # this memory rises for hours (docs/performance.md). So: 128 MB of JavaScript heap, as on Cloudflare (the worker uses
+  # 2 MB); 4 MB for young objects, so that most are freed by the cheap collection of young ones; a full collection once
+  # the heap has grown by 30 %.
   v8Flags = ["--max-heap-size=128", "--min-semi-space-size=4", "--heap-growing-percent=30"],
   services = [
     (name = "edge", worker = .edge),

@@ -277,11 +277,12 @@ fn excerpt(body: &[u8]) -> String {
 fn client() -> &'static Client {
     static CLIENT: OnceLock<Client> = OnceLock::new();
     CLIENT.get_or_init(|| {
-        // Shorter than the times after which workerd (5 s) and the origin (10 s) close an idle connection: a request
-        // sent at that moment would get no answer, and reqwest doesn't repeat a POST.
+        // Much shorter than the times after which workerd (5 s) and the origin (10 s) close an idle connection: a request
+        // sent at that moment would get no answer, and reqwest doesn't repeat a POST. A busy machine can stand still for
+        // seconds between the choice of a connection and the sending.
         let builder = Client::builder()
             .no_proxy()
-            .pool_idle_timeout(Duration::from_secs(2))
+            .pool_idle_timeout(Duration::from_millis(500))
             .redirect(reqwest::redirect::Policy::none());
         builder.timeout(Duration::from_secs(300)).build().expect("a client")
     })

@@ -120,9 +120,9 @@ impl Galera {
         self.wait_for(index, STATE, "Synced").await
     }
 
-    /// Waits until a statement returns `expected`. Meanwhile does what an operator and a supervisor do: restarts the node
-    /// if it has ended (it ends if the node from which it receives its state is killed), and forms a cluster again that
-    /// has lost its quorum. Returns an error after five starts, or after [`WAIT_MAX`].
+    /// Waits until a statement returns `expected`. Meanwhile does what an operator and a supervisor do: restarts the
+    /// node if it has ended (it ends if the node from which it receives its state is killed), and forms a cluster again
+    /// that has lost its quorum. Returns an error after five starts, or after [`WAIT_MAX`].
     async fn wait_for(&mut self, index: usize, statement: &str, expected: &str) -> Result<()> {
         const STARTS_MAX: usize = 5;
         let deadline = Instant::now() + WAIT_MAX;
@@ -141,9 +141,10 @@ impl Galera {
         anyhow::bail!("node {} is not ready after {starts} starts and at most {WAIT_MAX:?}:\n{tail}", index + 1)
     }
 
-    /// Makes the connected nodes a primary component again if they are a majority and none is in one. A busy machine
-    /// can stand still so long that two nodes lose contact in the moment in which the third is killed. They find each
-    /// other again, but Galera then waits for the third, and a node with an empty directory can't be it.
+    /// Makes the connected nodes a primary component again if they are a majority and none of them is in one. A busy
+    /// machine can stand still so long that two nodes lose contact in the moment in which the third is killed. They
+    /// find each other again, but Galera then waits for the third, and a node that starts with an empty directory does
+    /// not count as the third.
     async fn form_again_if_without_quorum(&mut self) -> Result<()> {
         let mut connected = Vec::new();
         for (index, node) in self.nodes.iter().enumerate() {

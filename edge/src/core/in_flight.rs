@@ -5,8 +5,8 @@ use shared::error::{ErrorCode, Problem};
 use shared::limits::{EDGE_REQUESTS_MAX_COUNT, EDGE_REQUESTS_PER_PROJECT_MAX_COUNT};
 use std::cell::RefCell;
 
-/// Milliseconds after which a request is no longer counted. The runtime can stop a request without dropping its future,
-/// which would count for ever. Also ends the count of uploads that take longer.
+/// Milliseconds after which a request is no longer counted. The runtime can abandon a request without dropping its
+/// future: without this limit, it would count for ever. A side effect is that longer uploads are no longer counted.
 const COUNTED_MAX_MS: u64 = 120_000;
 
 /// The requests of this isolate that wait for an origin.
@@ -32,8 +32,8 @@ pub struct Slot<'a> {
 }
 
 impl InFlight {
-    /// Counts a request that starts at `now`, in ms since 1970. `project` is `None` if only the origin knows it: such
-    /// requests share one project's share.
+    /// Counts a request that starts at `now`, in ms since 1970. `project` is `None` if the edge can't tell it: all such
+    /// requests together have one project's share.
     ///
     /// # Errors
     /// `rate_limited` beyond the project's share; `overloaded` beyond the limit of all projects.
@@ -74,7 +74,7 @@ impl Drop for Slot<'_> {
 }
 
 fn refused(code: ErrorCode, limit: usize, whose: &str) -> Problem {
-    Problem::new(code, format!("{limit} requests of {whose} wait for an origin at this edge, which is the limit."))
+    Problem::new(code, format!("This edge lets at most {limit} requests of {whose} wait for an origin."))
 }
 
 #[cfg(test)]

@@ -119,8 +119,8 @@ impl MediaTable {
         let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
     }
 
-    /// Returns a connection for a list or write, which counts against the share of `project`: `None` for the
-    /// installation's own work. Fails with [`TableError::TimedOut`] after `connect_timeout`.
+    /// Returns a connection for listing or writing, which counts against the share of `project`. `None` is for work of
+    /// the installation itself, which has no share. Fails with [`TableError::TimedOut`] after `connect_timeout`.
     async fn conn_of(&self, project: Option<&ProjectName>) -> Result<ProjectConn, TableError> {
         self.lend(&self.others, project).await
     }

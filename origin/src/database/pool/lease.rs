@@ -10,7 +10,8 @@ use std::time::Duration;
 
 /// The time limit for resetting a session.
 const RESET_TIMEOUT: Duration = Duration::from_secs(5);
-/// The time limit for asking a host's position after a write. The write is committed and its caller waits.
+/// The time limit for asking a host's position after a write. Short, because the write is committed and its caller
+/// waits for the answer.
 const POSITION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A connection leased from a pool. Dropping the lease returns the connection to the pool, first resetting a dirty
