@@ -13,10 +13,11 @@ mkdir -p target edge/build
 parts=$(mktemp -d target/worker.XXXXXX)
 trap 'rm -rf "$parts"' EXIT
 
-# The paths of dependencies are in messages of panics: without this, the worker's size would depend on the home directory.
+# Panic messages have the paths of dependencies: without this, the worker's size would depend on the home directory. Cargo
+# adds the flag to those of .cargo/config.toml.
 paths="--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src/="
-CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS="--cfg sha2_backend_soft=\"compact\" $paths" \
-  cargo build --locked -p selkie-edge --lib --profile edge --target wasm32-unknown-unknown
+cargo build --locked -p selkie-edge --lib --profile edge --target wasm32-unknown-unknown \
+  --config "target.wasm32-unknown-unknown.rustflags=['$paths']"
 cargo run --locked --quiet -p bindgen -- target/wasm32-unknown-unknown/edge/edge.wasm "$parts"
 # Removes function names, which are a tenth of the bytes that an isolate loads, and duplicate
 # functions. Other passes of binaryen would save 10 % of the bytes that rustc has optimised, but the

@@ -41,7 +41,8 @@ pub(crate) struct Compare {
     /// Seconds of one measurement.
     #[arg(long, default_value_t = 2, value_parser = value_parser!(u64).range(1..=120))]
     pub(crate) seconds: u64,
-    /// Keep-alive connections of the load (long answers use one, batches four, the aggregate eight, the storm a thousand).
+    /// Keep-alive connections of the load (long answers use one, batches four, the aggregate eight, the storm a
+    /// thousand).
     #[arg(long, default_value_t = 32, value_parser = value_parser!(u16).range(1..=128))]
     pub(crate) connections: u16,
     /// How often each contender is measured; medians are printed.
@@ -56,8 +57,8 @@ pub(crate) struct Compare {
     /// MariaDB connections of the floor and of the hand-written server.
     #[arg(long, default_value_t = 8, value_parser = value_parser!(u16).range(1..=128))]
     pub(crate) pool: u16,
-    /// Send so many requests a second, whatever the answers do, and nothing else (an open loop: latency counts from the moment
-    /// at which a request was due). Without it: as fast as answers come, and then at half of the slowest's rate.
+    /// Send so many requests a second, whatever the answers do, and nothing else (an open loop: latency counts from the
+    /// moment at which a request was due). Without it: as fast as answers come, and then at half of the slowest's rate.
     #[arg(long, value_parser = value_parser!(u32).range(1..=200_000))]
     pub(crate) rate: Option<u32>,
     /// Send each request when the last is answered (a closed loop), and omit the measurements at a fixed rate.
@@ -78,7 +79,8 @@ pub(crate) struct Compare {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Contender {
-    /// The bare driver, without HTTP: with as many connections as the servers have, and with as many as there are callers.
+    /// The bare driver, without HTTP: with as many connections as the servers have, and with as many as there are
+    /// callers.
     Floor,
     /// axum without a database: the ceiling of any HTTP server.
     Hello,

@@ -277,9 +277,9 @@ fn excerpt(body: &[u8]) -> String {
 fn client() -> &'static Client {
     static CLIENT: OnceLock<Client> = OnceLock::new();
     CLIENT.get_or_init(|| {
-        // Much shorter than the times after which workerd (5 s) and the origin (10 s) close an idle connection: a request
-        // sent at that moment would get no answer, and reqwest doesn't repeat a POST. A busy machine can stand still for
-        // seconds between the choice of a connection and the sending.
+        // Much shorter than the times after which workerd (5 s) and the origin (10 s) close an idle connection: a
+        // request sent at that moment would get no answer, and reqwest doesn't repeat a POST. A busy machine can stand
+        // still for seconds between the choice of a connection and the sending.
         let builder = Client::builder()
             .no_proxy()
             .pool_idle_timeout(Duration::from_millis(500))

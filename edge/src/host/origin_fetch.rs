@@ -119,8 +119,8 @@ impl<'a> Forwarding<'a> {
     /// Sends the request to an origin, and returns the response after checking that it comes from Selkie.
     ///
     /// # Errors
-    /// The errors of [`core::InFlight::begin`], the problem of a body that can't be read or fails the check, the problem of a
-    /// failed attempt, or `origin_unavailable` or `database_unavailable` if no origin is left.
+    /// The errors of [`core::InFlight::begin`], the problem of a body that can't be read or fails the check, the
+    /// problem of a failed attempt, or `origin_unavailable` or `database_unavailable` if no origin is left.
     pub(crate) async fn send(&mut self, gateway: &Gateway, plan: BodyPlan) -> Result<OriginAnswer, Problem> {
         let _slot = self.begin(gateway)?;
         let repeat = plan.repeat(self.incoming);
@@ -138,7 +138,8 @@ impl<'a> Forwarding<'a> {
         }
     }
 
-    /// Sends the request to an origin, without a body or with a body that was read before, as [`Forwarding::send`] does.
+    /// Sends the request to an origin, without a body or with a body that was read before, as [`Forwarding::send`]
+    /// does.
     pub(crate) async fn send_whole(
         &mut self,
         gateway: &Gateway,

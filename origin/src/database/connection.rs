@@ -208,8 +208,9 @@ impl Connector {
     }
 
     /// Connects to the serving host, or for [`Purpose::Reading`] to the next healthy replica. If the host is lost
-    /// meanwhile, may try again, at most [`TRIES_MAX_COUNT`] times in all. If the last attempt fails, all open connections of
-    /// the account, to any host, are discarded, unless the host refused the connection because it has too many.
+    /// meanwhile, may try again, at most [`TRIES_MAX_COUNT`] times in all. If the last attempt fails, all open
+    /// connections of the account, to any host, are discarded, unless the host refused the connection because it has
+    /// too many.
     async fn connect(&self) -> Result<(Host, Conn, Server), mysql_async::Error> {
         let mut tries = 1;
         loop {

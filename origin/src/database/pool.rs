@@ -1,8 +1,8 @@
 //! Connection pools of MariaDB accounts, each with a bounded first-in, first-out queue.
 //!
 //! A connection is reset before it is leased again only if its session was marked as dirty (`Lease::mark_dirty`), or
-//! all sessions of its project were (`Pools::reset_all_sessions`). Dropping a lease in the middle of a statement kills the
-//! statement in MariaDB.
+//! all sessions of its project were (`Pools::reset_all_sessions`). Dropping a lease in the middle of a statement kills
+//! the statement in MariaDB.
 
 mod connection_budget;
 mod lease;

@@ -86,8 +86,8 @@ impl MediaTable {
         Ok(found > 0)
     }
 
-    /// Deletes the row of an upload, for a request of `project` or, with `None`, because it has expired. Returns whether
-    /// the row existed.
+    /// Deletes the row of an upload, for a request of `project` or, with `None`, because it has expired. Returns
+    /// whether the row existed.
     pub async fn delete_upload(&self, project: Option<&ProjectName>, id: Uuid) -> Result<bool, TableError> {
         let statement = "DELETE FROM selkie.media_uploads WHERE id = ?";
         Ok(self.run(project, statement, &(id,).into()).await? > 0)

@@ -37,7 +37,8 @@ pub struct Reading {
     pub includes: Vec<Included>,
     /// The maximum number of records to return; `None` without a limit. The statement may read one row more.
     pub limit: Option<u64>,
-    /// The means to lease a second connection; must be set before the read runs if [`Reading::may_need_second_connection`].
+    /// The means to lease a second connection; must be set before the read runs if
+    /// [`Reading::may_need_second_connection`].
     pub second_connection: Option<SecondConnection>,
 }
 
@@ -98,8 +99,9 @@ impl Counting {
 ///
 /// # Errors
 /// The stream fails with [`DbError::RowsAdded`] if rows must be withheld but the response can't say so (see
-/// [`MaxRows::is_announced`]), with [`DbError::IncludeTooLarge`] as described at `RowWriter::relate_on_second_connection`, and with
-/// errors of MariaDB, the connection or, for the second connection, the pool.
+/// [`MaxRows::is_announced`]), with [`DbError::IncludeTooLarge`] as described at
+/// `RowWriter::relate_on_second_connection`, and with errors of MariaDB, the connection or, for the second connection,
+/// the pool.
 pub fn many(
     mut lease: Lease,
     reading: Box<Reading>,

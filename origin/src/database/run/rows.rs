@@ -98,8 +98,8 @@ impl<'a> RowWriter<'a> {
     /// with its related records.
     ///
     /// # Errors
-    /// [`DbError::IncludeTooLarge`] if there is no [`SecondConnection`], or if the related records are too large; errors of
-    /// MariaDB, the pool or the connection.
+    /// [`DbError::IncludeTooLarge`] if there is no [`SecondConnection`], or if the related records are too large;
+    /// errors of MariaDB, the pool or the connection.
     pub(super) async fn relate_on_second_connection(&mut self) -> Result<(), DbError> {
         // Leased for one batch only, because the client may be slow to receive the batch.
         let mut lease = match &self.reads.second_connection {

@@ -221,7 +221,8 @@ impl Shape {
     }
 }
 
-/// Appends an assignment of `@selkie_conflict` before the record changes: 1 if the record meets the role's rule, else 2.
+/// Appends an assignment of `@selkie_conflict` before the record changes: 1 if the record meets the role's rule, else
+/// 2.
 fn mark(sql: &mut Builder, check: &InsertCheck, anchor: usize, scope: &Scope<'_>) {
     let table = scope.root();
     sql.column(table, anchor).syntax(" = IF(@selkie_conflict := IF(");

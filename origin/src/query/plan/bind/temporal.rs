@@ -24,8 +24,8 @@ pub(super) enum TimeOfDay {
     Kept,
 }
 
-/// Returns a date for a DATE column in MariaDB's form, with the time of day if `time_of_day` keeps it; a time with an offset
-/// is converted to UTC first. `None` if the text is not a valid date, or date and time.
+/// Returns a date for a DATE column in MariaDB's form, with the time of day if `time_of_day` keeps it; a time with an
+/// offset is converted to UTC first. `None` if the text is not a valid date, or date and time.
 pub(super) fn date(text: &str, time_of_day: TimeOfDay) -> Option<String> {
     let moment = Moment::parse(text)?.at_utc()?;
     match moment.clock {
