@@ -54,8 +54,8 @@ pub enum TlsError {
     Setup(#[source] rustls::Error),
 }
 
-/// The certificate in use, and the limit of handshakes. While [`Tls::watch`] runs, the certificate is replaced when its
-/// files change. Clones share both.
+/// The certificate in use, and the limit of concurrent handshakes. While [`Tls::watch`] runs, the certificate is
+/// replaced when its files change to a valid pair. Clones share both.
 #[derive(Clone)]
 pub struct Tls {
     files: TlsFiles,

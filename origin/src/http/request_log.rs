@@ -148,8 +148,9 @@ impl RequestRecord {
         Ok(())
     }
 
-    /// Returns the replication position in the header `X-Selkie-After`, which a host must have reached before it runs
-    /// the request's reads of records; `None` without the header.
+    /// Returns the replication position in the header `X-Selkie-After`, which a host of MariaDB must have reached before
+    /// it runs the request's statements; `None` without the header. Inserts that are coalesced with those of other
+    /// requests or have an idempotency key don't heed it.
     pub(super) fn after(&self) -> Option<&Position> {
         self.after.get()
     }

@@ -32,7 +32,8 @@ pub enum Purpose {
     Serve,
     /// To run `selkie init` or `selkie restore`: creates a missing secret and private MariaDB.
     Init,
-    /// To run another command: an installation that doesn't exist is an error.
+    /// To run any command other than `serve`, `dev`, `init` and `restore`: a missing secret or private MariaDB is an
+    /// error.
     Command,
 }
 

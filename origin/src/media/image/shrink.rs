@@ -128,12 +128,14 @@ fn factor(Target { from, to }: Target) -> u32 {
     across.min(down).clamp(1, FACTOR_MAX)
 }
 
-/// Returns the memory in bytes for shrinking an image of this size, besides the row that is passed to
+/// Returns the maximum memory in bytes for shrinking an image of this size, besides the row that is passed to
 /// [`Shrinker::push`].
 pub(super) fn memory_bytes(size: Size) -> u64 {
-    // At most two sums of four bytes for each byte of a row, and the result, which is less than five times as wide and
-    // high as the thumbnail unless the image is very long and narrow.
-    u64::from(size.width) * 32 + (u64::from(size.width) + u64::from(size.height)) * 1024
+    const SMALL_RESULT_MAX_BYTES: u64 = 2 * 1024 * 1024;
+    let (width, height) = (u64::from(size.width), u64::from(size.height));
+    // At most two sums of four bytes for each byte of a row, and the result, which is the whole image if that is less
+    // than four times as wide and high as the thumbnail.
+    width * 32 + (width + height) * 1024 + (width * height * 4).min(SMALL_RESULT_MAX_BYTES)
 }
 
 fn means<const CHANNELS: usize>(sums: &mut [u16], factor: usize, rows: u32, pixels: &mut Vec<u8>) {

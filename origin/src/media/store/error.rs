@@ -1,12 +1,12 @@
 //! Errors of the store, and their conversion to problem responses. Messages name no path, bucket or host; the cause,
-//! which may name them, is only logged.
+//! which may name them, is only for operators: in the log, and on the terminal of a command.
 
 use std::error::Error;
 use std::io;
 
 use shared::error::{ErrorCode, Problem};
 
-/// The underlying error of a [`StoreError`], for the log only.
+/// The underlying error of a [`StoreError`], for operators only, since it may name paths, buckets and hosts.
 pub type Cause = Box<dyn Error + Send + Sync + 'static>;
 
 #[derive(Debug, thiserror::Error)]

@@ -110,8 +110,9 @@ impl Cells {
     /// the fields that joins list.
     ///
     /// # Errors
-    /// `invalid_query_option` if a selection omits fields, a join is nested, an aggregate does not fit its column, two
-    /// values have the same name, or nothing is selected; `unknown_field`.
+    /// `invalid_query_option` for the option `omitFields`, a nested join, an aggregate that does not fit its column, an
+    /// alias that another value has, a field that is ambiguous or of a table that is not joined, or if nothing is
+    /// selected; `unknown_field`.
     pub(super) fn of_groups(
         select: &Selection,
         joins: &[Join],

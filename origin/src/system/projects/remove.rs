@@ -47,8 +47,9 @@ impl Projects {
         Ok(())
     }
 
-    /// Ends all use of a project: revokes its keys, drops its accounts unless they are from the configuration, and ends
-    /// the connections of its accounts, if the admin account may do so. Returns the number of revoked keys.
+    /// Begins the removal of a project: revokes its keys, drops its accounts unless they are from the configuration, and
+    /// ends the connections of its accounts, if the admin account may do so. Tokens of the project's issuers stay valid
+    /// until [`Projects::remove`]. Returns the number of revoked keys.
     ///
     /// # Errors
     /// MariaDB failed.

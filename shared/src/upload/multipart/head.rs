@@ -134,8 +134,8 @@ pub(super) fn nameless() -> Problem {
 
 /// Parses a quoted string from after its opening quote up to its closing quote, and returns it with the text after it;
 /// `None` without a closing quote. A backslash escapes only a quote or a backslash, since browsers write a backslash
-/// unescaped and a quote as `%22`. A backslash before the last quote of the text is literal, since this quote must be
-/// the closing one.
+/// unescaped and a quote as `%22`. A backslash before the last quote in `text` is literal, as in `C:\"`, since no
+/// other quote could close the string.
 fn unquoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices().peekable();
