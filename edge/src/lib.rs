@@ -7,7 +7,7 @@ pub mod config;
 pub mod core;
 mod host;
 
-use crate::core::{Answer, Decision, Gateway, Head, Headers, IncomingRequest, Outcome, RequestLog, answer_changes};
+use crate::core::{Answer, Decision, Gateway, Headers, IncomingRequest, Outcome, RequestLog, answer_changes};
 use config::Config;
 use futures_util::future::{Either, select};
 use host::client_abort::ClientAbort;
@@ -34,13 +34,12 @@ thread_local! {
 #[event(fetch)]
 async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
     let started = Date::now();
-    let head = headers::of_request(&request);
-    let incoming = IncomingRequest::read(&head, started as u64, random)?;
-    let request_log = RequestLog::begin(&incoming.method);
+    let incoming = IncomingRequest::read(headers::of_request(&request), started as u64, random)?;
+    let request_log = RequestLog::begin(incoming.method());
     let gateway = gateway(&env);
-    let mut forwarding = Forwarding::new(&request, &head, &incoming);
+    let mut forwarding = Forwarding::new(&request, &incoming);
     let replied = match &gateway {
-        Ok(gateway) => match decide(gateway, &head, &incoming, started, &request_log).await {
+        Ok(gateway) => match decide(gateway, &incoming, started, &request_log).await {
             Ok(decision) => {
                 forwarding.count_for(request_log.project());
                 let replying = reply(gateway, &env, &mut forwarding, decision, &request_log, &context);
@@ -81,12 +80,11 @@ async fn fetch(request: Request, env: Env, context: Context) -> Result<Response>
 
 async fn decide(
     gateway: &Gateway,
-    head: &Head,
     incoming: &IncomingRequest,
     started: f64,
     request_log: &RequestLog,
 ) -> std::result::Result<Decision, Problem> {
-    head.check()?;
+    incoming.head.check()?;
     gateway.decide(incoming, (started / 1000.0) as u64, request_log, signature::has_signed).await
 }
 

@@ -69,8 +69,8 @@ impl BodyPlan {
             Self::Stream => return Repeat::Never,
         };
         let is_harmless = match self {
-            Self::Drop => matches!(request.method.as_str(), "GET" | "HEAD" | "OPTIONS"),
-            _ => action == Some(Action::Query) || request.idempotency_key.is_some(),
+            Self::Drop => matches!(request.method(), "GET" | "HEAD" | "OPTIONS"),
+            _ => action == Some(Action::Query) || request.header("idempotency-key").is_some(),
         };
         if is_harmless { Repeat::Always } else { Repeat::IfUnsent }
     }
@@ -134,8 +134,8 @@ impl Gateway {
         log: &RequestLog,
         has_signed: impl AsyncFnOnce(&VerificationKey, &UserToken<'_>) -> Option<bool>,
     ) -> Result<Decision, Problem> {
-        let requested_method = request.access_control_request_method.as_deref();
-        if is_preflight(&request.method, request.origin.as_deref(), requested_method) {
+        let requested_method = request.header("access-control-request-method");
+        if is_preflight(request.method(), request.header("origin"), requested_method) {
             log.route("preflight");
             return Ok(Decision::Answer(Answer::preflight(&self.config.cors)));
         }
@@ -157,8 +157,8 @@ impl Gateway {
             }
             path if path.starts_with(FilePath::PREFIX) => {
                 log.route("/media/{path}");
-                let path = route::file(&request.method, &request.path)?;
-                if request.authorization.is_some() {
+                let path = route::file(request.method(), &request.path)?;
+                if request.header("authorization").is_some() {
                     match self.authenticate(request, now, has_signed).await {
                         Ok(Authenticated::Key(principal)) => self.check_page(request, log.caller(principal))?,
                         Ok(Authenticated::User(caller)) => log.user(caller),
@@ -167,11 +167,11 @@ impl Gateway {
                 }
                 // Only the origin knows whether the file exists and who may read it, so an invalid token is not refused
                 // here.
-                let file = self.cache.file(&path, request.query.as_deref()).map(Cacheable::File);
+                let file = self.cache.file(&path, request.query()).map(Cacheable::File);
                 Ok(file.map_or(Decision::Forward(BodyPlan::Drop), Decision::Cached))
             }
             path => {
-                self.config.cors.check_page(path, request.origin.as_deref())?;
+                self.config.cors.check_page(path, request.header("origin"))?;
                 let caller = self.authenticate(request, now, has_signed).await;
                 self.admit(request, caller, log).await
             }
@@ -184,7 +184,7 @@ impl Gateway {
         now: u64,
         has_signed: impl AsyncFnOnce(&VerificationKey, &UserToken<'_>) -> Option<bool>,
     ) -> Result<Authenticated, Problem> {
-        let authorization = request.authorization.as_deref();
+        let authorization = request.request_head().authorization;
         let verified = self.tokens.borrow_mut().verify(authorization, now);
         let problem = match verified {
             Ok(principal) => return Ok(Authenticated::Key(principal)),
@@ -197,7 +197,7 @@ impl Gateway {
     /// Checks that web pages may use the API key, if a web page of another host sent the request; `permission_denied`
     /// if they may not.
     fn check_page(&self, request: &IncomingRequest, principal: &Principal) -> Result<(), Problem> {
-        let origin = request.origin.as_deref().filter(|_| !request.is_own_page);
+        let origin = request.header("origin").filter(|_| !request.is_of_own_page());
         self.config.access.check_page(origin, principal.grant())
     }
 
@@ -207,7 +207,7 @@ impl Gateway {
         caller: Result<Authenticated, Problem>,
         log: &RequestLog,
     ) -> Result<Decision, Problem> {
-        let head = request.head();
+        let head = request.request_head();
         let verified = match caller {
             Ok(Authenticated::Key(principal)) => Ok(principal),
             Ok(Authenticated::User(caller)) => {
@@ -260,7 +260,7 @@ fn whole_or_streamed(request: &IncomingRequest, action: Option<Action>) -> BodyP
 
 fn only_get(request: &IncomingRequest) -> Result<(), Problem> {
     const METHODS: &str = "GET, HEAD";
-    if matches!(request.method.as_str(), "GET" | "HEAD") {
+    if matches!(request.method(), "GET" | "HEAD") {
         return Ok(());
     }
     Err(Problem::new(ErrorCode::MethodNotAllowed, "Only GET and HEAD are allowed here.").with_allow(METHODS))

@@ -172,12 +172,11 @@ pub type RequestHeaders<'a> = Vec<(&'a str, &'a str)>;
 /// by the runtime; the header that the configuration trusts takes precedence.
 #[must_use]
 pub fn forwarded<'a>(
-    head: &'a Head,
     request: &'a IncomingRequest,
     access: &'a AccessConfig,
     seen_address: Option<&'a str>,
 ) -> RequestHeaders<'a> {
-    let connection = head.headers.get("connection").unwrap_or_default();
+    let connection = request.header("connection").unwrap_or_default();
     let is_of_connection = |name: &str| {
         let mut named = connection.split(',').map(str::trim);
         may_be_of_connection(name) && named.any(|named| named.eq_ignore_ascii_case(name))
@@ -188,9 +187,9 @@ pub fn forwarded<'a>(
             && (name != TRACESTATE || request.trace.is_some())
             && (connection.is_empty() || !is_of_connection(name))
     };
-    let kept = head.headers.iter().filter(|(name, _)| is_forwarded(name));
+    let kept = request.head.headers.iter().filter(|(name, _)| is_forwarded(name));
     let mut headers: RequestHeaders<'_> = kept.collect();
-    headers.extend(about_caller(head, request, access, seen_address));
+    headers.extend(about_caller(request, access, seen_address));
     if request.may_change_media() {
         headers.push((ACCEPTS_PURGE_HEADER, "1"));
     }
@@ -199,16 +198,15 @@ pub fn forwarded<'a>(
 
 /// Returns the headers that identify the client, the edge and the request.
 fn about_caller<'a>(
-    head: &'a Head,
     request: &'a IncomingRequest,
     access: &'a AccessConfig,
     seen_address: Option<&'a str>,
 ) -> impl Iterator<Item = (&'a str, &'a str)> {
     let address = match &access.client_address {
-        Some(name) => head.headers.get(name),
+        Some(name) => request.header(name),
         None => seen_address.map(without_port),
     };
-    let (scheme, host) = scheme_and_host(&head.url).unzip();
+    let (scheme, host) = scheme_and_host(&request.head.url).unzip();
     let secret = access.edge_secret.as_ref().map(|secret| secret.text());
     [
         (request_id::HEADER, Some(request.request_id.as_str())),
@@ -239,7 +237,7 @@ pub fn answer_changes(
     cors: Option<&CorsOrigins>,
     outcome: &Outcome,
 ) -> Vec<Change> {
-    let origin = request.origin.as_deref();
+    let origin = request.header("origin");
     let cors_headers: Vec<_> = cors.map(|cors| cors.answer_headers(origin)).into_iter().flatten().collect();
     let is_set = |name: &str| cors_headers.iter().any(|(set, _)| *set == name);
     let removed = NOT_ANSWERED.into_iter().chain([PURGE_HEADER]);
@@ -251,7 +249,7 @@ pub fn answer_changes(
         }
     };
     set(request_id::HEADER, request.request_id.as_str());
-    if request.is_https {
+    if request.head.url.starts_with("https:") {
         let (name, value) = security::HTTPS_HEADER;
         set(name, value);
     }

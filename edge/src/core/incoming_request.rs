@@ -1,8 +1,8 @@
 //! The parts of a request's head on which the edge's decisions depend, and the length of its body.
 
 use super::headers::Head;
-use shared::operation::{route::MCP, tus};
-use shared::request::{self, AFTER_HEADER, RequestHead};
+use shared::operation::route::MCP;
+use shared::request::{self, RequestHead};
 use shared::request_id::{self, RequestId};
 use shared::trace::{TRACEPARENT, TraceSpan};
 
@@ -40,28 +40,10 @@ impl BodyLength {
 
 #[derive(Clone, Debug)]
 pub struct IncomingRequest {
-    /// The HTTP method, in upper case.
-    pub method: String,
-    pub is_https: bool,
+    /// The request's head as received.
+    pub head: Head,
     /// The URL's path, percent-encoded, with dot segments resolved.
     pub path: String,
-    /// The URL's query, percent-encoded, without its `?`.
-    pub query: Option<String>,
-    pub authorization: Option<String>,
-    pub content_type: Option<String>,
-    pub content_encoding: Option<String>,
-    pub accept: Option<String>,
-    pub cache_control: Option<String>,
-    pub idempotency_key: Option<String>,
-    pub prefer: Option<String>,
-    pub if_match: Option<String>,
-    pub if_none_match: Option<String>,
-    /// The request headers of the tus protocol; empty unless the path is for resumable uploads.
-    pub tus: Vec<(&'static str, String)>,
-    pub origin: Option<String>,
-    /// Whether `Origin` names the host that was called: the page is the console, which this installation serves.
-    pub is_own_page: bool,
-    pub access_control_request_method: Option<String>,
     pub body: BodyLength,
     /// The client's `X-Request-Id` if it is well-formed, otherwise a new id.
     pub request_id: RequestId,
@@ -75,80 +57,70 @@ impl IncomingRequest {
     ///
     /// # Errors
     /// The error of `random`.
-    pub fn read<E>(head: &Head, now_ms: u64, random: impl Fn() -> Result<[u8; 10], E>) -> Result<Self, E> {
-        let (path, query) = split_url(&head.url);
+    pub fn read<E>(head: Head, now_ms: u64, random: impl Fn() -> Result<[u8; 10], E>) -> Result<Self, E> {
+        let (path, _) = split_url(&head.url);
         let path = request::resolve_dot_segments(path).into_owned();
-        let get = |name: &str| head.headers.get(name).map(str::to_owned);
         let body = match head.has_body {
             true => BodyLength::announced(head.headers.get("content-length")),
             false => BodyLength::Known(0),
         };
-        let is_own_page = head.headers.get("origin").is_some_and(|origin| is_origin_of(origin, &head.url));
         let incoming_id = head.headers.get(request_id::HEADER);
-        Ok(Self {
-            method: head.method.clone(),
-            is_https: head.url.starts_with("https:"),
-            query: query.map(str::to_owned),
-            authorization: get("authorization"),
-            content_type: get("content-type"),
-            content_encoding: get("content-encoding"),
-            accept: get("accept"),
-            // A read with `X-Selkie-After` must not be answered from the cache, so its `Cache-Control` is ignored.
-            cache_control: get("cache-control").filter(|_| head.headers.get(AFTER_HEADER).is_none()),
-            idempotency_key: get("idempotency-key"),
-            prefer: get("prefer"),
-            if_match: get("if-match"),
-            if_none_match: get("if-none-match"),
-            tus: match tus::is_at(&path) {
-                true => TUS_HEADERS.into_iter().filter_map(|name| Some((name, get(name)?))).collect(),
-                false => Vec::new(),
-            },
-            origin: get("origin"),
-            is_own_page,
-            access_control_request_method: get("access-control-request-method"),
-            path,
-            body,
-            request_id: match incoming_id.and_then(RequestId::from_incoming) {
-                Some(id) => id,
-                None => RequestId::generate(now_ms, &random()?),
-            },
-            trace: match head.headers.get(TRACEPARENT) {
-                Some(caller) => {
-                    let [id @ .., _, _] = random()?;
-                    TraceSpan::continued(caller, id)
-                }
-                None => None,
-            },
-        })
+        let request_id = match incoming_id.and_then(RequestId::from_incoming) {
+            Some(id) => id,
+            None => RequestId::generate(now_ms, &random()?),
+        };
+        let trace = match head.headers.get(TRACEPARENT) {
+            Some(caller) => {
+                let [id @ .., _, _] = random()?;
+                TraceSpan::continued(caller, id)
+            }
+            None => None,
+        };
+        Ok(Self { head, path, body, request_id, trace })
+    }
+
+    /// Returns the HTTP method, in upper case.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        &self.head.method
+    }
+
+    /// Returns the URL's query, percent-encoded, without its `?`.
+    #[must_use]
+    pub fn query(&self) -> Option<&str> {
+        split_url(&self.head.url).1
+    }
+
+    /// Returns a header's value; `None` if it is missing. `name` must be in lower case.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.headers.get(name)
+    }
+
+    /// Returns whether `Origin` names the host that was called: the page is the console, which this installation
+    /// serves.
+    #[must_use]
+    pub fn is_of_own_page(&self) -> bool {
+        self.header("origin").is_some_and(|origin| is_origin_of(origin, &self.head.url))
     }
 
     /// Returns whether the response may list files whose cache entries must be purged.
     #[must_use]
     pub fn may_change_media(&self) -> bool {
         const MEDIA: &str = "/api/v1/media";
-        self.method != "GET" && (self.path.starts_with(MEDIA) || self.path == MCP)
+        self.method() != "GET" && (self.path.starts_with(MEDIA) || self.path == MCP)
     }
 
-    pub(super) fn head(&self) -> RequestHead<'_> {
-        let tus = self.tus.iter().map(|(name, value)| (*name, value.as_bytes()));
-        RequestHead {
-            authorization: self.authorization.as_deref(),
-            content_type: self.content_type.as_deref(),
-            content_encoding: self.content_encoding.as_deref(),
-            accept: self.accept.as_deref(),
-            idempotency_key: self.idempotency_key.as_deref(),
-            prefer: self.prefer.as_deref(),
-            if_match: self.if_match.as_deref(),
-            if_none_match: self.if_none_match.as_deref(),
-            origin: self.origin.as_deref(),
-            ..RequestHead::read(&self.method, &self.path, self.query.as_deref(), tus)
-        }
+    /// Returns the parts of the head that edge and origin interpret in the same way.
+    pub(super) fn request_head(&self) -> RequestHead<'_> {
+        let headers = self.head.headers.iter().map(|(name, value)| (name, value.as_bytes()));
+        RequestHead::read(self.method(), &self.path, self.query(), headers)
     }
 
     /// Returns the URL of the request at an origin. `base` is the origin's URL without a path.
     #[must_use]
     pub fn target(&self, base: &str) -> String {
-        match &self.query {
+        match self.query() {
             Some(query) => format!("{base}{}?{query}", self.path),
             None => format!("{base}{}", self.path),
         }

@@ -9,7 +9,7 @@ use crate::core::cache::{
     Cache, Cacheable, FetchOutcome, Flight, Freshness, Lead, Lookup, Moment, REVALIDATION_TIMEOUT, Served, ServedBody,
     pauses, range_header,
 };
-use crate::core::{Gateway, Head, Headers, IncomingRequest, NoAnswer, Repeat};
+use crate::core::{Gateway, Headers, IncomingRequest, NoAnswer, Repeat};
 use futures_channel::oneshot;
 use futures_util::future::{Either, join, select};
 use shared::error::Problem;
@@ -33,7 +33,6 @@ struct Cached<'a> {
     project: Option<&'a str>,
     context: &'a Context,
     request: &'a Request,
-    head: &'a Head,
     incoming: &'a IncomingRequest,
     body: &'a JsValue,
     lookup: Lookup,
@@ -70,7 +69,7 @@ pub(crate) async fn answer(
     context: &Context,
 ) -> Outcome<Reply> {
     let cache = gateway.cache();
-    let (request, head, incoming) = (forwarding.request(), forwarding.head(), forwarding.incoming());
+    let (request, incoming) = (forwarding.request(), forwarding.incoming());
     let (body, bytes) = match cacheable.has_body() {
         true => {
             let _slot = forwarding.begin(gateway)?;
@@ -82,7 +81,7 @@ pub(crate) async fn answer(
         return forwarding.send_whole(gateway, body, Repeat::Always).await.map(Reply::Origin);
     };
     let project = forwarding.project();
-    let cached = Cached { gateway, cache, project, context, request, head, incoming, body: &body, lookup };
+    let cached = Cached { gateway, cache, project, context, request, incoming, body: &body, lookup };
     let looked = cache.moment();
     let reply = match cached.find_or_fetch(forwarding).await? {
         Some(reply) => reply,
@@ -95,7 +94,7 @@ pub(crate) async fn answer(
     };
     if let Reply::Origin(answer) = &reply
         && cached.lookup.file().is_some()
-        && incoming.method == "GET"
+        && incoming.method() == "GET"
         && matches!(cached.lookup.outcome(answer.status, &answer.headers), FetchOutcome::Held | FetchOutcome::Streamed)
     {
         cached.fetch_in_background(looked);
@@ -122,7 +121,7 @@ impl Cached<'_> {
     /// Returns the cached response or, if this request leads the flight, the origin's response; `None` if the caller
     /// must forward the request for itself alone.
     async fn find_or_fetch(&self, forwarding: &mut Forwarding<'_>) -> Outcome<Option<Reply>> {
-        let is_shared = self.lookup.is_shared(self.head);
+        let is_shared = self.lookup.is_shared(self.incoming);
         let mut has_waited = false;
         for _ in 0..LOOKUPS_MAX_COUNT {
             let looked = self.cache.moment();
@@ -210,7 +209,7 @@ impl Cached<'_> {
 
     /// Returns the response made from a cache entry; `None` if the entry is malformed or was replaced meanwhile.
     async fn serve(&self, entry: Response, headers: &Headers, age_ms: Option<u64>) -> Option<Outcome<Reply>> {
-        let served = self.lookup.serve(headers, self.head, self.incoming, age_ms);
+        let served = self.lookup.serve(headers, self.incoming, age_ms);
         if let Some(Ok(Served { head, body: ServedBody::Whole })) = served {
             return Some(Ok(Reply::Own(head, entry.body())));
         }
@@ -244,12 +243,11 @@ impl Cached<'_> {
 
     fn fetch(&self, known_tag: Option<&str>) -> Fetch {
         let client_address = self.gateway.config().access.client_address.as_deref();
-        let (head, incoming) = self.lookup.request(self.head, self.incoming, client_address, known_tag);
+        let incoming = self.lookup.request(self.incoming, client_address, known_tag);
         Fetch {
             gateway: Rc::clone(self.gateway),
             project: self.project.map(Into::into),
             request: Clone::clone(self.request),
-            head,
             incoming,
             body: self.body.clone(),
             lookup: self.lookup.clone(),
@@ -266,7 +264,6 @@ struct Fetch {
     project: Option<Box<str>>,
     /// The client's request. It contains the client's location, by which a near origin is chosen.
     request: Request,
-    head: Head,
     incoming: IncomingRequest,
     body: JsValue,
     lookup: Lookup,
@@ -354,7 +351,7 @@ impl Fetch {
 
     /// Returns the origin's response, and the milliseconds until its head arrived.
     async fn ask(&self) -> Delivered<OriginAnswer> {
-        let mut forwarding = Forwarding::new(&self.request, &self.head, &self.incoming);
+        let mut forwarding = Forwarding::new(&self.request, &self.incoming);
         forwarding.count_for(self.project.as_deref());
         let asking = forwarding.send_whole(&self.gateway, self.body.clone(), Repeat::Always);
         let answer = match self.time_limit {

@@ -7,8 +7,8 @@ use super::body::{self, BodyPipe, Unread};
 use super::timer::Timer;
 use super::{discard, headers, log};
 use crate::core::{
-    self, BodyPlan, CallerLocation, FailedAttempt, FailureCause, Form, Gateway, Head, IncomingRequest, NoAnswer,
-    OriginHead, Pick, READINESS_PATH, Repeat, Slot, Tried,
+    self, BodyPlan, CallerLocation, FailedAttempt, FailureCause, Form, Gateway, IncomingRequest, NoAnswer, OriginHead,
+    Pick, READINESS_PATH, Repeat, Slot, Tried,
 };
 use futures_util::future::{Either, LocalBoxFuture, select};
 use health_check::Health;
@@ -58,7 +58,6 @@ impl OriginAnswer {
 
 pub(crate) struct Forwarding<'a> {
     request: &'a Request,
-    head: &'a Head,
     incoming: &'a IncomingRequest,
     project: Option<&'a str>,
     pipe: Option<BodyPipe>,
@@ -68,8 +67,8 @@ pub(crate) struct Forwarding<'a> {
 }
 
 impl<'a> Forwarding<'a> {
-    pub(crate) fn new(request: &'a Request, head: &'a Head, incoming: &'a IncomingRequest) -> Self {
-        Self { request, head, incoming, project: None, pipe: None, is_sent: Cell::new(false), origin_ms: None }
+    pub(crate) fn new(request: &'a Request, incoming: &'a IncomingRequest) -> Self {
+        Self { request, incoming, project: None, pipe: None, is_sent: Cell::new(false), origin_ms: None }
     }
 
     /// Sets the project in whose share of [`Gateway::in_flight`] the request counts.
@@ -83,10 +82,6 @@ impl<'a> Forwarding<'a> {
 
     pub(crate) fn request(&self) -> &'a Request {
         self.request
-    }
-
-    pub(crate) fn head(&self) -> &'a Head {
-        self.head
     }
 
     pub(crate) fn incoming(&self) -> &'a IncomingRequest {
@@ -106,7 +101,7 @@ impl<'a> Forwarding<'a> {
 
     /// Returns the unread rest of the request's body; `None` if everything was read or there is no body.
     pub(crate) fn unread(self) -> Option<Unread> {
-        if !self.head.has_body || self.is_sent.get() {
+        if !self.incoming.head.has_body || self.is_sent.get() {
             return None;
         }
         match self.pipe {
@@ -275,16 +270,16 @@ impl Attempts<'_> {
 
     /// Builds method, headers and body of the request, which are the same for all origins.
     fn init(&self, body: &JsValue) -> Result<RequestInit, Problem> {
-        let Forwarding { request, head, incoming, .. } = self.forwarding;
+        let Forwarding { request, incoming, .. } = self.forwarding;
         let access = &self.gateway.config().access;
         let seen = match access.client_address {
             None => headers::seen_address(request),
             Some(_) => None,
         };
-        let accepted = headers::accepted_codings(request, head);
-        let mut sent = core::forwarded(head, incoming, access, seen.as_deref());
+        let accepted = headers::accepted_codings(request, &incoming.head);
+        let mut sent = core::forwarded(incoming, access, seen.as_deref());
         sent.push(("accept-encoding", &accepted));
-        let init = headers::request_init(&incoming.method, &sent).map_err(|error| self.forwarding.refused(&error))?;
+        let init = headers::request_init(incoming.method(), &sent).map_err(|error| self.forwarding.refused(&error))?;
         if !body.is_undefined() {
             init.set_body(body);
         }

@@ -2,7 +2,7 @@
 
 use super::{ASKED_AT, Lookup, Subject};
 use crate::core::answer::Answer;
-use crate::core::headers::{Change, Head, Headers};
+use crate::core::headers::{Change, Headers};
 use crate::core::incoming_request::IncomingRequest;
 use httpdate::HttpDate;
 use shared::conditional::{self, Conditions, Validators, Verdict};
@@ -87,37 +87,36 @@ pub enum ServedBody {
 impl Lookup {
     /// Returns whether the origin's response to this request is also valid for all other requests for the entry.
     #[must_use]
-    pub fn is_shared(&self, head: &Head) -> bool {
+    pub fn is_shared(&self, incoming: &IncomingRequest) -> bool {
         match self.subject {
             Subject::File(_) => {
-                head.method == "GET" && FILE_REQUEST_HEADERS.iter().all(|name| head.headers.get(name).is_none())
+                incoming.method() == "GET" && FILE_REQUEST_HEADERS.iter().all(|name| incoming.header(name).is_none())
             }
             Subject::Read { .. } => true,
         }
     }
 
-    /// Returns the request to send to an origin for the entry: `head` and `incoming` without the headers that would
-    /// make the response unfit for other requests. With `known_tag`, the request is a revalidation.
+    /// Returns the request to send to an origin for the entry: `incoming` without the headers that would make the
+    /// response unfit for other requests. With `known_tag`, the request is a revalidation.
     #[must_use]
     pub fn request(
         &self,
-        head: &Head,
         incoming: &IncomingRequest,
         client_address: Option<&str>,
         known_tag: Option<&str>,
-    ) -> (Head, IncomingRequest) {
-        let (mut head, mut incoming) = (head.clone(), incoming.clone());
+    ) -> IncomingRequest {
+        let mut asking = incoming.clone();
         let is_file = self.file().is_some();
-        let headers = head.headers.iter().filter(|(name, _)| match is_file {
+        let headers = incoming.head.headers.iter().filter(|(name, _)| match is_file {
             true => *name == "traceparent" || Some(*name) == client_address,
             // Cached reads are stored without content coding (compression).
             false => !matches!(*name, "if-none-match" | "accept-encoding"),
         });
-        head.headers = headers.chain(known_tag.map(|tag| ("if-none-match", tag))).collect();
+        asking.head.headers = headers.chain(known_tag.map(|tag| ("if-none-match", tag))).collect();
         if is_file {
-            incoming.method = "GET".to_owned();
+            "GET".clone_into(&mut asking.head.method);
         }
-        (head, incoming)
+        asking
     }
 
     /// Decides by its status and headers what an origin's response means for the entry.
@@ -167,7 +166,6 @@ impl Lookup {
     pub fn serve(
         &self,
         entry: &Headers,
-        head: &Head,
         incoming: &IncomingRequest,
         age_ms: Option<u64>,
     ) -> Option<Result<Served, Problem>> {
@@ -187,15 +185,15 @@ impl Lookup {
         let modified =
             entry.get("last-modified").map_or(Some(SystemTime::UNIX_EPOCH.into()), |date| date.parse().ok())?;
         let validators = Validators { tag: entry.get("etag").unwrap_or_default(), modified };
-        let asked = |name| head.headers.get(name).filter(|_| is_file).map(Into::into);
+        let asked = |name| incoming.header(name).filter(|_| is_file).map(Into::into);
         let conditions = Conditions {
             if_match: asked("if-match"),
             if_unmodified_since: asked("if-unmodified-since"),
-            if_none_match: head.headers.get("if-none-match").filter(|_| !validators.tag.is_empty()).map(Into::into),
+            if_none_match: incoming.header("if-none-match").filter(|_| !validators.tag.is_empty()).map(Into::into),
             if_modified_since: asked("if-modified-since"),
             if_range: asked("if-range"),
         };
-        let is_head = incoming.method == "HEAD";
+        let is_head = incoming.method() == "HEAD";
         let range = asked("range").filter(|_| !is_head && conditions.range_holds(&validators));
         let extent = match conditions.judge(&validators) {
             Verdict::Failed => return Some(Err(conditional::failed())),

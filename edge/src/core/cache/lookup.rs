@@ -12,6 +12,7 @@ use shared::media::{FilePath, FilePathHash, Rendition};
 use shared::operation::read::{Answer, Read, ReadOne};
 use shared::operation::{BodyUse, Operation, Pending, RecordOperation};
 use shared::policy::Action;
+use shared::request::AFTER_HEADER;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -155,11 +156,12 @@ impl Cache {
     ) -> Option<AcceptedAge> {
         let reads = match (pending.action(), call.body) {
             // For a HEAD of a list, the origin reads fewer rows than would have to be stored.
-            (Action::Read | Action::ReadOne, _) => call.method == "GET",
+            (Action::Read | Action::ReadOne, _) => call.method() == "GET",
             (Action::Query, BodyLength::Known(bytes)) => bytes <= EDGE_CHECKED_BODY_MAX_BYTES as u64,
             _ => false,
         };
-        let header = call.cache_control.as_deref()?;
+        // A read with `X-Selkie-After` must not be answered from the cache.
+        let header = call.header("cache-control").filter(|_| call.header(AFTER_HEADER).is_none())?;
         let may = reads && *principal.grant() == Grant::Read;
         may.then(|| AcceptedAge::read(header, self.read_max_seconds)).flatten()
     }

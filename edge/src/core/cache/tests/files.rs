@@ -142,22 +142,23 @@ fn only_an_origin_that_can_tell_has_a_file_removed() {
 
 #[test]
 fn only_a_plain_get_shares_its_answer_and_only_as_everybody() {
-    let head = |method: &str, text: &str| Head { method: method.to_owned(), headers: headers(text), ..Head::default() };
+    let head = |method: &str, text: &str| {
+        IncomingRequest::of(Head { method: method.to_owned(), headers: headers(text), ..Head::default() })
+    };
     assert!(file().is_shared(&head("GET", "accept,*/*\norigin,https://a.test")));
     assert!(!file().is_shared(&head("HEAD", "")));
     for name in FILE_REQUEST_HEADERS {
         assert!(!file().is_shared(&head("GET", &format!("{name},x"))), "{name}");
     }
     let full = head("HEAD", "authorization,Bearer x\nrange,bytes=0-1\ntraceparent,t\nx-real-ip,10.0.0.7\naccept,*/*");
-    let call = call("HEAD", "/media/default/a", None);
-    let (sent, incoming) = file().request(&full, &call, Some("x-real-ip"), Some("\"v\""));
-    let sent: Vec<_> = sent.headers.iter().collect();
+    let asking = file().request(&full, Some("x-real-ip"), Some("\"v\""));
+    let sent: Vec<_> = asking.head.headers.iter().collect();
     assert_eq!(sent, [("traceparent", "t"), ("x-real-ip", "10.0.0.7"), ("if-none-match", "\"v\"")]);
-    assert_eq!(incoming.method, "GET");
+    assert_eq!(asking.method(), "GET");
     let (_, read) = posts();
     let full = head("GET", "authorization,Bearer x\nif-none-match,\"t\"\naccept-encoding,gzip\naccept,*/*");
-    let (sent, _) = read.request(&full, &call, None, None);
-    assert_eq!(sent.headers.iter().collect::<Vec<_>>(), [("authorization", "Bearer x"), ("accept", "*/*")]);
+    let asking = read.request(&full, None, None);
+    assert_eq!(asking.head.headers.iter().collect::<Vec<_>>(), [("authorization", "Bearer x"), ("accept", "*/*")]);
 }
 
 #[test]
@@ -166,8 +167,9 @@ fn conditions_and_ranges_are_answered_as_the_origin_answers_them() {
     let tag = format!("\"{V}\"");
     let entry = answer("10", "x", None);
     let serve = |entry: &Headers, method: &str, request: &[(&str, &str)]| {
-        let head = Head { headers: request.iter().copied().collect(), ..Head::default() };
-        let served = file.serve(entry, &head, &call(method, "/media/default/a/b.png", None), Some(30_900))?;
+        let call = call(method, "/media/default/a/b.png", None);
+        let call = request.iter().fold(call, |call, (name, value)| call.with(name, value));
+        let served = file.serve(entry, &call, Some(30_900))?;
         Some(served.map(|served| (served.head.status, served.body, served.head)).map_err(|problem| problem.code()))
     };
     for (method, request, status, body) in [
@@ -196,7 +198,7 @@ fn conditions_and_ranges_are_answered_as_the_origin_answers_them() {
         };
         assert_eq!(values, expected, "{method} {request:?}");
     }
-    let stored = file.serve(&entry, &Head::default(), &call("GET", "/media/default/a/b.png", None), None);
+    let stored = file.serve(&entry, &call("GET", "/media/default/a/b.png", None), None);
     assert_eq!(stored.unwrap().unwrap().head.header("age"), None);
     let failed = serve(&entry, "GET", &[("if-match", "\"x\"")]).unwrap();
     assert_eq!(failed.err(), Some(ErrorCode::PreconditionFailed));

@@ -5,9 +5,9 @@ use super::*;
 #[test]
 fn what_does_no_harm_twice_may_be_repeated() {
     let (full, body) = (|| Some(key(Access::Full)), BodyLength::Known(2));
-    let call = |method, url: &str, body| IncomingRequest { body, ..call(method, url, full()) };
-    let keyed = IncomingRequest { idempotency_key: Some("k".to_owned()), ..call("POST", POSTS, body) };
-    let keyed_stream = IncomingRequest { body: BodyLength::Unknown, ..keyed.clone() };
+    let call = |method, url: &str, body| call(method, url, full()).with_body(body);
+    let keyed = call("POST", POSTS, body).with("idempotency-key", "k");
+    let keyed_stream = keyed.clone().with_body(BodyLength::Unknown);
     let twin = format!("{POSTS}/query");
     let one = format!("{POSTS}/1");
     for (call, expected) in [

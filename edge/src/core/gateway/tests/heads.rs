@@ -52,8 +52,7 @@ fn a_head_that_the_origin_could_not_read_is_refused() {
 fn the_origin_is_told_who_asks_and_nothing_that_a_caller_made_up() {
     let sent = |headers: &str, access: &AccessConfig, seen: Option<&str>| {
         let head = head("GET", "/readyz?a=b", false, headers);
-        let request = call("GET", "/readyz", None);
-        owned(&forwarded(&head, &request, access, seen))
+        owned(&forwarded(&IncomingRequest::of(head), access, seen))
     };
     let made_up =
         "accept,*/*\nconnection,x-hop, accept\nhost,x\nx-forwarded-for,9.9.9.9\nx-hop,1\nx-request-id,no good";
@@ -77,8 +76,7 @@ fn owned(headers: &RequestHeaders<'_>) -> String {
 
 #[test]
 fn what_an_answer_has_already_is_left() {
-    let mut request = call("GET", "/readyz", None);
-    request.is_https = false;
+    let request = IncomingRequest::of(head("GET", "/readyz", false, ""));
     let changed = |headers: &str, cors: &CorsOrigins| {
         let headers = Headers::parse(format!("x-request-id,r1\n{headers}"));
         answer_changes(&headers, &request, Some(cors), &OUTCOME)

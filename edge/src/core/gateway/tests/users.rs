@@ -18,14 +18,13 @@ const FORGED: &str = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJzZWxraWUifQ.AQ";
 fn a_token_of_another_issuer_is_forwarded_unchecked() {
     let foreign = |method, url, bytes| {
         let body = BodyLength::Known(bytes);
-        decide(&gateway(), &IncomingRequest { body, ..call(method, url, Some(FOREIGN.to_owned())) }, NOW)
+        decide(&gateway(), &call(method, url, Some(FOREIGN.to_owned())).with_body(body), NOW)
     };
-    let read = IncomingRequest { cache_control: Some("max-age=60".to_owned()), ..call("GET", POSTS, None) };
     let caching = gateway_with(|config| config.read_cache_max_seconds = 60);
     for url in [POSTS, "/api/v1/crud/demo/posts?limmit=1"] {
         assert!(matches!(foreign("GET", url, 0), Ok(Decision::Forward(BodyPlan::Drop))), "{url}");
-        let authorization = Some(FOREIGN.to_owned());
-        let read = IncomingRequest { authorization, origin: Some("https://app.example".to_owned()), ..read.clone() };
+        let read = call("GET", POSTS, Some(FOREIGN.to_owned())).with("cache-control", "max-age=60");
+        let read = read.with("origin", "https://app.example");
         assert!(matches!(decide(&caching, &read, NOW), Ok(Decision::Forward(BodyPlan::Drop))));
     }
     for (url, expected) in [
@@ -192,13 +191,11 @@ fn the_signature_of_a_token_is_verified_once_and_its_lifetime_always() {
 #[test]
 fn a_verified_token_changes_nothing_but_how_its_caller_is_counted() {
     let gateway = listing();
-    let authorization = Some(format!("Bearer {}", token(&header(), &claims())));
+    let token = token(&header(), &claims());
     for (url, method, bytes) in [(POSTS, "GET", 0), ("/api/v1/crud/demo/posts?limmit=1", "GET", 0), (POSTS, "POST", 9)]
     {
         let body = BodyLength::Known(bytes);
-        let cache_control = Some("max-age=60".to_owned());
-        let request =
-            IncomingRequest { authorization: authorization.clone(), body, cache_control, ..call(method, url, None) };
+        let request = call(method, url, Some(token.clone())).with("cache-control", "max-age=60").with_body(body);
         let log = RequestLog::begin(method);
         let decided = gateway.decide(&request, NOW, &log, async |_, _| Some(true)).now_or_never().unwrap();
         assert!(matches!(decided, Ok(Decision::Forward(BodyPlan::Drop | BodyPlan::Whole(_)))), "{method} {url}");
