@@ -45,6 +45,18 @@ impl Value {
         }
     }
 
+    /// Returns the value for a message: a string in quotes, a number of at most 40 characters as written, otherwise the
+    /// kind of value.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        const NUMBER_MAX_BYTES: usize = 40;
+        match self {
+            Self::Text(text) => shown(text),
+            Self::Number(text) if text.len() <= NUMBER_MAX_BYTES => text.to_string(),
+            other => other.kind().to_owned(),
+        }
+    }
+
     /// Parses a JSON value that serde_json has validated.
     ///
     /// # Errors

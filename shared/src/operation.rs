@@ -355,24 +355,18 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
             (Action::Delete, Step::Delete(table, Box::new(write::DeleteHead::new(None, pairs, head)?)))
         }
         (Resource::Databases, _) => {
-            options::none(&pairs)?;
-            (Action::ListDatabases, ready(Operation::List(Listing::Databases)))
+            without_options(&pairs, Action::ListDatabases, ready(Operation::List(Listing::Databases)))?
         }
         (Resource::Tables(database), _) => {
-            options::none(&pairs)?;
-            (Action::ListTables, ready(Operation::List(Listing::Tables(database))))
+            without_options(&pairs, Action::ListTables, ready(Operation::List(Listing::Tables(database))))?
         }
         (Resource::Api(form), _) => {
             (Action::DescribeApi, ready(Operation::DescribeApi(form, options::only_database(pairs)?)))
         }
         (Resource::Table(table) | Resource::Schema(table), _) => {
-            options::none(&pairs)?;
-            (Action::Describe, ready(Operation::Describe(table)))
+            without_options(&pairs, Action::Describe, ready(Operation::Describe(table)))?
         }
-        (Resource::Query(table), _) => {
-            options::none(&pairs)?;
-            (Action::Query, Step::Query(table, format))
-        }
+        (Resource::Query(table), _) => without_options(&pairs, Action::Query, Step::Query(table, format))?,
         (Resource::Record(table, id), "GET" | "HEAD") => {
             let operation = RecordOperation::ReadOne(ReadOne::from_pairs(table, id, format, pairs)?);
             (operation.further_action().unwrap_or(Action::ReadOne), ready(Operation::Records(operation)))
@@ -383,18 +377,9 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         (Resource::Record(table, id), _) => {
             (Action::Update, Step::Update(table, Box::new(write::UpdateHead::new(Some(id), pairs, head)?)))
         }
-        (Resource::Sql, _) => {
-            options::none(&pairs)?;
-            (Action::Sql, Step::Sql(format))
-        }
-        (Resource::Batch, _) => {
-            options::none(&pairs)?;
-            (Action::Batch, Step::Batch)
-        }
-        (Resource::Mcp, _) => {
-            options::none(&pairs)?;
-            (Action::Mcp, Step::Mcp)
-        }
+        (Resource::Sql, _) => without_options(&pairs, Action::Sql, Step::Sql(format))?,
+        (Resource::Batch, _) => without_options(&pairs, Action::Batch, Step::Batch)?,
+        (Resource::Mcp, _) => without_options(&pairs, Action::Mcp, Step::Mcp)?,
         (Resource::Uploads, _) => {
             options::none(&pairs)?;
             resumable(TusCall::of_uploads(head)?)
@@ -407,7 +392,13 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
             let call = call.with_options(&pairs)?;
             (call.action(), if call.has_body() { Step::Manage(call) } else { ready(Operation::Manage(call)) })
         }
-        (resource, method) => in_library(method, resource, pairs)?,
+        (Resource::Library, "GET" | "HEAD") => {
+            (Action::ListMedia, media(MediaCall::List(MediaList::from_pairs(pairs)?)))
+        }
+        (Resource::Library, _) => without_options(&pairs, Action::Upload, media(MediaCall::Upload))?,
+        (Resource::Medium(id), "DELETE") => without_options(&pairs, Action::DeleteMedia, media(MediaCall::Delete(id)))?,
+        (Resource::Medium(id), _) => without_options(&pairs, Action::DescribeMedia, media(MediaCall::Describe(id)))?,
+        (Resource::Signature(id), _) => without_options(&pairs, Action::SignMedia, Step::Sign(id))?,
     };
     refuse_idle_headers(head, action, &step)?;
     let unreadable = check_content(head, &step).err();
@@ -423,19 +414,13 @@ fn texts(resource: &Resource) -> &'static [&'static str] {
     }
 }
 
-fn in_library(method: &str, resource: Resource, pairs: options::Options) -> Result<(Action, Step), Problem> {
-    let media = |call| ready(Operation::Media(call));
-    if let (Resource::Library, "GET" | "HEAD") = (&resource, method) {
-        let list = MediaList::from_pairs(pairs)?;
-        return Ok((Action::ListMedia, media(MediaCall::List(list))));
-    }
-    options::none(&pairs)?;
-    Ok(match (resource, method) {
-        (Resource::Medium(id), "DELETE") => (Action::DeleteMedia, media(MediaCall::Delete(id))),
-        (Resource::Medium(id), _) => (Action::DescribeMedia, media(MediaCall::Describe(id))),
-        (Resource::Signature(id), _) => (Action::SignMedia, Step::Sign(id)),
-        _ => (Action::Upload, media(MediaCall::Upload)),
-    })
+fn without_options(pairs: &options::Options, action: Action, step: Step) -> Result<(Action, Step), Problem> {
+    options::none(pairs)?;
+    Ok((action, step))
+}
+
+fn media(call: MediaCall) -> Step {
+    ready(Operation::Media(call))
 }
 
 fn resumable(call: TusCall) -> (Action, Step) {

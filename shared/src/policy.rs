@@ -5,187 +5,95 @@ use crate::error::{ErrorCode, Problem};
 use crate::key::{Access, Grant};
 use crate::operation::{route, tus};
 
-/// The action that a request's head asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
-    Read,
+/// The keys that may do an action. Full keys may do everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Permitted {
+    /// Read-only keys, and keys with a role that allows the action.
+    ReadKeys,
+    /// Keys with a role that allows the action.
+    Roles,
+    /// Only full keys: no role can allow the action.
+    FullKeys,
+}
+
+macro_rules! actions {
+    ($($(#[$doc:meta])* $action:ident = $permitted:ident, $route:expr, $description:literal;)*) => {
+        /// The action that a request's head asks for.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Action { $($(#[$doc])* $action,)* }
+
+        impl Action {
+            pub const ALL: &'static [Self] = &[$(Self::$action,)*];
+
+            const fn permitted(self) -> Permitted {
+                match self { $(Self::$action => Permitted::$permitted,)* }
+            }
+
+            /// Returns the pattern of the action's route, a label of bounded cardinality for logs and metrics. An
+            /// action with several routes has the pattern of one of them.
+            #[must_use]
+            pub const fn route(self) -> &'static str {
+                match self { $(Self::$action => $route,)* }
+            }
+
+            const fn description(self) -> &'static str {
+                match self { $(Self::$action => $description,)* }
+            }
+        }
+    };
+}
+
+actions! {
+    Read = ReadKeys, "/api/v1/crud/{db}/{table}", "read records";
     /// Read records, with the options in a POST body.
-    Query,
-    ReadOne,
+    Query = ReadKeys, "/api/v1/crud/{db}/{table}/query", "read records";
+    ReadOne = ReadKeys, "/api/v1/crud/{db}/{table}/{id}", "read records";
     /// Return MariaDB's plan of a read (`explain`).
-    Explain,
-    Insert,
-    Update,
-    Delete,
-    Describe,
-    ListDatabases,
-    ListTables,
+    Explain = FullKeys, "/api/v1/crud/{db}/{table}", "ask how records are found";
+    Insert = Roles, "/api/v1/crud/{db}/{table}", "insert records";
+    Update = Roles, "/api/v1/crud/{db}/{table}[/{id}]", "update records";
+    Delete = Roles, "/api/v1/crud/{db}/{table}[/{id}]", "delete records";
+    Describe = ReadKeys, "/api/v1/crud/{db}/{table}", "read a schema";
+    ListDatabases = ReadKeys, "/api/v1/crud", "list databases";
+    ListTables = ReadKeys, "/api/v1/crud/{db}", "list tables";
     /// Describe what the caller may do: the OpenAPI document, or the types of the tables.
-    DescribeApi,
-    Sql,
+    DescribeApi = ReadKeys, "/api/v1/openapi.json", "read the description of the API";
+    Sql = FullKeys, "/api/v1/sql", "run SQL";
     /// Run several operations in one transaction.
-    Batch,
+    Batch = Roles, "/api/v1/batch", "run a batch";
     /// Send a message of the Model Context Protocol. Each API request that the message causes is authorized separately.
-    Mcp,
-    Upload,
-    ListMedia,
+    Mcp = ReadKeys, route::MCP, "use MCP";
+    Upload = Roles, "/api/v1/media", "upload files";
+    ListMedia = ReadKeys, "/api/v1/media", "read what is known of files";
     /// Read a file's metadata.
-    DescribeMedia,
+    DescribeMedia = ReadKeys, "/api/v1/media/{id}", "read what is known of files";
     /// Create a signed URL of a private file.
-    SignMedia,
-    DeleteMedia,
+    SignMedia = Roles, "/api/v1/media/{id}/sign", "sign URLs";
+    DeleteMedia = Roles, "/api/v1/media/{id}", "delete files";
     /// List the server's tus capabilities.
-    DescribeUploads,
+    DescribeUploads = ReadKeys, "/api/v1/media/tus[/{id}]", "ask about uploads";
     /// Create a resumable upload.
-    BeginUpload,
+    BeginUpload = Roles, tus::PATH, "upload files";
     /// Append to, query or cancel a resumable upload.
-    ResumeUpload,
-    ListKeys,
-    CreateKey,
-    RevokeKey,
+    ResumeUpload = Roles, "/api/v1/media/tus/{id}", "upload files";
+    ListKeys = FullKeys, "/api/v1/keys", "manage keys";
+    CreateKey = FullKeys, "/api/v1/keys", "manage keys";
+    RevokeKey = FullKeys, "/api/v1/keys/{id}", "manage keys";
     /// List roles, or read one.
-    ListRoles,
-    SetRole,
-    RemoveRole,
+    ListRoles = FullKeys, "/api/v1/roles[/{name}]", "manage roles";
+    SetRole = FullKeys, "/api/v1/roles[/{name}]", "manage roles";
+    RemoveRole = FullKeys, "/api/v1/roles[/{name}]", "manage roles";
     /// Read the project's statistics (`/status`), or its last requests (`/requests`).
-    Observe,
+    Observe = FullKeys, "/api/v1/status", "see the project's requests";
 }
 
 impl Action {
-    pub const ALL: [Self; 29] = [
-        Self::Read,
-        Self::Query,
-        Self::ReadOne,
-        Self::Explain,
-        Self::Insert,
-        Self::Update,
-        Self::Delete,
-        Self::Describe,
-        Self::ListDatabases,
-        Self::ListTables,
-        Self::DescribeApi,
-        Self::Sql,
-        Self::Batch,
-        Self::Mcp,
-        Self::Upload,
-        Self::ListMedia,
-        Self::DescribeMedia,
-        Self::SignMedia,
-        Self::DeleteMedia,
-        Self::DescribeUploads,
-        Self::BeginUpload,
-        Self::ResumeUpload,
-        Self::ListKeys,
-        Self::CreateKey,
-        Self::RevokeKey,
-        Self::ListRoles,
-        Self::SetRole,
-        Self::RemoveRole,
-        Self::Observe,
-    ];
-
-    /// Returns whether no role can allow the action, so that only full keys may do it.
-    const fn is_never_of_roles(self) -> bool {
-        matches!(
-            self,
-            Self::Sql
-                | Self::Explain
-                | Self::ListKeys
-                | Self::CreateKey
-                | Self::RevokeKey
-                | Self::ListRoles
-                | Self::SetRole
-                | Self::RemoveRole
-                | Self::Observe
-        )
-    }
-
     /// Returns the least access that an API key without a role needs for the action.
     #[must_use]
     pub const fn needs(self) -> Access {
-        match self {
-            Self::Read
-            | Self::Query
-            | Self::ReadOne
-            | Self::Describe
-            | Self::ListDatabases
-            | Self::ListTables
-            | Self::DescribeApi
-            | Self::Mcp
-            | Self::ListMedia
-            | Self::DescribeMedia
-            | Self::DescribeUploads => Access::Read,
-            Self::Explain
-            | Self::Insert
-            | Self::Update
-            | Self::Delete
-            | Self::Sql
-            | Self::Batch
-            | Self::Upload
-            | Self::SignMedia
-            | Self::DeleteMedia
-            | Self::BeginUpload
-            | Self::ResumeUpload
-            | Self::ListKeys
-            | Self::CreateKey
-            | Self::RevokeKey
-            | Self::ListRoles
-            | Self::SetRole
-            | Self::RemoveRole
-            | Self::Observe => Access::Full,
-        }
-    }
-
-    /// Returns the pattern of the action's route, a label of bounded cardinality for logs and metrics. An action with
-    /// several routes has the pattern of one of them.
-    #[must_use]
-    pub const fn route(self) -> &'static str {
-        match self {
-            Self::Read | Self::Explain | Self::Insert | Self::Describe => "/api/v1/crud/{db}/{table}",
-            Self::ListDatabases => "/api/v1/crud",
-            Self::ListTables => "/api/v1/crud/{db}",
-            Self::DescribeApi => "/api/v1/openapi.json",
-            Self::Query => "/api/v1/crud/{db}/{table}/query",
-            Self::ReadOne => "/api/v1/crud/{db}/{table}/{id}",
-            Self::Update | Self::Delete => "/api/v1/crud/{db}/{table}[/{id}]",
-            Self::Sql => "/api/v1/sql",
-            Self::Batch => "/api/v1/batch",
-            Self::Mcp => route::MCP,
-            Self::Upload | Self::ListMedia => "/api/v1/media",
-            Self::DescribeMedia | Self::DeleteMedia => "/api/v1/media/{id}",
-            Self::SignMedia => "/api/v1/media/{id}/sign",
-            Self::DescribeUploads => "/api/v1/media/tus[/{id}]",
-            Self::BeginUpload => tus::PATH,
-            Self::ResumeUpload => "/api/v1/media/tus/{id}",
-            Self::ListKeys | Self::CreateKey => "/api/v1/keys",
-            Self::RevokeKey => "/api/v1/keys/{id}",
-            Self::ListRoles | Self::SetRole | Self::RemoveRole => "/api/v1/roles[/{name}]",
-            Self::Observe => "/api/v1/status",
-        }
-    }
-
-    const fn description(self) -> &'static str {
-        match self {
-            Self::Read | Self::Query | Self::ReadOne => "read records",
-            Self::Explain => "ask how records are found",
-            Self::Insert => "insert records",
-            Self::Update => "update records",
-            Self::Delete => "delete records",
-            Self::Describe => "read a schema",
-            Self::ListDatabases => "list databases",
-            Self::ListTables => "list tables",
-            Self::DescribeApi => "read the description of the API",
-            Self::Sql => "run SQL",
-            Self::Batch => "run a batch",
-            Self::Mcp => "use MCP",
-            Self::Upload | Self::BeginUpload | Self::ResumeUpload => "upload files",
-            Self::DescribeUploads => "ask about uploads",
-            Self::ListMedia | Self::DescribeMedia => "read what is known of files",
-            Self::SignMedia => "sign URLs",
-            Self::DeleteMedia => "delete files",
-            Self::ListKeys | Self::CreateKey | Self::RevokeKey => "manage keys",
-            Self::ListRoles | Self::SetRole | Self::RemoveRole => "manage roles",
-            Self::Observe => "see the project's requests",
+        match self.permitted() {
+            Permitted::ReadKeys => Access::Read,
+            Permitted::Roles | Permitted::FullKeys => Access::Full,
         }
     }
 }
@@ -206,7 +114,7 @@ pub fn method_label(method: &str) -> &'static str {
 pub fn permit(action: Action, grant: &Grant) -> Result<(), Problem> {
     match (grant, action.needs()) {
         (Grant::Full, _) | (Grant::Read, Access::Read) => Ok(()),
-        (Grant::Role(_), _) if !action.is_never_of_roles() => Ok(()),
+        (Grant::Role(_), _) if action.permitted() != Permitted::FullKeys => Ok(()),
         (Grant::Role(_), _) => Err(role_forbids(action.description())),
         (Grant::Read, Access::Full) => Err(Problem::new(
             ErrorCode::FullAccessRequired,
@@ -253,7 +161,7 @@ mod tests {
         let claims = crate::key::RoleClaims::new();
         let role = crate::ident::RoleName::parse("author").unwrap();
         let grant = Grant::Role(std::sync::Arc::new(crate::key::RoleGrant { role, claims }));
-        let refused: Vec<_> = Action::ALL.into_iter().filter(|action| permit(*action, &grant).is_err()).collect();
+        let refused: Vec<_> = Action::ALL.iter().copied().filter(|action| permit(*action, &grant).is_err()).collect();
         let managing = [
             Action::ListKeys,
             Action::CreateKey,
@@ -268,7 +176,8 @@ mod tests {
 
     #[test]
     fn a_read_key_may_only_read() {
-        let allowed: Vec<_> = Action::ALL.into_iter().filter(|action| permit(*action, &Grant::Read).is_ok()).collect();
+        let allowed: Vec<_> =
+            Action::ALL.iter().copied().filter(|action| permit(*action, &Grant::Read).is_ok()).collect();
         assert_eq!(
             allowed,
             [

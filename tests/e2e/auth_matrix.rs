@@ -393,7 +393,7 @@ async fn every_action_answers_every_kind_of_key_as_the_matrix_says(host: Host) {
         if matches!(key.kind, Kind::Own(_)) {
             assert_eq!(world.state().await, before, "before {} comes", key.name);
         }
-        for action in Action::ALL {
+        for &action in Action::ALL {
             let (needs, requests) = row(action, &world);
             for request in requests {
                 assert_eq!(request.action(), action, "{}", request.path);

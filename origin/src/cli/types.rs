@@ -7,7 +7,7 @@ use shared::key::Grant;
 
 use super::system::{Opened, database, project};
 use super::{CliError, Context};
-use crate::database::schema_cache::RelationsAge;
+use crate::database::schema_cache::SchemaAge;
 use crate::query::interface::{Interface, MediaInterface, python, rust, typescript};
 use crate::query::plan::access::Rights;
 use crate::system::System;
@@ -60,7 +60,7 @@ impl TypesArgs {
         for database in databases {
             let tables = cache.tables(&self.project, &database).await.map_err(|problem| failed(&problem))?;
             let relations = cache
-                .relations(&self.project, &database, RelationsAge::Cached)
+                .relations(&self.project, &database, SchemaAge::Cached)
                 .await
                 .map_err(|problem| failed(&problem))?;
             interface.add(database, &tables, &relations, &Rights::Full);

@@ -8,7 +8,7 @@
 mod relations;
 mod whole_database;
 
-pub use self::relations::RelationsAge;
+pub use self::relations::SchemaAge;
 use self::whole_database::{CountTables, DatabaseEntry};
 use super::charset_coverage::CharsetCoverages;
 use super::error::{DbError, no_database};

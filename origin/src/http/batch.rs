@@ -2,10 +2,11 @@
 
 mod ids;
 
-use super::records::{self, Failure, Schema, Tables, Writer};
+use super::records::{self, Failure, Tables, Writer};
 use super::request_log::RequestRecord;
 use super::respond;
 use crate::app::App;
+use crate::database::schema_cache::SchemaAge;
 use crate::database::transaction::{AnswerBudget, Transaction};
 use crate::database::{DbError, ReadFrom};
 use crate::query::catalog::Table;
@@ -100,7 +101,7 @@ impl Attempt<'_> {
     /// insert whose id another operation uses returns no such id.
     async fn load(&mut self) -> Result<(), Problem> {
         for (at, step) in self.batch.steps().iter().enumerate() {
-            let tables = self.tables_of(at, Schema::Cached).await?;
+            let tables = self.tables_of(at, SchemaAge::Cached).await?;
             refuse_nontransactional(step.operation(), tables.root()).map_err(|problem| problem.in_operation(at))?;
             self.tables.push(tables);
             for reference in step.references() {
@@ -117,15 +118,15 @@ impl Attempt<'_> {
         let Some(at) = fault.at else {
             return Err(fault.into_problem(self.batch));
         };
-        self.tables_of(at, Schema::Fresh).await?;
+        self.tables_of(at, SchemaAge::Fresh).await?;
         // Other operations may use the same tables, so all are loaded again.
         self.tables.clear();
         self.load().await
     }
 
-    async fn tables_of(&self, at: usize, schema: Schema) -> Result<Tables, Problem> {
+    async fn tables_of(&self, at: usize, age: SchemaAge) -> Result<Tables, Problem> {
         let operation = self.batch.steps()[at].operation();
-        Tables::load(self.app, self.caller, operation, schema).await.map_err(|problem| problem.in_operation(at))
+        Tables::load(self.app, self.caller, operation, age).await.map_err(|problem| problem.in_operation(at))
     }
 
     async fn once(&self) -> Result<Answer, Fault> {

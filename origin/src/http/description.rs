@@ -5,7 +5,7 @@ use super::listing;
 use super::request_log::RequestRecord;
 use super::respond;
 use crate::app::App;
-use crate::database::schema_cache::RelationsAge;
+use crate::database::schema_cache::SchemaAge;
 use crate::query::interface::{Interface, openapi, typescript};
 use crate::system::keys::Caller;
 use axum::response::Response;
@@ -32,7 +32,7 @@ pub(super) async fn run(
     let mut parts = Vec::new();
     for database in listing::databases(app, caller, database, record).await? {
         let tables = app.schema_cache.tables(caller.project(), &database).await?;
-        let relations = app.schema_cache.relations(caller.project(), &database, RelationsAge::Cached).await?;
+        let relations = app.schema_cache.relations(caller.project(), &database, SchemaAge::Cached).await?;
         parts.push((database, tables, relations));
     }
     let owner = caller.clone();
@@ -54,7 +54,7 @@ pub(super) async fn run(
         ApiForm::OpenApi => "application/json",
         ApiForm::TypeScript => TYPESCRIPT,
     };
-    Ok(respond::description(Bytes::from_owner(Kept { text, _slot: slot }), content_type))
+    Ok(respond::tagged(Bytes::from_owner(Kept { text, _slot: slot }), content_type))
 }
 
 /// A description in memory. Its slot, one of a limited number, is freed when the response has been sent.

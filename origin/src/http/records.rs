@@ -11,6 +11,7 @@ use super::request_log::RequestRecord;
 use super::respond;
 use crate::app::App;
 use crate::database::run::{Reading, ReadingOne};
+use crate::database::schema_cache::SchemaAge;
 use crate::database::transaction::{AnswerBudget, Transaction};
 use crate::database::{DbError, Lease, ReadFrom, run, transaction};
 use crate::query::plan::{self, InsertAnswer, InsertOne, Plan, PlanLimits, SelectByKey, TransactionSteps};
@@ -25,7 +26,7 @@ use std::time::Duration;
 
 pub(super) use describe::{describe, methods};
 pub(super) use read::{not_found, several};
-pub(super) use tables::{Schema, Tables};
+pub(super) use tables::Tables;
 pub(super) use write::{Writer, inserted};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,7 +48,7 @@ pub(super) async fn run(
 ) -> Result<Response, Problem> {
     let from = if operation.is_read() { ReadFrom::Replica } else { ReadFrom::Primary };
     let mut attempt = Attempt { app, caller, operation, extent, record, from };
-    let tables = attempt.tables(Schema::Cached).await?;
+    let tables = attempt.tables(SchemaAge::Cached).await?;
     record.begin_statements(operation);
     let mut outcome = attempt.once(&tables).await;
     attempt.from = ReadFrom::Primary;
@@ -59,7 +60,7 @@ pub(super) async fn run(
     }
     match outcome {
         Err(Failure::Database(error)) if error.means_stale_schema() => {
-            let tables = Box::pin(attempt.tables(Schema::Fresh)).await?;
+            let tables = Box::pin(attempt.tables(SchemaAge::Fresh)).await?;
             Box::pin(attempt.once(&tables)).await
         }
         Err(Failure::Database(error))
@@ -128,8 +129,8 @@ enum Prepared<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    async fn tables(&self, schema: Schema) -> Result<Tables, Problem> {
-        Tables::load(self.app, self.caller, self.operation, schema).await
+    async fn tables(&self, age: SchemaAge) -> Result<Tables, Problem> {
+        Tables::load(self.app, self.caller, self.operation, age).await
     }
 
     async fn once(&self, tables: &Tables) -> Result<Response, Failure> {

@@ -14,7 +14,6 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use shared::conditional;
 use shared::envelope;
 use shared::error::Problem;
-use shared::format::Format;
 use shared::operation::RecordOperation;
 use shared::operation::read::Selection;
 
@@ -56,21 +55,12 @@ pub(super) fn payload(payload: &[u8]) -> Response {
     json(envelope::success(payload))
 }
 
-/// Returns a 200 response with one record and its entity tag. The client's own cache may store it, but must revalidate
-/// it each time.
-pub(super) fn record(body: Vec<u8>, format: Format) -> Response {
+/// Returns a 200 response with a body and its entity tag. The client's own cache may store it, but must revalidate it
+/// each time.
+pub(super) fn tagged(body: impl Into<Bytes>, content_type: &'static str) -> Response {
+    let body = body.into();
     let tag = ETag::of(&body);
-    let mut response = with_type(Body::from(body), format.content_type());
-    let headers = response.headers_mut();
-    headers.extend(tag.into_header().map(|tag| (header::ETAG, tag)));
-    depends_on_accept(headers, "private, no-cache");
-    response
-}
-
-/// Returns a 200 response with a description of what the caller may do, and its entity tag.
-pub(super) fn description(text: Bytes, content_type: &'static str) -> Response {
-    let tag = ETag::of(&text);
-    let mut response = with_type(Body::from(text), content_type);
+    let mut response = with_type(Body::from(body), content_type);
     let headers = response.headers_mut();
     headers.extend(tag.into_header().map(|tag| (header::ETAG, tag)));
     depends_on_accept(headers, "private, no-cache");

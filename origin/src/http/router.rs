@@ -8,9 +8,7 @@ use crate::config::ConsoleConfig;
 use axum::Router;
 use axum::http::Uri;
 use axum::routing::{any, get};
-use shared::error::{ErrorCode, Problem};
-use shared::ident::shown;
-use shared::operation::route::MCP;
+use shared::operation::route::{self, MCP};
 use std::sync::Arc;
 
 pub(super) fn router(app: Arc<App>) -> Router {
@@ -36,7 +34,5 @@ pub(super) fn router(app: Arc<App>) -> Router {
 }
 
 async fn not_found(uri: Uri) -> Failed {
-    let message = format!("There is nothing at {}.", shown(uri.path()));
-    let hint = "Records are at /api/v1/crud/{database}/{table}, SQL is at /api/v1/sql.";
-    Problem::new(ErrorCode::RouteNotFound, message).with_hint(hint).into()
+    route::not_found(uri.path()).into()
 }

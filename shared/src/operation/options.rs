@@ -95,16 +95,9 @@ pub(super) fn unknown(name: &str, known: &[&str]) -> Problem {
     }
 }
 
-/// The maximum number of digits of a number that messages show; a longer number is shown as "a number".
-const NUMBER_SHOWN_MAX_BYTES: usize = 40;
-
 pub(super) fn wrong(name: &str, expected: &str, got: &Value) -> Problem {
-    let got = match got {
-        Value::Text(text) => shown(text),
-        Value::Number(text) if text.len() <= NUMBER_SHOWN_MAX_BYTES => text.to_string(),
-        other => other.kind().to_owned(),
-    };
-    Problem::new(ErrorCode::InvalidQueryOption, format!("The option {name} must be {expected}, not {got}."))
+    let message = format!("The option {name} must be {expected}, not {}.", got.shown());
+    Problem::new(ErrorCode::InvalidQueryOption, message)
 }
 
 /// Returns the text between the brackets of a JSON list.

@@ -83,7 +83,7 @@ pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
     if head.path == MCP {
         return allow(head.method, "POST").map(|()| Resource::Mcp);
     }
-    let path = head.path.strip_prefix("/api/v1/").ok_or_else(|| not_found(head))?;
+    let path = head.path.strip_prefix("/api/v1/").ok_or_else(|| not_found(head.path))?;
     // Some clients end every path with a slash.
     let path = path.strip_suffix('/').unwrap_or(path);
     let mut segments = path.split('/');
@@ -116,9 +116,9 @@ pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
         }
         (Some(kind), name, None, ..) => match Management::resolve(head.method, kind, name)? {
             Some((call, methods)) => allow(head.method, methods).map(|()| Resource::Managed(call)),
-            None => Err(not_found(head)),
+            None => Err(not_found(head.path)),
         },
-        _ => Err(not_found(head)),
+        _ => Err(not_found(head.path)),
     }
 }
 
@@ -130,7 +130,7 @@ fn below_table(head: &RequestHead<'_>, table: TablePath, last: Option<&str>) -> 
         // The last part `query` means a query only for POST. For other methods it is the id of a record, which may be
         // "query".
         (Some("query"), "POST") => Ok(Resource::Query(table)),
-        (Some(""), _) => Err(not_found(head)),
+        (Some(""), _) => Err(not_found(head.path)),
         (Some(id), _) => {
             allow(method, RECORD_METHODS)?;
             Ok(Resource::Record(table, RecordId::decode(id)?))
@@ -186,8 +186,9 @@ fn allow(method: &str, methods: &'static str) -> Result<(), Problem> {
     .with_allow(methods))
 }
 
-fn not_found(head: &RequestHead<'_>) -> Problem {
-    Problem::new(ErrorCode::RouteNotFound, format!("There is nothing at {}.", crate::ident::shown(head.path)))
+#[must_use]
+pub fn not_found(path: &str) -> Problem {
+    Problem::new(ErrorCode::RouteNotFound, format!("There is nothing at {}.", crate::ident::shown(path)))
         .with_hint("Records are at /api/v1/crud/{database}/{table}, SQL is at /api/v1/sql.")
 }
 

@@ -272,7 +272,7 @@ async fn every_operation_is_answered_as_the_role_says(host: Host) {
     };
     let before = state().await;
     let mut wrong = Vec::new();
-    for action in Action::ALL {
+    for &action in Action::ALL {
         for denied in Denied::ALL {
             for (request, expected) in row(action, denied, &db) {
                 let mut forms = vec![request.clone()];
@@ -308,7 +308,7 @@ fn shape(answer: &Answer, name: &str) -> (u16, Value) {
 async fn a_denied_table_is_answered_like_a_missing_one(host: Host) {
     let db = TestDb::new(host, TABLES).await;
     let caller = caller(&db);
-    for action in Action::ALL {
+    for &action in Action::ALL {
         let requests_of = |table| match requests(action, &db, table, "name") {
             Row::ByTable(_, requests) | Row::Never(requests) => requests,
             Row::NoTable => Vec::new(),

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 /// The maximum number of databases whose foreign keys are cached.
 pub(super) const DATABASES_MAX: usize = 1_000;
 
-/// Whether cached foreign keys may be used.
+/// Whether cached schemas of tables and cached foreign keys may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RelationsAge {
+pub enum SchemaAge {
     Cached,
-    /// The foreign keys are read again, because MariaDB refused a statement that was planned with cached foreign keys.
+    /// Schemas and foreign keys are read again, because MariaDB refused a statement that was planned with cached ones.
     Fresh,
 }
 
@@ -37,13 +37,13 @@ impl SchemaCache {
         self: &Arc<Self>,
         project: &ProjectName,
         database: &DatabaseName,
-        age: RelationsAge,
+        age: SchemaAge,
     ) -> Result<Arc<Relations>, Problem> {
         let version = self.version(project);
         let key = (project.clone(), database.clone());
         let max_age = match age {
-            RelationsAge::Cached => STALE_AFTER,
-            RelationsAge::Fresh => Duration::ZERO,
+            SchemaAge::Cached => STALE_AFTER,
+            SchemaAge::Fresh => Duration::ZERO,
         };
         let is_usable = |entry: &Entry| entry.version == version && entry.read_at.elapsed() < max_age;
         if let Some(entry) = self.relations.get(&key).filter(is_usable) {

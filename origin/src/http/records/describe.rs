@@ -2,7 +2,7 @@
 
 use super::Tables;
 use crate::app::App;
-use crate::database::schema_cache::RelationsAge;
+use crate::database::schema_cache::SchemaAge;
 use crate::http::respond;
 use crate::query::catalog::relations::{Relation, RelationKind};
 use crate::query::catalog::{Column, Kind, Traits};
@@ -25,7 +25,7 @@ pub(in crate::http) async fn describe(app: &Arc<App>, caller: &Caller, path: &Ta
     if !access.may(Action::Read) {
         return Err(policy::role_forbids(&format!("read the schema of {}.{}", path.database, path.table)));
     }
-    let relations = app.schema_cache.relations(caller.project(), &path.database, RelationsAge::Cached).await?;
+    let relations = app.schema_cache.relations(caller.project(), &path.database, SchemaAge::Cached).await?;
     let reads = |name: &TableName, column: &FieldName| {
         caller.reads(&TablePath { database: path.database.clone(), table: name.clone() }, column)
     };

@@ -166,7 +166,7 @@ impl Attempt<'_> {
 
 fn answer(found: Found, format: Format) -> Result<Response, Failure> {
     match found {
-        Found::One(body) => Ok(respond::record(body, format)),
+        Found::One(body) => Ok(respond::tagged(body, format.content_type())),
         Found::Nothing => Err(not_found().into()),
         Found::Several => Err(several().into()),
     }

@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::database::run::SessionEffect;
-use crate::database::schema_cache::RelationsAge;
+use crate::database::schema_cache::SchemaAge;
 use crate::query::catalog::Table;
 use crate::query::plan::access::TableAccess;
 use crate::query::plan::related::{Loader, RelatedTable};
@@ -22,32 +22,14 @@ pub(in crate::http) struct Tables {
     related: Vec<RelatedTable>,
 }
 
-/// The source from which a table's schema is loaded.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::http) enum Schema {
-    /// The schema cache, or MariaDB if the entry is missing or has expired.
-    Cached,
-    /// MariaDB, since a statement planned with the cached schema was refused.
-    Fresh,
-}
-
-impl Schema {
-    fn relations_age(self) -> RelationsAge {
-        match self {
-            Self::Cached => RelationsAge::Cached,
-            Self::Fresh => RelationsAge::Fresh,
-        }
-    }
-}
-
 impl Tables {
     pub(in crate::http) async fn load(
         app: &Arc<App>,
         caller: &Caller,
         operation: &RecordOperation,
-        schema: Schema,
+        age: SchemaAge,
     ) -> Result<Self, Problem> {
-        let table = async |path: &TablePath| access(app, caller, path, schema).await;
+        let table = async |path: &TablePath| access(app, caller, path, age).await;
         let path = operation.table();
         let root = table(path).await?;
         let mut joined = Vec::new();
@@ -59,12 +41,11 @@ impl Tables {
         let related = match operation.includes().is_empty() && conditions.is_empty() {
             true => Vec::new(),
             false => {
-                let relations =
-                    app.schema_cache.relations(caller.project(), &path.database, schema.relations_age()).await?;
+                let relations = app.schema_cache.relations(caller.project(), &path.database, age).await?;
                 let in_database = |name: &TableName| TablePath { database: path.database.clone(), table: name.clone() };
                 let load = |name: TableName| -> BoxFuture<'_, _> {
                     let path = in_database(&name);
-                    Box::pin(async move { access(app, caller, &path, schema).await })
+                    Box::pin(async move { access(app, caller, &path, age).await })
                 };
                 let reads = |name: &TableName, column: &FieldName| caller.reads(&in_database(name), column);
                 let loader = Loader { relations: &relations, access: &load, reads: &reads };
@@ -81,7 +62,7 @@ impl Tables {
         caller: &Caller,
         path: &TablePath,
     ) -> Result<TableAccess, Problem> {
-        access(app, caller, path, Schema::Cached).await
+        access(app, caller, path, SchemaAge::Cached).await
     }
 
     pub(in crate::http) fn root(&self) -> &Arc<Table> {
@@ -105,13 +86,13 @@ impl Tables {
 }
 
 /// Returns the caller's access to a table. For a caller with a role, errors don't reveal which other tables exist.
-async fn access(app: &Arc<App>, caller: &Caller, path: &TablePath, schema: Schema) -> Result<TableAccess, Problem> {
+async fn access(app: &Arc<App>, caller: &Caller, path: &TablePath, age: SchemaAge) -> Result<TableAccess, Problem> {
     let rights = caller.rights();
     rights.check(path)?;
     let project = caller.project();
-    let table = match schema {
-        Schema::Cached => app.schema_cache.table(project, path).await,
-        Schema::Fresh => app.schema_cache.reload(project, path).await,
+    let table = match age {
+        SchemaAge::Cached => app.schema_cache.table(project, path).await,
+        SchemaAge::Fresh => app.schema_cache.reload(project, path).await,
     };
     match table {
         Ok(table) => rights.of(&table),

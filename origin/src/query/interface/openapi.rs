@@ -176,7 +176,8 @@ impl Separator {
 }
 
 impl Interface {
-    /// Returns whether the caller may use the operations of `services.json` that have this `action`; true for `any`.
+    /// Returns whether the caller may use the operations of `services.json` that have this `action`; `false` for an
+    /// unknown one.
     fn offers(&self, action: &str) -> bool {
         let writes = self.tables().any(|table| table.actions.iter().any(|action| *action != Action::Read));
         match action {
@@ -187,7 +188,8 @@ impl Interface {
             "media_sign" => self.media.read && self.may(Action::SignMedia),
             "media_upload" => self.media.upload && self.may(Action::Upload),
             "media_delete" => self.media.delete && self.may(Action::DeleteMedia),
-            _ => true,
+            "any" => true,
+            _ => false,
         }
     }
 }

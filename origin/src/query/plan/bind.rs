@@ -26,9 +26,6 @@ use std::str::FromStr;
 use temporal::TimeOfDay;
 use uuid::Uuid;
 
-/// Numbers with more bytes are not quoted in error messages.
-const NUMBER_SHOWN_MAX_BYTES: usize = 40;
-
 /// What a value is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -178,7 +175,7 @@ pub fn aggregable(aggregate: Aggregate, column: &Column) -> Result<(), Problem> 
     let sound = match (aggregate, column.kind) {
         (Count | CountDistinct, _) => true,
         (Min | Max, kind) => !matches!(kind, Kind::Geometry | Kind::Json),
-        (Sum | Avg, kind) => matches!(kind, Kind::Integer | Kind::Bit | Kind::Decimal | Kind::Float | Kind::Double),
+        (Sum | Avg, kind) => kind.is_number(),
     };
     if sound {
         return Ok(());
@@ -210,11 +207,6 @@ fn own_text(text: String) -> Operand {
 }
 
 fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
-    let got = match value {
-        Value::Text(text) => shown(text),
-        Value::Number(text) if text.len() <= NUMBER_SHOWN_MAX_BYTES => text.to_string(),
-        other => other.kind().to_owned(),
-    };
     let hint = match (column.kind, value, &column.charset) {
         (Kind::Enum | Kind::Set, Value::Text(text), _) => {
             nearest(text, column.values.iter().map(String::as_str)).map(|near| format!("Did you mean {}?", shown(near)))
@@ -224,7 +216,7 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
         }
         _ => None,
     };
-    faulty(column, purpose, &format!(", not {got}")).with_hint_if(hint)
+    faulty(column, purpose, &format!(", not {}", value.shown())).with_hint_if(hint)
 }
 
 /// Returns the error that says what values a field takes; `fault` is the end of its message, without the full stop.

@@ -104,7 +104,22 @@ fn guarded(predicate: Predicate, source: usize, scope: &Scope<'_>) -> Result<Pre
     let is_guarded = match &predicate {
         Predicate::Regexp(..) => true,
         Predicate::Like(_, LikePattern::Raw, pattern) => is_slow(pattern),
-        _ => false,
+        // All variants are listed, so that whoever adds one must decide about it.
+        Predicate::Like(_, LikePattern::Literal, _)
+        | Predicate::Compare(..)
+        | Predicate::Same(..)
+        | Predicate::In(..)
+        | Predicate::Between(..)
+        | Predicate::IsNull(_)
+        | Predicate::Match(_)
+        | Predicate::Ordered(..)
+        | Predicate::OrderedNull(_)
+        | Predicate::All(_)
+        | Predicate::Any(_)
+        | Predicate::Not(_)
+        | Predicate::Guarded(..)
+        | Predicate::Untrue(_)
+        | Predicate::Exists(_) => false,
     };
     Ok(match predicate {
         predicate if is_guarded => match rule() {
