@@ -1,79 +1,40 @@
-//! The table of error codes, copied from the interface and compared with the enum. `ledger.rs` checks at the end of a
-//! whole run that each code was returned.
+//! The error codes: those of the enum, of the table in docs/api.md and of the client are the same. `ledger.rs` checks at
+//! the end of a whole run that each code was returned.
 
 use crate::host::Host;
+use crate::service::workspace;
 use shared::error::ErrorCode;
 use std::collections::BTreeSet;
+use std::fs;
 
 cases! {
-    Own: [the_enum_is_the_interfaces_table, what_is_retryable_is_what_passes_by_itself],
+    Own: [docs_and_client_have_all_codes_and_no_others, what_is_retryable_is_what_passes_by_itself],
 }
 
-const TABLE: &[(u16, &[&str])] = &[
-    (
-        400,
-        &[
-            "invalid_request",
-            "invalid_json",
-            "invalid_query_option",
-            "invalid_filter",
-            "invalid_body",
-            "unknown_field",
-            "invalid_identifier",
-            "sql_error",
-            "fulltext_index_missing",
-            "ambiguous_relation",
-            "invalid_media",
-        ],
-    ),
-    (401, &["missing_key", "invalid_key", "expired_key", "revoked_key"]),
-    (403, &["full_access_required", "role_forbids", "permission_denied"]),
-    (404, &["route_not_found", "database_not_found", "table_not_found", "record_not_found", "media_not_found"]),
-    (405, &["method_not_allowed"]),
-    (
-        409,
-        &[
-            "duplicate_key",
-            "foreign_key_violation",
-            "rejected_by_database",
-            "media_exists",
-            "too_many_affected",
-            "deadlock",
-            "idempotency_in_progress",
-            "upload_offset_mismatch",
-        ],
-    ),
-    (412, &["precondition_failed"]),
-    (413, &["body_too_large"]),
-    (414, &["uri_too_long"]),
-    (415, &["unsupported_media_type"]),
-    (416, &["range_not_satisfiable"]),
-    (422, &["invalid_value", "idempotency_mismatch"]),
-    (423, &["upload_locked"]),
-    (429, &["rate_limited"]),
-    (431, &["headers_too_large"]),
-    (500, &["internal"]),
-    (502, &["bad_origin_answer", "origin_unreachable"]),
-    (
-        503,
-        &[
-            "origin_unavailable",
-            "database_unavailable",
-            "overloaded",
-            "lock_timeout",
-            "storage_unavailable",
-            "issuer_unavailable",
-        ],
-    ),
-    (504, &["query_timeout", "origin_timeout"]),
-    (507, &["storage_full"]),
-];
+/// The codes that only the client creates.
+const OF_CLIENT: [&str; 3] = ["network_error", "timeout", "invalid_answer"];
 
-async fn the_enum_is_the_interfaces_table(_: Host) {
+async fn docs_and_client_have_all_codes_and_no_others(_: Host) {
+    let api = fs::read_to_string(workspace().join("docs/api.md")).expect("docs/api.md");
+    let rows = api.lines().filter_map(|line| {
+        let (status, codes) = line.strip_prefix("| ")?.split_once(" | ")?;
+        Some((status.parse::<u16>().ok()?, codes))
+    });
     let documented: BTreeSet<(u16, &str)> =
-        TABLE.iter().flat_map(|(status, codes)| codes.iter().map(|code| (*status, *code))).collect();
+        rows.flat_map(|(status, codes)| words(codes, '`').map(move |code| (status, code))).collect();
     let known: BTreeSet<(u16, &str)> = ErrorCode::ALL.iter().map(|code| (code.status(), code.as_str())).collect();
-    assert_eq!(known, documented);
+    assert_eq!(documented, known, "the table of errors in docs/api.md");
+    let errors = fs::read_to_string(workspace().join("clients/typescript/src/errors.ts")).expect("the client's errors");
+    let listed = errors.split_once("export type ErrorCode =").and_then(|(_, rest)| rest.split_once(';'));
+    let listed: BTreeSet<&str> = listed.map(|(codes, _)| words(codes, '"')).expect("the type ErrorCode").collect();
+    let expected: BTreeSet<&str> = known.into_iter().map(|(_, code)| code).chain(OF_CLIENT).collect();
+    assert_eq!(listed, expected, "the client's type ErrorCode");
+}
+
+/// Returns the words of lower-case letters and underscores between two `quote`s.
+fn words(text: &str, quote: char) -> impl Iterator<Item = &str> {
+    let is_word = |part: &&str| !part.is_empty() && part.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'_'));
+    text.split(quote).skip(1).step_by(2).filter(is_word)
 }
 
 async fn what_is_retryable_is_what_passes_by_itself(_: Host) {

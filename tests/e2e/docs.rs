@@ -21,7 +21,6 @@ cases! {
     Origin: [every_option_stands_in_a_call_on_the_pages, every_operator_on_the_page_is_known],
     Own: [
         every_shell_block_has_an_answer_or_a_reason,
-        every_error_code_stands_in_the_interface,
         every_link_leads_somewhere,
         every_page_is_reached_from_the_readme,
         a_page_is_read_as_its_fences_and_marks_say,
@@ -113,10 +112,6 @@ async fn every_shell_block_has_an_answer_or_a_reason(_: Host) {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     let run: usize = page::all().iter().map(|page| page.examples.len()).sum();
     assert!(run > 10, "only {run} calls were found");
-}
-
-async fn every_error_code_stands_in_the_interface(_: Host) {
-    rules::codes_stand_with_their_status();
 }
 
 async fn every_link_leads_somewhere(_: Host) {

@@ -1,25 +1,8 @@
-//! Checks the text of the pages: their links name existing files and headings, and the table of errors is complete.
+//! Checks the text of the pages: their links name existing files and headings.
 
-use super::page;
 use crate::service::workspace;
-use shared::error::ErrorCode;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Checks that the pages for users list each error code in a table row that begins with the code's status.
-pub(super) fn codes_stand_with_their_status() {
-    let rows: Vec<String> =
-        page::all().iter().flat_map(|page| page.lines.iter().filter(|line| line.starts_with("| "))).cloned().collect();
-    let missing: Vec<String> = ErrorCode::ALL
-        .iter()
-        .map(|code| (code.status().to_string(), format!("`{}`", code.as_str())))
-        .filter(|(status, code)| {
-            !rows.iter().any(|row| row.starts_with(&format!("| {status} |")) && row.contains(code))
-        })
-        .map(|(status, code)| format!("{status} {code}"))
-        .collect();
-    assert!(missing.is_empty(), "not in the table of errors: {missing:?}");
-}
 
 /// Returns the paths of all pages in the root directory and `docs`.
 fn pages() -> Vec<PathBuf> {
