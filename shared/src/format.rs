@@ -57,6 +57,18 @@ impl Format {
         }
     }
 
+    /// Returns the end of an answer that broke off, which no reader can take for a complete one: a JSON text or CSV cell
+    /// that is never closed. It is needed because proxies, workerd among them, end a broken answer like a complete one.
+    /// Empty for the envelope, which is not closed then.
+    #[must_use]
+    pub const fn cut_mark(self) -> &'static str {
+        match self {
+            Self::Envelope => "",
+            Self::Csv => "\"The answer broke off here.",
+            Self::NdJson => "{\"error\":\"The answer broke off here.",
+        }
+    }
+
     /// Returns whether the format can contain `count`, `limited` and `next` after the rows.
     #[must_use]
     pub const fn has_trailer(self) -> bool {

@@ -105,7 +105,7 @@ impl Call {
 
     /// Returns the request in reqwest's form, for cases that read the answer piece by piece.
     pub(crate) fn request(&self) -> reqwest::RequestBuilder {
-        let mut request = client().request(self.method.clone(), format!("{}{}", self.base, self.path));
+        let mut request = client(&self.base).request(self.method.clone(), format!("{}{}", self.base, self.path));
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
@@ -274,18 +274,21 @@ fn excerpt(body: &[u8]) -> String {
     excerpt
 }
 
-fn client() -> &'static Client {
-    static CLIENT: OnceLock<Client> = OnceLock::new();
-    CLIENT.get_or_init(|| {
-        // Much shorter than the times after which workerd (5 s) and the origin (10 s) close an idle connection: a
-        // request sent at that moment would get no answer, and reqwest doesn't repeat a POST. A busy machine can stand
-        // still for seconds between the choice of a connection and the sending.
-        let builder = Client::builder()
-            .no_proxy()
-            .pool_idle_timeout(Duration::from_millis(500))
-            .redirect(reqwest::redirect::Policy::none());
-        builder.timeout(Duration::from_secs(300)).build().expect("a client")
-    })
+/// Returns the client for a server. Only connections to the common origin are used again: workerd closes some idle
+/// connections without announcing it, for example after an answer that broke off, and a request sent at that moment gets
+/// no answer.
+fn client(base: &str) -> &'static Client {
+    static CLIENTS: OnceLock<[Client; 2]> = OnceLock::new();
+    let [reusing, other] = CLIENTS.get_or_init(|| {
+        [usize::MAX, 0].map(|idle_max| {
+            // Much shorter than the 10 s after which the origin closes an idle connection.
+            let idle = Duration::from_millis(500);
+            let builder = Client::builder().no_proxy().pool_idle_timeout(idle).pool_max_idle_per_host(idle_max);
+            let builder = builder.redirect(reqwest::redirect::Policy::none());
+            builder.timeout(Duration::from_secs(300)).build().expect("a client")
+        })
+    });
+    if base == shared().origin { reusing } else { other }
 }
 
 /// Returns whether `Content-Type` says that the body is JSON.

@@ -80,6 +80,11 @@ impl Wire {
         let _ = sending.await.expect("the other side takes the piece");
     }
 
+    /// Tells the server that nothing more will be sent. The answer can still be read.
+    pub(crate) async fn finish(&mut self) {
+        let _ = self.stream.shutdown().await;
+    }
+
     /// Reads the answer to a complete request. `None` if the server closes without one.
     pub(crate) async fn answer(&mut self) -> Option<RawAnswer> {
         let mut answer = Vec::new();

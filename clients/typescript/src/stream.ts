@@ -7,13 +7,22 @@ export async function* lines(response: Response, release: () => void, signal?: A
   const text = new TextDecoder();
   let rest = "";
   let ended = false;
+  const cut = (error: unknown) => noAnswer("network_error", "The stream of records was cut short.", error);
+  // An answer that broke off ends with a line that is not JSON.
+  const parsed = (line: string) => {
+    try {
+      return JSON.parse(line);
+    } catch (error) {
+      throw cut(error);
+    }
+  };
   const next = async () => {
     try {
       return await reader.read();
     } catch (error) {
       ended = true;
       if (signal?.aborted) throw signal.reason;
-      throw noAnswer("network_error", "The stream of records was cut short.", error);
+      throw cut(error);
     }
   };
   try {
@@ -22,7 +31,7 @@ export async function* lines(response: Response, release: () => void, signal?: A
       ended = done;
       const parts = (rest + text.decode(value, { stream: !done })).split("\n");
       rest = done ? "" : parts.pop()!;
-      for (const line of parts) if (line) yield JSON.parse(line);
+      for (const line of parts) if (line) yield parsed(line);
     }
   } finally {
     release();

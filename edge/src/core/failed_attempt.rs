@@ -25,6 +25,8 @@ pub enum FailureCause {
     Database,
     /// The origin is alive, but answered too slowly.
     Slow,
+    /// The client broke off the request's body.
+    Client,
 }
 
 #[derive(Debug)]
@@ -47,6 +49,12 @@ impl FailedAttempt {
     #[must_use]
     pub fn slow() -> Self {
         Self::of(NoAnswer::Timeout.problem(), FailureCause::Slow)
+    }
+
+    /// Returns the failure of a request whose client broke off the body.
+    #[must_use]
+    pub fn broken_off(problem: Problem) -> Self {
+        Self::of(problem, FailureCause::Client)
     }
 
     /// Returns the failure of a connection that could not be opened or broke.

@@ -11,7 +11,8 @@ use worker::Context;
 use worker::js_sys::{self, BigInt, Function, Promise, Reflect, Uint8Array};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{
-    ReadableStream, Request, Response, ResponseInit, StreamPipeOptions, TransformStream, WritableStream,
+    ReadableStream, ReadableStreamDefaultReader, Request, Response, ResponseInit, StreamPipeOptions, TransformStream,
+    WritableStream,
 };
 use worker::worker_sys::FixedLengthStream;
 
@@ -47,6 +48,9 @@ impl BodyPipe {
         let options = StreamPipeOptions::new();
         // Bytes that the origin does not read stay readable, so that they can be drained.
         options.set_prevent_cancel(true);
+        // If the stream were aborted after the client broke off its body, the runtime would end the request to the origin
+        // like a complete one. The request must be aborted instead.
+        options.set_prevent_abort(true);
         let sent = source.pipe_to_with_options(&pipe.writable(), &options);
         Ok(Self { source, readable: pipe.readable(), sent })
     }
@@ -60,6 +64,22 @@ impl BodyPipe {
     pub(crate) fn sent(&self) -> Awaited {
         Awaited::from(self.sent.clone())
     }
+}
+
+impl BodyPipe {
+    /// After [`BodyPipe::sent`] has failed, returns whether the client broke off the body or framed it wrongly.
+    /// Otherwise the origin stopped reading.
+    pub(crate) async fn is_broken(&self) -> bool {
+        let reader: ReadableStreamDefaultReader = self.source.get_reader().unchecked_into();
+        let closed = select(Awaited::from(reader.closed()), Timer::from(Duration::ZERO)).await;
+        reader.release_lock();
+        matches!(closed, Either::Left((Err(_), _)))
+    }
+}
+
+/// Returns the problem of a body that the client broke off.
+pub(crate) fn broken_off() -> Problem {
+    Problem::new(ErrorCode::InvalidBody, "The body ended before its announced length.")
 }
 
 /// The part of a request's body that is still unread when the response is ready.
@@ -97,9 +117,7 @@ pub(crate) async fn whole(request: &Request) -> Result<(JsValue, Vec<u8>), Probl
             let bytes = Uint8Array::new(&buffer).to_vec();
             Ok((buffer, bytes))
         }
-        Either::Left((Err(_), _)) => {
-            Err(Problem::new(ErrorCode::InvalidBody, "The body ended before its announced length."))
-        }
+        Either::Left((Err(_), _)) => Err(broken_off()),
         Either::Right(_) => Err(Problem::new(
             ErrorCode::InvalidBody,
             format!("The body did not arrive within {} s.", READ_TIMEOUT.as_secs()),

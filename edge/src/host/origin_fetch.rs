@@ -309,7 +309,7 @@ impl Attempts<'_> {
             let url = self.forwarding.incoming.target(origins.url(pick));
             // The runtime aborts requests in flight when the client's request ends. A separate abort is only needed if
             // a second origin may be tried, to abort the first attempt.
-            match origins.is_one() {
+            match origins.is_one() && sending.is_none() {
                 true => Exchange::start(&url, init),
                 false => Exchange::start_abortable(&url, init),
             }
@@ -364,6 +364,11 @@ impl Attempts<'_> {
                 Either::Left((answer, _)) => return Ok(Either::Left(answer)),
                 Either::Right((Either::Left((sent, _)), exchange)) => {
                     self.forwarding.is_sent.set(sent.is_ok());
+                    if let (Err(_), Some(pipe)) = (sent, &self.forwarding.pipe)
+                        && pipe.is_broken().await
+                    {
+                        return Err(FailedAttempt::broken_off(body::broken_off()));
+                    }
                     return Ok(Either::Right(exchange));
                 }
                 Either::Right((Either::Right((_, rest)), waiting)) => {
@@ -413,6 +418,7 @@ impl Attempts<'_> {
                 }
             },
             FailureCause::Slow => {}
+            FailureCause::Client => return,
         }
         let cause = format!("origin={} {}", pick.number(), failed.runtime_message);
         log::fault(&self.forwarding.incoming.request_id, &failed.problem, &cause);

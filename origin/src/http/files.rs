@@ -187,7 +187,13 @@ async fn open(app: &App, object: &StoredObject, part: Range<u64>) -> Result<Opti
         return Ok(Some(Body::from(first)));
     }
     let left = length.saturating_sub(first.len() as u64);
-    Ok(Some(stream::body([first], with_length(pieces, left), stream::StreamLimits::of_file(app), app.metrics.stream())))
+    Ok(Some(stream::body(
+        [first],
+        with_length(pieces, left),
+        "",
+        stream::StreamLimits::of_file(app),
+        app.metrics.stream(),
+    )))
 }
 
 /// The reason why the body of a media response ends early.

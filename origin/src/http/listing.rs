@@ -109,10 +109,9 @@ impl Lister<'_> {
         let progress = Arc::clone(self.record.progress());
         progress.begin("SHOW TABLES", None);
         let chunks = listing::tables(self.lease().await?, database.clone(), methods, self.timeout(), progress);
-        let content_type = Format::Envelope.content_type();
         match extent {
-            Extent::Head => Ok(respond::chunks_head(chunks, content_type).await?),
-            Extent::Whole => respond::chunks(chunks, content_type, || self.record.stream(self.caller)).await,
+            Extent::Head => Ok(respond::chunks_head(chunks, Format::Envelope.content_type()).await?),
+            Extent::Whole => respond::chunks(chunks, Format::Envelope, || self.record.stream(self.caller)).await,
         }
     }
 

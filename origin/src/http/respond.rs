@@ -14,6 +14,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use shared::conditional;
 use shared::envelope;
 use shared::error::Problem;
+use shared::format::Format;
 use shared::operation::RecordOperation;
 use shared::operation::read::Selection;
 
@@ -166,7 +167,7 @@ pub(super) fn problem(problem: &Problem, request_id: &str) -> Response {
 /// `begin` returns.
 pub(super) async fn chunks(
     mut chunks: Chunks,
-    content_type: &'static str,
+    format: Format,
     begin: impl FnOnce() -> Result<(StreamLimits, StreamGuard), Problem>,
 ) -> Result<Response, Failure> {
     let first = match chunks.next().await {
@@ -176,13 +177,13 @@ pub(super) async fn chunks(
     // If `first` was the last chunk, the end of the stream is ready at once, and the response can
     // have a length. A further chunk must still come from MariaDB.
     let ready = match chunks.next().now_or_never() {
-        Some(None) => return Ok(with_type(Body::from(first), content_type)),
+        Some(None) => return Ok(with_type(Body::from(first), format.content_type())),
         // No byte of the response was sent yet, so an error can still set the status.
         Some(Some(second)) => Some(second?),
         None => None,
     };
     let ready = [first].into_iter().chain(ready);
     let (limits, guard) = begin()?;
-    let body = stream::body(ready, chunks, limits, guard);
-    Ok(with_type(body, content_type))
+    let body = stream::body(ready, chunks, format.cut_mark(), limits, guard);
+    Ok(with_type(body, format.content_type()))
 }

@@ -61,7 +61,7 @@ pub(super) async fn run(
     let call = UserSql { statement, schema, effects, change, format };
     let chunks = user_sql::run(lease, call, limit, Arc::clone(record.progress()));
     let begin = || record.stream(caller);
-    let answer = respond::chunks(chunks, format.content_type(), begin).await;
+    let answer = respond::chunks(chunks, format, begin).await;
     answer.map_err(|failure| match failure {
         // A statement of the records API gets this error only for a view whose definer is gone, which `DbError`
         // handles.

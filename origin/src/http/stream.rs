@@ -29,23 +29,21 @@ enum Piece<E: Error + 'static> {
     End,
 }
 
-/// Returns a body of the `ready` chunks followed by `chunks`. If a limit ends the stream, the body fails and `chunks`
-/// is dropped. The guard, which counts the stream in the metrics, lives as long as the body.
+/// Returns a body of the `ready` chunks followed by `chunks`. If `chunks` fails or a limit ends the stream, the body
+/// gets `cut_mark` and then fails, and `chunks` is dropped. The guard, which counts the stream in the metrics, lives as long as the body.
 pub(super) fn body<E: Error + Send + Sync + 'static>(
     ready: impl IntoIterator<Item = Bytes, IntoIter: Send + 'static>,
     chunks: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    cut_mark: &'static str,
     limits: StreamLimits,
     guard: StreamGuard,
 ) -> Body {
     let (sender, receiver) = mpsc::channel(CHUNKS_WAITING);
     tokio::spawn(forward_chunks(chunks, sender, limits));
-    // Lets hyper send the head and the ready chunks before an error can end the body.
-    let flushed = stream::once(tokio::task::yield_now()).filter_map(|()| std::future::ready(None));
-    let pieces = stream::iter(ready.into_iter().map(Ok)).chain(flushed).chain(received(receiver));
+    let pieces = stream::iter(ready.into_iter().map(Ok)).chain(received(receiver, cut_mark));
     let pieces = pieces.map(move |piece| {
         let _streaming = &guard;
-        // After an error, hyper closes the connection without the body's regular end, so that the client notices the
-        // truncation.
+        // After an error, hyper closes the connection without the body's regular end.
         piece.inspect_err(|error| tracing::warn!(%error, "an answer ended early"))
     });
     // The compression layer polls a body once more after its end.
@@ -77,14 +75,32 @@ async fn forward_chunks<E: Error + Send + 'static>(
     }
 }
 
-fn received<E: Error>(receiver: mpsc::Receiver<Piece<E>>) -> impl Stream<Item = Result<Bytes, Cut<E>>> {
-    stream::unfold(Some(receiver), |receiver| async {
-        let mut receiver = receiver?;
-        match receiver.recv().await {
-            Some(Piece::Chunk(Ok(chunk))) => Some((Ok(chunk), Some(receiver))),
-            Some(Piece::Chunk(Err(error))) => Some((Err(error), None)),
-            Some(Piece::End) => None,
-            None => Some((Err(Cut::Over), None)),
-        }
+enum Receiving<E: Error + 'static> {
+    Pieces(mpsc::Receiver<Piece<E>>),
+    /// The cut mark was sent, and the body must fail now.
+    Failing(Cut<E>),
+}
+
+fn received<E: Error>(
+    receiver: mpsc::Receiver<Piece<E>>,
+    cut_mark: &'static str,
+) -> impl Stream<Item = Result<Bytes, Cut<E>>> {
+    stream::unfold(Some(Receiving::Pieces(receiver)), move |receiving| async move {
+        let error = match receiving? {
+            Receiving::Pieces(mut receiver) => match receiver.recv().await {
+                Some(Piece::Chunk(Ok(chunk))) => return Some((Ok(chunk), Some(Receiving::Pieces(receiver)))),
+                Some(Piece::End) => return None,
+                Some(Piece::Chunk(Err(error))) => error,
+                None => Cut::Over,
+            },
+            Receiving::Failing(error) => {
+                // Lets compression and hyper send what they have before the error ends the body. The first pause makes the
+                // encoder flush, and after the second one it passes on what it flushed.
+                tokio::task::yield_now().await;
+                tokio::task::yield_now().await;
+                return Some((Err(error), None));
+            }
+        };
+        Some((Ok(Bytes::from_static(cut_mark.as_bytes())), Some(Receiving::Failing(error))))
     })
 }

@@ -62,11 +62,17 @@ pub async fn export(
         let message = format!("{} has more rows than the server or the key's role lets one read have", export.table);
         return Err(TransferError::failed(message, "export parts by --query, or raise max_rows"));
     }
-    let mut bytes = 0;
-    while let Some(part) = response.chunk().await.map_err(|error| cut(bytes, &error))? {
+    let mark = export.format.cut_mark().as_bytes();
+    let (mut bytes, mut end) = (0, Vec::new());
+    while let Some(part) = response.chunk().await.map_err(|error| failed(&cut(bytes), &error))? {
         out.write_all(&part).map_err(TransferError::Output)?;
         bytes += part.len() as u64;
+        end.extend_from_slice(&part[part.len().saturating_sub(mark.len())..]);
+        end.drain(..end.len().saturating_sub(mark.len()));
         written(part.len());
+    }
+    if !mark.is_empty() && end == mark {
+        return Err(TransferError::failed(cut(bytes), "the origin's log has the cause"));
     }
     out.flush().map_err(TransferError::Output)?;
     Ok(Exported { bytes })
@@ -83,7 +89,6 @@ async fn writable(api: &Api, table: &TableRef) -> Result<Vec<String>, TransferEr
     Ok(if names.len() == all { Vec::new() } else { names })
 }
 
-fn cut(bytes: u64, error: &reqwest::Error) -> TransferError {
-    let what = format!("the answer broke off after {bytes} bytes, so the export is not complete");
-    failed(&what, error)
+fn cut(bytes: u64) -> String {
+    format!("the answer broke off after {bytes} bytes, so the export is not complete")
 }

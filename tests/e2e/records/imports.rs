@@ -2,6 +2,7 @@
 
 use crate::formats::types::{TYPES, types};
 use crate::host::{Answer, Host};
+use crate::raw::{self, Wire};
 use crate::roles::Caller;
 use crate::service::shared;
 use crate::test_db::TestDb;
@@ -26,6 +27,7 @@ cases! {
         what_is_no_line_of_json_is_refused_with_its_line,
         a_body_of_another_type_or_charset_is_refused,
         all_rows_are_inserted_or_none,
+        a_body_that_breaks_off_inserts_nothing,
         imports_are_upserts_and_are_repeated_safely,
         a_role_sets_and_denies_fields_of_imports,
         imports_have_the_limits_of_a_batch,
@@ -34,6 +36,30 @@ cases! {
 
 async fn send(db: &TestDb, rest: &str, kind: &str, body: impl Into<Vec<u8>>) -> Answer {
     db.call(Method::POST, rest).header("content-type", kind).bytes(body).send().await
+}
+
+async fn a_body_that_breaks_off_inserts_nothing(host: Host) {
+    let db = TestDb::new(host, TABLES).await;
+    let target = format!("/api/v1/crud/{}/t", db.name);
+    for (kind, body) in [(CSV, "name\na\n"), (NDJSON, "{\"name\":\"a\"}\n"), ("application/json", "{\"name\":\"a\"}")] {
+        let length = body.len();
+        let chunk = format!("{length:x}\r\n{body}\r\n");
+        for (framing, sent) in [
+            ("Transfer-Encoding: chunked".to_owned(), chunk.clone()),
+            ("Transfer-Encoding: chunked".to_owned(), chunk + "no size\r\n"),
+            (format!("Content-Length: {}", length + 1), body.to_owned()),
+        ] {
+            let key = &shared().full_key;
+            let headers = format!("Authorization: Bearer {key}\r\nContent-Type: {kind}\r\n{framing}\r\n");
+            let mut wire = Wire::open(host.url()).await;
+            wire.send(&raw::request("POST", target.as_bytes(), &headers, b"")).await;
+            wire.send(sent.as_bytes()).await;
+            wire.finish().await;
+            let answer = wire.answer().await.expect("an answer");
+            assert_eq!((answer.status, answer.code().as_str()), (400, "invalid_body"), "{kind} {framing} {sent:?}");
+        }
+    }
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, json!(0));
 }
 
 async fn csv_and_lines_are_rows_of_one_insert(host: Host) {

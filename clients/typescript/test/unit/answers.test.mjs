@@ -53,6 +53,11 @@ test("a stream that breaks off fails after the records that came", async () => {
   assert.deepEqual(records, [{ a: 1 }]);
 });
 
+test("a stream that ends with the mark of a broken answer fails", async () => {
+  const { selkie } = serve([body([bytes('{"a":1}\n{"error":"The answer broke off here.')])]);
+  await assert.rejects(all(selkie.table("a.b").stream()), { code: "network_error" });
+});
+
 test("a stream that is left early is cancelled", async () => {
   let cancelled = false;
   const endless = () => new Response(new ReadableStream({ pull: (control) => control.enqueue(bytes("1\n")), cancel: () => { cancelled = true; } }));

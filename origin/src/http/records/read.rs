@@ -117,7 +117,7 @@ impl Attempt<'_> {
     ) -> Result<Response, Failure> {
         let limit = self.timeout();
         let progress = Arc::clone(self.record.progress());
-        let content_type = reading.format.content_type();
+        let format = reading.format;
         if reading.may_need_second_connection() {
             reading.second_connection = Some(Box::pin(self.second_connection()).await?);
         }
@@ -131,10 +131,10 @@ impl Attempt<'_> {
         }
         let chunks = run::many(lease, reading, effect, limit, progress);
         let answer = match self.extent {
-            Extent::Head => respond::chunks_head(chunks, content_type).await?,
+            Extent::Head => respond::chunks_head(chunks, format.content_type()).await?,
             Extent::Whole => {
                 let begin = || self.record.stream(self.caller);
-                respond::chunks(chunks, content_type, begin).await?
+                respond::chunks(chunks, format, begin).await?
             }
         };
         let mut answer = respond::list(answer);
