@@ -1,4 +1,4 @@
-//! Writes the driver's values as JSON text.
+//! Writes the driver's values as JSON text without line breaks, as lines of JSON need it.
 
 use super::geojson;
 use crate::query::catalog::Kind;
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn what_is_no_json_is_never_written_as_json() {
         assert_eq!(json(Decoder::Json, &Value::Bytes(b"{\"a\": 1}".to_vec())), "{\"a\": 1}");
-        assert_eq!(json(Decoder::Json, &Value::Bytes(b"{\r\n\"a\": \"\\n\"}".to_vec())), "{  \"a\": \"\\n\"}");
+        assert_eq!(json(Decoder::Json, &Value::Bytes(b"{\r\n\"a\": \"\\n\"}\n".to_vec())), "{  \"a\": \"\\n\"} ");
         assert_eq!(json(Decoder::Json, &Value::Bytes(b"{broken".to_vec())), "\"{broken\"");
     }
 }

@@ -124,7 +124,7 @@ async fn with_related(
     let decoders = decoders(Some(&layout.kinds), row.columns_ref());
     let rows = [row];
     lease.begin();
-    let members = match related::members(lease.connection()?, includes, &rows, format).await {
+    let members = match related::members(lease.connection()?, includes, &rows).await {
         Ok(members) => members,
         Err(error) => return Err(lease.failed(error)),
     };
@@ -397,7 +397,7 @@ pub(super) fn write_rows(
     rows: &[Row],
     members: &[related::Members],
 ) {
-    let cells = CellWriter { decoders, members, format: encoder.format() };
+    let cells = CellWriter { decoders, members };
     let keys = &layout.keys;
     for (at, row) in rows.iter().enumerate() {
         let is_null = |cell| *value(row, cell) == Value::NULL;
@@ -414,11 +414,8 @@ pub(super) fn write_cells<'a>(
 ) {
     let is_null = |at| *cell(at) == Value::NULL;
     match encoder.format() {
-        Format::Envelope => encoder.row(keys, is_null, |at, out| {
+        Format::Envelope | Format::NdJson => encoder.row(keys, is_null, |at, out| {
             decoders[at].write(cell(at), out);
-        }),
-        Format::NdJson => encoder.row(keys, is_null, |at, out| {
-            decoders[at].write_in_line(cell(at), out);
         }),
         Format::Csv => encoder.row(keys, is_null, |at, out| {
             decoders[at].write_csv(cell(at), out);

@@ -15,7 +15,6 @@ use crate::query::plan::include::Included;
 use crate::query::sql::{Statement, Verdict};
 use mysql_async::Row;
 use mysql_async::prelude::Queryable as _;
-use shared::format::Format;
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS, INCLUDE_BATCH_MAX_RECORDS};
 use std::time::{Duration, Instant};
 
@@ -277,7 +276,7 @@ impl<'a> Transaction<'a> {
         let decoders = run::decoders(Some(&layout.kinds), &columns);
         let mut rows = Rows::default();
         let add = |rows: &mut Rows, row: &Row, members: &[Members], at: usize| {
-            let cells = CellWriter { decoders: &decoders, members, format: Format::Envelope };
+            let cells = CellWriter { decoders: &decoders, members };
             if rows.count > 0 {
                 rows.json.push(b',');
             }
@@ -307,7 +306,7 @@ impl<'a> Transaction<'a> {
         }
         drop(result);
         for part in waiting.chunks(INCLUDE_BATCH_MAX_RECORDS) {
-            let members = members(self.lease.connection()?, includes, part, Format::Envelope).await?;
+            let members = members(self.lease.connection()?, includes, part).await?;
             for (at, row) in part.iter().enumerate() {
                 add(&mut rows, row, &members, at)?;
             }

@@ -13,7 +13,6 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use mysql_async::{Row, Value};
 use shared::envelope::write_object;
-use shared::format::Format;
 use shared::limits::{INCLUDE_BATCH_MAX_RECORDS, INCLUDE_MAX_BYTES};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -105,15 +104,13 @@ pub(in crate::database) async fn members(
     connection: &mut Connection,
     includes: &[Included],
     rows: &[Row],
-    format: Format,
 ) -> Result<Vec<Members>, DbError> {
-    let mut reader = Reader { connection, format, bytes_left: INCLUDE_MAX_BYTES };
+    let mut reader = Reader { connection, bytes_left: INCLUDE_MAX_BYTES };
     reader.all(includes, rows).await
 }
 
 struct Reader<'a> {
     connection: &'a mut Connection,
-    format: Format,
     bytes_left: usize,
 }
 
@@ -182,7 +179,7 @@ impl Reader<'_> {
         let columns = result.columns().unwrap_or_default();
         let layout = included.select().layout();
         let decoders = decoders(Some(&layout.kinds), &columns);
-        let alone = CellWriter { decoders: &decoders, members: &[], format: self.format };
+        let alone = CellWriter { decoders: &decoders, members: &[] };
         let key_cell = columns.len().saturating_sub(1);
         let mut bytes = Vec::new();
         let mut group_of = |row: &Row| match (batch, value(row, key_cell)) {
@@ -246,7 +243,6 @@ impl Reader<'_> {
 pub(in crate::database) struct CellWriter<'a> {
     pub(in crate::database) decoders: &'a [Decoder],
     pub(in crate::database) members: &'a [Members],
-    pub(in crate::database) format: Format,
 }
 
 impl CellWriter<'_> {
@@ -258,10 +254,9 @@ impl CellWriter<'_> {
         out: &mut Vec<u8>,
     ) {
         let own = count - self.members.len();
-        match (cell.checked_sub(own), self.format) {
-            (Some(member), _) => self.members[member].write(at, out),
-            (None, Format::NdJson) => self.decoders[cell].write_in_line(value(row, cell), out),
-            (None, _) => self.decoders[cell].write(value(row, cell), out),
+        match cell.checked_sub(own) {
+            Some(member) => self.members[member].write(at, out),
+            None => self.decoders[cell].write(value(row, cell), out),
         }
     }
 

@@ -124,9 +124,9 @@ impl<'a> RowWriter<'a> {
         if self.batch.is_empty() {
             return Ok(());
         }
-        let (includes, format) = (&self.reads.includes, self.encoder.format());
+        let includes = &self.reads.includes;
         let limit = lease.limit(self.reads.limit);
-        let read = async { members(lease.connection()?, includes, &self.batch, format).await };
+        let read = async { members(lease.connection()?, includes, &self.batch).await };
         let members = within(limit, read).await?;
         write_rows(&mut self.encoder, self.layout, &self.decoders, &self.batch, &members);
         self.last = self.batch.pop();

@@ -1,26 +1,12 @@
-//! Writes the driver's values for the formats without an envelope: as CSV cells, and as JSON without line breaks.
+//! Writes the driver's values as CSV cells.
 //!
-//! In CSV, NULL is an empty cell, a number has no quotes, and a JSON value or a geometry is its JSON text.
+//! NULL is an empty cell, a number has no quotes, and a JSON value or a geometry is its JSON text.
 
 use super::json::Decoder;
 use mysql_async::Value;
 use shared::envelope::write_csv;
 
 impl Decoder {
-    /// Appends a value's JSON text without line breaks.
-    pub(super) fn write_in_line(self, value: &Value, out: &mut Vec<u8>) {
-        let start = out.len();
-        self.write(value, out);
-        // Strings have their line breaks escaped, so a line break here is whitespace between JSON tokens.
-        if self == Self::Json {
-            for byte in &mut out[start..] {
-                if matches!(byte, b'\n' | b'\r') {
-                    *byte = b' ';
-                }
-            }
-        }
-    }
-
     /// Appends a value as a CSV cell. NULL and an invalid geometry are empty cells.
     pub(super) fn write_csv(self, value: &Value, out: &mut Vec<u8>) {
         match (self, value) {
@@ -69,14 +55,6 @@ mod tests {
         let mut out = b"x,".to_vec();
         decoder.write_csv(value, &mut out);
         String::from_utf8(out).unwrap()
-    }
-
-    #[test]
-    fn json_that_was_stored_in_lines_stays_in_one() {
-        let stored = Value::Bytes(b"{\r\n  \"a\": \"x\\ny\"\n}\n".to_vec());
-        let mut out = Vec::new();
-        Decoder::Json.write_in_line(&stored, &mut out);
-        assert_eq!(out, b"{    \"a\": \"x\\ny\" } ");
     }
 
     #[test]
