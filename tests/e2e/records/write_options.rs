@@ -18,6 +18,7 @@ cases! {
         inserts_return_records_by_any_spelling,
         a_replayed_insert_returns_the_same_record,
         keys_of_any_kind_are_found_again,
+        a_changed_key_is_found_as_mariadb_stores_it,
         more_than_the_maximum_changes_nothing,
         a_dry_run_counts_and_changes_nothing,
         options_that_do_not_fit_are_refused,
@@ -311,6 +312,29 @@ async fn keys_of_any_kind_are_found_again(host: Host) {
     assert_eq!(moved, json!({"a": 2, "b": "z", "n": 1}));
     let same = db.put("pair/2,z?returning=n", &json!({"n": {"$add": 1}})).await.payload();
     assert_eq!(same, json!({"n": 2}));
+}
+
+async fn a_changed_key_is_found_as_mariadb_stores_it(host: Host) {
+    let db = TestDb::new(host, &[]).await;
+    for (at, (sql_type, old, new, stored)) in [
+        ("DECIMAL(5,1)", json!("1.0"), json!("1.25"), json!("1.3")),
+        ("DECIMAL(5)", json!(1), json!(2.5), json!("3")),
+        ("FLOAT", json!(1), json!("0.1000000001"), json!(0.1)),
+        ("DATETIME", json!("2026-11-20 08:36:16"), json!("2026-11-20T08:36:17.9Z"), json!("2026-11-20 08:36:17")),
+        ("TIME(2)", json!("08:36:16"), json!("08:36:17.128"), json!("08:36:17.12")),
+        ("BINARY(3)", json!("AAH/"), json!("/w=="), json!("/wAA")),
+        ("VARBINARY(3)", json!("AAH/"), json!("/w=="), json!("/w==")),
+        ("CHAR(5)", json!("a"), json!("b "), json!("b")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let table = format!("t{at}");
+        db.exec(&format!("CREATE TABLE {table} (k {sql_type} PRIMARY KEY, n INT)")).await;
+        db.post(&table, &json!({"k": old, "n": 1})).await.payload();
+        let updated = db.put(&format!("{table}?returning=k"), &json!({"query": {"n": 1}, "data": {"k": new}})).await;
+        assert_eq!(updated.payload(), json!([{"k": stored}]), "{sql_type}");
+    }
 }
 
 async fn more_than_the_maximum_changes_nothing(host: Host) {

@@ -98,6 +98,29 @@ pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand
     bound.ok_or_else(|| refused(column, value, purpose))
 }
 
+/// Converts a value to store to a value to compare with the stored one: MariaDB rounds a DECIMAL, cuts the fraction of
+/// a time and pads BINARY, as the column's type says.
+#[must_use]
+pub fn as_stored(column: &Column, mut operand: Operand) -> Operand {
+    // The numbers in `decimal(5,1)`, `datetime(3)` or `binary(16)`; 0 where the type has none.
+    let mut sizes = column.type_text.split(['(', ',', ')']).skip(1).map(|size| size.parse::<u8>().unwrap_or(0));
+    let first = sizes.next().unwrap_or(0);
+    match (column.kind, &mut operand.param) {
+        (Kind::Decimal, Param::Text(_)) => operand.form = Form::Decimal { scale: sizes.next().unwrap_or(0) },
+        (Kind::DateTime | Kind::Time, Param::Text(text)) => {
+            if let Some(point) = text.find('.') {
+                let end = (point + 1 + usize::from(first)).min(text.len());
+                *text = text[..end].trim_end_matches('.').into();
+            }
+        }
+        (Kind::Bytes, Param::Bytes(bytes)) if column.type_text.starts_with("binary") => {
+            bytes.resize(usize::from(first), 0);
+        }
+        _ => {}
+    }
+    operand
+}
+
 /// Converts a CSV cell to a parameter to store. The cell of a JSON or geometry column holds JSON or GeoJSON text; an
 /// empty cell is NULL, as in CSV responses; `true` and `false` are 1 and 0 for INTEGER and BIT columns. Returns `None`
 /// for an empty cell of a NOT NULL column, which takes its default.

@@ -245,7 +245,7 @@ impl Reread {
             let column = table.column(*at);
             let new = match changes.iter().find(|(changed, _)| changed == at) {
                 None => None,
-                Some((_, Change::Set(operand))) => Some(operand.clone()),
+                Some((_, Change::Set(operand))) => Some(bind::as_stored(column, operand.clone())),
                 Some((_, Change::Add(_))) => return Err(unfit(table, "$add changes the key of the records")),
             };
             Ok((*at, column.kind, new))
