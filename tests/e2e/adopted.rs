@@ -69,6 +69,7 @@ async fn no_key_drops_an_adopted_database(host: Host) {
         format!("EXECUTE IMMEDIATE 'DROP DATABASE {name}'"),
         format!("BEGIN NOT ATOMIC PREPARE s FROM 'DROP DATABASE {name}'; EXECUTE s; END"),
         format!("BEGIN NOT ATOMIC DROP DATABASE {name}; END"),
+        format!("EXECUTE IMMEDIATE +REVERSE('{}')", format!("DROP DATABASE {name}").chars().rev().collect::<String>()),
         format!("CREATE PROCEDURE {name}.p() DROP DATABASE {name}"),
     ];
     for query in statements {
@@ -82,6 +83,8 @@ async fn no_key_drops_an_adopted_database(host: Host) {
     // Other statements work in the same way as in a database that Selkie created.
     for query in [
         format!("CREATE TABLE {name}.u (id INT)"),
+        format!("EXECUTE IMMEDIATE 'INSERT INTO {name}.u VALUES (1)'"),
+        format!("INSERT INTO {name}.u SELECT 1 WHERE 'DROP DATABASE {name}' > ''"),
         format!("DROP TABLE {name}.u"),
         format!("CREATE DATABASE {}_own", adopted.project),
         format!("DROP DATABASE {}_own", adopted.project),

@@ -96,8 +96,8 @@ async fn refuse_drop(app: &Arc<App>, caller: &Caller, call: &SqlCall) -> Result<
     } else {
         (
             format!("The statement could drop {shown}, an adopted database: its text does not show what it drops."),
-            "Give EXECUTE IMMEDIATE and PREPARE their statement as one string literal or parameter, and name databases \
-             literally, outside executable comments.",
+            "Give EXECUTE IMMEDIATE and PREPARE their statement as one parameter, or one string literal without a \
+             backslash, and drop databases outside of these and of executable comments.",
         )
     };
     Err(Problem::new(ErrorCode::PermissionDenied, message).with_hint(hint))

@@ -2,9 +2,9 @@
 //!
 //! MariaDB has one privilege for dropping tables and databases, so grants can't protect an adopted database (one that
 //! existed before it was given to the project) whose tables may be dropped. This module looks for `DROP DATABASE` and
-//! `CREATE OR REPLACE DATABASE` (or `SCHEMA`) in the statement, in the body of a routine or event that it creates, and
-//! in its strings and parameters, which it may prepare. Stored code that a statement calls can't be seen
-//! (`docs/existing-database.md`).
+//! `CREATE OR REPLACE DATABASE` (or `SCHEMA`) in the statement and in the body of a routine or event that it creates.
+//! Text that the statement prepares must be one literal or parameter without these words. Stored code that a statement
+//! calls can't be seen (`docs/existing-database.md`).
 
 use std::collections::BTreeSet;
 
@@ -12,9 +12,6 @@ use shared::ident::DatabaseName;
 use shared::json::Value;
 
 use super::tokens::{Token, Tokens};
-
-/// The maximum depth to which strings within strings are searched. A statement in a deeper string is not found.
-const NESTING_MAX: usize = 4;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
@@ -46,49 +43,26 @@ impl Dropped {
 /// any.
 #[must_use]
 pub fn databases(text: &str, params: &[Value]) -> Option<Dropped> {
-    let mut dropped = Dropped::default();
-    scan(text, NESTING_MAX, &mut dropped);
-    for value in params {
-        if let Value::Text(text) = value {
-            scan(text, NESTING_MAX, &mut dropped);
-        }
-    }
+    let tokens: Vec<Token<'_>> = Tokens::new(text).collect();
+    let mut dropped = named(&tokens);
+    // Whether MariaDB runs an executable comment depends on its version.
+    dropped.unnamed |= tokens.contains(&Token::Executable) && has_words(text);
+    dropped.unnamed |= (0..tokens.len()).any(|at| match prepared(&tokens, at) {
+        None => false,
+        // An escape may be in the middle of a word.
+        Some(Prepared::Literal(text)) => text.contains('\\') || has_words(text),
+        Some(Prepared::Parameter) => params.iter().any(|value| matches!(value, Value::Text(text) if has_words(text))),
+        Some(Prepared::Unseen) => true,
+    });
     (!dropped.is_empty()).then_some(dropped)
 }
 
-fn scan(text: &str, depth: usize, dropped: &mut Dropped) {
-    let tokens: Vec<Token<'_>> = Tokens::new(text).collect();
-    if tokens.contains(&Token::Executable) {
-        conditional(&tokens, dropped);
-    } else {
-        plain(&tokens, dropped);
-        dropped.unnamed |= prepares_unseen_text(&tokens);
-    }
-    if depth == 0 {
-        return;
-    }
-    let strings: Vec<String> = tokens
-        .iter()
-        .filter_map(|token| match token {
-            Token::Text(inner) => Some(unescaped(inner)),
-            _ => None,
-        })
-        .collect();
-    for string in &strings {
-        scan(string, depth - 1, dropped);
-    }
-    // The statement may join its strings, as in `CONCAT('DROP DATA', 'BASE shop')` or by writing them side by side.
-    // Only the join of all strings is searched, not that of some of them.
-    if strings.len() > 1 {
-        scan(&strings.concat(), depth - 1, dropped);
-    }
-}
-
-/// Finds the databases that a text without executable comments drops: their names follow the keywords.
-fn plain(tokens: &[Token<'_>], dropped: &mut Dropped) {
+/// Finds the databases whose names follow the keywords that drop a database.
+fn named(tokens: &[Token<'_>]) -> Dropped {
+    let mut dropped = Dropped::default();
     // No statement that drops a database has other characters between its keywords and the name.
     let words: Vec<Token<'_>> =
-        tokens.iter().copied().filter(|token| !matches!(token, Token::Other | Token::Misread(_))).collect();
+        tokens.iter().copied().filter(|token| !matches!(token, Token::Other(_) | Token::Misread(_))).collect();
     for at in 0..words.len() {
         let [verb, noun] = [at, at + 1].map(|at| words.get(at).copied());
         if !is_word(verb, &["DROP", "REPLACE"]) || !is_word(noun, &["DATABASE", "SCHEMA"]) {
@@ -99,79 +73,58 @@ fn plain(tokens: &[Token<'_>], dropped: &mut Dropped) {
         match words.get(at + 2 + condition) {
             Some(Token::Word(name)) => dropped.names.insert(name.to_lowercase()),
             Some(Token::Quoted(name)) => dropped.names.insert(name.replace("``", "`").to_lowercase()),
-            // With the SQL mode ANSI_QUOTES, text in double quotes is a name.
-            Some(Token::Text(name)) => dropped.names.insert(unescaped(name).to_lowercase()),
             _ => {
                 dropped.unnamed = true;
                 continue;
             }
         };
     }
+    dropped
 }
 
-/// Returns whether `EXECUTE IMMEDIATE` or `PREPARE … FROM` takes anything but one string literal or parameter: a
-/// variable, a hexadecimal literal or an expression may hold any statement.
-fn prepares_unseen_text(tokens: &[Token<'_>]) -> bool {
+/// The source of a statement's text in `EXECUTE IMMEDIATE` or `PREPARE … FROM`.
+enum Prepared<'a> {
+    /// One string literal, without its quotes.
+    Literal(&'a str),
+    /// A parameter of the caller's statement.
+    Parameter,
+    /// Anything else, such as a variable or an expression, which may hold any statement.
+    Unseen,
+}
+
+/// Returns what is prepared by the words that begin at this index; `None` if they prepare nothing.
+fn prepared<'a>(tokens: &[Token<'a>], index: usize) -> Option<Prepared<'a>> {
     let at = |index: usize| tokens.get(index).copied();
-    (0..tokens.len()).any(|index| {
-        let from = if is_word(at(index), &["EXECUTE"]) && is_word(at(index + 1), &["IMMEDIATE"]) {
-            index + 2
-        } else if is_word(at(index), &["PREPARE"]) && is_word(at(index + 2), &["FROM"]) {
-            index + 3
-        } else {
-            return false;
-        };
-        let behind = (at(from + 1), at(from + 2));
-        match at(from) {
-            // A literal or `?` is the whole text, unless `||` follows, which is two tokens (`;` is one). A `?` is not
-            // told from other characters that are [`Token::Other`], such as `+`.
-            Some(Token::Text(_) | Token::Other) => {
-                matches!(behind, (Some(Token::Other), Some(Token::Other)))
-            }
-            _ => true,
-        }
+    let from = if is_word(at(index), &["EXECUTE"]) && is_word(at(index + 1), &["IMMEDIATE"]) {
+        index + 2
+    } else if is_word(at(index), &["PREPARE"]) && is_word(at(index + 2), &["FROM"]) {
+        index + 3
+    } else {
+        return None;
+    };
+    let next = at(from + 1);
+    let is_whole = matches!(next, None | Some(Token::Other(';'))) || is_word(next, &["USING"]);
+    Some(match at(from) {
+        Some(Token::Text(text)) if is_whole => Prepared::Literal(text),
+        Some(Token::Other('?')) if is_whole => Prepared::Parameter,
+        _ => Prepared::Unseen,
     })
 }
 
-/// Sets [`Dropped::unnamed`] if a text with executable comments has the keywords that drop a database or prepare a
-/// statement, in any place: whether MariaDB runs such a comment depends on its version.
-fn conditional(tokens: &[Token<'_>], dropped: &mut Dropped) {
-    let has = |words: &[&str]| {
-        tokens.iter().any(|token| match token {
-            // A version may precede the first word, perhaps without a space.
-            Token::Word(word) => {
-                let word = word.trim_start_matches(|c: char| c.is_ascii_digit());
-                is_word(Some(Token::Word(word)), words)
-            }
-            _ => false,
-        })
+/// Returns whether a text has, in any place, the words that drop a database or prepare a statement. Finds them in
+/// strings and comments too, because strings and comments begin elsewhere in another SQL mode or version.
+fn has_words(text: &str) -> bool {
+    let has = |wanted: &[&str]| {
+        text.split(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric() && !matches!(c, '_' | '$'))
+            // The version of an executable comment may precede its first word without a space.
+            .map(|word| word.trim_start_matches(|c: char| c.is_ascii_digit()))
+            .any(|word| wanted.iter().any(|one| one.eq_ignore_ascii_case(word)))
     };
-    dropped.unnamed |= has(&["DROP", "REPLACE"]) && has(&["DATABASE", "SCHEMA"]);
-    dropped.unnamed |= has(&["IMMEDIATE", "PREPARE"]);
+    has(&["DROP", "REPLACE"]) && has(&["DATABASE", "SCHEMA"]) || has(&["IMMEDIATE", "PREPARE"])
 }
 
 fn is_word(token: Option<Token<'_>>, words: &[&str]) -> bool {
     token.and_then(Token::word).is_some_and(|word| words.iter().any(|one| one.eq_ignore_ascii_case(word)))
-}
-
-/// Returns the text of a string literal. Every escape for whitespace or a control character becomes a space.
-fn unescaped(inner: &str) -> String {
-    let mut text = String::with_capacity(inner.len());
-    let mut characters = inner.chars().peekable();
-    while let Some(c) = characters.next() {
-        match c {
-            '\\' => match characters.next() {
-                Some('0' | 'b' | 'n' | 'r' | 't' | 'Z') | None => text.push(' '),
-                Some(other) => text.push(other),
-            },
-            '\'' | '"' if characters.peek() == Some(&c) => {
-                characters.next();
-                text.push(c);
-            }
-            c => text.push(c),
-        }
-    }
-    text
 }
 
 #[cfg(test)]
@@ -221,6 +174,14 @@ mod tests {
             "BEGIN NOT ATOMIC DECLARE d VARCHAR(99) DEFAULT 'x'; EXECUTE IMMEDIATE CONCAT('DROP ', d); END",
             "SET STATEMENT sql_mode = 'PIPES_AS_CONCAT' FOR EXECUTE IMMEDIATE 'DROP ' || d",
             "/*!50000 EXECUTE IMMEDIATE */ @statement",
+            "EXECUTE IMMEDIATE +UNHEX('44524F50')",
+            "EXECUTE IMMEDIATE 'DROP DATA' 'BASE shop' ''",
+            "EXECUTE IMMEDIATE CONCAT('x', @data, 'BASE shop')",
+            "EXECUTE IMMEDIATE 'BEGIN NOT ATOMIC EXECUTE IMMEDIATE ?; END' USING CONCAT('DROP DATA', 'BASE shop')",
+            "EXECUTE IMMEDIATE 'BEGIN NOT ATOMIC SELECT \"\"; DROP DATABASE shop; END'",
+            "EXECUTE IMMEDIATE ? COLLATE utf8mb4_bin",
+            "BEGIN NOT ATOMIC PREPARE s FROM 'SELECT 1'; EXECUTE IMMEDIATE @statement; END",
+            "DROP DATABASE \"shop\"",
         ] {
             assert!(drops(text), "{text}");
         }
@@ -245,9 +206,13 @@ mod tests {
             "EXECUTE IMMEDIATE 'DROP TABLE t'",
             "EXECUTE IMMEDIATE 'SELECT ?' USING 1",
             "EXECUTE IMMEDIATE ? USING 1",
+            "EXECUTE IMMEDIATE ?;",
+            "EXECUTE IMMEDIATE \"SELECT 'it''s'\"",
+            "INSERT INTO t VALUES ('how to DROP DATABASE shop')",
             "BEGIN NOT ATOMIC PREPARE s FROM 'SELECT 1'; EXECUTE s; END",
         ] {
             assert!(!drops(text), "{text}");
         }
+        assert_eq!(databases("INSERT INTO t VALUES (?)", &[Value::Text("DROP DATABASE shop".into())]), None);
     }
 }

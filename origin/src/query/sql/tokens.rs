@@ -20,7 +20,7 @@ pub(super) enum Token<'a> {
     /// ASCII letter or `_`, or a `-` or `/` before a string, a name in backticks or a comment.
     Misread(usize),
     /// Any other character.
-    Other,
+    Other(char),
 }
 
 /// The characters that MariaDB takes for whitespace. It takes every non-ASCII character for part of a name.
@@ -127,7 +127,7 @@ impl<'a> Iterator for Tokens<'a> {
                     false => (Token::Word(word), end),
                 }
             }
-            c => (Token::Other, c.len_utf8()),
+            c => (Token::Other(c), c.len_utf8()),
         };
         self.at = (self.at + length).min(self.text.len());
         Some(token)
