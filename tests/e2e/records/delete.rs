@@ -107,6 +107,10 @@ async fn nothing_is_deleted_by_omission(host: Host) {
         let answer = db.delete(&format!("items?{query}")).await;
         assert_eq!(answer.status, 400, "{answer}");
     }
+    let unused = db.delete("items/1?deleteKeyValuesOperator=OR").await;
+    let error = unused.refused(ErrorCode::InvalidBody);
+    let message = "deleteKeyValuesOperator joins the conditions of deleteKeyValues, which is missing.";
+    assert_eq!(error["message"], message);
     let empty_id = db.delete("items/").await;
     assert!(empty_id.status.is_client_error(), "{empty_id}");
     assert_eq!(left(&db).await, [1, 2, 3, 4, 5]);

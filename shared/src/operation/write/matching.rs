@@ -51,23 +51,21 @@ impl Matching {
     }
 
     /// Parses the conditions; `None` if neither `query` nor the list is given. Refuses a `query` or list without
-    /// conditions or with an empty list of values, and both together.
+    /// conditions or with an empty list of values, both together, and a joining operator without its conditions.
     pub(super) fn condition(&self, names: &Names) -> Result<Option<Condition>, Problem> {
-        if self.search_operator.is_some() && self.query.is_none() {
-            return Err(body(format!("{SEARCH_OPERATOR} joins the conditions of {QUERY}, which is missing.")));
-        }
-        let joiner = |name: &str, value: &Option<Value>| match value {
-            Some(value) => filter::joiner(name, value),
-            None => Ok(Joiner::And),
+        let joiner = |name, value: &Option<Value>, of, conditions: &Option<Value>| match (value, conditions) {
+            (None, _) => Ok(Joiner::And),
+            (Some(value), Some(_)) => filter::joiner(name, value),
+            (Some(_), None) => Err(body(format!("{name} joins the conditions of {of}, which is missing."))),
         };
-        let of_list = joiner(names.joiner, &self.joiner)?;
-        let of_query = joiner(SEARCH_OPERATOR, &self.search_operator)?;
+        let of_query = joiner(SEARCH_OPERATOR, &self.search_operator, QUERY, &self.query)?;
+        let of_list = joiner(names.joiner, &self.joiner, names.list, &self.list)?;
         let Names { list: name, .. } = names;
-        match (&self.query, &self.list, &self.joiner) {
-            (Some(_), Some(_), _) | (Some(_), _, Some(_)) => {
+        match (&self.query, &self.list) {
+            (Some(_), Some(_)) => {
                 Err(body(format!("{QUERY} and {name} exclude each other.")).with_hint("Put all conditions into query."))
             }
-            (Some(query), None, None) => {
+            (Some(query), None) => {
                 filter::check_extent(query)?;
                 let condition = Condition::from_query(query, of_query)?;
                 let condition = condition.ok_or_else(|| {
@@ -81,11 +79,11 @@ impl Matching {
                     false => Ok(Some(condition)),
                 }
             }
-            (None, Some(list), _) => {
+            (None, Some(list)) => {
                 filter::check_extent(list)?;
                 Condition::from_key_values(name, list, of_list).map(Some)
             }
-            (None, None, _) => Ok(None),
+            (None, None) => Ok(None),
         }
     }
 }
