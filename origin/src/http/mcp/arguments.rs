@@ -35,13 +35,14 @@ fn encoded(text: &str) -> String {
     }
 }
 
-/// Returns the API request of a tool call.
+/// Returns the API request of a tool call. An argument that is null counts as not given.
 ///
 /// # Errors
 /// `invalid_body` for an argument that is unknown, missing, of a wrong type, or excluded by another.
 pub(super) fn request(tool: ToolName, arguments: Map<String, Value>) -> Result<ApiRequest, Problem> {
     let mut given = Arguments { tool, values: arguments };
     given.check_names()?;
+    given.values.retain(|_, value| !value.is_null());
     match tool {
         ToolName::ListTables => Ok(ApiRequest::get(match given.text("database")? {
             Some(database) => path([&*database]),
@@ -83,7 +84,7 @@ fn write(mut given: Arguments) -> Result<ApiRequest, Problem> {
         ("dry_run", "dryRun"),
     ] {
         match (option, given.values.remove(argument)) {
-            (_, None | Some(Value::Bool(false) | Value::Null)) => {}
+            (_, None | Some(Value::Bool(false))) => {}
             ("returning", Some(Value::Array(names))) if names == ["*"] => {
                 options.insert(option.to_owned(), "*".into());
             }
@@ -180,7 +181,7 @@ impl Arguments {
     }
 
     /// Removes `id`, and returns it as a percent-encoded path segment; commas join the parts of a composite key. `None`
-    /// if `id` is missing or null.
+    /// if `id` is missing.
     fn id(&mut self) -> Result<Option<String>, Problem> {
         let part = |value: &Value| match value {
             Value::String(text) if !text.is_empty() => Some(encoded(text)),
@@ -188,7 +189,7 @@ impl Arguments {
             _ => None,
         };
         let id = match self.values.remove("id") {
-            None | Some(Value::Null) => return Ok(None),
+            None => return Ok(None),
             Some(Value::Array(parts)) => parts
                 .iter()
                 .map(part)
@@ -214,7 +215,7 @@ impl Arguments {
 
     fn text(&mut self, name: &str) -> Result<Option<String>, Problem> {
         match self.values.remove(name) {
-            None | Some(Value::Null) => Ok(None),
+            None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
             Some(_) => Err(self.fault(&format!("{name} is no text."), "Give it as a string.")),
         }

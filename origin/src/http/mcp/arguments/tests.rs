@@ -86,6 +86,27 @@ fn a_call_is_one_api_request() {
 }
 
 #[test]
+fn an_argument_that_is_null_counts_as_not_given() {
+    use ToolName::{ReadRecords, RunSql, WriteRecords};
+    for (tool, arguments, nulls) in [
+        (
+            ReadRecords,
+            json!({"database": "d", "table": "t", "query": {"a": null}}),
+            &["id", "limit", "order", "after"][..],
+        ),
+        (WriteRecords, json!({"database": "d", "table": "t", "action": "delete", "id": 1}), &["query", "data"]),
+        (RunSql, json!({"query": "SELECT 1"}), &["params", "database"]),
+    ] {
+        let mut filled = arguments.clone();
+        for name in nulls {
+            filled[name] = Value::Null;
+        }
+        let [filled, expected] = [filled, arguments].map(|given| asked(tool, given).unwrap());
+        assert_eq!((filled.method, filled.target, filled.body), (expected.method, expected.target, expected.body));
+    }
+}
+
+#[test]
 fn a_wrong_argument_is_named() {
     use ToolName::{DescribeTable, ReadRecords, RunSql, UploadFile, WriteRecords};
     for (tool, arguments, message) in [
@@ -122,6 +143,11 @@ fn a_wrong_argument_is_named() {
             WriteRecords,
             json!({"database": "d", "table": "t", "action": "delete", "id": 1, "records": []}),
             "write_records: \"records\" does not go with delete.",
+        ),
+        (
+            WriteRecords,
+            json!({"database": "d", "table": "t", "action": "delete", "id": null, "query": null}),
+            "write_records: delete needs id or query.",
         ),
         (UploadFile, json!({"name": "a"}), "upload_file: give either text or base64."),
     ] {
