@@ -171,6 +171,15 @@ async fn a_group_by_a_joined_field(host: Host) {
         json!([{"name": "Ada", "worth": "10.50", "books": 1}, {"name": "Bo", "worth": "15.25", "books": 2},
             {"name": "Cy", "worth": "3.00", "books": 1}, {"name": "Dee", "worth": null, "books": 0}])
     );
+    // A count of all rows would count Dee's book, who has none.
+    let join = json!({"tableName": "books", "joinType": "LEFT JOIN", "match": {"source": "id", "target": "author_id"}, "selectFields": []});
+    for (count, code, named) in [
+        (json!({"tableName": "books", "aggregate": "COUNT"}), ErrorCode::InvalidQueryOption, "fieldName"),
+        (json!({"tableName": "books", "fieldName": "*", "aggregate": "COUNT"}), ErrorCode::UnknownField, "*"),
+    ] {
+        let options = json!({"join": [join], "group": "name", "selectFields": ["name", count]});
+        refused(&db, "authors", &options, code, &[named]).await;
+    }
     let join = json!({"tableName": "authors", "alias": "a", "joinType": "JOIN", "match": {"source": "author_id", "target": "id"}, "selectFields": ["country"]});
     for group in ["country", "a.country"] {
         let options = json!({"join": [join], "group": group, "selectFields": counted(json!([])), "order": [{"field": "n", "strategy": "DESC"}, {"field": "a.country"}]});

@@ -120,7 +120,7 @@ impl Selected {
 }
 
 /// Parses an item `{fieldName?, tableName?, alias?, aggregate?}` of `selectFields`. Only the aggregate `COUNT` may be
-/// given without `fieldName`: it then counts records, as it does with the `fieldName` `*`.
+/// given without `fieldName` and `tableName`: it then counts records, as it does with the `fieldName` `*`.
 fn selected(text: &str) -> Result<Selected, Problem> {
     let (mut field, mut table, mut alias, mut aggregate) = (None, None, None, None);
     for (name, value) in options::object("selectFields", text)? {
@@ -137,7 +137,7 @@ fn selected(text: &str) -> Result<Selected, Problem> {
         }
     }
     let what = match (field.as_deref(), aggregate) {
-        (None | Some(EVERYTHING), Some(Aggregate::Count)) => What::CountAll,
+        (None | Some(EVERYTHING), Some(Aggregate::Count)) if table.is_none() => What::CountAll,
         (None, _) => return Err(options::missing_part("selectFields", "fieldName")),
         (Some(field), aggregate) => {
             let field = of_table(table, FieldRef::parse(field)?)?;
