@@ -67,7 +67,7 @@ actions! {
     ListMedia = ReadKeys, "/api/v1/media", "read what is known of files";
     /// Read a file's metadata.
     DescribeMedia = ReadKeys, "/api/v1/media/{id}", "read what is known of files";
-    /// Create a signed URL of a private file.
+    /// Create a signed URL, which opens a file, even a private one, without a key.
     SignMedia = Roles, "/api/v1/media/{id}/sign", "sign URLs";
     DeleteMedia = Roles, "/api/v1/media/{id}", "delete files";
     /// List the server's tus capabilities.
