@@ -21,6 +21,7 @@ cases! {
         many_records_stream_with_theirs,
         values_of_related_records_are_those_of_a_read,
         conditions_on_related_records_choose_records,
+        two_keys_of_one_column_are_told_apart_by_their_tables,
         what_cannot_be_included_is_refused,
         the_schema_lists_the_relations_by_the_names_that_include_takes,
     ],
@@ -326,6 +327,31 @@ async fn conditions_on_related_records_choose_records(host: Host) {
         "join": {"tableName": "users", "alias": "related1", "match": {"source": "author_id", "target": "id"}, "selectFields": ["name"]}});
     let answer = ask(&db, "posts", &options).await.json();
     assert_eq!((&answer["count"], &answer["payload"][0]["name"]), (&json!(2), &json!("Ann")));
+}
+
+async fn two_keys_of_one_column_are_told_apart_by_their_tables(host: Host) {
+    let db = TestDb::new(
+        host,
+        &[
+            "CREATE TABLE films (id INT PRIMARY KEY)",
+            "CREATE TABLE books (id INT PRIMARY KEY)",
+            "CREATE TABLE stars (id INT PRIMARY KEY, owner_id INT, FOREIGN KEY (owner_id) REFERENCES films (id), \
+             FOREIGN KEY (owner_id) REFERENCES books (id))",
+            "INSERT INTO films VALUES (1)",
+            "INSERT INTO books VALUES (1)",
+            "INSERT INTO stars VALUES (5, 1)",
+        ],
+    )
+    .await;
+    let schema = db.get("stars/_schema").await.payload();
+    let names: Vec<_> = schema["relations"].as_array().expect("a list").iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["films", "books"]);
+    let include = json!({"include": [{"relation": "films"}, {"relation": "books", "as": "book"}]});
+    let expected = json!([{"id": 5, "owner_id": 1, "owner": {"id": 1}, "book": {"id": 1}}]);
+    assert_eq!(rows(&db, "stars", &include).await, expected);
+    let answer = ask(&db, "stars", &json!({"include": "owner"})).await;
+    let error = answer.refused(ErrorCode::AmbiguousRelation);
+    assert_eq!(error["hint"], "Use one of films, books.");
 }
 
 async fn what_cannot_be_included_is_refused(host: Host) {

@@ -40,7 +40,8 @@ pub struct Relation {
     pub matches: Vec<FieldName>,
     /// The link table of a many-to-many relation; `None` for other relations.
     pub link: Option<Link>,
-    /// Further names of the relation, tried after `spelling` and `name`. Other relations may have the same names.
+    /// Further names of the relation, tried after `spelling` and `name`. If `name` is ambiguous, the first of these
+    /// that no other relation has is the `spelling`. Other relations may have the same names, except the last.
     aliases: Vec<String>,
 }
 
@@ -94,13 +95,20 @@ impl Relations {
     }
 }
 
-/// Sets the spelling of each relation to its default name, unless another relation in the list has the same name.
+/// Sets the spelling of each relation to its default name, or, if another relation in the list has the same name, to
+/// its first alias that no other relation in the list has as an alias or name.
 fn spelled(mut relations: Vec<Relation>) -> Vec<Arc<Relation>> {
     for at in 0..relations.len() {
-        let is_taken = relations.iter().enumerate().any(|(other, one)| other != at && one.name == relations[at].name);
-        if !is_taken {
-            relations[at].spelling = relations[at].name.clone();
-        }
+        let own = &relations[at];
+        let others = || relations[..at].iter().chain(&relations[at + 1..]);
+        let is_free = |alias: &&String| {
+            others().all(|one| !one.aliases.contains(alias) && (one.name != **alias || own.name == **alias))
+        };
+        let spelling = match others().any(|one| one.name == own.name) {
+            true => own.aliases.iter().find(is_free).or(own.aliases.last()).unwrap_or(&own.name),
+            false => &own.name,
+        };
+        relations[at].spelling = spelling.clone();
     }
     relations.into_iter().map(Arc::new).collect()
 }
@@ -165,19 +173,18 @@ pub fn find<'a>(
 
 fn to_one(key: &ForeignKey) -> Relation {
     let target = key.target.as_str().to_owned();
-    let mut aliases = vec![key.name.clone(), target.clone()];
-    let (name, spelling) = match key.columns.as_slice() {
+    let (name, aliases) = match key.columns.as_slice() {
         [column] => {
             let column = column.as_str();
             let base = column.strip_suffix("_id").or_else(|| column.strip_suffix("Id"));
-            aliases.push(column.to_owned());
-            (base.filter(|base| !base.is_empty()).unwrap_or(column).to_owned(), column.to_owned())
+            let name = base.filter(|base| !base.is_empty()).unwrap_or(column);
+            (name.to_owned(), vec![column.to_owned(), target, key.name.clone()])
         }
-        _ => (target, key.name.clone()),
+        _ => (target, vec![key.name.clone()]),
     };
     Relation {
         name,
-        spelling,
+        spelling: String::new(),
         kind: RelationKind::One,
         table: key.target.clone(),
         columns: key.columns.clone(),
@@ -198,7 +205,7 @@ fn qualified(key: &ForeignKey) -> String {
 fn to_many(key: &ForeignKey) -> Relation {
     Relation {
         name: key.table.as_str().to_owned(),
-        spelling: qualified(key),
+        spelling: String::new(),
         kind: RelationKind::Many,
         table: key.table.clone(),
         columns: key.target_columns.clone(),
@@ -209,11 +216,15 @@ fn to_many(key: &ForeignKey) -> Relation {
 }
 
 fn through(near: &ForeignKey, far: &ForeignKey) -> Relation {
-    let spelling = format!("{}.{}", far.target, qualified(far));
+    let link = format!("{}.{}", far.target, far.table);
     Relation {
         name: far.target.as_str().to_owned(),
-        aliases: vec![format!("{}.{}", far.target, far.table), spelling.clone()],
-        spelling,
+        aliases: vec![
+            format!("{}.{}", far.target, qualified(far)),
+            link.clone(),
+            format!("{link}.{}.{}", near.name, far.name),
+        ],
+        spelling: String::new(),
         kind: RelationKind::Many,
         table: far.target.clone(),
         columns: near.target_columns.clone(),
@@ -257,6 +268,10 @@ mod tests {
                 key("f2", "follows", "followee_id", "users", "id"),
                 key("n1", "notes", "post_id", "posts", "id"),
                 key("s1", "seats", "hall,row", "rows", "hall,number"),
+                key("o1", "stars", "owner_id", "posts", "id"),
+                key("o2", "stars", "owner_id", "notes", "id"),
+                key("d1", "likes", "post_id", "posts", "id"),
+                key("d2", "likes", "post_id", "posts", "id"),
             ],
             &primary.map(|(table, columns)| (TableName::parse(table).unwrap(), fields(columns))).into(),
         )
@@ -273,8 +288,10 @@ mod tests {
             (
                 "posts",
                 "author=author editor=editor comments=comments.post_id comments=comments.reply_to \
-                 post_tags=post_tags notes=notes tags=tags",
+                 post_tags=post_tags notes=notes stars=stars likes=likes.d1 likes=likes.d2 tags=tags",
             ),
+            ("stars", "owner=posts owner=notes"),
+            ("likes", "post=d1 post=d2"),
             ("comments", "post=post reply_to=reply_to"),
             ("staff", "manager=manager staff=staff"),
             ("tags", "post_tags=post_tags posts=posts"),
@@ -314,6 +331,9 @@ mod tests {
             ("staff", "staff", "staff"),
             ("users", "users.follows.followee_id", "users.follows.followee_id"),
             ("seats", "rows", "rows"),
+            ("stars", "owner_id", "ambiguous_relation Use one of posts, notes."),
+            ("stars", "notes", "notes"),
+            ("likes", "d2", "d2"),
             ("nothing", "x", "invalid_query_option No foreign key leads to it or from it."),
         ] {
             assert_eq!(found(table, name), expected, "{table} {name}");
