@@ -72,7 +72,10 @@ impl Service {
         if !copied.is_ok_and(|status| status.success()) {
             return Err("the template can't be copied".to_owned());
         }
-        Self::start_in(dir, edge, settings)
+        let service = Self::start_in(dir, edge, settings)?;
+        // A server may be configured to sort by fewer bytes than the default of 1,024.
+        service.root_sql("SET GLOBAL max_sort_length = 64")?;
+        Ok(service)
     }
 
     /// Starts a service on a data directory that may have been used before.

@@ -343,7 +343,7 @@ fn column(row: ColumnRow, facts: &Facts, limited: &HashMap<String, Arc<CharsetCo
 
 /// Returns the number of leading characters (or bytes) by which a column with long values is to be sorted; `None` if
 /// MariaDB compares whole values. When MariaDB sorts, it compares only the first `max_sort_length` bytes of a value's
-/// sort key. This program does not set that variable, and assumes MariaDB's default of 1,024.
+/// sort key, which each session sets to 1,024 or more.
 fn sorted_chars(data_type: &str, type_text: &str, collation: &str) -> Option<u16> {
     const SORTED_BYTES: u16 = 1_024;
     /// The maximum number of leading characters to sort by, even if MariaDB would compare more.

@@ -55,17 +55,18 @@ async fn pages_follow_texts_of_other_character_sets(host: Host) {
     }
 }
 
-/// Texts that differ only after the 1,024 bytes that MariaDB sorts by (`max_sort_length`).
+/// Texts that differ only after the 1,024 bytes that MariaDB sorts by (`max_sort_length`), or after the 64 bytes for
+/// which the server is configured.
 async fn pages_follow_long_texts(host: Host) {
     let db = TestDb::new(
         host,
         &[
-            "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(2000), t LONGTEXT, b LONGBLOB)",
-            "INSERT INTO t SELECT seq, CONCAT(REPEAT('x', 1500), CHAR(110 - seq)), CONCAT(REPEAT('x', 5000), CHAR(110 - seq)), CONCAT(REPEAT('x', 1030), CHAR(110 - seq)) FROM seq_1_to_7",
+            "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(2000), t LONGTEXT, b LONGBLOB, s VARCHAR(100), m TEXT)",
+            "INSERT INTO t SELECT seq, CONCAT(REPEAT('x', 1500), CHAR(110 - seq)), CONCAT(REPEAT('x', 5000), CHAR(110 - seq)), CONCAT(REPEAT('x', 1030), CHAR(110 - seq)), CONCAT(REPEAT('x', 90), CHAR(110 - seq)), CONCAT(REPEAT('x', 200), CHAR(110 - seq)) FROM seq_1_to_7",
         ],
     )
     .await;
-    for column in ["v", "t", "b"] {
+    for column in ["v", "t", "b", "s", "m"] {
         for strategy in ["ASC", "DESC"] {
             for limit in [1, 2, 3] {
                 let options = json!({"order": by(column, strategy), "selectFields": ["id"]});
