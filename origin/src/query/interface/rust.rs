@@ -105,7 +105,11 @@ fn write_struct(out: &mut String, name: &str, enums: &Enums<'_>, fields: &[(&Col
     let mut names = Names::default();
     for (column, is_optional) in fields {
         let own = column.name.as_str();
-        let field = names.unique(&identifier::snake(own));
+        let mut field = identifier::snake(own);
+        if RESERVED.contains(&field.as_str()) {
+            field.push('_');
+        }
+        let field = names.unique(&field);
         if field != own {
             let _ = writeln!(out, "    #[serde(rename = {})]", quoted(own));
         }
@@ -121,12 +125,8 @@ fn write_struct(out: &mut String, name: &str, enums: &Enums<'_>, fields: &[(&Col
         };
         let field = match field.as_str() {
             word if KEYWORDS.contains(&word) => format!("r#{word}"),
-            word if RESERVED.contains(&word) => format!("{word}_"),
             word => word.to_owned(),
         };
-        if RESERVED.contains(&own) {
-            let _ = writeln!(out, "    #[serde(rename = {})]", quoted(own));
-        }
         let _ = writeln!(out, "    pub {field}: {value},");
     }
     out.push_str("}\n");

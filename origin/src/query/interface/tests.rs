@@ -97,3 +97,14 @@ fn types_quote_names_that_are_no_identifiers() {
     assert!(python::types(&orders()).contains("ShopOrderLines = TypedDict(\"ShopOrderLines\", {\n    \"id\": int,\n"));
     assert!(rust::types(&orders()).contains("    #[serde(rename = \"made at\")]\n    pub made_at: Option<String>,\n"));
 }
+
+#[test]
+fn rust_fields_of_reserved_words_are_unique() {
+    let columns = ["self", "self_", "Self", "type"].map(|name| column(name, Kind::Integer, "int(11)"));
+    let text = rust::types(&interface("d", "t", columns.into()));
+    let record = text.split("pub struct DTInsert").next().unwrap();
+    let fields: Vec<_> = record.split("    pub ").skip(1).filter_map(|field| field.split(':').next()).collect();
+    assert_eq!(fields, ["self_", "self_2", "self_3", "r#type"]);
+    assert!(record.contains("    #[serde(rename = \"self\")]\n    pub self_:"), "{record}");
+    assert!(record.contains("    #[serde(rename = \"self_\")]\n    pub self_2:"), "{record}");
+}
