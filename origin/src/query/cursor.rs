@@ -32,11 +32,11 @@ impl std::fmt::Debug for PageTokens {
 
 /// Creates and verifies the page cursors of one read.
 #[derive(Clone)]
-pub struct Seal(Hmac<Sha256>);
+pub struct ReadCursors(Hmac<Sha256>);
 
-impl std::fmt::Debug for Seal {
+impl std::fmt::Debug for ReadCursors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Seal")
+        f.write_str("ReadCursors")
     }
 }
 
@@ -51,17 +51,17 @@ impl PageTokens {
         Self { keyed: Hmac::new_from_slice(key).expect("HMAC takes a key of any length") }
     }
 
-    /// Returns the [`Seal`] that creates and verifies the page cursors of the read with this fingerprint.
+    /// Returns the page cursors of the read with this fingerprint.
     #[must_use]
-    pub fn seal(&self, fingerprint: &[u8]) -> Seal {
+    pub fn of_read(&self, fingerprint: &[u8]) -> ReadCursors {
         let mut mac = self.keyed.clone();
         mac.update(&(fingerprint.len() as u64).to_be_bytes());
         mac.update(fingerprint);
-        Seal(mac)
+        ReadCursors(mac)
     }
 }
 
-impl Seal {
+impl ReadCursors {
     /// Returns the cursor of the page that begins after the row with these sort values.
     #[must_use]
     pub fn token(self, values: &[Param]) -> String {
@@ -69,8 +69,8 @@ impl Seal {
         for value in values {
             value::write(value, &mut bytes);
         }
-        let seal = self.of(&bytes);
-        bytes.extend_from_slice(&seal);
+        let mac = self.mac(&bytes);
+        bytes.extend_from_slice(&mac);
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
@@ -90,10 +90,10 @@ impl Seal {
 
     fn opened(&self, token: &str) -> Option<Vec<Param>> {
         let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
-        let (body, seal) = bytes.split_at_checked(bytes.len().checked_sub(MAC_BYTES)?)?;
+        let (body, given) = bytes.split_at_checked(bytes.len().checked_sub(MAC_BYTES)?)?;
         let mut mac = self.0.clone();
         mac.update(body);
-        mac.verify_truncated_left(seal).ok()?;
+        mac.verify_truncated_left(given).ok()?;
         let (version, mut rest) = body.split_first()?;
         if *version != VERSION {
             return None;
@@ -105,13 +105,13 @@ impl Seal {
         Some(values)
     }
 
-    fn of(self, body: &[u8]) -> [u8; MAC_BYTES] {
+    fn mac(self, body: &[u8]) -> [u8; MAC_BYTES] {
         let mut mac = self.0;
         mac.update(body);
         let whole = mac.finalize().into_bytes();
-        let mut seal = [0; MAC_BYTES];
-        seal.copy_from_slice(&whole[..MAC_BYTES]);
-        seal
+        let mut short = [0; MAC_BYTES];
+        short.copy_from_slice(&whole[..MAC_BYTES]);
+        short
     }
 }
 
@@ -138,33 +138,33 @@ mod tests {
 
     #[test]
     fn a_token_gives_its_values_back() {
-        let token = tokens().seal(b"read").token(&values());
-        assert_eq!(tokens().seal(b"read").open(&token).unwrap(), values());
-        let empty = tokens().seal(b"read").token(&[]);
-        assert_eq!(tokens().seal(b"read").open(&empty).unwrap(), []);
+        let token = tokens().of_read(b"read").token(&values());
+        assert_eq!(tokens().of_read(b"read").open(&token).unwrap(), values());
+        let empty = tokens().of_read(b"read").token(&[]);
+        assert_eq!(tokens().of_read(b"read").open(&empty).unwrap(), []);
     }
 
     #[test]
     fn a_token_of_another_read_or_key_is_refused() {
-        let token = tokens().seal(b"read").token(&values());
-        assert!(tokens().seal(b"other").open(&token).is_err());
+        let token = tokens().of_read(b"read").token(&values());
+        assert!(tokens().of_read(b"other").open(&token).is_err());
         let foreign = PageTokens::with_key(b"another key");
-        assert!(foreign.seal(b"read").open(&token).is_err());
+        assert!(foreign.of_read(b"read").open(&token).is_err());
     }
 
     proptest! {
         #[test]
         fn a_changed_token_is_refused(at in 0usize..1000, to in "[A-Za-z0-9_=-]") {
-            let token = tokens().seal(b"read").token(&values());
+            let token = tokens().of_read(b"read").token(&values());
             let at = at % token.len();
             let changed = format!("{}{to}{}", &token[..at], &token[at + 1..]);
             prop_assume!(changed != token);
-            prop_assert!(tokens().seal(b"read").open(&changed).is_err());
+            prop_assert!(tokens().of_read(b"read").open(&changed).is_err());
         }
 
         #[test]
         fn nothing_panics(token in ".{0,80}") {
-            prop_assert!(tokens().seal(b"read").open(&token).is_err());
+            prop_assert!(tokens().of_read(b"read").open(&token).is_err());
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::database::DbError;
 use crate::database::connection::Connection;
 use crate::database::pool::Lease;
 use crate::query::catalog::Layout;
-use crate::query::cursor::Seal;
+use crate::query::cursor::ReadCursors;
 use crate::query::plan::include::Included;
 use crate::query::sql::Statement;
 use bytes::Bytes;
@@ -60,7 +60,7 @@ pub struct Page {
     /// The indexes, in a row, of the values by which the rows are sorted.
     pub cells: Vec<usize>,
     /// Creates the cursor of the next page.
-    pub seal: Seal,
+    pub cursors: ReadCursors,
 }
 
 /// The maximum number of rows of any read, of the server or of the caller's role, if it is less than the request asks
@@ -181,7 +181,7 @@ pub fn many(
         drop(lease);
         let (encoder, last) = rows.finish();
         let next = match (more, page, last) {
-            (true, Some(page), Some(row)) => Some(page.seal.token(&values(&row, &page.cells))),
+            (true, Some(page), Some(row)) => Some(page.cursors.token(&values(&row, &page.cells))),
             _ => None,
         };
         let limited = more && max_rows.is_some();

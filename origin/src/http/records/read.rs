@@ -65,13 +65,13 @@ impl Attempt<'_> {
         let cells = keyset.cells().to_vec();
         let project = self.caller.project();
         let fingerprint = cursor::fingerprint(project, &select, scope);
-        let seal = self.app.pages.seal(&fingerprint);
+        let cursors = self.app.pages.of_read(&fingerprint);
         if let Some(token) = &read.window.after {
-            let values = seal.open(token)?;
+            let values = cursors.open(token)?;
             select.go_on_after(values)?;
         }
         let limit = select.limit().filter(|_| read.format.has_trailer());
-        let page = limit.map(|limit| Page { limit, cells, seal });
+        let page = limit.map(|limit| Page { limit, cells, cursors });
         if page.is_none() {
             // The response has no cursor of a next page, so the extra row that would show a next page is not read.
             select.end_paging();
