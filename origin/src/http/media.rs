@@ -88,12 +88,12 @@ async fn upload(
     let makes_folder_private = publication.makes_folder_private();
     let rows = progress.media("media.publish", app.library.publish(publication)).await?;
     let payload = match (shape, rows.as_slice()) {
-        (Shape::A | Shape::C, rows) => {
+        (Shape::Named | Shape::Multipart, rows) => {
             let briefs: Vec<_> = rows.iter().map(|row| Brief::of(row, links)).collect();
             payload::text(&briefs)?
         }
-        (Shape::B(_), [row]) => payload::text(&Urls::of(row, links))?,
-        (Shape::B(_), rows) => {
+        (Shape::Typed(_), [row]) => payload::text(&Urls::of(row, links))?,
+        (Shape::Typed(_), rows) => {
             let urls: Vec<_> = rows.iter().map(|row| Urls::of(row, links)).collect();
             payload::text(&urls)?
         }

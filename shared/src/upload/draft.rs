@@ -90,7 +90,7 @@ impl Draft {
     pub(super) fn finish(self, shape: Option<Shape>) -> Result<UploadForm, Problem> {
         let Some(shape) = shape.filter(|_| !self.items.is_empty()) else {
             return Err(invalid("The upload has no file: its media is empty.").with_hint(match shape {
-                Some(Shape::C) => "Add a part with a filename to the form.",
+                Some(Shape::Multipart) => "Add a part with a filename to the form.",
                 _ => "Put at least one item into media: {\"name\": …, \"base64\": \"data:image/png;base64,…\"}.",
             }));
         };

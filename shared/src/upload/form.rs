@@ -7,11 +7,11 @@ use crate::media::{FolderPath, MediaKind, MediaName};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// JSON with items `{name, base64}`.
-    A,
+    Named,
     /// JSON with items `{imageBase64, imageName, imageType}` or `{fileBase64, fileName, fileType}`.
-    B(Given),
-    /// `multipart/form-data`. The response has the same form as for `A`.
-    C,
+    Typed(Given),
+    /// `multipart/form-data`. The response has the same form as for [`Shape::Named`].
+    Multipart,
 }
 
 /// Whether `media` was written as an object or as a list in the request.

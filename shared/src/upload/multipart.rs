@@ -333,7 +333,7 @@ impl Reader {
 
     pub(super) fn finish(self) -> Result<UploadForm, Problem> {
         if self.place == Place::Epilogue {
-            return self.draft.finish(Some(Shape::C));
+            return self.draft.finish(Some(Shape::Multipart));
         }
         Err(invalid(match self.offset {
             0 => "The body is empty.".to_owned(),

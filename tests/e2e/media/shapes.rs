@@ -13,7 +13,7 @@ cases! {
         shape_a_is_answered_with_a_list,
         shape_b_is_answered_with_urls,
         shape_b_with_one_object_is_answered_with_one,
-        a_form_is_answered_like_shape_a,
+        a_form_is_answered_like_named_items,
         an_html_form_is_taken_as_it_is,
         a_name_is_no_label_and_an_honest_label_counts,
         keys_may_come_in_any_order,
@@ -159,7 +159,7 @@ async fn a_name_is_no_label_and_an_honest_label_counts(host: Host) {
     }
 }
 
-async fn a_form_is_answered_like_shape_a(host: Host) {
+async fn a_form_is_answered_like_named_items(host: Host) {
     let shelf = Shelf::new(host);
     let picture = png();
     let parts: [(&str, &[u8]); 4] = [

@@ -25,12 +25,12 @@ impl Shelf {
         self.host.post(MEDIA, body).send().await
     }
 
-    /// Builds an upload of one file in shape A.
+    /// Builds an upload of one file as `{name, base64}`.
     pub(crate) fn upload(&self, name: &str, kind: &str, mime: &str, bytes: &[u8]) -> Call {
         self.host.post(MEDIA, &self.body(name, kind, mime, bytes))
     }
 
-    /// Returns the body of an upload of one file in shape A.
+    /// Returns the body of an upload of one file as `{name, base64}`.
     pub(crate) fn body(&self, name: &str, kind: &str, mime: &str, bytes: &[u8]) -> Value {
         json!({
             "media": [{"name": name, "base64": data_url(mime, bytes)}],

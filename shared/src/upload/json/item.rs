@@ -42,8 +42,8 @@ impl Reader {
             }
         }
         let shape = match family {
-            Family::Named => Shape::A,
-            Family::Image | Family::File => Shape::B(self.given),
+            Family::Named => Shape::Named,
+            Family::Image | Family::File => Shape::Typed(self.given),
         };
         if self.shape.is_some_and(|before| before != shape) {
             return Err(invalid(format!(
@@ -59,7 +59,7 @@ impl Reader {
 
     pub(super) fn check_kind(&self) -> Result<(), Problem> {
         match (self.shape, self.draft.kind()) {
-            (Some(Shape::B(_)), Some(kind @ (MediaKind::Video | MediaKind::Audio))) => Err(invalid(format!(
+            (Some(Shape::Typed(_)), Some(kind @ (MediaKind::Video | MediaKind::Audio))) => Err(invalid(format!(
                 "type must be image or file for items like {} and {}, not {}.",
                 Family::Image,
                 Family::File,

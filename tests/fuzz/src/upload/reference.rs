@@ -72,11 +72,11 @@ pub fn read(body: &[u8]) -> Option<Expected> {
     let names: BTreeSet<_> = items.iter().map(|(_, item)| item.name.as_str()).collect();
     let typed = items.iter().filter(|(is_typed, _)| *is_typed).count();
     let shape = match typed {
-        0 => Shape::A,
-        _ if typed == items.len() => Shape::B(given),
+        0 => Shape::Named,
+        _ if typed == items.len() => Shape::Typed(given),
         _ => return None,
     };
-    let is_odd = shape != Shape::A && matches!(kind, MediaKind::Video | MediaKind::Audio);
+    let is_odd = shape != Shape::Named && matches!(kind, MediaKind::Video | MediaKind::Audio);
     if names.len() < items.len() || is_odd {
         return None;
     }
