@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use serde_json::value::RawValue;
 use shared::limits::JSON_BODY_MAX_BYTES;
+use shared::operation::write::line_breaks;
 
 use super::input::Form;
 
@@ -119,9 +120,7 @@ impl<R: Read> Records<R> {
             };
             let scan = match scan {
                 // A broken record is reported only when its line was read to the end, so that it can be skipped.
-                Scan::Broken(_) if !self.is_ended && memchr::memchr(b'\n', &self.buffer[self.begin..]).is_none() => {
-                    Scan::Incomplete
-                }
+                Scan::Broken(_) if self.first_line().is_none() => Scan::Incomplete,
                 scan => scan,
             };
             let (length, next) = match scan {
@@ -138,7 +137,7 @@ impl<R: Read> Records<R> {
             let bytes = &self.buffer[start..start + length];
             self.line += 1;
             if self.cells.iter().any(Cell::is_quoted) {
-                self.line += memchr::memchr_iter(b'\n', bytes).count() as u64;
+                self.line += line_breaks(bytes) as u64;
             }
             let is_blank = match self.form {
                 Form::Csv { .. } => length == 0 && self.width != Some(1),
@@ -216,11 +215,25 @@ impl<R: Read> Records<R> {
     }
 
     fn scan_line(&self) -> Scan {
-        let bytes = &self.buffer[self.begin..];
-        match memchr::memchr(b'\n', bytes) {
-            Some(end) => Scan::Record { length: end, next: end + 1 },
-            None if self.is_ended => Scan::Record { length: bytes.len(), next: bytes.len() },
+        match self.first_line() {
+            Some((length, next)) => Scan::Record { length, next },
             None => Scan::Incomplete,
+        }
+    }
+
+    /// Returns the length of the first line that is not read yet, and the number of bytes up to the next line; `None`
+    /// if more bytes must be read to find them. Ignores the quotes of CSV.
+    fn first_line(&self) -> Option<(usize, usize)> {
+        let bytes = &self.buffer[self.begin..];
+        let end = match self.form {
+            Form::Csv { .. } => memchr::memchr2(b'\r', b'\n', bytes),
+            Form::NdJson => memchr::memchr(b'\n', bytes),
+        };
+        match end.map(|end| (end, &bytes[end..])) {
+            Some((end, [b'\r', b'\n', ..])) => Some((end, end + 2)),
+            Some((_, [b'\r'])) | None if !self.is_ended => None,
+            Some((end, _)) => Some((end, end + 1)),
+            None => Some((bytes.len(), bytes.len())),
         }
     }
 
@@ -276,12 +289,8 @@ impl<R: Read> Records<R> {
 
     /// Returns a broken record as a fault, with the line at which it begins; reading continues at the next line.
     fn broken(&mut self, fault: Fault) -> Record<'_> {
-        let bytes = &self.buffer[self.begin..];
-        let (length, next) = match memchr::memchr(b'\n', bytes) {
-            Some(end) => (end, end + 1),
-            None => (bytes.len(), bytes.len()),
-        };
-        let text = excerpt(bytes[..length].trim_ascii_end());
+        let (length, next) = self.first_line().unwrap_or_default();
+        let text = excerpt(self.buffer[self.begin..self.begin + length].trim_ascii_end());
         let line = self.line;
         self.begin += next;
         self.line += 1;
@@ -292,16 +301,15 @@ impl<R: Read> Records<R> {
     /// first line.
     fn too_long(&mut self) -> io::Result<Record<'_>> {
         let text = excerpt(&self.buffer[self.begin..]);
-        loop {
-            if let Some(end) = memchr::memchr(b'\n', &self.buffer[self.begin..]) {
-                self.begin += end + 1;
-                break;
+        let next = loop {
+            if let Some((_, next)) = self.first_line() {
+                break next;
             }
-            self.begin = self.buffer.len();
-            if !self.fill()? {
-                break;
-            }
-        }
+            // A CR at the end may be followed by its LF.
+            self.begin = self.buffer.len() - usize::from(self.buffer.ends_with(b"\r"));
+            self.fill()?;
+        };
+        self.begin += next;
         let line = self.line;
         self.line += 1;
         Ok(Record { line, content: Err((too_long(), text)) })
@@ -363,6 +371,10 @@ mod tests {
             (b"a,b\n1\n2,3,4\n5,6", vec!["1:a|b", "2:!invalid_body 1", "3:!invalid_body 2,3,4", "4:5|6"]),
             (b"a,b\n\"1\" ,2\n3,4", vec!["1:a|b", "2:!invalid_body \"1\" ,2", "3:3|4"]),
             (b"a,b\n\"1,2\n3,4", vec!["1:a|b", "2:!invalid_body \"1,2", "3:3|4"]),
+            (b"a,b\r\"1\" ,2\r3,4", vec!["1:a|b", "2:!invalid_body \"1\" ,2", "3:3|4"]),
+            (b"a,b\r\n\"1\" ,2\r\n3,4", vec!["1:a|b", "2:!invalid_body \"1\" ,2", "3:3|4"]),
+            (b"a,b\r\"1,2\r3,4", vec!["1:a|b", "2:!invalid_body \"1,2", "3:3|4"]),
+            (b"a,b\r\"x\ry\r\nz\",2\r3,4", vec!["1:a|b", "2:x\ry\r\nz|2", "5:3|4"]),
             (b"a,b\n\xff,2\n3,4", vec!["1:a|b", "2:!invalid_body \u{fffd},2", "3:3|4"]),
         ] {
             assert_eq!(read(text, COMMA), expected, "{}", String::from_utf8_lossy(text));
@@ -379,15 +391,16 @@ mod tests {
 
     #[test]
     fn a_line_that_is_too_long_is_reported_and_dropped() {
-        let mut text = b"a,b\n".to_vec();
-        text.extend(vec![b'x'; 2 * RECORD_MAX_BYTES + READ_BYTES]);
-        text.extend_from_slice(b"\n1,2\n");
-        let mut records = Records::new(&text[..], COMMA);
-        assert!(records.next().unwrap().unwrap().content.is_ok());
-        let (fault, _) = records.next().unwrap().unwrap().content.unwrap_err();
-        assert_eq!(fault.code, "body_too_large");
-        assert_eq!(records.next().unwrap().unwrap().line, 3);
-        assert!(records.next().unwrap().is_none());
-        assert!(records.buffer.capacity() < 4 * RECORD_MAX_BYTES, "{}", records.buffer.capacity());
+        for line_break in ["\n", "\r", "\r\n"] {
+            let long = "x".repeat(2 * RECORD_MAX_BYTES + READ_BYTES);
+            let text = ["a,b", &long, "1,2", ""].join(line_break);
+            let mut records = Records::new(text.as_bytes(), COMMA);
+            assert!(records.next().unwrap().unwrap().content.is_ok());
+            let (fault, _) = records.next().unwrap().unwrap().content.unwrap_err();
+            assert_eq!(fault.code, "body_too_large");
+            assert_eq!(records.next().unwrap().unwrap().line, 3);
+            assert!(records.next().unwrap().is_none());
+            assert!(records.buffer.capacity() < 4 * RECORD_MAX_BYTES, "{}", records.buffer.capacity());
+        }
     }
 }

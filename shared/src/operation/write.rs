@@ -10,6 +10,7 @@ mod options;
 mod row_table;
 mod update;
 
+pub use csv::line_breaks;
 pub(super) use delete::DeleteHead;
 pub use delete::{Delete, Target};
 pub use idempotent_request::{Hash, IdempotentRequest};

@@ -75,7 +75,7 @@ impl<'a> Records<'a> {
             let Some(end) = memchr::memchr(b'"', rest.as_bytes()) else {
                 return Err(body(format!("The quotes of a cell in line {begins} are not closed.")));
             };
-            self.line += memchr::memchr_iter(b'\n', &rest.as_bytes()[..end]).count();
+            self.line += line_breaks(&rest.as_bytes()[..end]);
             let behind = &rest[end + 1..];
             if let Some(next) = behind.strip_prefix('"') {
                 // A doubled quote stands for one quote.
@@ -95,6 +95,16 @@ impl<'a> Records<'a> {
             return Ok(cell);
         }
     }
+}
+
+/// Returns the number of line breaks in a part of a CSV text: CRLF, LF or CR.
+#[must_use]
+pub fn line_breaks(text: &[u8]) -> usize {
+    let count = |(count, before): (usize, u8), byte: &u8| {
+        let is_break = *byte == b'\r' || (*byte == b'\n' && before != b'\r');
+        (count + usize::from(is_break), *byte)
+    };
+    text.iter().fold((0, 0), count).0
 }
 
 #[cfg(test)]
@@ -121,6 +131,7 @@ mod tests {
             ("a,b\r\nc,\"\"\n", vec![(1, vec![cell("a"), cell("b")]), (2, vec![cell("c"), cell("")])]),
             ("a\rb\n\nc", vec![(1, vec![cell("a")]), (2, vec![cell("b")]), (3, vec![None]), (4, vec![cell("c")])]),
             ("\"x\ny\"\"\",\nz", vec![(1, vec![cell("x\ny\""), None]), (3, vec![cell("z")])]),
+            ("\"x\ry\r\n\"\"\r\"\rz", vec![(1, vec![cell("x\ry\r\n\"\r")]), (5, vec![cell("z")])]),
             (" \"a\" ,5\" pipe", vec![(1, vec![cell(" \"a\" "), cell("5\" pipe")])]),
             ("\"\"\"\"\"\",ü", vec![(1, vec![cell("\"\""), cell("ü")])]),
         ] {
