@@ -16,7 +16,8 @@ use crate::transfer::records::{Cell, Record, Records};
 use crate::transfer::refusals::{Reason, Reject};
 use crate::transfer::{Form, MappedColumn};
 
-/// Maximum bytes of a batch's rows, unless a single row has more. Quotes that are added to cells are not counted.
+/// Maximum bytes of a batch's rows and of its lines that can't be read, unless a single one has more. Quotes that are
+/// added to cells are not counted.
 const BATCH_MAX_BYTES: usize = 1024 * 1024;
 
 const COMMA: u8 = b',';
@@ -55,6 +56,8 @@ pub(super) struct Batch {
     /// line break. `rows` has the range of each row in these bytes.
     bytes: Vec<u8>,
     pub(super) faults: Vec<Faulty>,
+    /// The number of bytes of the texts of `faults`.
+    faulty_bytes: usize,
     /// The hash, in hexadecimal digits, of the rows and last line numbers of all batches up to and including this one.
     pub(super) hash: String,
     pub(super) last_line: u64,
@@ -63,7 +66,7 @@ pub(super) struct Batch {
 impl Batch {
     fn new(number: u64) -> Self {
         let (rows, bytes, faults) = (Vec::new(), Vec::new(), Vec::new());
-        Self { number, rows, bytes, faults, hash: String::new(), last_line: 0 }
+        Self { number, rows, bytes, faults, faulty_bytes: 0, hash: String::new(), last_line: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -211,8 +214,9 @@ pub(super) fn read(
         batches.blocking_send(Batch { hash, ..batch }).is_ok()
     };
     while let Some(Record { line, content }) = records.next()? {
-        let length = content.as_ref().map_or(0, |(text, _)| text.len());
-        let is_full = batch.bytes.len() + length > BATCH_MAX_BYTES && !batch.bytes.is_empty();
+        let length = content.as_ref().map_or_else(|(_, text)| text.len(), |(text, _)| text.len());
+        let batch_bytes = batch.bytes.len() + batch.faulty_bytes;
+        let is_full = batch_bytes + length > BATCH_MAX_BYTES && batch_bytes > 0;
         if is_full || batch.rows.len() + batch.faults.len() == batch_rows {
             let number = batch.number + 1;
             if !send(std::mem::replace(&mut batch, Batch::new(number))) {
@@ -221,7 +225,10 @@ pub(super) fn read(
         }
         match content {
             Ok((text, cells)) => layout.push(&mut batch, line, text, cells),
-            Err((fault, text)) => batch.faults.push(Faulty { line, reason: fault.into(), text }),
+            Err((fault, text)) => {
+                batch.faulty_bytes += length;
+                batch.faults.push(Faulty { line, reason: fault.into(), text });
+            }
         }
         batch.last_line = line;
     }
@@ -229,4 +236,21 @@ pub(super) fn read(
         send(batch);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_can_not_be_read_fill_a_batch_too() {
+        let wrong = format!("[\"{}\"]\n", "x".repeat(BATCH_MAX_BYTES / 2));
+        let text = ["{}\n{}\n", &wrong, &wrong, &wrong, "{}\n"].concat();
+        let source = Box::new(io::Cursor::new(text));
+        let survey = Survey { form: Form::NdJson, columns: Vec::new(), rows: 0, is_whole: false, source };
+        let (sender, mut batches) = mpsc::channel(10);
+        read(survey, &Layout::new(Form::NdJson, &[]), 1_000, &sender).unwrap();
+        let lengths = std::iter::from_fn(|| batches.try_recv().ok()).map(|batch| (batch.len(), batch.faults.len()));
+        assert_eq!(lengths.collect::<Vec<_>>(), [(2, 1), (0, 1), (1, 1)]);
+    }
 }
