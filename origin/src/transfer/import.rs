@@ -202,7 +202,7 @@ impl Job {
     /// # Errors
     /// `stop` was cancelled; the API refuses a request for another reason than single rows, or can't be reached; a file
     /// can't be read or written. The import can then be continued, unless creating the table failed. `stop` is checked
-    /// before each request except those of `Sending::attempt`: while these succeed, cancelling `stop` has no effect.
+    /// before each batch, and before each request that sends a part of a batch.
     pub async fn run(
         self,
         stop: &CancellationToken,

@@ -13,7 +13,12 @@ use std::process::Stdio;
 use std::time::Duration;
 
 cases! {
-    Both: [a_killed_import_goes_on_with_no_row_lost_or_doubled, standard_input_is_continued, a_continued_import_is_the_same],
+    Both: [
+        a_killed_import_goes_on_with_no_row_lost_or_doubled,
+        standard_input_is_continued,
+        an_import_stops_at_the_first_ctrl_c_and_goes_on,
+        a_continued_import_is_the_same,
+    ],
     Origin: [a_killed_import_without_a_url_goes_on],
 }
 
@@ -88,6 +93,35 @@ async fn standard_input_is_continued(host: Host) {
     assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 3_000);
 }
 
+async fn an_import_stops_at_the_first_ctrl_c_and_goes_on(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY)"]).await;
+    let directory = WorkingDirectory::new(Way::Url(host));
+    let table = format!("{}.t", db.name);
+    let lines = |ids: std::ops::Range<u32>| ids.map(|id| format!("{{\"id\": {id}}}\n")).collect::<String>();
+    let import = ["import", &table, "-", "--batch-rows", "40"];
+    let mut child = directory.command(&import).stdin(Stdio::piped()).spawn().expect("it runs");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    pipe.write_all(lines(0..2_000).as_bytes()).expect("it reads");
+    eventually("rows", Duration::from_secs(60), async || (db.value("SELECT COUNT(*) FROM t").await != 0).then_some(()))
+        .await;
+    kill(i32::try_from(child.id()).expect("an id"), Signal::INT);
+    // The import reads the rest of its input only if the signal has no effect.
+    let _ = pipe.write_all(lines(2_000..12_000).as_bytes());
+    drop(pipe);
+    let output = child.wait_with_output().expect("it ends");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("stopped") && told.contains("--resume"), "{told}");
+    let mut child =
+        directory.command(&[&import[..], &["--resume"]].concat()).stdin(Stdio::piped()).spawn().expect("it runs");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    pipe.write_all(lines(0..12_000).as_bytes()).expect("it reads");
+    drop(pipe);
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 12_000);
+}
+
 async fn a_continued_import_is_the_same(host: Host) {
     let db = TestDb::new(host, &[CREATE, "CREATE TABLE other (n INT)"]).await;
     let directory = WorkingDirectory::new(Way::Url(host));
@@ -106,9 +140,11 @@ async fn a_continued_import_is_the_same(host: Host) {
         let (_, told) = directory.exits(2, &arguments);
         assert!(told.contains(part), "{told}");
     }
-    directory.write("rows.csv", "n\n1\n7\n3\n");
-    let (_, told) = directory.exits(1, &[&import[..], &["--resume"]].concat());
-    assert!(told.contains("is not the file"), "{told}");
+    for (content, what) in [("n\n1\n7\n3\n", "other rows"), ("n\n1\n", "a shorter batch"), ("n\n", "no batch")] {
+        directory.write("rows.csv", content);
+        let (_, told) = directory.exits(1, &[&import[..], &["--resume"]].concat());
+        assert!(told.contains("is not the file"), "{what}: {told}");
+    }
     directory.write("rows.csv", "n\n1\n2\n3\n");
     directory.exits(0, &[&import[..], &["--resume"]].concat());
     assert_eq!(db.value("SELECT GROUP_CONCAT(n ORDER BY id) FROM t").await, "1,2,3");
