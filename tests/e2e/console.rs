@@ -10,11 +10,16 @@ use crate::test_db::unique;
 use reqwest::Method;
 use serde_json::json;
 use shared::error::ErrorCode;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 cases! {
     Both: [the_console_is_served_without_a_key_and_allows_no_foreign_code, users_do_their_tasks_in_the_console],
-    Own: [the_console_can_be_switched_off, the_command_prints_the_address],
+    Own: [
+        the_console_can_be_switched_off,
+        the_command_prints_the_address,
+        the_browser_that_the_command_starts_gets_no_secret,
+    ],
 }
 
 async fn the_console_is_served_without_a_key_and_allows_no_foreign_code(host: Host) {
@@ -52,6 +57,27 @@ async fn the_command_prints_the_address(_: Host) {
     assert_eq!(own.trim(), "http://127.0.0.1:9100/console");
     let public = shared().cli_ok(&["console", "--no-link", "--public-url", "https://api.example.com"]);
     assert_eq!(public.trim(), "https://api.example.com/console");
+}
+
+async fn the_browser_that_the_command_starts_gets_no_secret(_: Host) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (browser, printed) = (directory.path().join("xdg-open"), directory.path().join("environment"));
+    std::fs::write(&browser, "#!/bin/sh\nenv > \"$ENVIRONMENT\"\n").expect("a file");
+    std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).expect("a mode");
+    let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").expect("a PATH"));
+    let secrets = [
+        ("SELKIE_SECRET", "5ec2e7".repeat(11)),
+        ("SELKIE_DATABASE_URL", "mysql://admin:5ec2e7@127.0.0.1:1".to_owned()),
+        ("SELKIE_REPLICA_URL", "mysql://admin:5ec2e7@127.0.0.1:2".to_owned()),
+        ("SELKIE_OTLP_HEADERS", "authorization=5ec2e7".to_owned()),
+        ("SELKIE_MEDIA_S3_ACCESS_KEY", "5ec2e7".to_owned()),
+        ("SELKIE_MEDIA_S3_SECRET_KEY", "5ec2e7".to_owned()),
+    ];
+    let mut command = shared().cli_command(&["console", "--no-link", "--open"]);
+    let output = command.envs(secrets).env("PATH", path).env("ENVIRONMENT", &printed).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let environment = std::fs::read_to_string(&printed).expect("the browser was started");
+    assert!(environment.contains("ENVIRONMENT=") && !environment.contains("5ec2e7"), "{environment}");
 }
 
 /// Runs a statement of the script in a project's database.
