@@ -206,3 +206,26 @@ fn is_fatal(error: &io::Error) -> bool {
     const OF_THE_SOCKET: [i32; 5] = [9, 14, 22, 88, 95];
     error.raw_os_error().is_some_and(|code| OF_THE_SOCKET.contains(&code))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    #[test]
+    fn only_errors_of_the_socket_itself_end_the_origin() {
+        for (error, expected) in [
+            (Errno::NETDOWN, false),
+            (Errno::HOSTUNREACH, false),
+            (Errno::PROTO, false),
+            (Errno::CONNABORTED, false),
+            (Errno::MFILE, false),
+            (Errno::NOBUFS, false),
+            (Errno::BADF, true),
+            (Errno::INVAL, true),
+            (Errno::NOTSOCK, true),
+        ] {
+            assert_eq!(is_fatal(&error.into()), expected, "{error:?}");
+        }
+    }
+}
