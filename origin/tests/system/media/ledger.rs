@@ -2,12 +2,12 @@
 
 use mysql_async::prelude::Queryable;
 use origin::clock::now;
-use origin::database::media::ObjectKey;
-use origin::database::media::{UploadRow, WriteError};
+use origin::database::media::{MediaTable, ObjectKey, UploadRow, WriteError};
+use std::time::Duration;
 use uuid::Uuid;
 
 use super::{any_project, item, keys, library, path, picture, put, until_waiting, upload};
-use crate::server::{Installation, Server};
+use crate::server::{Installation, Server, shared};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_due_is_told_until_it_is_settled() {
@@ -120,4 +120,49 @@ async fn uploads_are_resumed_until_they_expire() {
     assert!(!table.advance_upload(&row, 6, 4_000).await.unwrap());
     let again = put(&table, &upload(&project, "", vec![item("a")])).await;
     assert_eq!(again.unwrap().rows.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_has_a_share_of_the_connections_for_its_ledger_and_its_uploads() {
+    let (_, project) = library("media-share").await;
+    let (_, other) = library("media-share-other").await;
+    let (_, _, system) = shared().await;
+    // Longer than the test's locks are held.
+    let table = MediaTable::new(&system.hosts, Duration::from_secs(60));
+    let key = ObjectKey::new();
+    let later = now() + 3_600;
+    table.announce(&project, &[key], later).await.unwrap();
+    let mut root = Server::shared().root().await;
+    root.query_drop("BEGIN").await.unwrap();
+    root.exec_drop("SELECT 1 FROM selkie.media_due WHERE object = ? FOR UPDATE", (key.as_uuid(),)).await.unwrap();
+    // Two statements that wait for the lock take the project's whole share.
+    let holders = [(); 2].map(|()| {
+        let (table, project) = (table.clone(), project.clone());
+        tokio::spawn(async move { table.mark_for_deletion(&project, &[key]).await.unwrap() })
+    });
+    let mut statements = 0;
+    let waiting = loop {
+        let own = tokio::spawn({
+            let (table, project) = (table.clone(), project.clone());
+            async move {
+                table.announce(&project, &[ObjectKey::new()], later).await.unwrap();
+                table.upload(&project, Uuid::nil()).await.unwrap()
+            }
+        });
+        for _ in 0..10 {
+            table.announce(&other, &[ObjectKey::new()], later).await.unwrap();
+            assert_eq!(table.upload(&other, Uuid::nil()).await.unwrap(), None);
+        }
+        if !own.is_finished() {
+            break own;
+        }
+        statements += 1;
+        assert!(statements < 500, "the project's statements don't wait for its share");
+    };
+    root.query_drop("ROLLBACK").await.unwrap();
+    for holder in holders {
+        assert_eq!(holder.await.unwrap(), [key]);
+    }
+    assert_eq!(waiting.await.unwrap(), None);
+    table.remove_marked(Some(&project), &[key]).await.unwrap();
 }
