@@ -211,6 +211,8 @@ async fn origins_on_a_fresh_cluster_agree(_: Host) {
         let after = [("x-selkie-after", written.position.as_deref().expect("a position"))];
         let read = origins[(round + 1) % 3].send(Method::GET, &path, &key, &after, None).await;
         assert_eq!(read.payload()["name"], format!("round-{round}"));
+        let listed = origins[(round + 2) % 3].send(Method::GET, "/crud/default_app", &key, &after, None).await;
+        assert!(listed.payload().to_string().contains("\"notes\""), "{}", listed.json);
     }
     let future = [("x-selkie-after", "galera:1000000000")];
     let never = first.send(Method::GET, "/crud/default_app/notes/1", &key, &future, None).await;
@@ -252,6 +254,10 @@ async fn reads_use_replicas_and_never_fail_for_them(_: Host) {
     };
     eventually("the replica answers", WAIT_MAX, has_it).await;
     assert_eq!(origin.send(Method::GET, &path, &reader, &after, None).await.payload()["name"], "one");
+    for (list, name) in [("/crud", "default_app"), ("/crud/default_app", "notes")] {
+        let listed = origin.send(Method::GET, list, &reader, &after, None).await;
+        assert!(listed.payload().to_string().contains(&format!("\"{name}\"")), "{list}: {}", listed.json);
+    }
 
     // The replica first applies nothing, then is killed: every read is answered and sees the write.
     all.fall_behind(1).await.expect("a lag");
