@@ -4,8 +4,7 @@
 mod segments;
 
 use super::raster::{Layout, Raster};
-use super::{Decode, Header, ImageFault, Limits, Size, Target, exif};
-use ::image::metadata::Orientation;
+use super::{Decode, Header, ImageFault, Limits, Size, Target};
 use segments::Segments;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -18,6 +17,9 @@ const SCANS_MAX: u32 = 100;
 /// The maximum product of pixels and scans: 100 megapixels in 25 scans.
 const SCAN_PIXELS_MAX: u64 = 2_500_000_000;
 
+/// The maximum number of bits of a sample that the binding of libjpeg-turbo decodes.
+const PRECISION_MAX_BITS: u8 = 8;
+
 /// The memory in bytes that libjpeg-turbo takes for each pixel of the image's width, besides the decoded pixels.
 const ROW_PIXEL_BYTES: u64 = 256;
 
@@ -25,6 +27,9 @@ pub(super) fn open(file: File, limits: &Limits) -> Result<Header, ImageFault> {
     let mut reader = BufReader::with_capacity(64 * 1024, file);
     let segments = segments::read(&mut reader)?;
     let size = segments.size;
+    if segments.precision > PRECISION_MAX_BITS {
+        return Ok(Header { size, memory_bytes: 0, decode: Decode::Shown(size.turned(segments.orientation())) });
+    }
     let target = Target { from: size, to: size.within(limits.thumbnail_edge) };
     let scale = scale(&segments, target);
     let reduced = scale.scale(size.width as usize) * scale.scale(size.height as usize);
@@ -71,8 +76,8 @@ fn decode(mut file: File, segments: Segments, target: Target) -> Result<Raster, 
         covered: (exact(target.from.width), exact(target.from.height)),
         layout,
         pixels,
+        orientation: segments.orientation(),
         icc: segments.icc,
-        orientation: segments.exif.map_or(Orientation::NoTransforms, |exif| exif::orientation(&exif)),
     })
 }
 

@@ -1,6 +1,7 @@
 //! Reads the structure of a JPEG file: the segments that decoding needs, and the memory that decoding takes.
 
-use super::super::{ImageFault, Size, colour};
+use super::super::{ImageFault, Size, colour, exif};
+use ::image::metadata::Orientation;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
@@ -17,6 +18,8 @@ const BLOCK_BYTES: u64 = 128;
 /// The structure of a JPEG up to its end marker.
 pub(super) struct Segments {
     pub(super) size: Size,
+    /// The number of bits of a sample: 8 in most files.
+    pub(super) precision: u8,
     /// The segments that decoding needs, up to the first scan's compressed data.
     pub(super) head: Vec<u8>,
     /// The range of bytes in the file from the first scan's compressed data up to and including the end marker.
@@ -35,6 +38,10 @@ pub(super) struct Segments {
 impl Segments {
     pub(super) fn data_bytes(&self) -> u64 {
         self.head.len() as u64 + (self.scans.end - self.scans.start)
+    }
+
+    pub(super) fn orientation(&self) -> Orientation {
+        self.exif.as_deref().map_or(Orientation::NoTransforms, exif::orientation)
     }
 }
 
@@ -67,6 +74,7 @@ pub(super) fn read(reader: &mut BufReader<File>) -> Result<Segments, ImageFault>
                     let scans = scans(reader)?;
                     return Ok(Segments {
                         size: frame.size,
+                        precision: frame.precision,
                         head: frame.head(jfif, adobe, &tables),
                         scans,
                         coefficient_bytes: frame.coefficient_bytes(&content),
@@ -155,6 +163,7 @@ fn append_segment(to: &mut Vec<u8>, marker: u8, content: &[u8]) {
 
 struct Frame {
     marker: u8,
+    precision: u8,
     size: Size,
     /// The horizontal and vertical sampling factor of each component, from 1 to 4.
     components: Vec<(u8, u8)>,
@@ -162,7 +171,7 @@ struct Frame {
 
 impl Frame {
     fn read(marker: u8, content: &[u8]) -> Result<Self, ImageFault> {
-        let [_, h0, h1, w0, w1, _, components @ ..] = content else {
+        let [precision, h0, h1, w0, w1, _, components @ ..] = content else {
             return Err(ImageFault::Corrupt);
         };
         let components: Vec<_> =
@@ -173,6 +182,7 @@ impl Frame {
         }
         Ok(Self {
             marker,
+            precision: *precision,
             size: Size {
                 width: u32::from(u16::from_be_bytes([*w0, *w1])),
                 height: u32::from(u16::from_be_bytes([*h0, *h1])),

@@ -37,6 +37,17 @@ fn all_eight_orientations_are_applied() {
 }
 
 #[test]
+fn a_jpeg_that_can_not_be_decoded_is_turned_too() {
+    let mut block = b"Exif\0\0".to_vec();
+    block.extend(exif(6));
+    let mut jpeg = with_segment(&Jpeg::default().encode(&photo(120, 80)), 0xE1, &block);
+    let frame = jpeg.windows(2).position(|bytes| bytes == [0xFF, 0xC0]).expect("a frame");
+    assert_eq!(std::mem::replace(&mut jpeg[frame + 4], 12), 8, "the bits of a sample");
+    let picture = examined(&jpeg).expect("a picture");
+    assert_eq!((picture.width, picture.height, picture.thumbnail), (80, 120, None));
+}
+
+#[test]
 fn an_orientation_that_is_none_is_none() {
     let jpeg = Jpeg::default().encode(&photo(120, 80));
     for wrong in [0, 9, 255] {
