@@ -17,6 +17,19 @@ pub(crate) fn create_private(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
+/// Writes this text to a file of mode 0600, which is created if it doesn't exist, and syncs it to disk; leaves a file
+/// that is not empty unchanged. If several processes do this at the same time, one text is written.
+pub(crate) fn fill_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    // Another process has the lock only while it writes and syncs a short text.
+    file.lock()?;
+    if file.metadata()?.len() > 0 {
+        return Ok(());
+    }
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
 /// Replaces a file atomically by a new file of mode 0600: a reader sees the old text or the new text, never a mixture.
 pub(crate) fn replace_private(path: &Path, text: &str) -> io::Result<()> {
     let mut staged = path.as_os_str().to_owned();

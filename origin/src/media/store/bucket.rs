@@ -275,19 +275,25 @@ impl Bucket {
         let found = match self.service.get_opts(&self.named_path(name), options).await {
             Ok(found) => found.bytes().await,
             Err(error) if refusal::is_absent(&error) => return Ok(None),
+            // An empty file has no bytes in any range.
+            Err(error) if refusal::is_beyond_the_end(&error) => return Ok(Some(String::new())),
             Err(error) => Err(error),
         };
         let bytes = found.map_err(|error| self.store_error(&error))?;
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// Writes `owner` as the store's owner mark, unless the store has a mark. A service without conditional writes
-    /// replaces an existing mark.
+    /// Writes `owner` as the store's owner mark, unless the store has a mark that is not empty. A service without
+    /// conditional writes replaces an existing mark.
     pub(super) async fn claim(&self, owner: String) -> Result<(), StoreError> {
         let (path, only_new) = (self.named_path(OWNER), PutOptions::from(PutMode::Create));
         let put = self.service.put_opts(&path, owner.clone().into(), only_new);
         match put.await {
-            Ok(_) | Err(object_store::Error::AlreadyExists { .. }) => Ok(()),
+            Ok(_) => Ok(()),
+            Err(object_store::Error::AlreadyExists { .. }) => match self.named(OWNER).await? {
+                Some(mark) if mark.trim().is_empty() => self.put_named(OWNER, owner).await,
+                _ => Ok(()),
+            },
             // Not all services support conditional writes.
             Err(error) if refusal::is_not_implemented(&error) => self.put_named(OWNER, owner).await,
             Err(error) => Err(self.store_error(&error)),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use tokio::task::spawn_blocking;
 
 use super::{Backend, Store, StoreError};
-use crate::files::{create_private, replace_private};
+use crate::files::{fill_private, replace_private};
 
 /// The path of the owner mark within the store.
 pub(super) const OWNER: &str = "owner";
@@ -17,22 +17,20 @@ pub(super) const OWNER: &str = "owner";
 pub(super) const NAMED_MAX_BYTES: u64 = 8 * 1024 * 1024;
 
 impl Store {
-    /// Returns the text of the owner mark; `None` if the store has no mark.
+    /// Returns the text of the owner mark; `None` if the store has no mark, or an empty one, which is left if the
+    /// machine fails between the creation and the writing of its file.
     pub async fn owner(&self) -> Result<Option<String>, StoreError> {
-        self.named(OWNER).await
+        Ok(self.named(OWNER).await?.filter(|mark| !mark.trim().is_empty()))
     }
 
-    /// Writes `owner` as the owner mark, unless the store has a mark. The caller must read the mark afterwards, since
-    /// the mark may be another installation's. A bucket without conditional writes replaces an existing mark.
+    /// Writes `owner` as the owner mark, unless the store has a mark that is not empty. The caller must read the mark
+    /// afterwards, since the mark may be another installation's. A bucket without conditional writes replaces an
+    /// existing mark.
     pub async fn claim(&self, owner: String) -> Result<(), StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
                 let path = directory.named(OWNER);
-                let made = spawn_blocking(move || create_private(&path, &owner)).await?;
-                match made {
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-                    made => Ok(made?),
-                }
+                Ok(spawn_blocking(move || fill_private(&path, &owner)).await??)
             }
             Backend::Bucket(bucket) => bucket.claim(owner).await,
         }

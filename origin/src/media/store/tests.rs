@@ -372,6 +372,8 @@ async fn a_mark_is_set_once_unless_it_is_taken_over() {
     everywhere(async |place: &Place| {
         let store = &place.store;
         assert_eq!(store.owner().await.unwrap(), None);
+        store.put_named("owner", String::new()).await.unwrap();
+        assert_eq!(store.owner().await.unwrap(), None);
         store.claim("one".to_owned()).await.unwrap();
         store.claim("two".to_owned()).await.unwrap();
         assert_eq!(store.owner().await.unwrap().as_deref(), Some("one"));
