@@ -40,7 +40,6 @@ pub use account_source::{AccountSource, Repaired};
 pub(crate) use connection::KILLS_PER_ACCOUNT_MAX_COUNT;
 pub use error::DbError;
 pub use hosts::Hosts;
-#[cfg(test)]
 pub(crate) use pool::KILLS_MAX_COUNT;
 pub use pool::{Lease, PoolSettings, Pools, ReadFrom};
 pub use position::Position;

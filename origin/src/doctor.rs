@@ -14,7 +14,9 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::config::{Config, TlsFiles};
-use crate::database::admin::{AdminError, SCHEMA_VERSION, ServerFacts};
+use crate::database::admin::{AdminError, CONNECTIONS_MAX_COUNT as ADMIN_CONNECTIONS, SCHEMA_VERSION, ServerFacts};
+use crate::database::media::CONNECTIONS_MAX_COUNT as MEDIA_CONNECTIONS;
+use crate::database::{KILLS_MAX_COUNT, schema_cache};
 use crate::system::System;
 use crate::tls::Tls;
 
@@ -101,7 +103,7 @@ fn certificate(files: &TlsFiles) -> Finding {
 }
 
 fn server(facts: &ServerFacts, config: &Config) -> Vec<Finding> {
-    vec![version(facts), clock(facts), connections(facts, config), engines(facts)]
+    vec![version(facts), clock(facts), connections(facts, config.pool_total), engines(facts)]
 }
 
 fn version(facts: &ServerFacts) -> Finding {
@@ -134,16 +136,21 @@ fn clock(facts: &ServerFacts) -> Finding {
     }
 }
 
-fn connections(facts: &ServerFacts, config: &Config) -> Finding {
-    // The connections for statements of all projects, and some for the administrator account. Those for media, for
-    // descriptions of tables and for KILL statements are not counted.
-    let needed = config.pool_total as u64 + 4;
+fn connections(facts: &ServerFacts, pool_total: usize) -> Finding {
+    let needed = connections_needed(pool_total) as u64;
     let message = format!("MariaDB takes {} connections; this origin uses up to {needed}", facts.max_connections);
     if facts.max_connections < needed {
         Finding::warning("connections", message, "raise max_connections, or lower pool_total")
     } else {
         Finding::ok("connections", message)
     }
+}
+
+/// Returns the maximum number of connections of an origin to MariaDB: for statements, descriptions of tables, KILL
+/// statements, the administrator account, and the two pools for media.
+fn connections_needed(pool_total: usize) -> usize {
+    let of_media = 2 * MEDIA_CONNECTIONS;
+    pool_total + schema_cache::connections(pool_total) + KILLS_MAX_COUNT + ADMIN_CONNECTIONS + of_media
 }
 
 fn engines(facts: &ServerFacts) -> Finding {
@@ -235,4 +242,22 @@ async fn keys(system: &System) -> Vec<Finding> {
             ),
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mariadb_must_take_all_connections_of_an_origin() {
+        // The formula of docs/settings.md.
+        for pool_total in [16, 100, 10_000] {
+            assert_eq!(connections_needed(pool_total), pool_total * 9 / 8 + 27);
+        }
+        for (max_connections, verdict) in [(138, Verdict::Warning), (139, Verdict::Ok)] {
+            let (version, far_reaching_engines) = (String::new(), Vec::new());
+            let facts = ServerFacts { version, clock: 0.0, max_connections, far_reaching_engines };
+            assert_eq!(connections(&facts, 100).verdict, verdict);
+        }
+    }
 }

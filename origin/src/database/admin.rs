@@ -42,7 +42,7 @@ pub use roles::RoleRow;
 
 /// The maximum number of connections in this module's pool, per host. Small, to leave MariaDB's connections to
 /// requests.
-const CONNECTIONS_MAX_COUNT: usize = 3;
+pub(crate) const CONNECTIONS_MAX_COUNT: usize = 3;
 
 /// The time limit for one statement or transaction of the admin account. Dropping a large database takes longest.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);

@@ -7,7 +7,6 @@
 mod connection_budget;
 mod lease;
 
-#[cfg(test)]
 pub(crate) use connection_budget::KILLS_MAX_COUNT;
 pub(super) use connection_budget::{ConnectionBudget, NoSlot, Slot};
 pub use lease::Lease;
