@@ -59,6 +59,8 @@ pub enum TlsError {
 #[derive(Clone)]
 pub struct Tls {
     files: TlsFiles,
+    /// The contents of the files when [`Tls::open`] read them, with which [`Tls::watch`] compares them first.
+    opened: Arc<Bytes>,
     current: Arc<Current>,
     acceptor: TlsAcceptor,
     handshakes: Arc<Semaphore>,
@@ -97,7 +99,8 @@ impl Tls {
     /// # Errors
     /// A file can't be read or has no valid content; the key does not belong to the certificate.
     pub fn open(files: &TlsFiles) -> Result<Self, TlsError> {
-        let current = Arc::new(Current(ArcSwap::from_pointee(parse(files, &Bytes::read(files)?)?)));
+        let opened = Arc::new(Bytes::read(files)?);
+        let current = Arc::new(Current(ArcSwap::from_pointee(parse(files, &opened)?)));
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(TlsError::Setup)?
@@ -106,6 +109,7 @@ impl Tls {
         config.alpn_protocols = vec![H2.to_vec(), HTTP1.to_vec()];
         Ok(Self {
             files: files.clone(),
+            opened,
             current,
             acceptor: TlsAcceptor::from(Arc::new(config)),
             handshakes: Arc::new(Semaphore::new(HANDSHAKES_MAX_COUNT)),
@@ -140,12 +144,12 @@ impl Tls {
         tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await.unwrap_or(Handshake::Failed)
     }
 
-    /// Checks until `stop` is cancelled whether the files have changed since this call, and uses a new certificate and
-    /// key for later handshakes. Open connections are not affected. If the new pair can't be used, logs the error and
-    /// keeps the old pair.
+    /// Checks until `stop` is cancelled whether the files have changed since [`Tls::open`], and uses a new certificate
+    /// and key for later handshakes. Open connections are not affected. If the new pair can't be used, logs the error
+    /// and keeps the old pair.
     pub async fn watch(self, stop: CancellationToken) {
-        let mut seen = Bytes::read(&self.files).ok();
-        let mut used = seen.clone();
+        let mut used = Some(Bytes::clone(&self.opened));
+        let mut seen = used.clone();
         let mut tick = tokio::time::interval(CHECK_INTERVAL);
         loop {
             tokio::select! {
@@ -211,14 +215,37 @@ mod tests {
     use super::*;
     use tokio::net::TcpListener;
 
-    #[tokio::test]
-    async fn a_connection_beyond_the_limit_of_handshakes_is_closed() {
-        let directory = tempfile::tempdir().unwrap();
-        let files = TlsFiles { certificate: directory.path().join("cert.pem"), key: directory.path().join("key.pem") };
+    /// Writes a new certificate and its key into a directory.
+    fn write_pair(directory: &Path) -> TlsFiles {
+        let files = TlsFiles { certificate: directory.join("cert.pem"), key: directory.join("key.pem") };
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         std::fs::write(&files.certificate, made.cert.pem()).unwrap();
         std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
-        let tls = Tls::open(&files).unwrap();
+        files
+    }
+
+    #[tokio::test]
+    async fn a_pair_that_is_written_before_the_watch_begins_is_used() {
+        let directory = tempfile::tempdir().unwrap();
+        let tls = Tls::open(&write_pair(directory.path())).unwrap();
+        let first = tls.current.0.load_full();
+        write_pair(directory.path());
+        let stop = CancellationToken::new();
+        let watch = tokio::spawn(tls.clone().watch(stop.clone()));
+        let changed = async {
+            while Arc::ptr_eq(&first, &tls.current.0.load_full()) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), changed).await.unwrap();
+        stop.cancel();
+        watch.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_connection_beyond_the_limit_of_handshakes_is_closed() {
+        let directory = tempfile::tempdir().unwrap();
+        let tls = Tls::open(&write_pair(directory.path())).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let all = u32::try_from(HANDSHAKES_MAX_COUNT).unwrap();
