@@ -29,7 +29,7 @@ use std::sync::Arc;
 #[allow_missing = true]
 struct Files;
 
-/// The number of bytes after which the decompression of a page's file stops.
+/// The maximum number of bytes of a page's decompressed file. A test checks the embedded files.
 const FILE_MAX_BYTES: u64 = 32 * 1024 * 1024;
 
 /// What the pages may load: their own files, the images in their style sheets, and the API with its media.
@@ -106,10 +106,13 @@ fn accepts_gzip(accepted: &str) -> bool {
 }
 
 fn decompressed(content: &[u8]) -> Result<Vec<u8>, Problem> {
+    let failed = |reason: String| Problem::internal("The page's file can't be read.", reason);
     let mut plain = Vec::new();
-    let read = GzDecoder::new(content).take(FILE_MAX_BYTES).read_to_end(&mut plain);
-    read.map_err(|error| Problem::internal("The page's file can't be read.", error.to_string()))?;
-    Ok(plain)
+    let read = GzDecoder::new(content).take(FILE_MAX_BYTES + 1).read_to_end(&mut plain);
+    match read.map_err(|error| failed(error.to_string()))? as u64 {
+        0..=FILE_MAX_BYTES => Ok(plain),
+        _ => Err(failed(format!("it has more than {FILE_MAX_BYTES} bytes"))),
+    }
 }
 
 fn content_type(name: &str) -> &'static str {
@@ -136,6 +139,17 @@ fn missing(path: &str) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_is_never_cut() {
+        for name in Files::iter() {
+            assert!(decompressed(&Files::get(&name).unwrap().data).is_ok(), "{name}");
+        }
+        let zeros = std::io::repeat(0).take(FILE_MAX_BYTES + 1);
+        let mut long = Vec::new();
+        flate2::read::GzEncoder::new(zeros, flate2::Compression::fast()).read_to_end(&mut long).unwrap();
+        assert!(decompressed(&long).is_err());
+    }
 
     #[test]
     fn gzip_is_sent_to_who_accepts_it() {
