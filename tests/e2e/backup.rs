@@ -4,7 +4,7 @@
 use crate::host::{Call, Host, enc};
 use crate::roles::set_role_in;
 use crate::scratch;
-use crate::service::{Edge, Service, binary, clear_settings};
+use crate::service::{Edge, Service, binary, clear_settings, find_socket};
 use base64::Engine as _;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -222,8 +222,15 @@ async fn a_destroyed_installation_is_restored(_: Host) {
     let place = backups.path().to_str().expect("a path");
     let running = service.cli(&["restore", place, "--replace", "--yes"]);
     assert!(told(&running).contains("an origin runs on this data directory"), "{}", told(&running));
-    drop(service.stop_and_keep().expect("a stop"));
     let machine = NewMachine::new();
+    let user = "CREATE USER restorer@localhost IDENTIFIED BY 'restorer'; \
+                GRANT ALL PRIVILEGES ON *.* TO restorer@localhost WITH GRANT OPTION";
+    service.root_sql(user).expect("a user");
+    let socket = find_socket(&service.data_dir()).expect("a socket");
+    let url = format!("mysql://restorer:restorer@localhost?socket={}", socket.display());
+    machine.fails(&["restore", place], &[("SELKIE_DATABASE_URL", &url)], "the installation is not empty");
+    assert!(!machine.data_dir().join("secret").exists(), "a refused restore wrote the backup's secret");
+    drop(service.stop_and_keep().expect("a stop"));
     let restored = machine.run(&["restore", place, "--json"], &[]);
     assert!(restored.status.success(), "{}", told(&restored));
     let answer: Value = serde_json::from_slice(&restored.stdout).expect("JSON");

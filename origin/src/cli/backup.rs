@@ -11,6 +11,7 @@ use super::progress::Progress;
 use super::system::{Consent, Opened, confirm, note};
 use super::{CliError, Context};
 use crate::backup::{self, BackupError, LATEST, Manifest, MediaOwner, Parts, Scope, Watcher};
+use crate::config::Config;
 use crate::database::media::{MediaTable, ObjectKey};
 use crate::media::store::Store;
 use crate::secret::InstallationSecret;
@@ -177,6 +178,15 @@ impl BackupArgs {
     }
 }
 
+/// Writes the secret of a backup, if any, as the installation's secret.
+fn adopt(secret: Option<&str>, config: &Config) -> Result<(), CliError> {
+    if let Some(secret) = secret {
+        InstallationSecret::adopt(secret, &config.data_dir).map_err(InstallationError::from)?;
+        note(&format!("the backup's secret is {} now", InstallationSecret::path(&config.data_dir).display()));
+    }
+    Ok(())
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct RestoredAnswer {
@@ -190,7 +200,8 @@ struct RestoredAnswer {
 
 impl RestoreArgs {
     /// Restores a backup into this installation, which is created if it does not exist. If the installation has no
-    /// secret, the secret in the backup, if any, becomes its secret first, even if the restore is then refused.
+    /// secret, the secret in the backup, if any, becomes its secret: with a configured MariaDB after all checks, and
+    /// before a private MariaDB starts, whose administrator's password is derived from the secret.
     ///
     /// # Errors
     /// There is no such backup, or it is damaged; another process runs the private MariaDB (an origin with a configured
@@ -208,12 +219,17 @@ impl RestoreArgs {
             return Err(CliError::Usage { message, hint: None });
         }
         let manifest = Manifest::read(&from, name).await?;
-        let has_own = InstallationSecret::load(config.secret.as_ref(), &config.data_dir);
-        if let (Some(text), None) = (&manifest.secret, has_own.map_err(InstallationError::from)?) {
-            InstallationSecret::adopt(text, &config.data_dir).map_err(InstallationError::from)?;
-            note(&format!("the backup's secret is {} now", InstallationSecret::path(&config.data_dir).display()));
+        let present = InstallationSecret::load(config.secret.as_ref(), &config.data_dir);
+        let is_missing = present.map_err(InstallationError::from)?.is_none();
+        let mut unwritten = manifest.secret.as_deref().filter(|_| is_missing);
+        if config.database_url.is_none() {
+            adopt(unwritten.take(), config)?;
         }
-        let installation = Installation::open(config, Purpose::Init).await?;
+        let mut opened_with = config.clone();
+        if let Some(secret) = unwritten {
+            opened_with.secret = Some(secret.into());
+        }
+        let installation = Installation::open(&opened_with, Purpose::Init).await?;
         let (in_use, own) = (installation.is_in_use(), installation.secret.clone());
         let opened = Opened::of(installation, context);
         let outcome = Box::pin(with_parts(context, &opened, async |parts| {
@@ -221,7 +237,7 @@ impl RestoreArgs {
                 let message = "an origin runs on this data directory";
                 return Err(CliError::failed(message, "stop it before a restore"));
             }
-            self.restore(parts, &from, &manifest).await
+            self.restore(parts, &from, &manifest, unwritten).await
         }));
         let outcome = outcome.await;
         let restored = opened.close(outcome).await?;
@@ -251,11 +267,14 @@ impl RestoreArgs {
         })
     }
 
+    /// Checks that the restore is allowed, and does it. `unwritten` is the backup's secret if it is to become the
+    /// installation's.
     async fn restore(
         &self,
         parts: &Parts<'_>,
         from: &Store,
         manifest: &Manifest,
+        unwritten: Option<&str>,
     ) -> Result<backup::Restored, CliError> {
         let there = backup::refusals(parts, manifest).await?;
         let scope = match (there.is_empty(), self.replace) {
@@ -277,6 +296,7 @@ impl RestoreArgs {
             );
             confirm(Consent::of(self.yes), &warning, "restore")?;
         }
+        adopt(unwritten, parts.config)?;
         Ok(backup::load(parts, from, manifest, scope, owner, &Shown::default()).await?)
     }
 
