@@ -1,5 +1,5 @@
-//! The differential test: random schemas, records and reads. Each answer is compared with the result of a simple, slow
-//! evaluation in these files.
+//! The differential test: random schemas, records, reads and writes. Each answer is compared with the result of a
+//! simple, slow evaluation in these files.
 //!
 //! These files are written from the description of the API alone, and must not know how the service parses, plans or
 //! renders. A disagreement is reduced to a small one, and printed with the seed that repeats it:
@@ -18,6 +18,7 @@ mod shrink;
 mod spell;
 mod verdict;
 mod world;
+mod writes;
 
 use crate::host::Host;
 use crate::service::shared;
@@ -32,6 +33,7 @@ use spell::{STYLES, Style};
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 use world::World;
+use writes::writes_of_single_records_change_what_they_name;
 
 cases! {
     Both: [
@@ -39,6 +41,7 @@ cases! {
         pages_by_next_make_up_the_whole_answer,
         reads_of_a_role_answer_what_a_plain_evaluation_of_its_records_answers,
         writes_of_a_role_change_what_its_rules_allow,
+        writes_of_single_records_change_what_they_name,
         related_records_are_those_of_a_plain_evaluation,
     ],
 }
