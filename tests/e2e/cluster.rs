@@ -16,12 +16,15 @@ use serde_json::{Value, json};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
 
 cases! {
     Own: [
         origins_on_a_fresh_cluster_agree,
         reads_use_replicas_and_never_fail_for_them,
+        a_commit_is_answered_although_its_position_is_not,
         connections_outlast_a_refused_one,
         a_primary_that_is_read_only_is_left_for_the_one_that_is_promoted,
         what_a_cluster_acknowledges_survives_its_faults,
@@ -279,6 +282,51 @@ async fn reads_use_replicas_and_never_fail_for_them(_: Host) {
             "two"
         );
     }
+}
+
+/// Forwards connections to a server, except queries for the position of a write, which get no answer. Returns the
+/// proxy's address.
+async fn silent_about_positions(server: &Server) -> String {
+    const QUERY: &[u8] = b"SELECT @@GLOBAL.gtid_binlog_pos";
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let (address, server) = (listener.local_addr().expect("an address").to_string(), server.address());
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            let far = TcpStream::connect(&server).await.expect("the server");
+            let ((mut from_client, mut to_client), (mut from_server, mut to_server)) =
+                (near.into_split(), far.into_split());
+            tokio::spawn(async move { tokio::io::copy(&mut from_server, &mut to_client).await });
+            tokio::spawn(async move {
+                let mut bytes = vec![0; 64 * 1024];
+                while let Ok(count @ 1..) = from_client.read(&mut bytes).await {
+                    let sent = &bytes[..count];
+                    if sent.windows(QUERY.len()).any(|part| part == QUERY) {
+                        continue;
+                    }
+                    to_server.write_all(sent).await?;
+                }
+                to_server.shutdown().await
+            });
+        }
+    });
+    address
+}
+
+async fn a_commit_is_answered_although_its_position_is_not(_: Host) {
+    let all = Replicated::start(1).await.expect("servers");
+    let [primary, replica] = all.servers() else { panic!("there are two servers") };
+    let proxy = silent_about_positions(primary).await;
+    let url = format!("mysql://{ACCOUNT}:{ACCOUNT}@{proxy}/");
+    let origin = Origin::launch(&[("SELKIE_DATABASE_URL", url), ("SELKIE_REPLICA_URL", hosts([replica]))]);
+    origin.wait_until_ready().await;
+    let key = origin.cli(&["key", "create", "--access", "full"]);
+    origin.cli(&["database", "create", "default_app"]);
+    let is_known = || async { (origin.sql(&key, NOTES).await.status == 200).then_some(()) };
+    eventually("the table is there", WAIT_MAX, is_known).await;
+    let body = json!({"name": "one"});
+    let written = origin.send(Method::POST, "/crud/default_app/notes", &key, &[], Some(body)).await;
+    assert_eq!((written.payload(), written.position.as_deref()), (&json!(1), None));
+    assert_eq!(primary.ask("SELECT name FROM default_app.notes").await.unwrap(), "one");
 }
 
 #[expect(clippy::disallowed_methods, reason = "the id of a connection is a number")]

@@ -78,6 +78,9 @@ trait CoalescedStatement: Sized + Send + Sync + 'static {
         shape: &Self::Shape,
         items: Vec<Self::Item>,
     ) -> impl Future<Output = mysql_async::Result<Vec<Self::Output>>> + Send;
+
+    /// Adds the host's position after a successful statement to its outputs, unless the statement is a read.
+    fn note_position(lease: &mut Lease, outputs: &mut [Self::Output]) -> impl Future<Output = ()> + Send;
 }
 
 /// The queue of the requests for one kind of statement.
@@ -241,10 +244,13 @@ impl Coalescer {
         };
         let (started, limit) = (Instant::now(), lease.limit(limit));
         let statement = run_alone::<K>(&mut lease, shape, item);
-        let output = match in_flight {
+        let mut output = match in_flight {
             Some(in_flight) => in_flight.during(limit, statement).await,
             None => within(limit, statement).await,
         };
+        if let Ok(output) = &mut output {
+            K::note_position(&mut lease, std::slice::from_mut(output)).await;
+        }
         progress.add_time(started);
         output
     }

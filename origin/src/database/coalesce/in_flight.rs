@@ -148,7 +148,8 @@ async fn share<K: CoalescedStatement>(
     };
     let spent = started.elapsed();
     match outputs {
-        Ok(outputs) => {
+        Ok(mut outputs) => {
+            K::note_position(&mut lease, &mut outputs).await;
             for (caller, output) in callers.into_iter().zip(outputs) {
                 // Sending fails if the client has disconnected.
                 let _ = caller.send(Ok(Share::Output(output, spent)));

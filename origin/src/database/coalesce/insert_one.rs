@@ -7,6 +7,7 @@
 use super::{CoalescedStatement, Coalescer, Requests};
 use crate::database::DbError;
 use crate::database::connection::Connection;
+use crate::database::pool::Lease;
 use crate::database::run::{Written, execute};
 use crate::query::plan::{Param, RowShape};
 use crate::query::sql;
@@ -49,9 +50,7 @@ impl CoalescedStatement for Inserts {
     }
 
     async fn run_one(connection: &mut Connection, shape: &RowShape, row: Vec<Param>) -> mysql_async::Result<Written> {
-        let mut written = execute(connection, sql::insert_one(shape, row)).await?;
-        written.position = connection.position().await;
-        Ok(written)
+        execute(connection, sql::insert_one(shape, row)).await
     }
 
     async fn run_several(
@@ -60,10 +59,13 @@ impl CoalescedStatement for Inserts {
         rows: Vec<Vec<Param>>,
     ) -> mysql_async::Result<Vec<Written>> {
         let written = execute(connection, sql::insert_several(shape, rows)).await?;
-        let position = connection.position().await;
         let keys = written.keys.into_iter();
-        let one = |key| Written { affected: 1, keys: vec![key], position: position.clone(), ..Written::default() };
-        Ok(keys.map(one).collect())
+        Ok(keys.map(|key| Written { affected: 1, keys: vec![key], ..Written::default() }).collect())
+    }
+
+    async fn note_position(lease: &mut Lease, written: &mut [Written]) {
+        let position = lease.position().await;
+        written.iter_mut().for_each(|written| written.position.clone_from(&position));
     }
 }
 

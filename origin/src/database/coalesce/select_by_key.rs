@@ -3,6 +3,7 @@
 use super::{CoalescedStatement, Coalescer, Requests};
 use crate::database::DbError;
 use crate::database::connection::Connection;
+use crate::database::pool::Lease;
 use crate::database::run::{bind, two, value};
 use crate::query::plan::KeyShape;
 use crate::query::sql;
@@ -54,6 +55,8 @@ impl CoalescedStatement for Reads {
         }
         Ok(assign(rows, shape.key_cell(), &keys))
     }
+
+    async fn note_position(_: &mut Lease, _: &mut [Option<Row>]) {}
 }
 
 /// Returns for each of `keys`, in order, its row, or `None` if the key has no row. Returns an empty list if a row has a

@@ -78,24 +78,29 @@ impl Lease {
         }
     }
 
-    /// Queries the host's position after a committed write, and records the position in the request's progress, for
-    /// `X-Selkie-Position`. Records nothing if the host has no positions, or the query fails or takes longer than
-    /// [`POSITION_TIMEOUT`].
+    /// Records the host's position after a committed write, if [`Lease::position`] returns one, in the request's
+    /// progress, for `X-Selkie-Position`.
     pub(in crate::database) async fn note_position(&mut self, progress: &Progress) {
+        progress.set_position(self.position().await);
+    }
+
+    /// Queries the host's position after a committed write. `None` if the host has no positions, or the query fails or
+    /// takes longer than [`POSITION_TIMEOUT`].
+    pub(in crate::database) async fn position(&mut self) -> Option<Position> {
         let limit = self.limit(POSITION_TIMEOUT);
-        let Ok(connection) = self.connection() else { return };
-        if !connection.has_positions() {
-            return;
+        if !self.connection().ok()?.has_positions() {
+            return None;
         }
         self.begin();
         let asked = async { Ok(self.connection()?.position().await) };
         match within(limit, asked).await {
             Ok(position) => {
                 self.end();
-                progress.set_position(position);
+                position
             }
             Err(error) => {
                 self.failed(error);
+                None
             }
         }
     }
