@@ -95,7 +95,7 @@ impl HttpService {
         let upload = protocol::is_at(path).then(|| path.to_owned());
         let wants_body = request.method() != Method::HEAD;
         let allowed = self.access.check(&mut request, peer);
-        transport.mark(request.headers_mut());
+        transport.set_forwarded_proto(request.headers_mut());
         let checked = allowed.and_then(|()| check(&request)).and_then(|()| self.cors.check_page(&request));
         let outcome = match checked {
             Ok(()) => match self.cors.preflight(&request) {
@@ -118,10 +118,10 @@ impl HttpService {
             response = respond::head(response);
         }
         if let Some(path) = upload {
-            tus::mark(&path, &mut response);
+            tus::add_headers(&path, &mut response);
         }
-        security::mark(&mut response, has_own_headers);
-        self.cors.mark(response.headers_mut(), origin.as_deref());
+        security::add_headers(&mut response, has_own_headers);
+        self.cors.add_headers(response.headers_mut(), origin.as_deref());
         record.finish(response)
     }
 
@@ -132,8 +132,8 @@ impl HttpService {
         *request.method_mut() = Method::from_bytes(b"UNPARSED").unwrap_or_default();
         let record = Arc::new(RequestRecord::begin(Arc::clone(&self.app), &request));
         let mut response = record.refuse(problem);
-        security::mark(&mut response, false);
-        self.cors.mark(response.headers_mut(), None);
+        security::add_headers(&mut response, false);
+        self.cors.add_headers(response.headers_mut(), None);
         record.finish(response)
     }
 }
@@ -148,7 +148,7 @@ enum Transport {
 impl Transport {
     /// Sets the header `X-Forwarded-Proto: https` of a request over TLS, so that URLs that are derived from the request
     /// begin with `https://`. Keeps the header if a trusted proxy has set it.
-    fn mark(self, headers: &mut HeaderMap) {
+    fn set_forwarded_proto(self, headers: &mut HeaderMap) {
         if self == Self::Tls {
             headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static("https"));
         }

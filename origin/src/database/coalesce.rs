@@ -119,13 +119,13 @@ impl<S: Hash> Hash for Key<S> {
 /// A request that waits for a shared statement.
 struct Waiter<K: CoalescedStatement> {
     item: K::Item,
-    caller: Caller<K>,
+    caller: AnswerSender<K>,
     /// Counts the request in the account's queue, whose length is limited, until dropped.
     _ticket: QueueTicket,
 }
 
 /// Sends the result to a waiting request; closed once the request waits no longer (client disconnected, time over).
-type Caller<K> = oneshot::Sender<Answer<K>>;
+type AnswerSender<K> = oneshot::Sender<Answer<K>>;
 
 type Answer<K> = Result<Share<<K as CoalescedStatement>::Output>, DbError>;
 

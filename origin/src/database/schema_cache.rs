@@ -176,9 +176,9 @@ impl SchemaCache {
             && entry.checked_at.elapsed() < STALE_AFTER
         {
             if entry.checked_at.elapsed() > REFRESH_AFTER && !entry.refreshing.swap(true, Ordering::Relaxed) {
-                let (catalog, key, entry) = (Arc::clone(self), key.to_owned(), Arc::clone(entry));
+                let (cache, key, entry) = (Arc::clone(self), key.to_owned(), Arc::clone(entry));
                 // The failure is ignored here: a later request reports it, once the description is too old.
-                tokio::spawn(async move { catalog.refresh(key, &entry).await.is_ok() });
+                tokio::spawn(async move { cache.refresh(key, &entry).await.is_ok() });
             }
             self.hits.fetch_add(1, Ordering::Relaxed);
             return Ok(Arc::clone(&entry.table));
@@ -205,7 +205,7 @@ impl SchemaCache {
     /// cached schema, unless the statement did not run.
     #[must_use]
     pub fn change(self: &Arc<Self>, project: &ProjectName) -> SchemaChange {
-        SchemaChange { catalog: Arc::clone(self), project: project.clone(), effect: SchemaEffect::Possible }
+        SchemaChange { cache: Arc::clone(self), project: project.clone(), effect: SchemaEffect::Possible }
     }
 
     /// Returns the number of loads of table descriptions from MariaDB so far, including failed ones. A load of all
@@ -264,8 +264,8 @@ impl SchemaCache {
         if let Some(views) = self.views.get(project).filter(usable) {
             return Ok(views);
         }
-        let (catalog, owner) = (Arc::clone(self), project.clone());
-        let load = async move { catalog.load_views(owner, version).await };
+        let (cache, owner) = (Arc::clone(self), project.clone());
+        let load = async move { cache.load_views(owner, version).await };
         let views = self.view_loads.run((project.clone(), version), load).await;
         views.map_err(DbError::into_problem)
     }
@@ -329,9 +329,9 @@ impl SchemaCache {
     /// if the client disconnects.
     async fn load(self: &Arc<Self>, key: Key, reason: Reason) -> Result<Arc<Table>, Problem> {
         let version = self.version(&key.project);
-        let catalog = Arc::clone(self);
+        let cache = Arc::clone(self);
         let wanted = key.clone();
-        let load = async move { catalog.load_table(wanted, version).await };
+        let load = async move { cache.load_table(wanted, version).await };
         let found = self.table_loads.run((key.clone(), version, reason), load).await;
         match &*found.map_err(DbError::into_problem)? {
             Found::Table(table) => Ok(Arc::clone(table)),
@@ -364,7 +364,7 @@ impl SchemaCache {
 /// or cancellation) expires the project's cached tables, views and foreign keys, unless the statement did not run.
 #[derive(Debug)]
 pub struct SchemaChange {
-    catalog: Arc<SchemaCache>,
+    cache: Arc<SchemaCache>,
     project: ProjectName,
     effect: SchemaEffect,
 }
@@ -385,7 +385,7 @@ impl SchemaChange {
 impl Drop for SchemaChange {
     fn drop(&mut self) {
         if self.effect == SchemaEffect::Possible {
-            self.catalog.expire(&self.project);
+            self.cache.expire(&self.project);
         }
     }
 }
@@ -426,8 +426,8 @@ mod tests {
     use crate::database::{AccountSource, Repaired};
     use futures_util::FutureExt as _;
 
-    /// Returns a catalogue whose pools never connect.
-    fn catalog() -> Arc<SchemaCache> {
+    /// Returns a schema cache whose pools never connect.
+    fn cache() -> Arc<SchemaCache> {
         let address = DatabaseAddress::parse("mysql://nobody:x@127.0.0.1:1/").unwrap();
         let account = Account { user: "nobody".to_owned(), password: "x".to_owned().into() };
         let source = AccountSource::new(move |_, _| account.clone(), |_| async { Repaired::No }.boxed());
@@ -445,13 +445,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_schema_change_that_ends_in_any_way_makes_its_own_project_old_alone() {
-        let catalog = catalog();
+        let cache = cache();
         let [one, other] = ["one", "other"].map(|name| ProjectName::parse(name).unwrap());
-        let versions = || (catalog.version(&one), catalog.version(&other));
+        let versions = || (cache.version(&one), cache.version(&other));
         // A statement drops its guard when it has run, failed or been cancelled.
-        drop(catalog.change(&one));
+        drop(cache.change(&one));
         assert_eq!(versions(), (1, 0));
-        catalog.change(&one).did_not_run();
+        cache.change(&one).did_not_run();
         assert_eq!(versions(), (1, 0));
     }
 }

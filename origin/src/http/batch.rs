@@ -170,7 +170,7 @@ impl Attempt<'_> {
         self.record.begin_statements(&operation);
         let tables = &self.tables[at];
         let scope = tables.scope(&operation)?;
-        let effect = tables.leave();
+        let effect = tables.session_effect();
         let payload = match plan::build(&operation, &scope, records::limits(self.app, self.caller))? {
             Plan::Select(mut select, _) => {
                 // The response of a batch has no cursor of a next page, so the extra row that would show a next page is

@@ -25,7 +25,7 @@ impl CrossOrigin {
     }
 
     /// Adds the CORS headers to a response. `origin` is the value of the request's `Origin` header.
-    pub(super) fn mark(&self, headers_of_answer: &mut HeaderMap, origin: Option<&str>) {
+    pub(super) fn add_headers(&self, headers_of_answer: &mut HeaderMap, origin: Option<&str>) {
         match origin {
             Some(origin) if !self.any => {
                 headers_of_answer.extend(headers(&self.origins, Some(origin)));

@@ -148,7 +148,7 @@ impl<'a> Attempt<'a> {
     }
 
     async fn perform(&self, prepared: Prepared<'a>, tables: &Tables) -> Result<Response, Failure> {
-        let effect = tables.leave();
+        let effect = tables.session_effect();
         match prepared {
             Prepared::One(reading) => self.one(reading, effect).await,
             Prepared::ByKey(read) if self.record.after().is_some() => {

@@ -10,7 +10,7 @@ static READY: LazyLock<[(HeaderName, HeaderValue); HEADERS.len()]> =
 
 /// Adds the security headers. Does nothing if `has_own` is true and the status is below 400: media and pages have
 /// security headers of their own, which a 304 must not overwrite in the client's cache.
-pub(super) fn mark(response: &mut Response, has_own: bool) {
+pub(super) fn add_headers(response: &mut Response, has_own: bool) {
     let status = response.status().as_u16();
     if has_own && status < 400 {
         return;

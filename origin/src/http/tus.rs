@@ -39,7 +39,7 @@ const MEDIA_ID: HeaderName = HeaderName::from_static("selkie-media-id");
 const MEDIA_URL: HeaderName = HeaderName::from_static("selkie-media-url");
 
 /// Adds the headers that the tus protocol requires on every response. `path` is the request's path.
-pub(super) fn mark(path: &str, response: &mut Response) {
+pub(super) fn add_headers(path: &str, response: &mut Response) {
     let status = response.status().as_u16();
     for (name, value) in tus::answer_headers(path, status) {
         let name = HeaderName::from_static(name);
@@ -54,17 +54,17 @@ pub(super) async fn run(
     parts: &Parts,
     content: &mut Body,
 ) -> Result<Response, Problem> {
-    let asker = Asker { caller, links: links(app, parts), headers: &parts.headers };
+    let request = UploadRequest { caller, links: links(app, parts), headers: &parts.headers };
     match call {
         TusCall::Describe => Ok(describe(app)),
-        TusCall::Create(new) => create(app, &asker, *new, content).await,
-        TusCall::Status(id) => status(app, &asker, id).await,
-        TusCall::Append { id, offset } => append(app, &asker, (id, offset), content).await,
+        TusCall::Create(new) => create(app, &request, *new, content).await,
+        TusCall::Status(id) => status(app, &request, id).await,
+        TusCall::Append { id, offset } => append(app, &request, (id, offset), content).await,
         TusCall::Terminate(id) => terminate(app, caller, id).await,
     }
 }
 
-struct Asker<'a> {
+struct UploadRequest<'a> {
     caller: &'a Caller,
     links: Links,
     headers: &'a HeaderMap,
@@ -79,12 +79,17 @@ fn describe(app: &App) -> Response {
     response
 }
 
-async fn create(app: &Arc<App>, asker: &Asker<'_>, mut new: TusNew, content: &mut Body) -> Result<Response, Problem> {
-    let caller = asker.caller;
+async fn create(
+    app: &Arc<App>,
+    request: &UploadRequest<'_>,
+    mut new: TusNew,
+    content: &mut Body,
+) -> Result<Response, Problem> {
+    let caller = request.caller;
     let rights = caller.upload_rights()?;
     new.set_folder(rights.folder(new.file.folder.clone())?)?;
     check(&rights, &new.file, new.length)?;
-    check_replaced(app, asker, &rights, &new.file).await?;
+    check_replaced(app, request, &rights, &new.file).await?;
     let row = app.resumable.begin(caller.project(), &new, rights.uploader()).await?;
     let id = TusId::from(row.id);
     let mut response = empty(StatusCode::CREATED);
@@ -95,7 +100,7 @@ async fn create(app: &Arc<App>, asker: &Asker<'_>, mut new: TusNew, content: &mu
             arrive(app, &rights, upload, content).await
         };
         match begun.await {
-            Ok(outcome) => add_outcome(&mut response, &outcome, asker),
+            Ok(outcome) => add_outcome(&mut response, &outcome, request),
             Err(problem) => {
                 // The client never learns the upload's URL and can't resume the upload, so it is deleted.
                 if let Err(error) = terminate(app, caller, id).await {
@@ -114,9 +119,9 @@ async fn create(app: &Arc<App>, asker: &Asker<'_>, mut new: TusNew, content: &mu
     Ok(response)
 }
 
-async fn status(app: &Arc<App>, asker: &Asker<'_>, id: TusId) -> Result<Response, Problem> {
-    let upload = lock(app, asker.caller, id, OnLocked::TakeOver).await?;
-    let rights = asker.caller.upload_rights()?;
+async fn status(app: &Arc<App>, request: &UploadRequest<'_>, id: TusId) -> Result<Response, Problem> {
+    let upload = lock(app, request.caller, id, OnLocked::TakeOver).await?;
+    let rights = request.caller.upload_rights()?;
     // A complete upload lacks its media file if publishing failed or was interrupted, for example by a crash.
     let outcome = if upload.is_complete() {
         arrive(app, &rights, upload, &mut Body::empty()).await?
@@ -124,7 +129,7 @@ async fn status(app: &Arc<App>, asker: &Asker<'_>, id: TusId) -> Result<Response
         reached(app, &upload).await?
     };
     let mut response = empty(StatusCode::OK);
-    add_outcome(&mut response, &outcome, asker);
+    add_outcome(&mut response, &outcome, request);
     let headers = response.headers_mut();
     headers.insert(UPLOAD_LENGTH, outcome.row.length.into());
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -136,19 +141,19 @@ async fn status(app: &Arc<App>, asker: &Asker<'_>, id: TusId) -> Result<Response
 
 async fn append(
     app: &Arc<App>,
-    asker: &Asker<'_>,
+    request: &UploadRequest<'_>,
     (id, offset): (TusId, u64),
     content: &mut Body,
 ) -> Result<Response, Problem> {
-    let upload = lock(app, asker.caller, id, OnLocked::Fail).await?;
-    let rights = asker.caller.upload_rights()?;
+    let upload = lock(app, request.caller, id, OnLocked::Fail).await?;
+    let rights = request.caller.upload_rights()?;
     upload.expect(offset, content.size_hint().exact())?;
     let outcome = match upload.file() {
         Some(_) => reached(app, &upload).await?,
         None => arrive(app, &rights, upload, content).await?,
     };
     let mut response = empty(StatusCode::NO_CONTENT);
-    add_outcome(&mut response, &outcome, asker);
+    add_outcome(&mut response, &outcome, request);
     Ok(response)
 }
 
@@ -175,11 +180,16 @@ fn check(rights: &UploadRights, file: &TusFile, length: u64) -> Result<(), Probl
 
 /// Checks before any bytes are sent whether the caller may replace an existing file of the same name. Publishing checks
 /// it again. Fails if the caller's role may not replace that file.
-async fn check_replaced(app: &App, asker: &Asker<'_>, rights: &UploadRights, file: &TusFile) -> Result<(), Problem> {
+async fn check_replaced(
+    app: &App,
+    request: &UploadRequest<'_>,
+    rights: &UploadRights,
+    file: &TusFile,
+) -> Result<(), Problem> {
     if file.existing == Existing::Stays || rights.scope() == FileScope::All {
         return Ok(());
     }
-    let project = asker.caller.project().clone();
+    let project = request.caller.project().clone();
     let path = FilePath { project, folder: file.folder.clone(), name: file.name.clone() };
     match app.library.find(&path).await? {
         Some(row) if !rights.scope().has(row.uploader) => Err(WriteError::Forbidden.into_problem()),
@@ -218,17 +228,17 @@ async fn arrive(
     outcome
 }
 
-fn add_outcome(response: &mut Response, outcome: &Outcome, asker: &Asker<'_>) {
+fn add_outcome(response: &mut Response, outcome: &Outcome, request: &UploadRequest<'_>) {
     let headers = response.headers_mut();
     headers.insert(UPLOAD_OFFSET, outcome.offset.into());
     expires(headers, &outcome.row);
     if let Some(file) = &outcome.file {
-        add_file(headers, file, &asker.links);
+        add_file(headers, file, &request.links);
         // The upload may have replaced another file and made its folder private.
         let made = TusFile::from_metadata(&outcome.row.metadata).ok();
         let private_in = made.is_some_and(|made| made.visibility == Visibility::PrivateFolder);
-        let private_in = private_in.then_some(asker.caller.project());
-        cache_purge::announce(response, asker.headers, std::slice::from_ref(file), private_in);
+        let private_in = private_in.then_some(request.caller.project());
+        cache_purge::announce(response, request.headers, std::slice::from_ref(file), private_in);
     }
 }
 

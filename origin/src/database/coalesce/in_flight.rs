@@ -2,7 +2,7 @@
 //! as requests of the same shape wait.
 
 use super::queue::Outcome;
-use super::{Caller, CoalescedStatement, Coalescer, Key, Requests, Share, Waiter, run_several};
+use super::{AnswerSender, CoalescedStatement, Coalescer, Key, Requests, Share, Waiter, run_several};
 use crate::database::DbError;
 use crate::database::deadline::Limit;
 use crate::database::pool::Lease;
@@ -54,7 +54,7 @@ impl<K: CoalescedStatement> InFlight<K> {
 
     /// Removes and returns the oldest waiting requests: as many as `share` returns for the number of waiting requests.
     /// Drops requests that wait no longer.
-    fn take(&self, share: impl FnOnce(usize) -> usize) -> Vec<(K::Item, Caller<K>)> {
+    fn take(&self, share: impl FnOnce(usize) -> usize) -> Vec<(K::Item, AnswerSender<K>)> {
         let waits = |waiter: &Waiter<K>| !waiter.caller.is_closed();
         let waiters = self.requests().take(&self.key, waits, share).into_iter();
         waiters.map(|waiter| (waiter.item, waiter.caller)).collect()
@@ -135,7 +135,7 @@ impl<K: CoalescedStatement> Drop for InFlight<K> {
 async fn share<K: CoalescedStatement>(
     mut lease: Lease,
     shape: Arc<K::Shape>,
-    waiting: Vec<(K::Item, Caller<K>)>,
+    waiting: Vec<(K::Item, AnswerSender<K>)>,
     limit: Duration,
 ) -> Outcome {
     let (items, mut callers): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
@@ -172,7 +172,7 @@ async fn share<K: CoalescedStatement>(
 }
 
 /// Returns when no request waits any longer: clients have disconnected, or the time of the requests is over.
-async fn all_left<K: CoalescedStatement>(callers: &mut [Caller<K>]) {
+async fn all_left<K: CoalescedStatement>(callers: &mut [AnswerSender<K>]) {
     for caller in callers {
         caller.closed().await;
     }

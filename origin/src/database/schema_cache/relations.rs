@@ -49,8 +49,8 @@ impl SchemaCache {
         if let Some(entry) = self.relations.get(&key).filter(is_usable) {
             return Ok(entry.relations);
         }
-        let (catalog, wanted) = (Arc::clone(self), key.clone());
-        let load = async move { catalog.load_relations(wanted, version).await };
+        let (cache, wanted) = (Arc::clone(self), key.clone());
+        let load = async move { cache.load_relations(wanted, version).await };
         let loaded = Box::pin(self.relation_loads.run((key, version), load)).await;
         loaded.map(|entry| entry.relations).map_err(DbError::into_problem)
     }

@@ -144,16 +144,16 @@ impl Attempt<'_> {
         Ok(answer)
     }
 
-    /// Returns a response with the SQL text of `statement`, and MariaDB's execution plan for it. `question` is the
+    /// Returns a response with the SQL text of `statement`, and MariaDB's execution plan for it. `explain` is the
     /// EXPLAIN statement.
     pub(super) async fn explain(
         &self,
         statement: Statement,
-        question: Statement,
+        explain: Statement,
         effect: run::SessionEffect,
     ) -> Result<Response, Failure> {
         let (limit, progress) = (self.timeout(), self.record.progress());
-        let plan = run::text(self.lease().await?, question, effect, limit, progress).await?;
+        let plan = run::text(self.lease().await?, explain, effect, limit, progress).await?;
         let json = database::explain::plan(&plan).and_then(|plan| {
             let sql = statement.text();
             serde_json::to_vec(&Explanation { sql, plan })

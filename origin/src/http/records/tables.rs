@@ -76,7 +76,7 @@ impl Tables {
     }
 
     /// Returns how a statement on these tables may change the session of its connection.
-    pub(in crate::http) fn leave(&self) -> SessionEffect {
+    pub(in crate::http) fn session_effect(&self) -> SessionEffect {
         let related = self.related.iter().flat_map(RelatedTable::accesses);
         let all = [&self.root].into_iter().chain(&self.joined).chain(related);
         all.map(|access| SessionEffect::of(access.table()))
