@@ -14,7 +14,7 @@ use shared::limits::{ORIGINS_MAX_COUNT, UPLOAD_BODY_MAX_BYTES};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Default of `ORIGIN_TIMEOUT_MS`: longer than the 30 s after which the origin itself ends a statement.
+/// Default of `ORIGIN_TIMEOUT_MS`: longer than the 30 s after which the origin itself ends a statement by default.
 const ORIGIN_TIMEOUT_DEFAULT_MS: u32 = 35_000;
 
 /// Default of `ORIGIN_CONNECT_TIMEOUT_MS`: ten round trips around the world.
@@ -28,7 +28,8 @@ const UPLOAD_BYTES: RangeInclusive<u64> = 1_024..=1 << 40;
 
 const MEDIA_REVALIDATE_DEFAULT_SECONDS: u64 = 60;
 
-/// Range of `MEDIA_REVALIDATE_SECONDS`: at most an hour, since a deleted file may still be served for this long.
+/// Range of `MEDIA_REVALIDATE_SECONDS`: at most an hour, since a deleted file may still be served for this long, and
+/// for longer while no origin answers.
 const MEDIA_REVALIDATE_SECONDS: RangeInclusive<u64> = 1..=3_600;
 
 /// Range of `READ_CACHE_MAX_SECONDS`: at most a day.
@@ -39,7 +40,7 @@ pub struct Config {
     /// The origin servers, in the order of the environment variable `ORIGINS`. Never empty.
     pub origins: Vec<Origin>,
     /// Timeout for the head of an origin's response, for all attempts of a request together, from the end of a streamed
-    /// body on.
+    /// body on; also the timeout for a response's body that is held in memory to be cached.
     pub origin_timeout: Duration,
     /// How long an origin may be silent before the edge checks its health; also the timeout of that check.
     pub origin_connect_timeout: Duration,
@@ -64,7 +65,7 @@ pub enum ConfigError {
     /// An entry of `ORIGINS` is malformed. Contains the entry's number, from 1.
     #[error("the variable ORIGINS: entry {0} is not of the form https://host[:port][;near=EU|AF]")]
     Origin(usize),
-    /// Two entries of `ORIGINS` are equal. Contains the number of the second, from 1.
+    /// Two entries of `ORIGINS` have the same URL. Contains the number of the second, from 1.
     #[error("the variable ORIGINS: entry {0} is there already")]
     OriginTwice(usize),
     #[error("the variable ORIGINS lists more than {ORIGINS_MAX_COUNT} addresses")]

@@ -19,7 +19,8 @@ use worker::web_sys::{ReadableStream, Response};
 
 /// A response before the common headers are added.
 pub(crate) enum Reply {
-    /// A response that the edge built. The stream is the body of a cached response.
+    /// A response that the edge built. The stream is the body of a response from the cache, or of one that is being
+    /// stored.
     Own(Answer, Option<ReadableStream>),
     /// An origin's response. The runtime does not allow changing its headers.
     Origin(OriginAnswer),
@@ -45,7 +46,7 @@ impl Reply {
 /// Cancels the body of a response that is not used.
 fn discard(response: &Response) {
     if let Some(body) = response.body() {
-        // An error means that the stream has ended already, so nothing is left to cancel.
+        // An error is ignored: the stream has failed already, or something else reads it.
         let _ = body.cancel();
     }
 }

@@ -50,9 +50,9 @@ pub struct Answered {
     /// The pattern of the route, such as `/api/v1/crud/{db}/{table}`, instead of the path.
     pub route: &'static str,
     pub status: u16,
-    /// The error code; `None` for a success.
+    /// The error code; `None` if the response is no error.
     pub code: Option<&'static str>,
-    /// The id of the API key; of a user token, the id that stands for its subject.
+    /// The id of the API key or of the link to the console; of a user token, the id that stands for its subject.
     pub key: Option<Uuid>,
     pub rows: u64,
     pub bytes: u64,

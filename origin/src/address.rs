@@ -11,14 +11,15 @@ use url::Url;
 
 const DEFAULT_PORT: u16 = 3306;
 
-/// The address of the MariaDB server, and the credentials of the account that Selkie administers it with.
+/// The addresses of MariaDB servers, and the credentials of the admin account.
 #[derive(Debug, Clone)]
 pub struct DatabaseAddress {
     /// The first or only host of the URL, or its socket.
     pub endpoint: Endpoint,
     /// The further hosts of the URL, in its order; empty if the URL has one host.
     pub others: Vec<Endpoint>,
-    /// Name of the MariaDB account that creates the accounts and databases of projects.
+    /// Name of the admin account, which probes the hosts. On servers other than replicas, it also creates the accounts
+    /// and databases of projects.
     pub admin_user: String,
     /// Password of `admin_user`; may be empty.
     pub admin_password: SecretString,
@@ -53,8 +54,7 @@ pub enum Tls {
         /// to trust the built-in ones.
         ca_file: Option<PathBuf>,
         verify: Verify,
-        /// Client certificate with which Selkie identifies itself; `None` if MariaDB doesn't ask
-        /// for one.
+        /// Client certificate with which Selkie identifies itself; `None` if the URL names none.
         client: Option<ClientCertificate>,
     },
 }

@@ -178,7 +178,8 @@ impl App {
         })
     }
 
-    /// Reads from MariaDB the project's databases that no full key of the project may drop with `DROP DATABASE`.
+    /// Reads from MariaDB the project's databases that no full key of the project may drop with `DROP DATABASE`. Fails
+    /// if MariaDB fails.
     pub async fn undroppable(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, ProjectError> {
         self.projects.undroppable(project).await
     }

@@ -60,7 +60,7 @@ pub struct Config {
     pub replica_url: Option<DatabaseAddress>,
     /// The encoded installation secret; `None` if the secret is in the file `secret` in `data_dir`.
     pub secret: Option<SecretString>,
-    /// Maximum connections to MariaDB per account.
+    /// Maximum connections for statements per account; connections to replicas are counted apart.
     pub pool_size: usize,
     pub pool_total: usize,
     pub pool_queue: usize,
@@ -91,11 +91,11 @@ pub struct Config {
     /// Maximum number of records that one read returns; `None` for no limit.
     pub max_rows: Option<u64>,
     pub cors_origins: CorsOrigins,
-    /// Rate limit of each key; `None` for no limit.
+    /// Rate limit of each key or user; `None` for no limit.
     pub rate_limit: Option<RateLimit>,
     pub access: AccessConfig,
     /// Networks whose `X-Forwarded-…` headers are trusted. If there are none and access is open, the headers of all
-    /// peers are trusted. [`AccessConfig::Restricted`] admits only these networks and the edge.
+    /// peers are trusted. [`AccessConfig::Restricted`] admits these networks and the edge.
     pub trusted_networks: Vec<IpNet>,
     pub media_store: StoreAddress,
     /// Access to the S3 service. Its bucket name is empty; [`BucketAddress::at`] sets it.
@@ -129,7 +129,7 @@ impl Config {
     /// Reads and checks the configuration.
     ///
     /// # Errors
-    /// Returns the first fault found; the message names the setting.
+    /// Returns the first fault found.
     pub fn load(sources: Sources) -> Result<Self, ConfigError> {
         Self::from_layers(&Layers::read(sources)?)
     }

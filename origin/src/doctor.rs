@@ -1,4 +1,4 @@
-//! Checks an installation, and says how to fix faults. Changes nothing, except that it creates the directories of the
+//! Checks an installation, and says how to fix faults. Leaves no changes, except that it creates the directories of the
 //! media store if they are missing.
 
 mod accounts;
@@ -23,8 +23,7 @@ use crate::tls::Tls;
 /// Major and minor version of the oldest supported MariaDB.
 const OLDEST_MARIADB: (u32, u32) = (10, 6);
 
-/// Clock difference between MariaDB and this machine from which a warning is given: the expiry of keys is compared with
-/// both clocks.
+/// Clock difference between MariaDB and this machine from which a warning is given.
 const CLOCK_APART_WARN_SECONDS: f64 = 2.0;
 const CLOCK_APART_FAIL_SECONDS: f64 = 60.0;
 
@@ -66,8 +65,8 @@ impl Finding {
     }
 }
 
-/// Runs all checks and returns their findings. If MariaDB does not answer, a finding says why, and the checks that need
-/// MariaDB are left out.
+/// Runs all checks and returns their findings. If MariaDB or the system schema can't be used, a finding says why, and
+/// the checks that need it are left out.
 pub async fn examine(system: &System, config: &Config) -> Vec<Finding> {
     let mut findings = vec![machine::data_dir(&config.data_dir), secret_file(&config.data_dir, config)];
     findings.push(media::store(config).await);

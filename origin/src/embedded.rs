@@ -148,8 +148,8 @@ impl Embedded {
                 (Role::Command, Role::Service) if server::answers(&holder.socket).await => {
                     return Ok(claim);
                 }
-                // If a command holds the lock, it will soon release it; if a service is starting, its MariaDB will soon
-                // answer.
+                // If a command holds the lock, it usually releases it soon; if a service is starting, its MariaDB will
+                // soon answer.
                 _ => sleep(server::POLL_INTERVAL).await,
             }
         }

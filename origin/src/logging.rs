@@ -25,7 +25,7 @@ const BUFFER_MAX_BYTES: usize = 1024 * 1024;
 /// How long lines are collected before they are written together.
 const COLLECT_TIME: Duration = Duration::from_millis(20);
 
-/// Maximum wait for the last lines to be written when the process ends.
+/// Maximum wait of a flush, such as at the end of the process or at a panic.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The crates of this project. They log at `log_level`.
@@ -119,7 +119,8 @@ impl Sink {
         let was_empty = state.waiting.is_empty();
         state.waiting.extend_from_slice(line);
         drop(state);
-        // The writer thread sleeps only while the buffer is empty, so only the first line must wake it.
+        // The writer thread waits for a notification only while the buffer is empty, so only the first line must wake
+        // it.
         if was_empty {
             self.changed.notify_all();
         }

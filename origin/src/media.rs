@@ -1,5 +1,5 @@
-//! Media files: validation of uploads, thumbnails and storage. The only folder that uses `object_store` and the image
-//! crates. Independent of HTTP; reaches MariaDB only through `database::media`.
+//! Media files: upload rights, validation, thumbnails, storage, URLs and signatures. The only folder that uses
+//! `object_store` and the image crates. Independent of HTTP; reaches MariaDB only through `database::media`.
 
 pub mod image;
 pub mod intake;

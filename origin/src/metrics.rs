@@ -39,11 +39,11 @@ struct RouteLabels {
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
     pub labels: RequestLabels,
-    /// The time from the head of the request to the last byte of the response.
+    /// The time from the head of the request to the end of the response.
     pub total: Duration,
     /// The number of records read or written.
     pub rows: u64,
-    /// The size of the response body in bytes.
+    /// The size of the response body in bytes; of a truncated body, the size of the part that was sent.
     pub bytes: u64,
     /// The error code of the response; `None` if the response is no error.
     pub code: Option<ErrorCode>,
@@ -70,10 +70,10 @@ pub struct Readings {
     pub hosts: HostsGauge,
     /// The state of the hosts of `replica_url`; `None` without replicas.
     pub replicas: Option<HostsGauge>,
-    /// Number of times that a table's schema was read from MariaDB since the start.
+    /// Number of loads of table schemas from MariaDB since the start. A load of all tables of a database counts as one.
     pub schema_loads: u64,
     pub schema_cache_hits: u64,
-    /// Number of times that a key or token was not cached, and so was verified and looked up in MariaDB.
+    /// Number of requests whose key or token was not cached, and so was verified.
     pub key_lookups: u64,
     pub key_cache_hits: u64,
     /// Number of statements that each answered several requests. `shared_requests` is the number of these requests.

@@ -1,4 +1,4 @@
-//! Rate limits: counts the requests of each key in a token bucket. A bucket holds one period's requests, and is
+//! Rate limits: counts the requests of each key or user in a token bucket. A bucket holds one period's requests, and is
 //! refilled evenly over the period. Knows no HTTP.
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ type Bucket = RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformatio
 /// The token buckets of callers, at most [`RATED_KEYS_MAX_COUNT`]. A caller whose bucket was evicted gets a full one.
 #[derive(Debug)]
 pub struct Rates {
-    /// The configured limit of each key; `None` if there is none.
+    /// The configured limit of each caller; `None` if there is none.
     limit: Option<RateLimit>,
     clock: DefaultClock,
     buckets: Cache<Uuid, Arc<Counted>>,
@@ -44,9 +44,8 @@ impl Rates {
         Self { limit, clock: DefaultClock::default(), buckets: Cache::new(RATED_KEYS_MAX_COUNT) }
     }
 
-    /// Takes a token from a verified key's bucket, and returns the remaining allowance; `None` if no rate limit
-    /// applies. `of_role` is the limit of the caller's role. Of this limit and the configured one, the stricter
-    /// applies.
+    /// Takes a token from a caller's bucket, and returns the remaining allowance; `None` if no rate limit applies.
+    /// `of_role` is the limit of the caller's role. Of this limit and the configured one, the stricter applies.
     ///
     /// # Errors
     /// `rate_limited` if the caller's bucket is empty.
@@ -73,7 +72,7 @@ impl Rates {
         if begun.limit == limit {
             return Some(begun);
         }
-        // The caller's bucket is for another limit, because the limit of its role has changed.
+        // The caller's bucket is for another limit, because the caller's role or that role's limit has changed.
         self.buckets.insert(caller, Arc::clone(&full));
         Some(full)
     }

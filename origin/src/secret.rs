@@ -64,8 +64,8 @@ impl InstallationSecret {
     }
 
     /// Loads the secret as [`InstallationSecret::load`] does. If there is none, writes a random secret to
-    /// [`InstallationSecret::path`] (mode 0600, in a directory of mode 0700). Processes that do this at the same time
-    /// get the same secret.
+    /// [`InstallationSecret::path`] (mode 0600; a missing directory is created with mode 0700). Processes that do this
+    /// at the same time get the same secret.
     ///
     /// # Errors
     /// The file can't be read or written; the setting or the file contains no valid secret; the operating system gives
@@ -182,7 +182,7 @@ fn create(path: &Path) -> Result<(), SecretError> {
     let spare_name = getrandom::u64().map_err(SecretError::Randomness)?;
     let staged = path.with_file_name(format!(".{FILE_NAME}.{spare_name:016x}"));
     let outcome = stage(&staged, &bytes).and_then(|()| publish(&staged, path));
-    // An error is ignored: the temporary file is only a second link to the secret, or is incomplete.
+    // An error is ignored: the temporary file is a second link to the secret, or is not used.
     let _ = std::fs::remove_file(&staged);
     outcome.map_err(|source| SecretError::File { path: path.to_owned(), deed: "written", source })
 }

@@ -92,7 +92,7 @@ impl Shares {
     }
 
     /// Waits until both limits allow `amount`, then takes it for the project. Callers need a timeout, because an amount
-    /// above the project's share is never granted.
+    /// above one of the limits is never granted.
     pub async fn take(&self, project: &ProjectName, amount: u64) -> Guard {
         loop {
             let mut given_back = pin!(self.inner.given_back.notified());

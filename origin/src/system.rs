@@ -22,13 +22,13 @@ use crate::system::edge_secret::EdgeSecret;
 use crate::system::keys::{KeyError, Keys};
 use crate::system::projects::{ProjectError, Projects};
 
-/// Retries of a migration or preparation that conflicts with that of another process at the same time. Each of its
-/// steps is idempotent.
+/// Retries of a migration or preparation that conflicts with that of another process at the same time. Each step of a
+/// migration or preparation is idempotent.
 const RETRIES: Retries = Retries { tries: 8, pause: Duration::from_millis(50) };
 
 #[derive(Clone, Debug)]
 pub struct System {
-    /// The MariaDB hosts of `database_url`, of which one serves.
+    /// The MariaDB hosts of `database_url`, of which one serves; without `database_url`, the private MariaDB.
     pub hosts: Hosts,
     pub admin: Admin,
     pub projects: Projects,
@@ -106,7 +106,7 @@ impl System {
     /// project if missing.
     ///
     /// # Errors
-    /// There is no system schema; MariaDB can't be reached or denies a right; the schema is newer than this program.
+    /// There is no system schema, or it is newer than this program; MariaDB failed or denies a right.
     pub async fn migrate(&self) -> Result<(), SystemError> {
         if self.admin.schema_version().await?.is_none() {
             return Err(SystemError::NoSchema(self.hosts.address().endpoint.clone()));
@@ -124,7 +124,7 @@ impl System {
     /// accounts from the configuration: they may have rights on databases that are only given to the project later.
     ///
     /// # Errors
-    /// MariaDB can't be reached or denies a right; the schema is newer than this program.
+    /// MariaDB failed or denies a right; the schema is newer than this program.
     pub async fn init(&self) -> Result<Initialised, SystemError> {
         let before = self.admin.schema_version().await;
         let init = async || {
@@ -145,8 +145,8 @@ impl System {
     /// configuration. Safe if several origins start at once, even on nodes of a cluster, which share no lock.
     ///
     /// # Errors
-    /// MariaDB can't be reached or denies a right; the schema is newer than this program; an account from the
-    /// configuration can't log in or has too many rights.
+    /// MariaDB failed or denies a right; the schema is newer than this program; an account from the configuration can't
+    /// log in or has too many rights.
     pub async fn prepare(&self) -> Result<(), SystemError> {
         let prepare = async || {
             self.admin.migrate().await?;

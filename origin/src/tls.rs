@@ -97,7 +97,7 @@ impl Tls {
     /// Loads the certificate and its key.
     ///
     /// # Errors
-    /// A file can't be read or has no valid content; the key does not belong to the certificate.
+    /// A file can't be read or has no valid content; the key does not belong to the certificate; TLS can't be set up.
     pub fn open(files: &TlsFiles) -> Result<Self, TlsError> {
         let opened = Arc::new(Bytes::read(files)?);
         let current = Arc::new(Current(ArcSwap::from_pointee(parse(files, &opened)?)));
@@ -144,9 +144,9 @@ impl Tls {
         tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await.unwrap_or(Handshake::Failed)
     }
 
-    /// Checks until `stop` is cancelled whether the files have changed since [`Tls::open`], and uses a new certificate
-    /// and key for later handshakes. Open connections are not affected. If the new pair can't be used, logs the error
-    /// and keeps the old pair.
+    /// Checks every second until `stop` is cancelled whether the files have changed, even before this call but after
+    /// [`Tls::open`], and uses a new certificate and key for later handshakes. Open connections are not affected. If
+    /// the new pair can't be used, logs the error and keeps the old pair.
     pub async fn watch(self, stop: CancellationToken) {
         let mut used = Some(Bytes::clone(&self.opened));
         let mut seen = used.clone();

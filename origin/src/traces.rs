@@ -93,7 +93,8 @@ impl Tracer {
     /// Creates a tracer, and its sender, which must be run in a task.
     ///
     /// # Errors
-    /// The HTTP client can't be built, for example because a variable `OTEL_EXPORTER_OTLP_…` is invalid.
+    /// The HTTP client or the exporter can't be built, for example because a variable `OTEL_EXPORTER_OTLP_…` is
+    /// invalid.
     pub fn open(config: &OtlpConfig) -> Result<(Self, Sender), TracerError> {
         // The client needs a process-wide crypto provider. An error only means that the process has
         // installed one before.
@@ -144,7 +145,8 @@ fn spans_of(request: &EndedRequest) -> u64 {
 }
 
 impl Sender {
-    /// Sends batches of spans until `stop` is cancelled, then sends one last batch. Further queued requests are lost.
+    /// Sends batches of spans until the [`Tracer`] is dropped or `stop` is cancelled. After `stop`, a batch in flight
+    /// gets 2 seconds and, if it was sent by then, one last batch is sent; further queued requests are lost.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut batch = Vec::with_capacity(BATCH_MAX_COUNT);
         loop {

@@ -47,7 +47,7 @@ fn parse(head: &RequestHead<'_>) -> Result<Result<Pending, Problem>, Problem> {
     }
 }
 
-/// Checks the `Content-Length` of a JSON body before the body is read.
+/// Checks the `Content-Length` of a body of JSON, CSV or NDJSON before the body is read.
 ///
 /// # Errors
 /// `body_too_large` for more than [`JSON_BODY_MAX_BYTES`].

@@ -152,7 +152,8 @@ impl Encoder {
         self.finish_with(&Trailer::default())
     }
 
-    /// Ends the response's body as [`Encoder::finish`] does, with `trailer` after the payload.
+    /// Ends the response's body as [`Encoder::finish`] does, with `trailer` after the payload unless the format has
+    /// none.
     #[must_use]
     pub fn finish_with(mut self, trailer: &Trailer) -> Vec<u8> {
         if !self.format.has_trailer() {

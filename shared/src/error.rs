@@ -51,15 +51,17 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The head of the request is not valid HTTP, or its URL can't be parsed.
+    /// The request breaks the rules of HTTP or MCP, for example by a URL that can't be parsed.
     InvalidRequest = "invalid_request", 400, None;
     /// The body is not JSON, or nests too deep.
     InvalidJson = "invalid_json", 400, None;
-    /// A query option is unknown, repeated or invalid, or a header is not supported for this request.
+    /// An option is unknown, repeated or invalid, or a header is invalid or not supported for this request.
     InvalidQueryOption = "invalid_query_option", 400, None;
-    /// A condition (`query`, `updateKeyValues`, `deleteKeyValues`) is malformed or exceeds a limit.
+    /// A condition (`query`, `updateKeyValues`, `deleteKeyValues`) is malformed, exceeds a limit or does not fit the
+    /// table.
     InvalidFilter = "invalid_filter", 400, None;
-    /// The body is well-formed, but doesn't have the form that the operation expects.
+    /// The body is not what the operation expects, or the operation is not possible, for example on a table without a
+    /// key.
     InvalidBody = "invalid_body", 400, None;
     UnknownField = "unknown_field", 400, None;
     InvalidIdentifier = "invalid_identifier", 400, None;
@@ -75,9 +77,9 @@ codes! {
     InvalidKey = "invalid_key", 401, None;
     ExpiredKey = "expired_key", 401, None;
     RevokedKey = "revoked_key", 401, None;
-    /// The request needs an API key with full access, but carries a read-only key.
+    /// The action needs full access or a role, but the key or user's token is read-only.
     FullAccessRequired = "full_access_required", 403, None;
-    /// The key's role does not allow the operation.
+    /// The caller's role does not allow the operation or does not exist, or a user's token gives no role.
     RoleForbids = "role_forbids", 403, None;
     /// MariaDB's grants forbid the statement, or a rule that does not depend on the key's role forbids the request,
     /// such as the allowed origins of web pages.
@@ -91,7 +93,7 @@ codes! {
     MethodNotAllowed = "method_not_allowed", 405, None;
     DuplicateKey = "duplicate_key", 409, None;
     ForeignKeyViolation = "foreign_key_violation", 409, None;
-    /// A trigger or stored procedure raised an error with SIGNAL.
+    /// A trigger, a stored procedure or a caller's own SQL raised an error with SIGNAL.
     RejectedByDatabase = "rejected_by_database", 409, None;
     /// A write would affect more records than its `maxAffected`.
     TooManyAffected = "too_many_affected", 409, None;
@@ -116,7 +118,7 @@ codes! {
     UploadLocked = "upload_locked", 423, Some(1);
     RateLimited = "rate_limited", 429, Some(1);
     HeadersTooLarge = "headers_too_large", 431, None;
-    /// A fault of Selkie itself; the log has its cause under the request id.
+    /// An unexpected fault of Selkie or MariaDB; the log has its cause under the request id.
     Internal = "internal", 500, None;
     /// The response from the origin's address does not come from Selkie.
     BadOriginAnswer = "bad_origin_answer", 502, Some(1);
@@ -126,11 +128,12 @@ codes! {
     DatabaseUnavailable = "database_unavailable", 503, Some(2);
     /// The keys of a token's issuer can't be fetched.
     IssuerUnavailable = "issuer_unavailable", 503, Some(5);
-    /// A queue is full, or a limit of concurrent work is reached.
+    /// A queue is full, or a limit of concurrent work other than the project's share is reached.
     Overloaded = "overloaded", 503, Some(1);
-    /// A statement waited too long for a lock in MariaDB.
+    /// A lock in MariaDB or the position in `X-Selkie-After` was waited for too long, or other requests changed the
+    /// same data.
     LockTimeout = "lock_timeout", 503, Some(1);
-    /// The media store can't be reached or timed out.
+    /// The media store can't be used, timed out, or lacks the bytes of a known file.
     StorageUnavailable = "storage_unavailable", 503, Some(2);
     QueryTimeout = "query_timeout", 504, None;
     OriginTimeout = "origin_timeout", 504, Some(1);
@@ -259,8 +262,8 @@ impl Problem {
         self
     }
 
-    /// Adds the index of the failed operation of a `/batch` to the details, and to the message unless a trigger or
-    /// stored procedure wrote the message. Does the same for the further faults of the body.
+    /// Adds the index of the failed operation of a `/batch` to the details, and to the message unless the code is
+    /// `rejected_by_database`. Does the same for the further faults of the body.
     #[must_use]
     pub fn in_operation(mut self, at: usize) -> Self {
         if self.inner.code != ErrorCode::RejectedByDatabase {
@@ -376,7 +379,7 @@ impl Problem {
                 others => [self].into_iter().chain(others).map(Fault::from).collect(),
             },
         };
-        // The envelope has only strings and numbers, so serialisation to memory can't fail.
+        // All map keys are strings, so serialisation to memory can't fail.
         serde_json::to_vec(&envelope).unwrap_or_default()
     }
 }
@@ -415,7 +418,7 @@ impl std::error::Error for Problem {}
 /// [`IDENTIFIER_MAX_CHARS`] characters.
 #[must_use]
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A comparison takes time and memory in proportion to the product of both lengths. A longer text can't be a name.
+    // A comparison takes time in proportion to the product of both lengths. A longer text is hardly a misspelt name.
     if wanted.chars().nth(IDENTIFIER_MAX_CHARS).is_some() {
         return None;
     }

@@ -197,7 +197,8 @@ pub fn members(text: &str) -> Result<Vec<(Cow<'_, str>, Value)>, serde_json::Err
 /// the memory for all items: parsed items take up to twenty times the memory of their text.
 ///
 /// # Errors
-/// serde_json's message if the text, including the items that are not returned, is not a JSON list.
+/// serde_json's message if the text, including the items that are not returned, is not a JSON list, or if a returned
+/// string has a lone surrogate.
 pub fn items(text: &str, most: usize) -> Result<Vec<Value>, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let items = Items { most }.deserialize(&mut deserializer)?;

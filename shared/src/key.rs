@@ -82,7 +82,7 @@ impl FromStr for Access {
 pub enum Grant {
     /// Everything in the key's project.
     Full,
-    /// Every read in the key's project.
+    /// Reading every record, schema and file of the key's project.
     Read,
     /// The rights of a role of the key's project. Only the origin knows the role's definition.
     Role(Arc<RoleGrant>),
@@ -225,7 +225,7 @@ impl Principal {
         Self { key_id: subject, project: Arc::new(project), grant, expires_at: Some(expires_at) }
     }
 
-    /// Returns the id of the API key, a UUIDv7, or of the user, a UUIDv8.
+    /// Returns the id of the API key or link, a UUIDv7, or of the user, a UUIDv8.
     #[must_use]
     pub fn key_id(&self) -> Uuid {
         self.key_id
@@ -255,7 +255,7 @@ impl Principal {
         self.expires_at
     }
 
-    /// Checks that the API key or user's token has not expired at `now` (seconds since 1970).
+    /// Checks that the key, link or user's token has not expired at `now` (seconds since 1970).
     ///
     /// # Errors
     /// `expired_key` if `now` is at or after [`Principal::expires_at`].

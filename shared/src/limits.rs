@@ -1,12 +1,12 @@
 //! Limits of requests and of work, with their units in their names. Where possible, an input is checked against its
 //! limit before it is parsed.
 
-/// Maximum size of a body of JSON, CSV or NDJSON at the edge, and the default of the origin's setting
-/// `json_body_max_bytes`; a larger body gets a 413. Bounds memory.
+/// Maximum `Content-Length` of JSON, CSV or NDJSON that the edge accepts with an API key, and the default of the
+/// origin's setting `json_body_max_bytes`; a larger body gets a 413. Bounds memory.
 pub const JSON_BODY_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// Maximum size of a JSON body that the edge reads as a whole and parses; larger bodies are streamed to the origin
-/// unparsed. All requests of a Cloudflare isolate share 128 MiB of memory.
+/// Maximum size of a body that the edge reads as a whole. Larger bodies, and those of unknown length, are streamed to
+/// the origin unparsed. All requests of a Cloudflare isolate share 128 MiB of memory.
 pub const EDGE_CHECKED_BODY_MAX_BYTES: usize = 1024 * 1024;
 
 /// Maximum origins of one edge. Choosing an origin loops over all of them, and the bit set of tried origins has 32
@@ -57,8 +57,8 @@ pub const BATCH_OPERATIONS_MAX_COUNT: usize = 1_000;
 /// Equal to the maximum of cells of all its inserts together.
 pub const BATCH_COMMAS_MAX_COUNT: usize = BATCH_MAX_CELLS;
 
-/// Maximum rows that the reads of one `/batch` return together, or that one write returns. The response is buffered
-/// until the commit.
+/// Maximum rows that the operations of one `/batch` return together, or that one write returns. The response is
+/// buffered until the commit.
 pub const BATCH_ANSWER_MAX_ROWS: usize = 10_000;
 
 pub const BATCH_ANSWER_MAX_BYTES: usize = JSON_BODY_MAX_BYTES;
@@ -131,7 +131,7 @@ pub const PROJECT_NAME_MAX_CHARS: usize = 32;
 /// Maximum characters of a role's name.
 pub const ROLE_NAME_MAX_CHARS: usize = 64;
 
-/// Maximum size of a role file.
+/// Maximum size of a role's definition.
 pub const ROLE_MAX_BYTES: usize = 256 * 1024;
 
 /// Maximum tables and patterns of one role.
@@ -268,7 +268,7 @@ pub const UPLOAD_PART_HEAD_MAX_BYTES: usize = 8 * 1024;
 /// Maximum length of a multipart boundary (RFC 2046).
 pub const UPLOAD_BOUNDARY_MAX_BYTES: usize = 70;
 
-/// Bytes of a file that are decoded from base64 at a time: the size of the parser's only large buffer. A multiple of 3,
+/// Bytes of a file that are decoded from base64 at a time: the size of the parser's largest buffer. A multiple of 3,
 /// since four base64 characters encode 3 bytes.
 pub const UPLOAD_CHUNK_BYTES: usize = 65_535;
 

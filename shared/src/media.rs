@@ -24,7 +24,7 @@ impl MediaName {
     ///
     /// # Errors
     /// `invalid_body` if the name is empty, `.` or `..`, is too long, or contains a slash, a backslash, a control
-    /// character or a character that changes the direction of text.
+    /// character or a character that ends a line or changes the direction of text.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let name = text.strip_prefix('/').unwrap_or(text);
         if name.contains('/') {
@@ -133,7 +133,7 @@ fn refused(kind: &str, text: &str, fault: &str) -> Problem {
     Problem::new(ErrorCode::InvalidBody, format!("The {kind} {} {fault}.", shown(text)))
 }
 
-/// The kind of file that an upload declares as its `type`.
+/// The kind of a media file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MediaKind {
     /// Images. An image gets a thumbnail if a decoder supports its format.

@@ -18,7 +18,7 @@ enum Permitted {
 
 macro_rules! actions {
     ($($(#[$doc:meta])* $action:ident = $permitted:ident, $route:expr, $description:literal;)*) => {
-        /// The action that a request's head asks for.
+        /// The action that a request asks for.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Action { $($(#[$doc])* $action,)* }
 
@@ -106,7 +106,7 @@ pub fn method_label(method: &str) -> &'static str {
     known.unwrap_or("OTHER")
 }
 
-/// Checks that an API key with this access may do an action. For a key with a role, refuses only the actions that no
+/// Checks that a key or user's token with this grant may do an action. For a role, refuses only the actions that no
 /// role can allow: the origin checks the role's own rules.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ use crate::limits::{RATE_PERIOD_MAX_SECONDS, RATE_REQUESTS_MAX_COUNT};
 use std::fmt;
 use std::time::Duration;
 
-/// The policy's name in the `RateLimit` headers. It says that requests are counted by API key.
+/// The policy's name in the `RateLimit` headers: requests are counted by API key or user.
 const POLICY: &str = "key";
 
 /// A rate limit: a number of requests per period.

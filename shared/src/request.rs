@@ -10,7 +10,8 @@ use crate::limits::{HEADERS_MAX_BYTES, HEADERS_MAX_COUNT, URL_MAX_BYTES};
 use std::borrow::Cow;
 
 /// The request header with a position in the database's sequence of writes, as a write's response gives it in
-/// `X-Selkie-Position`. A read with this header sees the write.
+/// `X-Selkie-Position`. A read with this header sees the write, or fails if the database does not reach the position in
+/// time.
 pub const AFTER_HEADER: &str = "x-selkie-after";
 
 /// Response header of CSV and lines of JSON: `true` if the read withholds records because of a maximum of the server or

@@ -1,4 +1,4 @@
-//! Security headers of responses, the same at edge and origin. Media responses have their own.
+//! Security headers of responses, the same at edge and origin. Media files and browser pages have their own.
 
 /// Security headers of every API response. Browsers must not treat JSON as HTML or a script, load anything for it, show
 /// it in a frame, or send its URL as a referrer. Other websites can read it only by CORS.

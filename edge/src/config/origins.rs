@@ -42,7 +42,8 @@ impl Region {
     }
 }
 
-/// Parses the variable `ORIGINS`: `https://host[:port][;near=EU|AF],…`.
+/// Parses the variable `ORIGINS`: `https://host[:port][;near=EU|AF],…` (or `http://`). Fails if an entry is malformed
+/// or listed twice, or if there are more than [`ORIGINS_MAX_COUNT`].
 pub(super) fn parse(text: &str) -> Result<Vec<Origin>, ConfigError> {
     let mut origins: Vec<Origin> = Vec::new();
     for (index, entry) in text.split(',').enumerate() {

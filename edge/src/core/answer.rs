@@ -7,12 +7,12 @@ use shared::request_id::RequestId;
 use shared::security;
 use std::borrow::Cow;
 
-/// A response that the edge builds. The body of a cached response is added later, by `host::headers::answer`.
+/// A response that the edge builds. A body that is a stream is added later, by `host::headers::answer`.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
     headers: Vec<(&'static str, Cow<'static, str>)>,
-    /// The body; empty for a cached response, whose body is a stream.
+    /// The body; empty if the response has none or its body is a stream.
     pub body: Vec<u8>,
 }
 

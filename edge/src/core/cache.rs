@@ -196,8 +196,7 @@ impl Cache {
         self.single_flight.borrow().moment()
     }
 
-    /// Decides whether this request asks the origin, after a lookup at the time `looked` found no entry or an expired
-    /// one.
+    /// Decides whether this request asks the origin, after a lookup at the time `looked` found no fresh entry.
     #[must_use]
     pub fn join(&self, lookup: &Lookup, looked: Moment, now_ms: u64) -> Flight {
         if self.is_purged(lookup, now_ms) {

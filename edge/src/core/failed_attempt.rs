@@ -23,7 +23,7 @@ pub enum FailureCause {
     Unclear,
     /// The origin reported that it can't reach its database. A readiness check decides whether the report is right.
     Database,
-    /// The origin is alive, but answered too slowly.
+    /// The origin did not answer in time, but failed no health check.
     Slow,
     /// The client broke off the request's body.
     Client,

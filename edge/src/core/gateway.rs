@@ -53,7 +53,7 @@ pub enum BodyPlan {
 enum Authenticated {
     /// The caller has a key of this installation.
     Key(Arc<Principal>),
-    /// The caller has a token of another issuer. Only the origin knows the caller's rights.
+    /// The caller has a token of another issuer, or a link to the console. Only the origin knows the caller's rights.
     User(UserCaller),
 }
 

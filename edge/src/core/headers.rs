@@ -168,8 +168,8 @@ const END_TO_END: [&str; 19] = [
 
 pub type RequestHeaders<'a> = Vec<(&'a str, &'a str)>;
 
-/// Returns the headers of the request to an origin. `seen_address` is the client's address with its port, as reported
-/// by the runtime; the header that the configuration trusts takes precedence.
+/// Returns the headers of the request to an origin, without `Accept-Encoding`. `seen_address` is the client's address
+/// with its port, as reported by the runtime; it is ignored if the configuration trusts a header instead.
 #[must_use]
 pub fn forwarded<'a>(
     request: &'a IncomingRequest,

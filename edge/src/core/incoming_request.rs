@@ -97,8 +97,8 @@ impl IncomingRequest {
         self.head.headers.get(name)
     }
 
-    /// Returns whether `Origin` names the host that was called: the page is the console, which this installation
-    /// serves.
+    /// Returns whether `Origin` names the host that was called: this installation serves the page, for example the
+    /// console.
     #[must_use]
     pub fn is_of_own_page(&self) -> bool {
         self.header("origin").is_some_and(|origin| is_origin_of(origin, &self.head.url))

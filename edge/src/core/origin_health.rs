@@ -141,7 +141,8 @@ impl Origins {
         Some(Pick { index, picked_at: now, is_trial })
     }
 
-    /// Returns whether the origin answered so recently that it needs no health check before a request.
+    /// Returns whether the origin answered so recently, and has not failed since, that it needs no health check before
+    /// a request.
     #[must_use]
     pub fn is_seen(&self, pick: Pick, now: u64) -> bool {
         let seen = |seen_at: u64| seen_at > 0 && now < seen_at + SEEN_COUNTS_MS;
@@ -156,14 +157,15 @@ impl Origins {
         health.is_some_and(|health| health.seen_at > pick.picked_at)
     }
 
-    /// Records that the origin passed a health check. Its failures are only reset when it answers a request.
+    /// Records that the origin passed a health check. Keeps its failures, which [`Origins::answered`] resets.
     pub fn lives(&mut self, pick: Pick, now: u64) {
         if let Some(health) = self.health(pick.index) {
             health.seen_at = now;
         }
     }
 
-    /// Records that the origin answered a request correctly, which resets its failures.
+    /// Records that the origin answered a request correctly, or passed a readiness check after it reported that it
+    /// can't reach its database. Resets its failures.
     pub fn answered(&mut self, pick: Pick, now: u64) {
         if let Some(health) = self.health(pick.index) {
             *health = Health { seen_at: now, ..Health::default() };
@@ -215,7 +217,7 @@ impl Origins {
     }
 
     /// Returns the problem for a request for which no origin is left. `Retry-After` is the time until the first
-    /// back-off ends.
+    /// back-off ends, at least 1 s.
     #[must_use]
     pub fn unavailable(&self, now: u64) -> Problem {
         let ends = self.list.iter().map(|(_, health)| health.back_off_until);

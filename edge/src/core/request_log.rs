@@ -9,7 +9,7 @@ pub struct Outcome {
     pub status: u16,
     /// Milliseconds from the request's head to the response's head.
     pub total_ms: f64,
-    /// Milliseconds of waiting for an origin; `None` if none was asked.
+    /// Milliseconds of waiting for an origin; `None` for a response from the edge alone or from its cache.
     pub origin_ms: Option<f64>,
 }
 

@@ -21,9 +21,10 @@ impl UserTokens {
         Self { issuers, verified: RefCell::new(VerifiedTokens::new(CAPACITY)) }
     }
 
-    /// Verifies the token of another issuer; `None` for a token that is not from another issuer. `has_signed` returns
-    /// whether a key signed the token, or `None` if it can't tell. Returns [`UserCaller::Unverified`] if the issuer is
-    /// not listed, if an unlisted key may have signed the token, or if `has_signed` returns `None`.
+    /// Verifies the token of another issuer; `None` for an API key, and for text that is no signed JWT with an issuer.
+    /// `has_signed` returns whether a key signed the token, or `None` if it can't tell. Returns
+    /// [`UserCaller::Unverified`] if the issuer is not listed, if an unlisted key may have signed the token, or if
+    /// `has_signed` returns `None`.
     ///
     /// # Errors
     /// `invalid_key` or `expired_key` if the origin would have to refuse the token too.

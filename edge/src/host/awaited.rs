@@ -15,8 +15,8 @@ type Outcome = Result<JsValue, JsValue>;
 
 thread_local! {
     static CALLBACKS: RefCell<Callbacks> = RefCell::default();
-    /// Called with the number of an [`Awaited`] and its value. All [`Awaited`]s share this closure and the next one,
-    /// since closures are expensive.
+    /// Called with the number of an [`Awaited`] and its value. All [`Awaited`]s share this closure and that of
+    /// `ON_FAILURE`, since closures are expensive.
     static ON_SUCCESS: Callback = Closure::new(|number, value| complete(number as u64, Ok(value)));
     static ON_FAILURE: Callback = Closure::new(|number, error| complete(number as u64, Err(error)));
 }

@@ -48,8 +48,8 @@ impl BodyPipe {
         let options = StreamPipeOptions::new();
         // Bytes that the origin does not read stay readable, so that they can be drained.
         options.set_prevent_cancel(true);
-        // If the stream were aborted after the client broke off its body, the runtime would end the request to the origin
-        // like a complete one. The request must be aborted instead.
+        // If the stream were aborted after the client broke off its body, the runtime would end the request to the
+        // origin like a complete one. The request must be aborted instead.
         options.set_prevent_abort(true);
         let sent = source.pipe_to_with_options(&pipe.writable(), &options);
         Ok(Self { source, readable: pipe.readable(), sent })

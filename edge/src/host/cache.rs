@@ -42,8 +42,9 @@ extern "C" {
     fn cache_delete(key: &str) -> Result<Promise, JsValue>;
 }
 
-/// Returns the cache entry of a URL; `None` if there is no entry or no working cache. The cache itself evaluates
-/// `Range` and the conditions in `headers`, and may return a 206, 416 or 304.
+/// Returns the cache entry of a URL; `None` if there is no entry, or if the cache fails or takes longer than
+/// [`LOOKUP_TIMEOUT`]. The cache itself evaluates `Range` and the conditions in `headers`, and may return a 206, 416 or
+/// 304.
 pub(crate) async fn lookup(key: &str, headers: Option<&Headers>) -> Option<Response> {
     let request = match headers {
         None => JsValue::from_str(key),
@@ -57,7 +58,8 @@ pub(crate) async fn lookup(key: &str, headers: Option<&Headers>) -> Option<Respo
 }
 
 /// Stores a response, which must be a 200, under a URL for as long as its `Cache-Control` says, and consumes its body.
-/// Returns `false` if it was not stored, because no cache works, the body ended early or [`PUT_TIMEOUT`] is over.
+/// Returns `false` if the cache fails, for example because the body ended early, or if it takes longer than
+/// [`PUT_TIMEOUT`].
 pub(crate) async fn put(key: &str, response: &Response) -> bool {
     settled(cache_put(key, response), PUT_TIMEOUT).await.is_some()
 }

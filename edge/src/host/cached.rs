@@ -102,7 +102,8 @@ pub(crate) async fn answer(
     Ok(reply)
 }
 
-/// Purges the files or the project in the response's [`PURGE_HEADER`]. Must be awaited before the response is sent.
+/// Purges the files that the response's [`PURGE_HEADER`] names, and all cached files of the project that it names, if
+/// any. Must be awaited before the response is sent.
 pub(crate) async fn purge(answer: &OriginAnswer, cache: &Cache) {
     let Some(names) = answer.header(PURGE_HEADER) else {
         return;
@@ -207,7 +208,8 @@ impl Cached<'_> {
         }
     }
 
-    /// Returns the response made from a cache entry; `None` if the entry is malformed or was replaced meanwhile.
+    /// Returns the response made from a cache entry; `None` if the entry is malformed, or if the requested part of it
+    /// is no longer in the cache.
     async fn serve(&self, entry: Response, headers: &Headers, age_ms: Option<u64>) -> Option<Outcome<Reply>> {
         let served = self.lookup.serve(headers, self.incoming, age_ms);
         if let Some(Ok(Served { head, body: ServedBody::Whole })) = served {
@@ -233,7 +235,7 @@ impl Cached<'_> {
         Some(Ok(Reply::Own(served.head, found.body())))
     }
 
-    /// Asks the origin for the entry in the background, unless another request is already asking.
+    /// Asks the origin for the entry in the background, if [`Cache::join`] lets this request lead and the cache works.
     fn fetch_in_background(&self, looked: Moment) {
         if let Flight::Lead(lead) = self.cache.join(&self.lookup, looked, now_ms()) {
             let (sender, _) = oneshot::channel();
@@ -267,12 +269,13 @@ struct Fetch {
     incoming: IncomingRequest,
     body: JsValue,
     lookup: Lookup,
-    /// Timeout for the head of the response; `None` to use only the timeout of forwarding, which is longer.
+    /// Timeout for the head of the response; `None` to use only the timeout of forwarding, which is longer by default.
     time_limit: Option<Duration>,
 }
 
 impl Fetch {
     /// Asks the origin, sends the response to `sender`, stores it in the cache if it is cacheable, and ends the flight.
+    /// If nobody waits for `sender` and the cache doesn't work, only ends the flight.
     async fn run(self, lead: Lead, sender: oneshot::Sender<Delivered<Fetched>>) {
         // Nobody waits for a background fetch, so it is useless without a working cache.
         if sender.is_canceled() && !cache::works().await {
@@ -332,7 +335,7 @@ impl Fetch {
         let _ = sender.send((Ok(Fetched::Passing(answer)), origin_ms));
     }
 
-    /// Stores a response in the cache, unless the file has been purged since the origin was asked, and ends the flight.
+    /// Stores a response in the cache, unless the file is purged (see [`Cache::is_purged`]), and ends the flight.
     async fn store(&self, entry: &Response, asked_ms: u64, lead: Lead) {
         let is_purged = || self.gateway.cache().is_purged(&self.lookup, asked_ms);
         let url = self.lookup.url();
@@ -349,7 +352,8 @@ impl Fetch {
         }
     }
 
-    /// Returns the origin's response, and the milliseconds until its head arrived.
+    /// Returns the origin's response, and the milliseconds until its head arrived, which are `None` if no origin was
+    /// asked or `time_limit` passed.
     async fn ask(&self) -> Delivered<OriginAnswer> {
         let mut forwarding = Forwarding::new(&self.request, &self.incoming);
         forwarding.count_for(self.project.as_deref());

@@ -1,4 +1,5 @@
-//! Logs each answered request, and writes a data point to Workers Analytics Engine if a dataset is bound.
+//! Logs faults and, unless the configuration turns this off, each answered request. Writes a data point for each
+//! answered request to Workers Analytics Engine if a dataset is bound.
 
 use crate::config::Config;
 use crate::core::{IncomingRequest, Outcome, RequestLog};
@@ -35,7 +36,8 @@ pub(crate) fn answered(
     });
 }
 
-/// Logs a failure of an origin, the runtime or a binding. `cause` is the runtime's message, without keys or values.
+/// Logs a failure of an origin, the runtime, a binding or the configuration. `cause` adds details, without keys or
+/// values, and may be empty.
 pub(crate) fn fault(request_id: &RequestId, problem: &Problem, cause: &str) {
     console_error!("requestId={request_id} {problem} {cause}");
 }

@@ -1,5 +1,5 @@
-//! The platform's rate limiter, called once for each request with a key or token if a limit is configured. Each
-//! location of the platform counts separately.
+//! The platform's rate limiter, called once for each request that the edge does not refuse and whose key or token it
+//! has recorded, if a limit is configured. Each location of the platform counts separately.
 
 use super::log;
 use super::timer::Timer;
@@ -14,17 +14,17 @@ use worker::js_sys::Reflect;
 use worker::wasm_bindgen::JsCast;
 use worker::{Env, RateLimiter};
 
-/// The name of the rate limiter's binding; plain workerd has none.
+/// The name of the rate limiter's binding, which may be missing under plain workerd.
 const BINDING: &str = "RATE_LIMITER";
 
 /// Timeout of the rate limiter, which usually answers within a millisecond.
 const TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Refuses a request if its API key or user's token has exceeded the rate limit. Allows the request if the rate limiter
-/// is missing, fails or takes longer than [`TIMEOUT`].
+/// Refuses a request if its API key, or the user of its token, has exceeded the rate limit. Allows the request if it
+/// has neither, or if the rate limiter is missing, fails or takes longer than [`TIMEOUT`].
 ///
 /// # Errors
-/// `rate_limited` if the key or token has exceeded the limit.
+/// `rate_limited` if the key or user has exceeded the limit.
 pub(crate) async fn check(
     env: &Env,
     limit: RateLimit,

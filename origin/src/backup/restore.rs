@@ -9,7 +9,8 @@ use super::{BackupError, Manifest, Parts, Watcher};
 use crate::database::media::ObjectKey;
 use crate::media::store::Store;
 
-/// Whether a restore drops the databases of the backup first (`Replace`), or only the schema `selkie` (`Empty`).
+/// Whether a restore first drops the schema `selkie` and the databases of the backup (`Replace`), or only the schema
+/// `selkie` (`Empty`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     Empty,
@@ -30,7 +31,7 @@ pub enum MediaOwner {
 pub struct Restored {
     /// Number of media objects that were copied, without those that the media store had already.
     pub copied: u64,
-    /// Number of files whose rows were removed because the backup doesn't have their bytes.
+    /// Number of files whose rows were removed because their bytes are missing or damaged in the backup.
     pub removed: u64,
     /// Objects that were not copied, because their bytes in the backup are damaged.
     pub damaged: Vec<ObjectKey>,

@@ -82,7 +82,7 @@ impl OptionFile {
 
 impl Drop for OptionFile {
     fn drop(&mut self) {
-        // Drop can't return an error. The next backup deletes the file; see [`remove_old`].
+        // Drop can't return an error. A later backup or restore deletes the file; see [`remove_old`].
         let _ = remove_file(&self.0);
     }
 }
@@ -97,7 +97,7 @@ fn remove_old(directory: &Path) {
         name.starts_with(".mariadb-") && name.ends_with(".cnf") && age.is_ok_and(|age| age > READ_WITHIN)
     };
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().filter(is_old) {
-        // Ignores an error, since the next backup tries again.
+        // Ignores an error, since the next backup or restore tries again.
         let _ = remove_file(&entry.path());
     }
 }

@@ -119,8 +119,8 @@ impl BackupArgs {
     /// Makes a backup; the installation may be in use.
     ///
     /// # Errors
-    /// The place can't be a backup's; there is no installation; MariaDB, its tools or a store failed; a media object is
-    /// missing or damaged, in which case the backup was made without that object.
+    /// The place can't be a backup's; the installation can't be opened; a stop signal arrived; MariaDB, its tools or a
+    /// store failed; a media object is missing or damaged, in which case the backup was made without that object.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let to = backup::open(&self.place, &context.config)?;
         let installation = context.open().await?;
@@ -204,9 +204,10 @@ impl RestoreArgs {
     /// before a private MariaDB starts, whose administrator's password is derived from the secret.
     ///
     /// # Errors
-    /// There is no such backup, or it is damaged; another process runs the private MariaDB (an origin with a configured
-    /// MariaDB is not noticed); the installation is not empty and `--replace` is not given; the user does not confirm;
-    /// the media store belongs to another installation; MariaDB, its tools or a store failed.
+    /// There is no such backup, or it is damaged; the installation can't be opened; another process runs the private
+    /// MariaDB (an origin with a configured MariaDB is not noticed); the installation is not empty and `--replace` is
+    /// not given; the user does not confirm; a stop signal arrived; the media store belongs to another installation;
+    /// MariaDB, its tools or a store failed.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let config = &context.config;
         if !self.place.contains("://") && !Path::new(&self.place).is_dir() {

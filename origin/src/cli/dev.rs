@@ -1,4 +1,4 @@
-//! `selkie dev`: runs MariaDB, the origin and the edge on this machine.
+//! `selkie dev`: runs the private MariaDB, the origin and the edge on this machine.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -25,11 +25,12 @@ pub struct DevArgs {
 }
 
 impl DevArgs {
-    /// Runs MariaDB, the origin and (without `--no-edge`) the edge until a stop signal or, without `--outlive-parent`,
-    /// the end of the parent process.
+    /// Runs the private MariaDB (unless another is configured), the origin and (without `--no-edge`) the edge until a
+    /// stop signal or, without `--outlive-parent`, the end of the parent process.
     ///
     /// # Errors
-    /// An address is in use; a file that the edge needs is missing; or a service doesn't start or ends by itself.
+    /// An address is in use; a file that the edge needs is missing; errors of [`dev::run`]; the output can't be
+    /// written.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let config = &context.config;
         let _log = logging::init(config);

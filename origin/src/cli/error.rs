@@ -1,4 +1,4 @@
-//! Errors of commands: a message of one line, a hint, and the exit code.
+//! Errors of commands: a message, a hint, and the exit code.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -51,7 +51,8 @@ pub enum CliError {
     /// The path of the working directory can't be read.
     #[error("the working directory can't be read: {0}")]
     WorkingDirectory(#[source] io::Error),
-    /// The arguments contradict each other, or don't fit this installation.
+    /// An argument or a file that it names is wrong, or doesn't fit this installation; or a confirmation is needed, but
+    /// standard input is no terminal.
     #[error("{message}")]
     Usage { message: String, hint: Option<String> },
     #[error("{message}")]

@@ -73,8 +73,8 @@ impl Layers {
     /// Reads the configuration file, if there is one, and chooses each setting's value.
     ///
     /// # Errors
-    /// The configuration file can't be read, is not TOML, or has an unknown key or a value of a wrong type; the name of
-    /// a variable resembles the name of a setting; the file of a secret setting can't be read, or both the setting's
+    /// The configuration file can't be read, is not TOML, or has an unknown key or a malformed value; the name of a
+    /// variable resembles the name of a setting; the file of a secret setting can't be read, or both the setting's
     /// variable and its `…_FILE` variable are set.
     pub fn read(sources: Sources) -> Result<Self, ConfigError> {
         let unknown_variables = environment::unknown(&sources.environment)?;

@@ -1,5 +1,6 @@
-//! Typed functions that run under MariaDB's admin account, on a small connection pool of their own. No public function
-//! takes SQL, so API callers' statements never run under this account. Knows nothing of HTTP or tokens.
+//! Typed functions that run under MariaDB's admin account, most of them on a small connection pool of their own; a few
+//! log in as a project's account. No public function takes SQL, so API callers' statements never run under the admin
+//! account. Knows nothing of HTTP or tokens.
 
 mod accounts;
 mod backup;
@@ -74,7 +75,7 @@ impl Admin {
         let pool_options = PoolOpts::default()
             .with_constraints(PoolConstraints::new(0, CONNECTIONS_MAX_COUNT).unwrap_or_default())
             .with_inactive_connection_ttl(IDLE_TTL)
-            // No statement here changes session state, so the pool need not reset it.
+            // A connection whose session state was changed does not return to the pool, so the pool need not reset it.
             .with_reset_connection(false);
         let pool = HostPools::new(hosts, |options| options.setup(vec![SESSION]).pool_opts(pool_options.clone()));
         Self { pool, hosts: hosts.clone(), connect_timeout, lock_name: lock_name(secret) }
@@ -106,8 +107,8 @@ impl Admin {
     /// lock.
     ///
     /// # Errors
-    /// [`AdminError::Busy`] if another origin or command held the lock for `LOCK_WAIT_SECONDS`; other errors of MariaDB
-    /// or the connection.
+    /// [`AdminError::Busy`] if another origin or command held the lock for `LOCK_WAIT_SECONDS`, or MariaDB could not
+    /// grant the lock; other errors of MariaDB or the connection.
     pub async fn lock(&self) -> Result<AdminLock, AdminError> {
         // A connection outside the pool: dropping the guard closes it, and MariaDB then frees the lock.
         let (user, password) = (self.user(), &self.hosts.address().admin_password);

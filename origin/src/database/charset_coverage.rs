@@ -7,7 +7,8 @@ use mysql_async::prelude::Queryable as _;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A cache of the characters that each character set used so far can hold: 8 KiB per set. MariaDB has about 40 sets.
+/// A cache of the characters that each character set used so far can hold, unless it covers all of Unicode: 8 KiB per
+/// set. MariaDB has about 40 sets.
 #[derive(Debug, Default)]
 pub(super) struct CharsetCoverages {
     known: Mutex<HashMap<String, Arc<CharsetCoverage>>>,

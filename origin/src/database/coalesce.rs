@@ -50,8 +50,8 @@ trait CoalescedStatement: Sized + Send + Sync + 'static {
     /// The result of one request.
     type Output: Send + 'static;
 
-    /// The maximum number of statements of one shape in flight; further requests wait for a shared statement. Found by
-    /// measurement.
+    /// The maximum number of statements of one shape that count as in flight; further requests wait for a shared
+    /// statement. Found by measurement.
     const IN_FLIGHT_MAX: usize;
 
     /// Returns the coalescer's queue for this kind of statement.
@@ -133,7 +133,7 @@ type Answer<K> = Result<Share<<K as CoalescedStatement>::Output>, DbError>;
 enum Share<T> {
     /// The request's output, and how long the statement took.
     Output(T, Duration),
-    /// The statement had no effect for the request, which must run alone.
+    /// The statement did not run or had no effect; the request must run alone.
     RunAlone,
 }
 
@@ -281,7 +281,8 @@ async fn run_several<K: CoalescedStatement>(
     }
 }
 
-/// Returns the error for a request of which it is not known whether its shared statement ran.
+/// Returns the error for a request of which it is not known whether its shared statement ran, or whose output can't be
+/// told from the statement's result.
 fn unknown() -> DbError {
     DbError::Unavailable("whether a shared statement ran is not known".into())
 }

@@ -18,13 +18,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-/// A connection is pinged before it is leased again if its last lease began longer ago than this.
+/// A connection is pinged before it is leased again if its last lease began longer ago than this, unless its session is
+/// reset then.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(20);
-/// The maximum number of concurrent KILL statements per account.
+/// The maximum number of concurrent KILL statements for the connections of one account's pool.
 pub(crate) const KILLS_PER_ACCOUNT_MAX_COUNT: usize = 4;
 /// The time limit for a KILL, including the wait for a permit and opening a connection.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
-/// The largest packet in bytes, and so the largest row, that the driver accepts from MariaDB.
+/// The largest packet in bytes, and so the largest row, that the driver accepts from MariaDB, and the largest packet
+/// that it sends.
 const PACKET_MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// Session settings of the connections of projects' accounts, whatever the server's defaults are: UTC, strict SQL mode,
@@ -91,8 +93,7 @@ pub(super) struct Connector {
     hosts: Hosts,
     /// The connection options for each host, by its index.
     opts: Vec<Opts>,
-    /// Incremented when a connection is lost or can't be opened. Connections opened before that are closed instead of
-    /// leased.
+    /// Incremented by [`Connector::forget_all`]. Connections opened before an increment are closed instead of leased.
     epoch: AtomicU64,
     /// Incremented when statements may have changed session state without marking their session as
     /// [`SessionState::Dirty`], for example because a trigger was not known yet. Sessions that were opened or last
@@ -120,8 +121,9 @@ impl Connector {
         }
     }
 
-    /// Marks all connections of the account opened so far, to any host, as lost, so that none is leased again, and
-    /// wakes the probe of `host`. Called when a connection to `host` is lost or can't be opened.
+    /// Marks all connections that the account's pool has opened so far, to any host, as lost, so that none is leased
+    /// again, and calls [`Hosts::suspect`] for `host`. Called when a connection to `host` is lost, or can't be opened
+    /// for another reason than that the host has too many connections.
     pub(super) fn forget_all(&self, host: &Host) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
         self.hosts.suspect(host);
@@ -271,8 +273,8 @@ impl Connection {
     /// Runs a statement as a prepared statement. The connection caches prepared statements by SQL text.
     ///
     /// # Errors
-    /// [`PacketTooLarge`], without sending the statement, if it is larger than `max_allowed_packet`; other errors of
-    /// MariaDB or the connection.
+    /// [`PacketTooLarge`], without sending the statement, if one of its packets may be larger than
+    /// `max_allowed_packet`; other errors of MariaDB or the connection.
     pub(super) async fn run(
         &mut self,
         text: &str,
@@ -286,8 +288,8 @@ impl Connection {
     /// statement.
     ///
     /// # Errors
-    /// [`PacketTooLarge`] if the statement with `params` is larger than `max_allowed_packet`, since MariaDB would close
-    /// the connection; other errors of MariaDB or the connection.
+    /// [`PacketTooLarge`] if a packet of the statement with `params` may be larger than `max_allowed_packet`, since
+    /// MariaDB would close the connection; other errors of MariaDB or the connection.
     pub(super) async fn prepare(&mut self, text: &str, params: &Params) -> Result<Statement, mysql_async::Error> {
         if packet_bytes(text, params, self.packet_max_bytes) > self.packet_max_bytes {
             return Err(mysql_async::Error::Other(Box::new(PacketTooLarge(self.packet_max_bytes))));

@@ -30,14 +30,14 @@ pub enum DbError {
     /// The number of `?` in the statement, and the different number of values that was given.
     #[error("the statement has {0} parameters, {1} were given")]
     ParamCount(u16, usize),
-    /// The driver took a part of the statement for a named parameter, or a row of a list of databases or tables has an
-    /// unexpected form.
+    /// The driver took a part of the statement for a named parameter, the statement has more values than the driver can
+    /// bind, or a row of a list of databases or tables has an unexpected form.
     #[error("the driver misread the statement")]
     Misread,
     /// The statement is LOAD DATA LOCAL, for which MariaDB asks the client for a file.
     #[error("the statement reads a file of its client")]
     LocalFile,
-    /// The result sets of a CALL or a compound statement exceed the size that is buffered.
+    /// The result sets of a statement that may return several, such as CALL, exceed the size that is buffered.
     #[error("the result sets are too large")]
     ResultsTooLarge,
     /// The account can't store idempotency receipts (see `idempotency`): it lacks privileges on the table of receipts,
@@ -47,10 +47,11 @@ pub enum DbError {
     /// The statement is larger than MariaDB's `max_allowed_packet` of this many bytes.
     #[error("the statement is larger than a packet")]
     PacketTooLarge(usize),
-    /// The rows that a batch reads, or the records that a write returns, exceed the limits of one response.
+    /// The response to a batch, or the records that a write returns, exceed the limits of one response.
     #[error("the answer is too large")]
     AnswerTooLarge,
-    /// The related records of one batch of records take more than [`INCLUDE_MAX_BYTES`].
+    /// The related records of one batch of records, or the records of a batch themselves, take more than
+    /// [`INCLUDE_MAX_BYTES`].
     #[error("the related records are too large")]
     IncludeTooLarge,
     /// The head of the response, already sent, promises all rows, but rows that were added meanwhile exceed the maximum

@@ -242,9 +242,10 @@ impl Hosts {
             && (self.0.purpose == Purpose::Serving || self.0.state().hosts.get(host.index).is_some_and(is_well))
     }
 
-    /// Wakes the probe of a host, because a connection to it failed. Returns whether another attempt to connect may
-    /// succeed, on this host or on another. Returns `false`, without waking the probe, for the only host of a
-    /// `database_url`, and if the last probe of the host found it lost.
+    /// Wakes the probe of a host, because a connection to it failed, unless the host was left or its probe result is
+    /// awaited already. Returns whether another attempt to connect may succeed, on this host or on another. Returns
+    /// `false`, without waking the probe, for the only host of a `database_url`, and if the last probe of the host
+    /// found it lost.
     pub(in crate::database) fn suspect(&self, host: &Host) -> bool {
         let Some(left) = &host.left else {
             return false;
@@ -267,8 +268,8 @@ impl Hosts {
         }
     }
 
-    /// Awaits `work`, which uses a connection to `host`, and cancels `work` when the host is left. If `work`
-    /// fails because the host is lost, wakes the probe of the host.
+    /// Awaits `work`, which uses a connection to `host`, and cancels `work` when the host is left. If `work` fails
+    /// because the host is lost, calls [`Hosts::suspect`].
     ///
     /// # Errors
     /// [`HostLost`] if the host is left; otherwise the error of `work`.

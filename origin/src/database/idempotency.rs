@@ -59,8 +59,8 @@ pub async fn create_table(
     made.map(drop).map_err(of_receipts)
 }
 
-/// Sets `progress`'s replication position (`X-Selkie-Position`) to the current position of the lease's host, for a
-/// repeated request. An earlier request committed the write, so the position includes the write.
+/// Sets `progress`'s replication position (`X-Selkie-Position`) to the current position of the lease's host, if it
+/// gives one, for a repeated request. An earlier request committed the write, so the position includes the write.
 pub async fn note_position(lease: &mut Lease, progress: &Progress) {
     lease.note_position(progress).await;
 }

@@ -34,7 +34,7 @@ pub(super) enum Decoder {
     Json,
     /// Written as base64.
     Bytes,
-    /// Written as GeoJSON; `null` if the bytes are not a valid geometry.
+    /// Written as GeoJSON; `null` if [`geojson::write`] can't convert the bytes.
     Geometry,
 }
 

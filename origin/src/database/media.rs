@@ -44,8 +44,8 @@ pub(crate) const CONNECTIONS_PER_PROJECT_MAX_COUNT: usize = 2;
 
 const IDLE_TTL: Duration = Duration::from_secs(120);
 
-/// The time limit for one statement or transaction, with the wait for its connection. Longer than MariaDB's limits for
-/// one statement (see [`SESSION`]), so that MariaDB's error usually arrives first.
+/// The time limit for one statement or transaction, usually with the wait for its connection. Longer than MariaDB's
+/// limits for one statement (see [`SESSION`]), so that MariaDB's error usually arrives first.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Functions that get a list of object keys of any length split it into statements for at most this many keys.
@@ -119,14 +119,16 @@ impl MediaTable {
         let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
     }
 
-    /// Returns a connection for listing or writing, which counts against the share of `project`. `None` is for work of
-    /// the installation itself, which has no share. Fails with [`TableError::TimedOut`] after `connect_timeout`.
+    /// Returns a connection for any work but look-ups, which counts against the share of `project`. `None` is for work
+    /// of the installation itself, which has no share. Fails with [`TableError::TimedOut`] after `connect_timeout`, or
+    /// with the error of connecting.
     async fn conn_of(&self, project: Option<&ProjectName>) -> Result<ProjectConn, TableError> {
         self.lend(&self.others, project).await
     }
 
     /// Returns a connection for a project's look-up of a single row by an index, which counts against the project's
-    /// share of the connections for look-ups. Fails with [`TableError::TimedOut`] after `connect_timeout`.
+    /// share of the connections for look-ups. Fails with [`TableError::TimedOut`] after `connect_timeout`, or with the
+    /// error of connecting.
     async fn lookup_conn(&self, project: &ProjectName) -> Result<ProjectConn, TableError> {
         self.lend(&self.lookups, Some(project)).await
     }

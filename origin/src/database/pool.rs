@@ -1,8 +1,8 @@
 //! Connection pools of MariaDB accounts, each with a bounded first-in, first-out queue.
 //!
-//! A connection is reset before it is leased again only if its session was marked as dirty (`Lease::mark_dirty`), or
-//! all sessions of its project were (`Pools::reset_all_sessions`). Dropping a lease in the middle of a statement kills
-//! the statement in MariaDB.
+//! A connection is reset before it is leased again only if its session is dirty (`SessionState::Dirty`), or all
+//! sessions of its project were marked to be reset (`Pools::reset_all_sessions`). Dropping a lease in the middle of a
+//! statement kills the statement in MariaDB.
 
 mod connection_budget;
 mod lease;
@@ -63,7 +63,7 @@ pub struct Pools {
     /// The length of the queues of all accounts together: the number of tickets that were taken while their account
     /// already had `size` tickets or more.
     waiting: Arc<AtomicUsize>,
-    /// How long each lease waited for a connection, at the primary or a replica.
+    /// How long each attempt to lease a connection waited, at the primary or a replica, also if it failed.
     waits: Durations,
     /// The pools of the replicas; `None` without replicas.
     replicas: Option<Box<Pools>>,
@@ -128,8 +128,8 @@ pub struct PoolGauge {
     pub in_use: usize,
     /// The number of requests that wait for a connection.
     pub waiting: usize,
-    /// How long each lease waited for a connection; 0 if a connection was available at once. Empty in the result of
-    /// [`Pools::gauge_of`].
+    /// How long each attempt to lease a connection waited, also if it failed; 0 if a connection was available at once.
+    /// Empty in the result of [`Pools::gauge_of`].
     pub waits: Durations,
 }
 
@@ -194,14 +194,14 @@ impl Pools {
     }
 
     /// Leases a connection for a statement: to a healthy replica if the statement may run there, else to the primary.
-    /// With `after`, first waits until the host of the connection has reached that position. If leasing a replica's
-    /// connection fails, or the replica does not reach the position within about `REPLICA_WAIT` (500 ms), leases a
-    /// connection to the primary.
+    /// With `after`, first waits until the host of the connection has reached that position; a host without positions
+    /// is taken as it is. If leasing a replica's connection or waiting for its position fails, or the replica does not
+    /// reach the position within about `REPLICA_WAIT` (500 ms), leases a connection to the primary.
     ///
     /// # Errors
     /// [`DbError::NotReached`] if the primary does not reach the position within about [`WAIT_TIMEOUT`];
-    /// [`DbError::OtherPosition`] if the position is of another kind than the primary's; errors of MariaDB or the
-    /// connection while waiting for the position; the errors of [`Pools::lease`].
+    /// [`DbError::OtherPosition`] if the position is of another kind than the primary's; [`DbError::Timeout`] and
+    /// errors of MariaDB or the connection while waiting for the position; the errors of [`Pools::lease`].
     pub async fn lease_for(
         &self,
         (project, access): (&ProjectName, Access),
@@ -248,8 +248,8 @@ impl Pools {
         self.connection(&account).await
     }
 
-    /// Counts a request until the returned ticket is dropped. The first `size` tickets of an account are granted at
-    /// once; further ones form the account's queue.
+    /// Counts a request until the returned ticket is dropped, without waiting. Tickets beyond the first `size` of an
+    /// account count as its queue.
     ///
     /// # Errors
     /// [`DbError::Overloaded`] if the account's queue or the queue of all accounts is full.
@@ -268,8 +268,8 @@ impl Pools {
     }
 
     /// Leases a connection of an account. The caller must hold a ticket of the account (see [`Pools::ticket`]). If
-    /// MariaDB refuses the account's login, repairs the account and tries once more. Fails as [`Pools::lease`] does,
-    /// except for full queues.
+    /// MariaDB refuses the account's login, repairs the account and, if the repair succeeded, tries once more. Fails as
+    /// [`Pools::lease`] does, except for full queues.
     pub(super) async fn connection(&self, account: &Account) -> Result<Lease, DbError> {
         let mut got = self.timed(account.pool.get()).await;
         if got.as_ref().is_err_and(is_locked_out) {

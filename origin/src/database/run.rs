@@ -217,16 +217,16 @@ pub struct Written {
     /// The number of rows that the write inserted or deleted, or that an UPDATE matched, even if it changed nothing. An
     /// upsert that returns no rows counts an existing row that it changes twice.
     pub affected: u64,
-    /// The JSON text of each row's key, or `null` for a row that was skipped because its key exists; empty if the
-    /// statement returns no keys.
+    /// The JSON text of each row's key, or `null` for a row that was skipped because its key exists; without the keys
+    /// of written rows if the statement returns no keys.
     pub keys: Vec<Vec<u8>>,
     /// The JSON text of each written record, or `null` for a skipped row and a record that the caller may not read;
     /// empty if the statement returns no records.
     pub records: Vec<Vec<u8>>,
     /// The last insert id that MariaDB reports; 0 if there is none, or if the statement returns rows.
     pub last_insert_id: u64,
-    /// The position of an insert that `database::coalesce` ran; `None` for other writes, and if the database has no
-    /// positions. See [`Connection::position`].
+    /// The position of an insert that `database::coalesce` ran; `None` for other writes, and if [`Lease::position`]
+    /// returned `None`.
     pub(super) position: Option<Position>,
     /// Whether a record breaks a rule of the caller's role, so that the transaction must be rolled back.
     pub(super) denied: bool,

@@ -41,7 +41,7 @@ enum Stage {
     Ended,
 }
 
-/// The rows and bytes that reads of a transaction may still return.
+/// The rows and bytes that the operations of a transaction may still return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerBudget {
     pub rows: usize,
@@ -77,9 +77,9 @@ pub struct Rows {
 /// of the caller's role, in one transaction.
 ///
 /// # Errors
-/// [`DbError::RoleForbids`] if a record breaks a rule of the caller's role; [`DbError::AnswerTooLarge`] if the returned
-/// records exceed [`AnswerBudget::WHOLE`]; errors of MariaDB or the connection. After [`DbError::Timeout`] or a lost
-/// connection, MariaDB may have committed the write.
+/// [`DbError::RoleForbids`] if a record breaks a rule of the caller's role; [`DbError::AnswerTooLarge`] if more than
+/// one record is returned, and the records exceed [`AnswerBudget::WHOLE`]; errors of MariaDB or the connection. After
+/// [`DbError::Timeout`] or a lost connection, MariaDB may have committed the write.
 pub async fn write(
     lease: &mut Lease,
     statements: Vec<Statement>,
@@ -142,7 +142,9 @@ impl<'a> Transaction<'a> {
     /// Runs a statement that writes. After an error, the caller must roll back.
     ///
     /// # Errors
-    /// [`DbError::RoleForbids`] if a record breaks a rule of the caller's role; errors of MariaDB or the connection.
+    /// [`DbError::RoleForbids`] if a record breaks a rule of the caller's role; [`DbError::AnswerTooLarge`] if the
+    /// statement returns more than one record, and the records exceed [`AnswerBudget::WHOLE`]; errors of MariaDB or the
+    /// connection.
     pub async fn execute(&mut self, statement: Statement, effect: SessionEffect) -> Result<Written, DbError> {
         self.lease.expect(effect);
         let written = self.step(statement).await?;

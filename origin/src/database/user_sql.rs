@@ -24,8 +24,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The maximum encoded size in bytes of the result sets of a CALL or a compound statement. The result sets are
-/// buffered, because the shape of the response depends on their number, which is only known at the end.
+/// The maximum encoded size in bytes of the result sets of a statement that may return several, such as CALL. The
+/// result sets are buffered, because the shape of the response depends on their number, which is only known at the end.
 const RESULTS_HELD_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// `ER_UNSUPPORTED_PS`
@@ -243,8 +243,8 @@ async fn unprepared(lease: &mut Lease, text: &str, progress: &Progress) -> Resul
     Ok(tail)
 }
 
-/// Encodes the results of a CALL or a compound statement: the list of rows of a single result set, a list of such lists
-/// for several result sets, or the result of [`done`] without a result set.
+/// Encodes the results of a statement that may return several result sets, such as CALL: the list of rows of a single
+/// result set, a list of such lists for several result sets, or the result of [`done`] without a result set.
 ///
 /// # Errors
 /// [`DbError::ResultsTooLarge`] if the encoded result sets exceed [`RESULTS_HELD_MAX_BYTES`]; errors of MariaDB or the

@@ -47,7 +47,7 @@ pub(super) fn vars_path(data_dir: &Path) -> PathBuf {
 pub(super) struct EdgeKeys<'a> {
     /// The public signing keys, a JWK set.
     pub(super) jwks: &'a str,
-    /// The value of the edge's variable `ISSUERS`, as JSON; `None` if there are no issuers.
+    /// The value of the edge's variable `ISSUERS`, as JSON; `None` if there is no issuer that the edge can use.
     pub(super) issuers: Option<&'a str>,
 }
 

@@ -134,7 +134,7 @@ fn mend(system: &System, project: &ProjectName) -> String {
     }
 }
 
-/// Finds MariaDB accounts that have names like Selkie's accounts but belong to no existing project.
+/// Finds MariaDB accounts that have names like Selkie's accounts but are used by no project.
 async fn left_over(system: &System, projects: impl Iterator<Item = &ProjectName>) -> Result<Vec<Finding>, AdminError> {
     let known: BTreeSet<String> = projects
         .flat_map(|project| [Access::Full, Access::Read].map(|access| system.projects.account(project, access).user))

@@ -37,7 +37,8 @@ struct Readers<'a> {
 }
 
 /// Warns about roles that no longer fit the schema or reach more tables than meant, keys whose role is gone, and roles
-/// or read keys that see columns with names like secrets. Covers all projects.
+/// or read keys that see columns with names like secrets. Of a project whose read account can't log in, checks only
+/// that its roles can be read and that the roles of its keys exist.
 pub(super) async fn check(system: &System, config: &Config) -> Vec<Finding> {
     match examine(system, config).await {
         Ok(findings) if findings.is_empty() => vec![Finding::ok(

@@ -36,7 +36,8 @@ pub(super) struct OwnerLock {
 #[derive(Debug)]
 pub(super) enum Claim {
     Mine(OwnerLock),
-    /// Another process has the lock. The holder is `None` until that process has written the lock file.
+    /// Another process has the lock. The holder is read from the lock file: `None` if the file has no valid content,
+    /// and the previous holder until that process has written the file.
     Held(Option<Holder>),
 }
 

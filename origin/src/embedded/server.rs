@@ -39,7 +39,7 @@ pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Size in bytes from which MariaDB's log is renamed at the next start. One older log is kept.
 const LOG_MAX_BYTES: u64 = 10 * 1024 * 1024;
 
-/// Number of last bytes of MariaDB's log that are searched for an error.
+/// Number of last bytes of MariaDB's log, or of its installer's output, that are searched for an error.
 const LOG_TAIL_BYTES: usize = 8 * 1024;
 
 /// SQL that MariaDB runs at its start: creates the administrator, sets its password, and deletes anonymous accounts.
@@ -194,7 +194,8 @@ impl Server {
     }
 }
 
-/// MariaDB's options for a small memory footprint, a quick start and durable commits.
+/// MariaDB's fixed options, for security, a small memory footprint, a quick start, and properties that clients depend
+/// on.
 const SETTINGS: [&str; 21] = [
     // No TCP. Accounts are matched by user name, without looking up host names.
     "--skip-networking",
@@ -272,7 +273,8 @@ fn check_owner(directory: &Path) -> io::Result<()> {
     if owner == geteuid().as_raw() { Ok(()) } else { Err(io::Error::other("it belongs to another user")) }
 }
 
-/// Returns the last error in MariaDB's log, except "Aborting", which MariaDB writes after the actual error.
+/// Returns the last error in the log of MariaDB or in the output of its installer, except "Aborting", which MariaDB
+/// writes after the actual error; if there is none, a text that says so.
 fn reason(log: &[u8]) -> String {
     let tail = &log[log.len().saturating_sub(LOG_TAIL_BYTES)..];
     let text = String::from_utf8_lossy(tail);

@@ -97,8 +97,8 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Loads the tables of all operations. Fails with `invalid_body` if a write's table can't be rolled back, or if an
-    /// insert whose id another operation uses returns no such id.
+    /// Loads the tables of all operations. Fails as [`Tables::load`] does, and with `invalid_body` if a write's table
+    /// can't be rolled back, or if an insert whose id another operation uses returns no such id.
     async fn load(&mut self) -> Result<(), Problem> {
         for (at, step) in self.batch.steps().iter().enumerate() {
             let tables = self.tables_of(at, SchemaAge::Cached).await?;
@@ -158,7 +158,7 @@ impl Attempt<'_> {
     }
 
     /// Runs the operation with the index `at`. Returns its JSON payload, and whether the payload has fewer records than
-    /// requested, because of the maximum of the server or of the caller's role for any read.
+    /// requested, because of the maximum of the server or of the caller's role.
     async fn step(
         &self,
         at: usize,

@@ -1,10 +1,10 @@
-//! Entity tags of records and of media (RFC 9110, section 8.8.3).
+//! Entity tags of records, media, API descriptions and pages (RFC 9110, section 8.8.3).
 
 use axum::http::HeaderValue;
 use twox_hash::XxHash3_128;
 use uuid::Uuid;
 
-/// A strong entity tag, derived from the whole body: equal bodies have equal tags at every origin.
+/// A strong entity tag, derived from the whole body or file: equal bytes have equal tags at every origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ETag(String);
 

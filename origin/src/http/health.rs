@@ -28,7 +28,7 @@ struct Ready {
     status: &'static str,
     database: &'static str,
     storage: &'static str,
-    /// The address of the serving database host; `None` if `database_url` has only one host.
+    /// The address of the serving database host; `None` if `database_url` has only one host or none serves.
     #[serde(skip_serializing_if = "Option::is_none")]
     database_host: Option<String>,
 }

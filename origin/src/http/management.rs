@@ -197,7 +197,7 @@ impl Manager<'_> {
     }
 
     /// Exchanges the caller's link to the console for a key that the console uses. Fails with `revoked_key` if the link
-    /// was used before.
+    /// was used before, or with `database_unavailable`.
     async fn open_session(&self) -> Result<Vec<u8>, Problem> {
         let issued = self.app.keys.issued().open_session(self.caller.key_id(), self.caller.project()).await;
         self.created(&issued.map_err(|error| of_key(&error))?, Some(Access::Full), None, "console").await

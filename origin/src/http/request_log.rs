@@ -95,7 +95,7 @@ impl RequestRecord {
         self.id.as_str()
     }
 
-    /// Returns the entry for the request log, to which handlers add the route and the verified API key.
+    /// Returns the entry for the request log, to which handlers add the route and the verified caller.
     pub(super) fn log(&self) -> &RequestLog {
         &self.log
     }
@@ -148,9 +148,9 @@ impl RequestRecord {
         Ok(())
     }
 
-    /// Returns the replication position in the header `X-Selkie-After`, which a host of MariaDB must have reached before
-    /// it runs the request's statements; `None` without the header. Inserts that are coalesced with those of other
-    /// requests or have an idempotency key don't heed it.
+    /// Returns the replication position in the header `X-Selkie-After`, which a host of MariaDB must have reached
+    /// before it runs the request's statements; `None` without the header. Inserts that may be coalesced with those of
+    /// other requests or have an idempotency key don't heed it.
     pub(super) fn after(&self) -> Option<&Position> {
         self.after.get()
     }

@@ -30,7 +30,8 @@ enum Piece<E: Error + 'static> {
 }
 
 /// Returns a body of the `ready` chunks followed by `chunks`. If `chunks` fails or a limit ends the stream, the body
-/// gets `cut_mark` and then fails, and `chunks` is dropped. The guard, which counts the stream in the metrics, lives as long as the body.
+/// gets `cut_mark` and then fails, and `chunks` is dropped. The guard, which counts the stream in the metrics, lives as
+/// long as the body.
 pub(super) fn body<E: Error + Send + Sync + 'static>(
     ready: impl IntoIterator<Item = Bytes, IntoIter: Send + 'static>,
     chunks: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
@@ -94,8 +95,8 @@ fn received<E: Error>(
                 None => Cut::Over,
             },
             Receiving::Failing(error) => {
-                // Lets compression and hyper send what they have before the error ends the body. The first pause makes the
-                // encoder flush, and after the second one it passes on what it flushed.
+                // Lets compression and hyper send what they have before the error ends the body. The first pause makes
+                // the encoder flush, and after the second one it passes on what it flushed.
                 tokio::task::yield_now().await;
                 tokio::task::yield_now().await;
                 return Some((Err(error), None));

@@ -53,8 +53,8 @@ impl Default for Limits {
     }
 }
 
-/// A validated image. Width and height are in pixels, after applying the image's orientation. If decoding fails with
-/// [`ImageFault::Unsupported`], the orientation is not applied.
+/// A validated image. Width and height are in pixels, after applying the image's orientation, except for some variants
+/// that can't be decoded here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
     pub width: u32,
@@ -89,7 +89,8 @@ struct Size {
 enum Decode {
     /// Decodes the pixels. The result may be shrunk, but is at least as large as the thumbnail.
     Pixels(Box<dyn FnOnce(Target) -> Result<Raster, ImageFault>>),
-    /// The pixels can't be decoded here; only the container was checked. Holds the size after applying the orientation.
+    /// The pixels can't be decoded here; only the container was checked. Holds the size after applying the orientation,
+    /// if that could be read.
     Shown(Size),
 }
 
@@ -112,7 +113,7 @@ struct Target {
 ///
 /// # Errors
 /// [`ImageFault::FileTooLarge`] or [`ImageFault::TooLarge`] if the file or the image is too large;
-/// [`ImageFault::Corrupt`] if width or height is 0; the faults of the format's reader.
+/// [`ImageFault::Corrupt`] if width or height is 0; errors of opening the file; the faults of the format's reader.
 fn open(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Opened, ImageFault> {
     let file = File::open(path)?;
     let bytes = file.metadata()?.len();

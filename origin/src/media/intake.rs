@@ -20,7 +20,7 @@ pub struct Examined {
     pub staged: Staged,
     pub name: MediaName,
     pub kind: MediaKind,
-    /// The media type, determined from the content and from the type that the client declared.
+    /// The media type, determined from the content, the declared type and the name.
     pub mime: String,
     pub visibility: Visibility,
     /// Dimensions in pixels and thumbnail; `None` unless the file was uploaded with the type `image`.

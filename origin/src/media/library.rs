@@ -1,6 +1,7 @@
-//! Publishes and deletes media files, as objects in the store and rows in MariaDB. After a crash at any moment, each
-//! row refers to a complete object. All other objects are listed in the ledger, a table of objects to delete (see
-//! `database::media`). A publication or deletion that has begun continues when its client disconnects.
+//! Publishes, looks up and deletes media files, as objects in the store and rows in MariaDB. After a crash at any
+//! moment, the objects of each row are complete, and the keys of other objects are in the ledger (see
+//! `database::media`), by which sweeps delete the objects. A publication or deletion that has begun continues when its
+//! client disconnects.
 
 mod owner;
 mod publication;
@@ -63,7 +64,7 @@ impl Library {
     /// Opens the store that `config` names. Creates missing directories, but sends no request to a bucket or MariaDB.
     ///
     /// # Errors
-    /// A directory can't be created, or the settings of the bucket are invalid or incomplete.
+    /// Errors of [`Store::open`].
     pub fn open(config: &Config, table: MediaTable) -> Result<Self, StoreError> {
         let store = Store::open(&config.media_store, &config.media_dir())?;
         Ok(Self::new(store, table))
@@ -86,7 +87,8 @@ impl Library {
     /// would be replaced; `invalid_body` if the root folder would become private; `media_not_found` if the project was
     /// deleted, or the resumable upload was deleted or finished; `storage_unavailable` if the store belongs to another
     /// installation, or storing took too long; `overloaded` if after 30 seconds still too many publications and
-    /// deletions are in progress; errors of the store or MariaDB.
+    /// deletions are in progress; errors of the store or MariaDB. After an error of MariaDB, the files may have been
+    /// published.
     pub async fn publish(&self, publication: Publication) -> Result<Vec<MediaRow>, Problem> {
         check_folder(&publication)?;
         self.check_owner().await?;
@@ -196,7 +198,7 @@ impl Library {
     ///
     /// # Errors
     /// `role_forbids` if the file is not in `scope`; `overloaded` if after 30 seconds still too many publications and
-    /// deletions are in progress; errors of MariaDB.
+    /// deletions are in progress; errors of MariaDB, after which the file may have been deleted.
     pub async fn delete(
         &self,
         project: &ProjectName,

@@ -1,6 +1,6 @@
-//! Short-lived cache of media rows by path. A change by another process is visible after [`FOUND_FOR`], or later while
+//! Short-lived cache of media rows by path. A change by another process is visible within [`FOUND_FOR`], or later while
 //! a slow look-up of the path is in progress. A change by this process is visible at once, since [`Lookups::forget`] is
-//! called after each commit; if the outcome of a commit is unknown, it is visible after [`FOUND_FOR`], too.
+//! called after each commit; if the outcome of a commit is unknown, it is visible within [`FOUND_FOR`], too.
 
 use crate::database::media::MediaRow;
 use quick_cache::sync::Cache;
@@ -65,7 +65,8 @@ impl fmt::Debug for Lookups {
 
 impl Lookups {
     /// Returns the row of the file at `path` from the cache or, on a miss, from `look_up`; `None` if there is no file.
-    /// Concurrent misses for one path share one call of `look_up`.
+    /// Concurrent misses for one path share one call of `look_up`, unless that fails or the cache is invalidated
+    /// meanwhile.
     ///
     /// # Errors
     /// Errors of `look_up`, which are not cached; `database_unavailable` after [`LOOKUP_TIMEOUT`].

@@ -41,7 +41,7 @@ const ORPHAN_GRACE: Duration = Duration::from_secs(60 * 60);
 #[derive(Clone, Debug)]
 pub struct UploadTerms {
     pub max_bytes: u64,
-    /// The time without received bytes after which an upload expires.
+    /// The time after which an unfinished upload expires, counted from its creation or last [`LockedUpload::prolong`].
     pub lifetime: Duration,
     pub types: MediaTypes,
 }
@@ -131,9 +131,9 @@ impl ResumableUploads {
     /// Locks an upload for one request. A finished upload has no file any more, and is returned without a lock.
     ///
     /// # Errors
-    /// `media_not_found` if the upload does not exist, is not in `scope` or has expired, or if its file is lost or on
-    /// another origin's disk; `upload_locked` if another request has the lock, with [`OnLocked::TakeOver`] after 5
-    /// seconds; errors of the store or MariaDB.
+    /// `media_not_found` if the upload does not exist, is not in `scope` or has expired, or if its file is lost,
+    /// damaged or on another origin's disk; `upload_locked` if another request has the lock, with
+    /// [`OnLocked::TakeOver`] after 5 seconds; errors of the store or MariaDB.
     pub async fn lock(
         &self,
         project: &ProjectName,
@@ -160,8 +160,8 @@ impl ResumableUploads {
                 Ok(LockedUpload::of_unfinished(self.clone(), row, held))
             }
             _ => {
-                // The file is lost or on another origin's disk. The row is not deleted, because the other origin may
-                // still use it.
+                // The file is lost, has a wrong length, or is on another origin's disk. The row is not deleted, because
+                // the other origin may still use it.
                 tracing::warn!(%id, "the file of a resumable upload is not on this origin");
                 Err(id.unknown())
             }
@@ -268,7 +268,7 @@ impl ResumableUploads {
 
     /// Checks the top-level type (such as `image`) of the media type that the upload declares. Fails with
     /// `invalid_media` if the configuration allows no type with this top-level type. Checks only image, text, font and
-    /// model types; the content of any file is checked once the upload is complete.
+    /// model types, and no file extensions; the content of any file is checked once the upload is complete.
     fn check_type(&self, file: &TusFile) -> Result<(), Problem> {
         let Some(Label::Mime(mime)) = &file.label else {
             return Ok(());

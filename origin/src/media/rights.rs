@@ -37,8 +37,7 @@ impl UploadRights {
     /// Returns the rights of a caller with a role.
     ///
     /// # Errors
-    /// `role_forbids` if the role has no rule for uploads, or if a claim that the rule's folder names is missing or
-    /// can't be a part of a folder's name.
+    /// `role_forbids` if the role has no rule for uploads, or if the claims don't give the rule's folder a valid name.
     pub fn of_role(media: &MediaRule, claims: &Claims, uploader: Uploader) -> Result<Self, Problem> {
         let rule = media.upload.as_ref().ok_or_else(|| role_forbids("upload files"))?;
         let UploadRule { folder, types, max_bytes } = rule;
@@ -64,7 +63,8 @@ impl UploadRights {
         self.uploader
     }
 
-    /// Returns the maximum size of a file in bytes that the caller's role allows; `None` if the role sets no limit.
+    /// Returns the maximum size of a file in bytes that the caller's role allows; `None` if the role sets no limit, or
+    /// the caller has no role.
     #[must_use]
     pub fn max_bytes(&self) -> Option<u64> {
         self.rule.as_ref().and_then(|rule| rule.max_bytes)
@@ -101,7 +101,7 @@ impl UploadRights {
         }
     }
 
-    /// Checks the size of a file. `bytes` is a lower bound for the size, since the file may still be arriving.
+    /// Checks the size of a file in bytes.
     ///
     /// # Errors
     /// `body_too_large` if the role allows fewer bytes.

@@ -1,6 +1,6 @@
 //! Signed URLs. Until a signed URL expires, anybody who has it can read one private file and the file's thumbnail. A
-//! signed URL can't be revoked. The signature covers the file's path, not its content, so it also holds for a later
-//! file at the path.
+//! single signed URL can't be revoked. The signature covers the file's path, not its content, so it also holds for a
+//! later file at the path.
 
 use crate::secret::InstallationSecret;
 use base64::Engine as _;

@@ -117,7 +117,8 @@ pub fn sniff(head: &[u8]) -> Option<Sniffed> {
         .or_else(|| foreign(head))
 }
 
-/// Detects BMP, ICO, MPEG-TS, AAC and MP3. Their signatures are short, so further header fields are checked too.
+/// Detects BMP, ICO, MPEG-TS, AAC and MPEG audio such as MP3. Their signatures are short, so further header fields are
+/// checked too.
 fn short_signature(head: &[u8]) -> Option<Sniffed> {
     if is_bitmap(head) {
         return Some(Sniffed::picture(ImageFormat::Bmp));
@@ -152,6 +153,7 @@ fn is_transport_stream(head: &[u8]) -> bool {
 }
 
 /// Returns whether `second` and `third` are bytes 2 and 3 of the header of an MPEG audio frame of layer II or III.
+/// Headers with a free bit rate are not detected.
 fn is_mpeg_audio(second: u8, third: u8) -> bool {
     let (version, layer) = (second >> 3 & 3, second >> 1 & 3);
     let (bitrate, sampling) = (third >> 4, third >> 2 & 3);
@@ -159,7 +161,7 @@ fn is_mpeg_audio(second: u8, third: u8) -> bool {
 }
 
 /// Detects binary formats with the crate `infer`. Returns `None` for text, since a text may begin with a two-byte
-/// signature such as `MZ`.
+/// signature such as `MZ`, for formats that `short_signature` checks more strictly, and for unknown formats.
 fn foreign(head: &[u8]) -> Option<Sniffed> {
     if markup::is_text(head) {
         return None;

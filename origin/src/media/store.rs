@@ -48,7 +48,7 @@ pub type Listing = Pin<Box<dyn Stream<Item = Result<Listed, StoreError>> + Send>
 /// A file in the store's folder `objects`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// The object's key; `None` if the file is not named like an object.
+    /// The object's key; `None` if the file's path is not that of an object.
     pub key: Option<ObjectKey>,
     /// The path within the store, which may be shown to operators but not to clients.
     pub path: String,
@@ -133,11 +133,11 @@ impl Store {
         Staging::new(self.inner.staging.new_file())
     }
 
-    /// Creates the staged file of the resumable upload `id`. Dropping the returned value does not delete the file: it
-    /// stays until it is [discarded](Self::discard) or [swept](Self::sweep_kept).
+    /// Creates the staged file of the resumable upload `id`. Dropping the returned value does not delete the file:
+    /// [`discard`](Self::discard) and [`sweep_kept`](Self::sweep_kept) do.
     ///
     /// # Errors
-    /// The file can't be created, or exists already.
+    /// The file can't be created or synced, or exists already.
     pub async fn stage_named(&self, id: Uuid) -> Result<Staging, StoreError> {
         let path = self.kept(id);
         let file = spawn_blocking(move || StagedFile::create_kept(path)).await??;

@@ -39,8 +39,7 @@ pub struct Layout {
     /// The kind of each column of the row, even of one that is not part of the record; `None` if only the metadata of
     /// MariaDB's result set shows it, as for a sum.
     pub kinds: Vec<Option<Kind>>,
-    /// The names of the record's members, encoded for the response: columns, nested objects, and last the included
-    /// relations.
+    /// The names of the record's members, encoded for the response; those of included relations come last.
     pub keys: ColumnLabels,
 }
 
@@ -55,7 +54,8 @@ pub struct Traits {
     pub inserts: InsertTraits,
 }
 
-/// Facts about a table that decide how rows can be inserted into it.
+/// Facts about a table that decide how rows can be inserted into it; `transactional` also decides which updates and
+/// deletes are possible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InsertTraits {
     /// The table has a primary or other unique key, so an insert can fail with a duplicate key; false for views.
@@ -93,7 +93,8 @@ pub struct Column {
     pub unique: bool,
     /// The members of an ENUM or SET; empty for other types.
     pub values: Vec<String>,
-    /// The column to which this column's foreign key refers; `None` without a foreign key.
+    /// The column, maybe of another database, to which a foreign key of this column refers; `None` without a foreign
+    /// key.
     pub references: Option<Reference>,
     pub comment: String,
     /// The number of leading characters (bytes for binary types) by which a paginated read sorts the column, because
@@ -275,7 +276,8 @@ impl Table {
         &self.key
     }
 
-    /// Returns whether an `{id}` of the API addresses at most one record of the table; false if the table has no key.
+    /// Returns whether a unique key ensures that an `{id}` of the API addresses at most one record; false for a view,
+    /// and if the table has no [`Table::key`].
     #[must_use]
     pub fn key_is_unique(&self) -> bool {
         let primary = self.columns.iter().filter(|column| column.primary);

@@ -156,7 +156,7 @@ pub enum Output {
     Cells(Vec<Expression>),
 }
 
-/// An expression of the select list or of ORDER BY.
+/// An expression of the select list, of ORDER BY or of the condition for the next page.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expression {
     Column(ColumnRef),
@@ -250,7 +250,7 @@ pub enum OnConflict {
     Refuse,
     /// The existing record gets the row's values, except for key columns and for columns that the caller's role sets in
     /// new records. It also gets the values that the role sets in updated records. If that leaves no column to change,
-    /// the column with index `anchor` is set to itself.
+    /// or to check the role's condition, the column with index `anchor` is set to itself.
     Update { anchor: usize },
     /// The existing record is not changed: ON DUPLICATE KEY UPDATE sets the column with index `anchor` to itself.
     Ignore { anchor: usize },
@@ -429,7 +429,7 @@ pub enum Form {
 pub struct PlanLimits {
     /// The maximum number of rows of one insert.
     pub batch_max_rows: usize,
-    /// The maximum number of records that one read returns; `None` for no limit.
+    /// The maximum number of records that one read returns, not counting included records; `None` for no limit.
     pub read_max_rows: Option<u64>,
 }
 
@@ -438,7 +438,7 @@ pub struct PlanLimits {
 /// # Errors
 /// `unknown_field`, `invalid_value`, `invalid_filter`, `invalid_body` or `invalid_query_option` for a fault of the
 /// request; `role_forbids` if the caller's role does not allow the operation; `method_not_allowed` for a write to a
-/// read-only view.
+/// read-only view; `internal` if `scope` lacks the table of an include.
 pub fn build<'a>(operation: &'a RecordOperation, scope: &Scope<'_>, limits: PlanLimits) -> Result<Plan<'a>, Problem> {
     match operation {
         RecordOperation::Read(read) => Ok(Plan::Select(read::records(read, scope, limits.read_max_rows)?, read)),

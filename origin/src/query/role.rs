@@ -123,6 +123,7 @@ pub struct UploadRule {
     pub max_bytes: Option<u64>,
 }
 
+/// The files that a role may delete, and replace by uploads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MediaDeletion {
     #[default]
@@ -135,9 +136,9 @@ pub enum MediaDeletion {
 impl Role {
     /// Returns the most specific rule for a table. `None` if no rule is for the table, or if the most specific rule
     /// allows nothing, even if a less specific one allows something. Ignores case, since names that differ only in case
-    /// may be the same table, as on a server with `lower_case_table_names`. Of the rules for one table, one with
-    /// exactly the same names comes first; otherwise, of rules that differ only in case, the last one of the file is
-    /// used.
+    /// may be the same table, as on a server with `lower_case_table_names`. Of the rules for one table, or for one
+    /// database, one with exactly the same names comes first; otherwise, of rules that differ only in case, the last
+    /// one of the file is used.
     #[must_use]
     pub fn rule(&self, database: &DatabaseName, table: &TableName) -> Option<&TableRule> {
         let in_database = |of: &DatabaseName| same_but_case(of.as_str(), database.as_str());

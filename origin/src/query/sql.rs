@@ -1,5 +1,5 @@
-//! Renders a plan as a [`Statement`]: SQL text with `?` placeholders, and their values. Does no I/O. Only this module
-//! creates statements, and `database::run` runs no SQL from elsewhere.
+//! Renders plans, users' own SQL and some SQL of this program's own as [`Statement`]s: SQL text with `?` placeholders,
+//! and their values. Does no I/O. Only this module creates statements, and `database::run` runs no SQL from elsewhere.
 
 mod builder;
 pub mod create_table;
@@ -45,7 +45,8 @@ pub struct Statement {
     first_row: Option<usize>,
 }
 
-/// The columns of the written records in the rows that a write returns. They follow the columns of the key.
+/// The columns of the written records in the rows that a write returns. In the rows of an insert, they follow the
+/// columns of the key.
 #[derive(Clone, Debug)]
 pub struct Returned {
     pub layout: Arc<Layout>,
@@ -61,8 +62,8 @@ impl PartialEq for Returned {
 }
 
 /// Where a statement returns its verdict, which says whether the records meet the rules of the caller's role. 1 means
-/// that they do. After any other value, the transaction must be rolled back. A failed statement may leave the session
-/// variables `@selkie_denied` and `@selkie_conflict` set.
+/// that they do. After any other value, except in a row that a conflict skipped, the transaction must be rolled back. A
+/// failed statement may leave the session variables `@selkie_denied` and `@selkie_conflict` set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
     /// Nowhere: there are no rules to check.

@@ -1,6 +1,6 @@
-//! An opened installation: its secret and its MariaDB, which is started if it is private (run by Selkie itself). Only
-//! `serve`, `dev`, `init` and `restore` create a missing secret or private MariaDB: another command with wrong settings
-//! must not create a second installation and print keys that no origin accepts.
+//! An opened installation: its secret and its MariaDB, which is started if it is private (run by Selkie itself) and not
+//! running. Only `serve`, `dev`, `init` and `restore` create a missing secret or private MariaDB: another command with
+//! wrong settings must not create a second installation and print keys that no origin accepts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::secret::{InstallationSecret, SecretError};
 /// cleanly.
 #[derive(Debug)]
 pub struct Installation {
-    /// The secret from which all other secrets are derived.
+    /// The secret from which Selkie derives its other secrets.
     pub secret: Arc<InstallationSecret>,
     /// MariaDB's address and the administrator's credentials.
     pub database: DatabaseAddress,
@@ -28,7 +28,7 @@ pub struct Installation {
 /// Why the installation is opened, which decides whether a missing secret or private MariaDB is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To run an origin: creates a missing secret and private MariaDB.
+    /// To run `selkie serve` or `selkie dev`: creates a missing secret and private MariaDB.
     Serve,
     /// To run `selkie init` or `selkie restore`: creates a missing secret and private MariaDB.
     Init,
@@ -103,7 +103,7 @@ impl InstallationError {
         }
     }
 
-    /// Returns whether wrong settings caused the error; false if the settings are right but an operation failed.
+    /// Returns whether the installation or its secret was not found, which wrong settings usually cause.
     #[must_use]
     pub fn is_misconfiguration(&self) -> bool {
         matches!(self, Self::Missing { .. } | Self::NoSecret { .. } | Self::SecretLost { .. })

@@ -23,7 +23,7 @@ use crate::database::admin::{Admin, KeyRow, KeyStatus, NewKey, SigningKeyRow};
 use crate::secret::InstallationSecret;
 use crate::system::projects::Projects;
 
-/// The number of valid signing keys: the newest signs and verifies, the one before it only verifies.
+/// The maximum number of valid signing keys: the newest signs and verifies, the one before it only verifies.
 const LIVE_SIGNING_KEYS: usize = 2;
 
 /// The maximum number of characters of a key's name, which is the width of its column.
@@ -43,7 +43,7 @@ const SESSION_NAME: &str = "console";
 /// MariaDB's error number `ER_DUP_ENTRY`.
 const DUPLICATE_KEY: u16 = 1062;
 
-/// A newly issued key with its token. The token is stored nowhere.
+/// A newly issued key with its token. MariaDB does not store the token.
 #[derive(Clone)]
 pub struct IssuedKey {
     pub id: Uuid,
@@ -103,9 +103,9 @@ impl Keys {
         self.issue_as(Uuid::now_v7(), project, grant.into(), name, lifetime).await
     }
 
-    /// Issues a key like [`Keys::issue`], at the request of another key, its creator. The creator expires at
-    /// `creator_ends`, in seconds since 1970; `None` if never. The new key must not outlive its creator, so that access
-    /// for a limited time stays limited.
+    /// Issues a key like [`Keys::issue`], at the request of a caller with a key or a token, its creator. The creator
+    /// expires at `creator_ends`, in seconds since 1970; `None` if never. The new key must not outlive its creator, so
+    /// that access for a limited time stays limited.
     ///
     /// # Errors
     /// The new key would outlive its creator; the errors of [`Keys::issue`].

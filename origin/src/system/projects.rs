@@ -61,7 +61,7 @@ impl Projects {
         Self { admin, secret, ready_made: Arc::new(ready_made) }
     }
 
-    /// Returns the MariaDB account for a project's full or read keys. Doesn't check that the project exists.
+    /// Returns the MariaDB account of a project with this access. Doesn't check that the project exists.
     #[must_use]
     pub fn account(&self, project: &ProjectName, access: Access) -> Account {
         match (self.ready_made.get(project.as_str()), access) {

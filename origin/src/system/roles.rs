@@ -32,7 +32,7 @@ pub enum RoleError {
     Unknown(ProjectName, RoleName),
     #[error("the role is wrong at {0}")]
     Fault(#[from] RoleFault),
-    /// The schema of a table can't be read.
+    /// The schema of a table can't be read, or the role may do nothing with the table.
     #[error("{}", .0.message())]
     Schema(Problem),
 }
@@ -127,8 +127,7 @@ impl Roles {
     }
 }
 
-/// Creates a schema cache for a command, which reads tables over a single connection with the MariaDB accounts of
-/// `source`.
+/// Creates a schema cache for a command, which reads tables with the MariaDB accounts of `source`.
 #[must_use]
 pub fn schema(config: &Config, system: &System, source: AccountSource) -> Arc<SchemaCache> {
     let settings = PoolSettings {

@@ -169,7 +169,8 @@ impl Values {
     }
 
     /// Returns the types that fit a number in JSON's notation, and updates the maximum sizes of numbers. `None` if no
-    /// number type fits: for other texts, numbers with leading zeros or too many digits, and `-0`.
+    /// number type fits: for other texts, numbers with leading zeros, too many digits or too large an exponent, and
+    /// `-0`.
     fn number(&mut self, text: &str) -> Option<Types> {
         let digits = text.strip_prefix('-').unwrap_or(text);
         let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
@@ -276,7 +277,7 @@ impl Values {
 
     /// Returns the first text value (at most 40 characters of it) if a column of `sql_type`, in MariaDB's spelling,
     /// can't store it, because the type is a number, date or time. `None` if there is no such value, the type is
-    /// another, or the value may be a date or time.
+    /// another, or the type is a date or time and the value may be one.
     pub(super) fn misfit(&self, sql_type: &str) -> Option<&str> {
         const NUMBERS: [&str; 9] =
             ["int", "tinyint", "smallint", "mediumint", "bigint", "decimal", "float", "double", "year"];

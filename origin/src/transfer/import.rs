@@ -3,7 +3,7 @@
 //!
 //! Batches are written in the file's order, since a later row may refer to an earlier one or update it. Without
 //! `--on-conflict`, and if no AUTO_INCREMENT field is left out, the next batch is sent while the current one is being
-//! written. If that early insert is refused, the batch is sent again after all batches before it.
+//! written. If that early insert fails, the batch is sent again after all batches before it.
 
 mod batch;
 mod survey;
@@ -72,7 +72,8 @@ type Attempt = JoinHandle<Result<u64, NoAnswer>>;
 pub struct ImportOptions {
     pub table: TableRef,
     pub input: Input,
-    /// The form of the file. `None`: the name of the file determines the form, or else its first byte.
+    /// The form of the file. `None`: the name of the file determines the form, or else its first byte that is not white
+    /// space.
     pub form: Option<Form>,
     /// Pairs of a column and the field it goes to; an empty field leaves the column out.
     pub map: Vec<(String, String)>,
@@ -83,8 +84,8 @@ pub struct ImportOptions {
     pub journal: PathBuf,
     pub start: Start,
     pub creation: Creation,
-    /// The API's address and the key's hash, from [`Api::identity`]. A continued import must have the same target, or
-    /// the server would not know its idempotency keys.
+    /// Identifies the API and the caller: [`Api::identity`] or, for an origin within this process, the project. A
+    /// continued import must have the same target, or the server would not know its idempotency keys.
     pub target: String,
 }
 
@@ -112,9 +113,9 @@ impl Job {
     /// regular file.
     ///
     /// # Errors
-    /// The file can't be read, or its columns don't fit the table's fields; the API refuses the key or the table, or
-    /// the key may not insert; the table is missing without `--create`. For a new import also: the table exists in
-    /// spite of `--create`, or the file of refused rows exists.
+    /// The file can't be read, or its columns don't fit the table's fields; the API can't be reached, or refuses the
+    /// key or the table; the key may not insert; the table is missing without `--create`. For a new import also: the
+    /// table exists in spite of `--create`, or the file of refused rows exists.
     pub async fn prepare(api: Api, options: ImportOptions) -> Result<Self, TransferError> {
         if options.start == Start::New {
             RejectsFile::check_new(&options.rejects)?;
@@ -200,9 +201,10 @@ impl Job {
     /// after each batch. Refused rows are no error: they are written to their file and counted.
     ///
     /// # Errors
-    /// `stop` was cancelled; the API refuses a request for another reason than single rows, or can't be reached; a file
-    /// can't be read or written. The import can then be continued, unless creating the table failed. `stop` is checked
-    /// before each batch, and before each request that sends a part of a batch.
+    /// The journal can't be begun or resumed; creating the table failed; or one of the following, after which the
+    /// import can be continued: `stop` was cancelled; the API refuses a request for another reason than single rows, or
+    /// can't be reached; a file can't be read or written, or differs from the file whose import was interrupted. `stop`
+    /// is checked before each batch, and before each request that sends a part of a batch.
     pub async fn run(
         self,
         stop: &CancellationToken,

@@ -69,7 +69,7 @@ impl Input {
     }
 
     /// Returns the form by the extension of the file's name, ignoring `.gz` and case: CSV with commas for `.csv`, CSV
-    /// with tabs for `.tsv`, lines of JSON for `.ndjson` and `.jsonl`. `None` for other extensions, names that are not
+    /// with tabs for `.tsv`, lines of JSON for `.ndjson` and `.jsonl`. `None` for other names, names that are not
     /// UTF-8, and standard input.
     #[must_use]
     pub fn form(&self) -> Option<Form> {

@@ -6,17 +6,18 @@ use serde::Serialize;
 /// The member `details` of an error response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Details {
-    /// MariaDB's error; `None` if the error is not MariaDB's.
+    /// MariaDB's error; `None` if the error is not MariaDB's, or is only logged.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Refusal>,
-    /// The field at fault; `None` if no single field is at fault, or MariaDB does not name the field.
+    /// The field at fault; `None` if no single field is known to be at fault, or the caller's role may hide it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<Box<str>>,
     /// The index of the record at fault in `batchData` or in a body of CSV or NDJSON, from 0; `None` for a single
     /// record, or if the record is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<usize>,
-    /// The violated key or constraint, as MariaDB names it; `None` if MariaDB names none.
+    /// The violated key or constraint, as MariaDB names it; `None` if MariaDB names none, or the caller's role may hide
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraint: Option<Box<str>>,
     /// The index of the failed operation of a `/batch`, from 0; `None` if no single operation of a batch is at fault.
@@ -47,7 +48,7 @@ impl<'a> From<&'a Problem> for Fault<'a> {
     }
 }
 
-/// Collects those faults of a request's body that are found before the operation runs.
+/// Collects several faults of one request's body, so that one response can list them.
 #[derive(Debug, Default)]
 pub struct Faults(Vec<Problem>);
 

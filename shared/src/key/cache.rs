@@ -69,6 +69,7 @@ impl TokenCache {
     }
 
     /// Verifies an `Authorization` header as [`super::verify`] does, without checking a cached token's signature again.
+    /// The principal has no claims for the rules of a role.
     ///
     /// # Errors
     /// `missing_key`, `invalid_key` or `expired_key`, as [`super::verify`] does.

@@ -61,7 +61,7 @@ pub enum Quantifier {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
     Compare(Comparison, Value),
-    /// The field equals one of the values.
+    /// The field equals one of the values, or is NULL if one of them is null.
     In(Vec<Value>),
     /// The field lies between the two values, inclusive.
     Between(Value, Value),

@@ -67,7 +67,7 @@ fn expect_json(content_type: Option<&str>, step: &Step) -> Result<(), Problem> {
     .with_hint("Send Content-Type: application/json."))
 }
 
-/// Refuses a compressed body, which would otherwise be reported as malformed JSON.
+/// Refuses a compressed body: bodies are read as they are.
 fn expect_plain(head: &RequestHead<'_>) -> Result<(), Problem> {
     match head.content_encoding {
         None | Some("" | "identity") => Ok(()),

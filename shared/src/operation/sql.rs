@@ -9,7 +9,7 @@ use crate::limits::SQL_PARAMS_MAX_COUNT;
 #[derive(Clone, Debug, PartialEq)]
 pub struct SqlCall {
     pub query: String,
-    /// The default database; may be `None` if the project has only one.
+    /// The default database; `None` for the project's only database, or for no default if the project has several.
     pub database: Option<DatabaseName>,
     /// The values of the statement's `?` placeholders.
     pub params: Vec<Value>,

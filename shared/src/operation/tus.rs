@@ -134,7 +134,7 @@ pub struct TusNew {
     /// The size of the whole file in bytes.
     pub length: u64,
     pub file: TusFile,
-    /// `Upload-Metadata` as sent; responses to HEAD repeat it.
+    /// `Upload-Metadata` as sent, or with the folder that [`TusNew::set_folder`] set; responses to HEAD repeat it.
     pub metadata: Box<str>,
     pub first_bytes: FirstBytes,
 }

@@ -35,11 +35,10 @@ pub enum Existing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
     /// The request does not declare the file private: anybody who has the file's URL may read the file, unless the file
-    /// is in or below a private folder, or replaces a private file. In a resumable upload, `private: false` means this
-    /// too.
+    /// is in or below a private folder, or replaces a private file.
     Public,
-    /// `private: false` in JSON or a form: anybody who has the URL may read the file, even if the file that it replaces
-    /// was private, unless the file is in or below a private folder.
+    /// `private: false`: anybody who has the URL may read the file, even if the file that it replaces was private,
+    /// unless the file is in or below a private folder.
     MadePublic,
     /// Only callers of the file's project that may read media, and anybody with a signed URL, may read the file.
     Private,

@@ -1,6 +1,6 @@
-//! A push parser for the two JSON forms of an upload. The structure is fixed: an object whose `media` is an object or a
-//! list of objects, each with short values and one long text (the file). No unknown key is skipped, and the first byte
-//! that does not fit is refused. Keys may come in any order; the keys of the items tell which form it is.
+//! A push parser for uploads as JSON. The structure is fixed: an object whose `media` is an object or a list of
+//! objects, each with short values and one long text (the file). No unknown key is skipped, and the first byte that
+//! does not fit is refused. Keys may come in any order; an item's keys tell its form.
 
 mod content;
 mod item;

@@ -30,8 +30,8 @@ impl AcceptedAge {
     }
 
     /// Parses a request's `Cache-Control`, and caps the total age at `most` seconds. `None` if the request accepts no
-    /// cached response (`no-cache`, as browsers send on a reload, `no-store`, or no `max-age` above 0) or if the header
-    /// is malformed.
+    /// cached response (`no-cache`, as browsers send on a reload, `no-store`, or no `max-age` above 0), if `most` is 0,
+    /// or if the header is malformed.
     #[must_use]
     pub fn read(cache_control: &str, most: u32) -> Option<Self> {
         let (mut fresh, mut stale) = (None::<u32>, 0);
@@ -81,7 +81,7 @@ impl AcceptedAge {
     }
 }
 
-/// Parses whole seconds, capped at `u32::MAX`; `None` unless all characters are digits.
+/// Parses whole seconds, capped at `u32::MAX`; `None` unless `text` consists of digits, at least one.
 fn seconds(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u32::MAX))

@@ -62,11 +62,11 @@ pub enum FetchOutcome {
     /// not the whole file.
     Streamed,
     Confirmed,
-    /// Don't store the response: it is an error, too long, of unknown length, compressed, or not the requested version
-    /// of a public file. A file's entry must be removed, since the file may have been replaced, deleted or made
-    /// private.
+    /// Don't store the response: it is a 4xx other than 429, too long, of unknown length, compressed, or not the
+    /// requested version of a public file. A file's entry must be removed, since the file may have been replaced,
+    /// deleted or made private.
     NotStored,
-    /// The origin failed to answer, so an expired file may be served.
+    /// The origin answered 429 or 5xx, so an expired file may be served.
     Unanswered,
 }
 

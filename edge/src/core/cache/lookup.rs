@@ -147,7 +147,8 @@ impl Cache {
     }
 
     /// Returns the maximum age of a cached response that a request accepts; `None` if the cache may not answer. The
-    /// cache may answer reads of records that have a read-only key and `max-age`, if the configuration allows it.
+    /// cache may answer a GET of records, or a query with a short body of known length, that has a read-only key and
+    /// `max-age` but no `X-Selkie-After`, if the configuration allows it.
     pub(in crate::core) fn accepted_age(
         &self,
         call: &IncomingRequest,

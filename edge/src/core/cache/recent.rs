@@ -38,7 +38,7 @@ impl<K: Eq + Hash> Recent<K> {
         self.old.remove(key);
     }
 
-    /// Returns the time of the key's last event; `None` if there was none or it was evicted.
+    /// Returns the time of the key's last event; `None` if there was none, or it was removed or evicted.
     pub(super) fn last_ms(&self, key: &K) -> Option<u64> {
         self.young.get(key).max(self.old.get(key)).copied()
     }

@@ -28,7 +28,8 @@ const ENTRIES_MAX_COUNT: usize = 1_024;
 /// Maximum concurrent leads. Each may hold 1 MiB of an isolate's 128 MB.
 const LEADS_MAX_COUNT: usize = 32;
 
-/// The shortest and longest pause between two polls of a waiting request. Each pause is 1.5 times the previous one.
+/// The first pause between two polls of a waiting request. Each further pause is 1.5 times as long, at most
+/// [`PAUSE_MAX_MS`].
 const PAUSE_MIN_MS: u64 = 5;
 const PAUSE_MAX_MS: u64 = 100;
 
@@ -36,7 +37,7 @@ const PAUSE_MAX_MS: u64 = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(u64);
 
-/// What a request does after a cache lookup found no entry, or an expired one.
+/// What a request does after a cache lookup found no fresh entry.
 #[derive(Debug)]
 pub enum Flight {
     /// This request leads: ask the origin on behalf of all waiting requests, and report the outcome.

@@ -11,7 +11,7 @@ use worker::js_sys::Date;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Health {
-    /// The origin passed the check.
+    /// The origin answered the check, and did not report that it can't reach its database.
     Well,
     /// The origin reported that it can't reach its database.
     NoDatabase,
@@ -21,8 +21,8 @@ pub(super) enum Health {
 
 impl Attempts<'_> {
     /// Returns whether the origin must pass a health check before the request is sent. This is the case if there are
-    /// several origins, and the origin failed last time or the request can't be repeated, unless the origin answered
-    /// recently.
+    /// several origins, and the origin failed last time or `repeat` is not [`Repeat::Always`], unless the origin
+    /// answered recently.
     pub(super) fn needs_check(&self, pick: Pick) -> bool {
         let origins = self.gateway.origins();
         let is_risky = pick.is_trial() || self.repeat != Repeat::Always;
@@ -36,7 +36,8 @@ impl Attempts<'_> {
         !is_one && says_no_database(answer)
     }
 
-    /// Sends a health check to an origin: a GET of `path`, to be answered by `deadline` (in ms since 1970).
+    /// Sends a health check to an origin: a GET of `path`, to be answered by `deadline` (in ms since 1970) and within
+    /// `origin_connect_timeout`.
     pub(super) async fn check(&self, pick: Pick, path: &str, deadline: f64) -> Health {
         let incoming = self.forwarding.incoming;
         let url = format!("{}{path}", self.gateway.origins().url(pick));

@@ -165,7 +165,8 @@ impl PutArgs {
     }
 }
 
-/// Returns the kind that a file's first bytes indicate; [`MediaKind::File`] if they indicate none.
+/// Returns the kind that a file's first bytes indicate; [`MediaKind::File`] if they indicate none, or an image format
+/// that is not accepted as an image.
 fn guess(head: &[u8]) -> MediaKind {
     match sniff(head) {
         // Some image formats are not accepted as images, and can only be uploaded as plain files.

@@ -33,7 +33,7 @@ struct SweptAnswer {
     due: u64,
     /// Number of staged files of incomplete uploads.
     staged: u64,
-    /// Number of objects that no database row refers to.
+    /// Number of objects older than `--grace` that no database row refers to.
     orphans: u64,
     /// Number of all objects in the media store.
     objects: u64,

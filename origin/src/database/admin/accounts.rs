@@ -339,7 +339,7 @@ impl Admin {
 }
 
 /// Returns the hash that `mysql_native_password` stores: `*` and the hex SHA-1 of the SHA-1 of the password. The
-/// passwords have 256 random bits, so the weak hash is safe, and the password stays out of MariaDB's logs.
+/// passwords have 256 random bits, so the weak hash is safe. A password set by its hash stays out of MariaDB's logs.
 fn hash(password: &SecretString) -> String {
     let once = Sha1::digest(password.expose_secret().as_bytes());
     let twice = Sha1::digest(once);

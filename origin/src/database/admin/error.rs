@@ -1,4 +1,5 @@
-//! Errors of administration, converted from the driver's errors. Messages hold neither SQL nor passwords.
+//! Errors of administration, most of them converted from the driver's errors. Messages quote MariaDB's message, but not
+//! the statement that failed.
 
 use crate::database::ask::UnexpectedType;
 

@@ -1,4 +1,4 @@
-//! Reads properties of the MariaDB server, for the command `selkie doctor`, metrics and limits.
+//! Reads properties of the MariaDB server, for the command `selkie doctor`, backups, metrics and limits.
 
 use crate::database::ask;
 use mysql_async::Row;

@@ -53,7 +53,7 @@ pub struct KeyRow {
     pub last_used_at: Option<u64>,
 }
 
-/// The rights of a recorded key.
+/// The rights of a recorded key, or of tokens with a certain role claim (see [`IssuerRow`](super::IssuerRow)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyGrant {
     Access(Access),

@@ -50,8 +50,8 @@ const PROJECTS: Migration = Migration {
             CONSTRAINT keys_project FOREIGN KEY (project) REFERENCES selkie.projects (name),
             CONSTRAINT keys_kid FOREIGN KEY (kid) REFERENCES selkie.signing_keys (kid)
         ) ENGINE = InnoDB",
-        // One row with a version, which is incremented if keys are revoked or signing keys, roles or issuers change.
-        // Origins poll it each second.
+        // One row with a version, which is incremented by the changes that `keys::CHANGED` lists. Origins poll it each
+        // second.
         "CREATE TABLE IF NOT EXISTS selkie.key_changes (
             id TINYINT UNSIGNED NOT NULL PRIMARY KEY,
             version BIGINT UNSIGNED NOT NULL

@@ -1,8 +1,8 @@
 //! Finds the field and the constraint that an error message of MariaDB names.
 
-/// Returns the field at fault and the violated key or constraint. Each is `None` if the message names none, or messages
-/// of this error number are not parsed. The field is also `None` for a foreign key of several columns, and for 1451
-/// (the record is referred to), whose message names a field of the referring table.
+/// Returns the field at fault and the violated key or constraint. Each is `None` if the message names none, the name
+/// contains a quote, or messages of this error number are not parsed. The field is also `None` for a foreign key of
+/// several columns, and for 1451 (the record is referred to), whose message names a field of the referring table.
 pub(super) fn names(errno: u16, message: &str) -> (Option<&str>, Option<&str>) {
     match errno {
         // Duplicate entry 'x' for key 'title'

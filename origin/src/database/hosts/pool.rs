@@ -21,8 +21,8 @@ impl HostPools {
         Self { hosts: hosts.clone(), pools: options.into_iter().map(Pool::new).collect() }
     }
 
-    /// Returns a pooled connection to the serving host. If the host is lost meanwhile, tries again, at most
-    /// [`TRIES_MAX_COUNT`] times in all.
+    /// Returns a pooled connection to the serving host. If the host is lost meanwhile, tries again while
+    /// [`Hosts::suspect`] returns true (never for an only host), at most [`TRIES_MAX_COUNT`] times in all.
     pub(in crate::database) async fn get_conn(&self) -> mysql_async::Result<Conn> {
         let mut tries = 1;
         loop {

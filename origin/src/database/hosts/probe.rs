@@ -20,8 +20,8 @@ const SYNCED: &str = "4";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Health {
     Well,
-    /// The host answers, but its data are not current: a cluster node that is not synced, for
-    /// example while it sends its data to a joining node, or a replica with too much lag.
+    /// The host answers, but its data may not be current: a cluster node that is not synced, for example while it sends
+    /// its data to a joining node, or a replica with too much or an unknown lag.
     Behind,
     Lost(Lost),
 }
@@ -54,7 +54,7 @@ impl Health {
 #[derive(Clone, Debug)]
 pub struct HostFacts {
     pub is_galera: bool,
-    /// `wsrep_cluster_status`; empty without Galera.
+    /// `wsrep_cluster_status`; empty if MariaDB does not report it.
     pub cluster_status: String,
     pub binlog_format: String,
     pub is_well: bool,

@@ -9,8 +9,9 @@ use shared::policy::role_forbids;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
-    /// Connecting or logging in failed, the connection broke, its host was left (see `database::hosts`), or MariaDB can
-    /// serve no requests at the moment. A transaction that was committing may have been committed.
+    /// Connecting or logging in failed, the connection broke, its host was left (see `database::hosts`), the driver
+    /// failed, or MariaDB can serve no requests at the moment. A transaction that was committing may have been
+    /// committed.
     #[error("MariaDB can't be reached")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Waiting for a connection or a lock, or running a statement or transaction, took too long. A transaction that was
@@ -41,7 +42,8 @@ pub enum WriteError {
     /// The resumable upload is finished already, or was deleted. Nothing was changed.
     #[error("the upload is finished or has expired")]
     NoUpload,
-    /// The new objects were marked for deletion as abandoned, because storing them took too long. Nothing was changed.
+    /// The new objects were marked for deletion, or deleted, as abandoned, because storing them took too long. Nothing
+    /// was changed.
     #[error("the objects were swept before their rows were written")]
     Swept,
     #[error(transparent)]

@@ -116,7 +116,8 @@ impl MediaTable {
         Ok(known)
     }
 
-    /// Runs a statement in the share of `project`, and returns the number of affected rows.
+    /// Runs a statement in the share of `project`, or without a share if `project` is `None`, and returns the number of
+    /// affected rows. Runs it again after [`TableError::Contended`], as `retrying` does.
     pub(super) async fn run(
         &self,
         project: Option<&ProjectName>,

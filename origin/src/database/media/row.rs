@@ -104,7 +104,7 @@ impl<I: Iterator<Item = Value>> Cells<I> {
     }
 
     /// Reads the four columns of an original or a thumbnail; `None` if a column is NULL. Fails with
-    /// [`TableError::Corrupt`] if a column is missing or has another type.
+    /// [`TableError::Corrupt`] if a column is missing or invalid.
     fn object(&mut self) -> Result<Option<StoredObject>, TableError> {
         let key: Option<Vec<u8>> = self.next("object")?;
         let mime: Option<String> = self.next("media type")?;

@@ -15,8 +15,8 @@ const RESET_TIMEOUT: Duration = Duration::from_secs(5);
 const POSITION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A connection leased from a pool. Dropping the lease returns the connection to the pool, first resetting a dirty
-/// session; or closes it, if a request waits until another connection can be opened. If a statement still runs,
-/// dropping kills the statement and closes the connection.
+/// session; if the session is not dirty and a request waits until another connection can be opened, closes it instead.
+/// If a statement still runs, dropping kills the statement and closes the connection.
 #[derive(Debug)]
 pub struct Lease {
     object: Option<Object<Connector>>,
@@ -84,8 +84,8 @@ impl Lease {
         progress.set_position(self.position().await);
     }
 
-    /// Queries the host's position after a committed write. `None` if the host has no positions, or the query fails or
-    /// takes longer than [`POSITION_TIMEOUT`].
+    /// Queries the host's position after a committed write. `None` if the host has no positions or is a replica, the
+    /// lease has no connection any more, or the query gives no position or takes longer than [`POSITION_TIMEOUT`].
     pub(in crate::database) async fn position(&mut self) -> Option<Position> {
         let limit = self.limit(POSITION_TIMEOUT);
         if !self.connection().ok()?.has_positions() {

@@ -26,12 +26,12 @@ pub struct Reading {
     /// The names and kinds of the statement's columns.
     pub layout: Arc<Layout>,
     pub format: Format,
-    /// Set if another page may follow.
+    /// Set if the response may have the cursor of a next page.
     pub page: Option<Page>,
     /// Set if the maximum number of rows of any read, of the server or of the caller's role, limits this read, so that
     /// rows may be withheld.
     pub max_rows: Option<MaxRows>,
-    /// Set if the total count is requested.
+    /// Set if the response has the total count.
     pub counting: Option<Counting>,
     /// The reads of related records.
     pub includes: Vec<Included>,
@@ -52,7 +52,7 @@ impl Reading {
     }
 }
 
-/// A page that may have a next page: its statement reads one row more than `limit`.
+/// A page that may have a next page: its statement reads up to one row more than `limit`.
 #[derive(Debug)]
 pub struct Page {
     /// The maximum number of rows to return.
@@ -64,7 +64,7 @@ pub struct Page {
 }
 
 /// The maximum number of rows of any read, of the server or of the caller's role, if it is less than the request asks
-/// for: the statement reads one row more.
+/// for: the statement reads up to one row more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaxRows {
     /// The maximum number of rows to return.
@@ -100,8 +100,8 @@ impl Counting {
 /// # Errors
 /// The stream fails with [`DbError::RowsAdded`] if rows must be withheld but the response can't say so (see
 /// [`MaxRows::is_announced`]), with [`DbError::IncludeTooLarge`] as described at
-/// `RowWriter::relate_on_second_connection`, and with errors of MariaDB, the connection or, for the second connection,
-/// the pool.
+/// `RowWriter::relate_on_second_connection`, with [`DbError::Timeout`] after `limit`, and with errors of MariaDB, the
+/// connection or, for the second connection, the pool.
 pub fn many(
     mut lease: Lease,
     reading: Box<Reading>,

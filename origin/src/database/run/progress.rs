@@ -1,4 +1,5 @@
-//! The work that a request has done so far, for its log line, its metrics and its trace.
+//! The work that a request has done so far, for its log line, its metrics and its trace, and the position of its last
+//! write.
 
 use crate::database::Position;
 use shared::operation::TablePath;

@@ -1,4 +1,4 @@
-//! Caches the descriptions of all tables of a database, for API descriptions (such as OpenAPI).
+//! Caches the descriptions of all tables of a database, for API descriptions (such as OpenAPI) and `selkie types`.
 
 use super::{Entry, Key, LOAD_TIMEOUT, STALE_AFTER, SchemaCache, again_if_lost};
 use crate::database::error::DbError;

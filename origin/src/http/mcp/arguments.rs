@@ -13,7 +13,7 @@ use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::shown;
 use std::borrow::Cow;
 
-/// The number of records that a read without `limit` returns.
+/// The maximum number of records that a read without `id` and `limit` returns.
 const DEFAULT_LIMIT: u64 = 100;
 
 /// The characters that are percent-encoded in a path segment or query value: all but RFC 3986's unreserved ones.
@@ -22,7 +22,7 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 /// The path that lists the project's databases.
 pub(super) const DATABASES: &str = "/api/v1/crud";
 
-/// Returns the path of a database, table or record; each name is percent-encoded.
+/// Returns the API path of a database (from one name) or of a table (from two); each name is percent-encoded.
 pub(super) fn path<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().fold(DATABASES.to_owned(), |path, name| path + "/" + &encoded(name))
 }
@@ -38,7 +38,7 @@ fn encoded(text: &str) -> String {
 /// Returns the API request of a tool call. An argument that is null counts as not given.
 ///
 /// # Errors
-/// `invalid_body` for an argument that is unknown, missing, of a wrong type, or excluded by another.
+/// `invalid_body` for an argument that is unknown, missing, invalid, or excluded by another.
 pub(super) fn request(tool: ToolName, arguments: Map<String, Value>) -> Result<ApiRequest, Problem> {
     let mut given = Arguments { tool, values: arguments };
     given.check_names()?;

@@ -8,7 +8,8 @@ use shared::error::Problem;
 use shared::media::MediaKind;
 use std::fmt::Write as _;
 
-/// The JSON of an uploaded file, in the response to uploads of `shared::upload::Shape` A and C.
+/// The JSON of an uploaded file, in the response to uploads of `shared::upload::Shape::Named` and `Multipart`, and as a
+/// part of [`Whole`].
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Brief<'a> {
@@ -32,7 +33,7 @@ impl<'a> Brief<'a> {
     }
 }
 
-/// The JSON of an uploaded file, in the response to uploads of `shared::upload::Shape` B.
+/// The JSON of an uploaded file, in the response to uploads of `shared::upload::Shape::Typed`.
 #[derive(Serialize)]
 pub(super) struct Urls {
     media_url: String,

@@ -56,7 +56,7 @@ impl Tables {
     }
 
     /// Returns a caller's access to one table, with the table's cached schema. Fails if the caller's role hides the
-    /// table or the table doesn't exist.
+    /// table, the table doesn't exist, or its schema can't be read.
     pub(in crate::http) async fn one(
         app: &Arc<App>,
         caller: &Caller,

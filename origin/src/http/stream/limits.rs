@@ -1,5 +1,5 @@
-//! Limits of a streamed response: the time to wait for the client and, for records, also a stream slot of the project,
-//! a total time, and the validity of the key or token.
+//! Limits of a streamed response: the time to wait for the client and, for rows from MariaDB, also a stream slot of the
+//! project, a total time, and the validity of the key or token.
 
 use crate::app::App;
 use crate::clock::now;
@@ -24,8 +24,9 @@ impl StreamLimits {
         Self { write_timeout: app.bounds.write_timeout, over: Box::pin(std::future::pending()), _slot: None }
     }
 
-    /// Takes a stream slot of the caller's project, and returns the limits of a stream of records. `since` is a time
-    /// before the caller was verified: the stream ends if the caller's key, issuer or role has changed after that time.
+    /// Takes a stream slot of the caller's project, and returns the limits of a stream of rows from MariaDB. `since` is
+    /// a time before the caller was verified: the stream ends if the caller's key, issuer or role has changed after
+    /// that time.
     ///
     /// # Errors
     /// `rate_limited` if the project has no stream slot left, `overloaded` if all projects together have none left.

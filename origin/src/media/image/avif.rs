@@ -54,7 +54,8 @@ impl BoxHead {
     /// Parses the box header at the start of `head`. `left` is the number of bytes left in the file or enclosing box.
     ///
     /// # Errors
-    /// [`ImageFault::Cut`] if the box is longer than `left`; [`ImageFault::Corrupt`] if it is shorter than its header.
+    /// [`ImageFault::Cut`] if `head` is incomplete or the box is longer than `left`; [`ImageFault::Corrupt`] if it is
+    /// shorter than its header.
     fn read(head: &[u8], left: u64) -> Result<Self, ImageFault> {
         let [s0, s1, s2, s3, k0, k1, k2, k3, rest @ ..] = head else {
             return Err(ImageFault::Cut);

@@ -41,7 +41,8 @@ pub(super) fn open(mut file: File, file_bytes: u64) -> Result<Header, ImageFault
     codecs::header(IcoDecoder::new(Cursor::new(icon))?, icon_bytes)
 }
 
-/// Returns the entry of the largest image. Fails with [`ImageFault::Cut`] if any image extends beyond the file's end.
+/// Returns the entry of the largest image. Fails with [`ImageFault::Cut`] if the list of entries or any image extends
+/// beyond the file's end, and with [`ImageFault::Corrupt`] if there is no entry.
 fn largest(file: &mut File, file_bytes: u64) -> Result<Entry, ImageFault> {
     let mut head = [0; 6];
     file.read_exact(&mut head)?;

@@ -1,5 +1,5 @@
 //! Decodes JPEG with libjpeg-turbo, which can decode directly at a fraction of the size. [`segments`] reads the file's
-//! structure first; libjpeg-turbo then gets only the segments that decoding needs.
+//! structure first; of the segments before the first scan, libjpeg-turbo then gets only those that decoding needs.
 
 mod segments;
 

@@ -133,8 +133,8 @@ fn factor(Target { from, to }: Target) -> u32 {
 pub(super) fn memory_bytes(size: Size) -> u64 {
     const SMALL_RESULT_MAX_BYTES: u64 = 2 * 1024 * 1024;
     let (width, height) = (u64::from(size.width), u64::from(size.height));
-    // At most two sums of four bytes for each byte of a row, and the result, which is the whole image if that is less
-    // than four times as wide and high as the thumbnail.
+    // Twice the sums, which take at most four bytes for each byte of a row, and the result, which is the whole image if
+    // that is less than four times as wide and high as the thumbnail.
     width * 32 + (width + height) * 1024 + (width * height * 4).min(SMALL_RESULT_MAX_BYTES)
 }
 

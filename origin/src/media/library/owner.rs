@@ -1,6 +1,6 @@
-//! Checks which installation owns the store. Two installations in one store would delete each other's files, since a
-//! sweep deletes objects that the database does not refer to. The first upload writes a mark with the installation's id
-//! into an empty store.
+//! Checks which installation owns the store. Two installations in one store would delete each other's files, since
+//! [`Library::sweep_all`] deletes objects that the database does not refer to. The first upload writes a mark with the
+//! installation's id into an empty store.
 
 use super::{Library, SweepError};
 use futures_util::TryStreamExt as _;

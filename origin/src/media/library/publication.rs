@@ -19,7 +19,7 @@ use std::time::Duration;
 /// The timeout for storing all files of one upload: enough for 10 GiB at 1 MB/s.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(3 * 60 * 60);
 
-/// The time from the start of a publication until sweeps delete its objects if their rows were not written:
+/// The time from the start of a publication until regular sweeps delete its objects if their rows were not written:
 /// [`PUBLISH_TIMEOUT`], and an hour for clock differences.
 pub(super) const PUBLISH_GRACE: Duration = Duration::from_secs(4 * 60 * 60);
 

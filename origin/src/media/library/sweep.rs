@@ -38,7 +38,7 @@ pub struct Swept {
     pub staged: u64,
     /// Orphans: objects older than [`SweepTerms::grace`] whose key is neither in a row nor in the ledger.
     pub orphans: u64,
-    /// Files in the store that are not named like an object. Sweeps never delete such files.
+    /// Files in the store's folder `objects` whose path is not that of an object. Sweeps never delete such files.
     pub strangers: u64,
     pub objects: u64,
 }
@@ -125,8 +125,9 @@ impl Library {
     }
 
     /// Lists the whole store, and deletes (with [`Effect::Counts`], only counts) staged files of processes that have
-    /// ended, objects of deleted and replaced files, and other objects older than `terms.grace` that no row refers to.
-    /// A short grace period may make uploads in progress fail, but never deletes an object that a row refers to.
+    /// ended, objects of deleted and replaced files, and other objects that no row refers to and that are old enough
+    /// (see [`SweepTerms::grace`]). A short grace period may make uploads in progress fail, but never deletes an object
+    /// that a row refers to.
     ///
     /// # Errors
     /// [`SweepError::Another`], [`SweepError::Unmarked`] or [`SweepError::Implausible`], and nothing was deleted (not

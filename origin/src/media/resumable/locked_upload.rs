@@ -1,5 +1,5 @@
-//! One request's exclusive access to a resumable upload. Received bytes stay if the request fails or its client
-//! disconnects, since the request then flushes them; if the process is killed, bytes since the last flush may be lost.
+//! One request's exclusive access to a resumable upload. Received bytes stay if the client disconnects or another
+//! request takes over, since they are flushed then; if the process is killed, bytes since the last flush may be lost.
 
 use shared::error::{ErrorCode, Problem};
 use shared::limits::TUS_FINISHED_SECONDS;
@@ -17,7 +17,7 @@ use crate::media::store::{Held, Staged, Staging, StoreError};
 /// 200 MB/s, there are three syncs a second.
 const FLUSH_BYTES: u64 = 64 * 1024 * 1024;
 
-/// One request's exclusive access to a resumable upload. Dropping this value releases the upload's lock, but loses
+/// One request's exclusive access to a resumable upload. Dropping this value releases the upload's lock, but may lose
 /// written bytes that were not [flushed](Self::flush). A finished upload has no lock.
 #[derive(Debug)]
 pub struct LockedUpload {
@@ -165,8 +165,8 @@ impl LockedUpload {
     }
 
     /// Syncs and closes the upload's file, and returns the file with its declared properties. Does not check that the
-    /// upload is complete: see [`is_complete`](Self::is_complete). The staged file stays until [`end`](Self::end) or
-    /// [`give_up`](Self::give_up).
+    /// upload is complete: see [`is_complete`](Self::is_complete). Dropping the returned file does not delete it:
+    /// [`end`](Self::end) and [`give_up`](Self::give_up) do.
     pub async fn staged(&mut self) -> Result<(Staged, TusFile), Problem> {
         let file = TusFile::from_metadata(&self.row.metadata)?;
         let staging = match self.staging.take() {
@@ -204,7 +204,8 @@ impl LockedUpload {
         self.row
     }
 
-    /// Deletes the upload: first its row, then its file, so that no request resumes an upload without a file.
+    /// Deletes the upload: first its row, then its file, so that no request resumes an upload without a file. The media
+    /// file of a finished upload stays.
     pub async fn give_up(self) -> Result<(), Problem> {
         let gone = self.uploads.table.delete_upload(Some(&self.row.project), self.row.id).await;
         gone.map_err(TableError::into_problem)?;

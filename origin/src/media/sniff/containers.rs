@@ -20,8 +20,8 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
     }
 }
 
-/// Detects ISO base media files by the major brand; images with a generic major brand also by the compatible brands.
-/// Returns `video/mp4` for unknown brands.
+/// Detects ISO base media files by the major brand; images with a generic major brand by the compatible brands, or else
+/// as `image/heif`. Returns `video/mp4` for other unknown major brands.
 fn brands(head: &[u8]) -> Sniffed {
     let size = head.first_chunk().map_or(0, |size| u32::from_be_bytes(*size) as usize);
     let end = size.clamp(12, 256).min(head.len());
@@ -58,7 +58,8 @@ fn by_brand(brand: &[u8]) -> Option<Sniffed> {
     })
 }
 
-/// Detects Matroska and WebM by the document type (element 0x4282) in the EBML header; `None` for other documents.
+/// Detects Matroska and WebM by the document type (element 0x4282) in the EBML header; `None` for other documents, or
+/// if the first 64 bytes lack the element.
 fn ebml(head: &[u8]) -> Option<Sniffed> {
     let header = head.get(..64).unwrap_or(head);
     let at = header.windows(2).position(|id| id == [0x42, 0x82])?;

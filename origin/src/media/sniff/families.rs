@@ -1,4 +1,4 @@
-//! Tables of media types: synonyms, and groups of types with the same file signature. [`super::label`] uses them.
+//! Tables of media types for [`super::label`]: synonyms, groups of related types, and properties of types.
 
 /// The media type of files whose format is not recognized.
 pub(in crate::media) const UNKNOWN: &str = "application/octet-stream";
@@ -62,7 +62,8 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("application/x-binary", UNKNOWN),
 ];
 
-/// A group of media types whose files begin with the same signature.
+/// A group of media types that share a container format or syntax: a label of one type does not contradict content of
+/// another type in the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     IsoMedia,
@@ -189,8 +190,8 @@ pub(super) const TEXTUAL_MEDIA: &[&str] = &[
     "image/x-xpm",
 ];
 
-/// Media types whose files always begin with a signature that this program recognises. Such a type as a label is an
-/// error unless the content is of that type, or of another type in the same [`Family`].
+/// Media types whose files this program recognises by their first bytes. Such a type as a label is an error unless the
+/// content is of that type, or of another type in the same [`Family`].
 pub(super) const VERIFIABLE: &[&str] = &[
     "application/gzip",
     "application/pdf",

@@ -1,5 +1,6 @@
-//! Determines a file's media type from its label (the media type or file extension that the client declares) and from
-//! the type that [`sniff`] detects in the file's first bytes. A label that contradicts the content is an error.
+//! Determines a file's media type from the type that [`sniff`] detects in the file's first bytes, and from its label
+//! (the media type or file extension that the client declares) or else its name. A label that contradicts the content
+//! is an error.
 
 use super::families::{ALIASES, FAMILIES, Family, TEXTUAL_MEDIA, UNKNOWN, VERIFIABLE};
 use super::{ImageFormat, Sniffed, markup, sniff};
@@ -31,8 +32,9 @@ impl Verdict {
 /// a file extension such as `png`. `kind` is the `type` of the upload, and `name` the file name.
 ///
 /// The content decides. The label is used where the content leaves several types possible or is of no known format; an
-/// invalid label or unknown extension counts as no label. Without a label, the extension of `name` may refine the type,
-/// but never turns a type that is served as a download into a type that is served inline (see [`may_be_shown`]).
+/// invalid label or unknown extension counts as no label, and so may the extension of a binary type if the content is
+/// text. Without a label, the extension of `name` may refine the type, but never turns a type that is served as a
+/// download into a type that is served inline (see [`may_be_shown`]).
 ///
 /// # Errors
 /// `invalid_media` if the content is not of the type `kind`, or contradicts the label.
@@ -73,8 +75,9 @@ fn is_only_text(label: &str, head: &[u8]) -> bool {
 const SHOWN: [&str; 6] =
     ["application/json", "application/pdf", "text/csv", "text/markdown", "text/plain", "text/tab-separated-values"];
 
-/// Returns whether files of the media type are served for inline display: images, audio, video, and a few document
-/// types such as PDF and plain text, except types in which browsers run code. Files of other types are downloads.
+/// Returns whether files of the media type are served for inline display, unless the request asks for a download:
+/// images, audio, video, and a few document types such as PDF and plain text, except types in which browsers run code.
+/// Files of other types are downloads.
 #[must_use]
 pub fn may_be_shown(mime: &str) -> bool {
     let mime = canonical(mime);
@@ -82,8 +85,8 @@ pub fn may_be_shown(mime: &str) -> bool {
     is_shown && !runs_in_browser(&mime)
 }
 
-/// Returns whether a browser may run code in a file of the media type: HTML, XML (also SVG), scripts, Flash,
-/// WebAssembly, and messages such as MHTML that may contain these.
+/// Returns whether a file of the media type may make a browser run code: HTML, XML (also SVG), scripts, Flash,
+/// WebAssembly, cache manifests, and messages such as MHTML that may contain these.
 #[must_use]
 pub fn runs_in_browser(mime: &str) -> bool {
     let mime = canonical(mime);
@@ -191,7 +194,7 @@ fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
         return Some(label.to_owned());
     }
     if is_textual(label) {
-        // A text may begin with the signature of another format, but binary content contradicts a text label.
+        // A text may begin with the signature of another format, but binary content and PDF contradict a text label.
         let text = markup::is_text(head) && bytes != "application/pdf";
         return text.then(|| label.to_owned());
     }
@@ -229,8 +232,8 @@ fn is_textual(mime: &str) -> bool {
         )
 }
 
-/// Returns the audio type of a container if `kind` is audio, and its video type if `kind` is video: containers such as
-/// MP4 may hold either. Returns any other `mime` unchanged.
+/// Returns the audio type of some containers that may hold audio or video, such as MP4, if `kind` is audio, or the
+/// video type of MP4 and Ogg if `kind` is video. Returns any other `mime` unchanged.
 fn for_kind(mime: String, kind: MediaKind) -> String {
     match (kind, mime.as_str()) {
         (MediaKind::Audio, "video/mp4") => "audio/mp4".to_owned(),

@@ -1,5 +1,6 @@
-//! Detects text that a browser would run: HTML, SVG and XML in UTF-8 or UTF-16. Follows WHATWG MIME Sniffing, section
-//! 7.1, but also skips comments, since undetected markup would be served as harmless text.
+//! Detects text that a browser would run: HTML, SVG and XML in UTF-8 or UTF-16. Like WHATWG MIME Sniffing, section 7.1,
+//! but finds the root element behind comments, processing instructions and DOCTYPEs, since undetected markup would be
+//! served as harmless text.
 
 use super::Sniffed;
 use shared::media::MediaKind;
@@ -60,8 +61,8 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
     xml.then(|| Sniffed::of("text/xml", MediaKind::File))
 }
 
-/// Returns the type of the document whose root element begins with `tag`, ignoring the namespace prefix. `None` if the
-/// element is neither `svg` nor a known HTML element.
+/// Returns the type of a document by the name of its root element, ignoring the namespace prefix. `tag` is the text
+/// after the `<` of the root element. `None` if the element is neither `svg` nor a known HTML element.
 fn element(tag: &str, xml: bool) -> Option<Sniffed> {
     let name = tag.split(|c: char| is_blank(c) || c == '>' || c == '/').next().unwrap_or_default();
     let local = name.rsplit(':').next().unwrap_or_default();
@@ -96,7 +97,7 @@ fn strip_prefix_any_case<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
 }
 
 /// Decodes `head` if it may be markup: as UTF-16 if it begins with a byte order mark of UTF-16, or with `<` and a NUL
-/// in either order; else as UTF-8. `None` if its first UTF-8 character after white space is not `<`.
+/// in either order; else as UTF-8. In UTF-8, `None` unless the first character after white space is `<`.
 fn decode(head: &[u8]) -> Option<String> {
     let wide = |bytes: &[u8], read: fn([u8; 2]) -> u16| {
         let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| read([pair[0], pair[1]])).collect();

@@ -218,7 +218,7 @@ impl Bucket {
 
     /// Requests an object or a range of its bytes. Returns the body when the response has begun; an empty stream if the
     /// range is empty or begins at or after the object's end. Fails with [`StoreError::NotFound`] if there is no such
-    /// object.
+    /// object, unless `range` is empty.
     pub(super) async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         if range.as_ref().is_some_and(Range::is_empty) {
             return Ok(Box::pin(futures_util::stream::empty()));

@@ -19,7 +19,7 @@ use crate::files::remove_file;
 enum Lifetime {
     /// The file is deleted when the [`StagedFile`] is dropped.
     Owner,
-    /// The file is deleted only on request, since an upload may be resumed from it.
+    /// The file is not deleted when the [`StagedFile`] is dropped, since an upload may be resumed from it.
     Kept,
     /// The file was renamed to its object's path, so there is nothing to delete.
     Gone,

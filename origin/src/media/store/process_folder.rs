@@ -52,7 +52,7 @@ impl ProcessFolder {
 
 impl Drop for ProcessFolder {
     fn drop(&mut self) {
-        // The next sweep of another process deletes files that remain.
+        // A later sweep deletes files that remain.
         let _ = remove_directory(&self.path).and_then(|()| remove_file(&self.lock_path));
     }
 }
@@ -109,8 +109,8 @@ fn remove_counted(path: &Path, effect: Effect) -> io::Result<usize> {
     Ok(count)
 }
 
-/// Tries to lock the file without waiting. Returns true if this call has taken the lock, false if another process holds
-/// the lock.
+/// Tries to lock the file without waiting. Returns true if this call has taken the lock, false if the file is locked
+/// already.
 fn is_taken(lock: &File) -> io::Result<bool> {
     match flock(lock, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
@@ -148,7 +148,8 @@ mod tests {
         std::fs::write(dead.join("one"), "x").unwrap();
         std::fs::write(dead.join("two"), "x").unwrap();
         std::fs::write(dead.with_extension(LOCK), "").unwrap();
-        // What processes leave that were killed before creating their folder, or while deleting it.
+        // A lock file without a folder, which a process leaves that was killed before creating its folder or after
+        // deleting it, and a folder without a lock file.
         std::fs::write(parent.join("early.lock"), "").unwrap();
         std::fs::create_dir(parent.join("late")).unwrap();
         // A file of an old version of this program, which staged all files in one folder.

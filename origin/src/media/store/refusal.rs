@@ -37,7 +37,8 @@ pub(super) fn store_error(error: &object_store::Error, access_key: &str) -> Stor
     }
 }
 
-/// Returns whether the error says that the object does not exist; false if the bucket does not exist.
+/// Returns whether the error says that the object does not exist; false if the response's body says that the bucket
+/// does not exist (a response to HEAD has no body).
 pub(super) fn is_absent(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::NotFound { .. }) && !chain(error).contains("NoSuchBucket")
 }

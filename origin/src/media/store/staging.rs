@@ -1,5 +1,5 @@
-//! Files that are being uploaded: written and hashed in pieces on blocking threads, and deleted when they are dropped
-//! unpublished, except the files of resumable uploads.
+//! Staged files, such as those of uploads and backups: written and hashed in pieces on blocking threads, and deleted
+//! when they are dropped unpublished, except the files of resumable uploads.
 
 use std::io;
 use std::mem;
@@ -22,7 +22,7 @@ pub const PIECE_BYTES: usize = 256 * 1024;
 /// The number of leading bytes of a file that stay in memory for type detection, which needs at most 4 KiB.
 pub const HEAD_BYTES: usize = 4 * 1024;
 
-/// A file that is being uploaded. Dropping this value deletes the file, unless it belongs to a resumable upload.
+/// A staged file that is being written. Dropping this value deletes the file, unless it belongs to a resumable upload.
 #[derive(Debug)]
 pub struct Staging {
     job: Job,
@@ -159,7 +159,7 @@ impl Drop for Staging {
     fn drop(&mut self) {
         match mem::replace(&mut self.job, Job::Failed) {
             Job::Idle(file) => drop_elsewhere(file),
-            // A file that is being written is deleted after the write.
+            // A file that is being written is dropped after the write.
             Job::Running(handle) => {
                 if let Ok(runtime) = Handle::try_current() {
                     runtime.spawn(async move {
@@ -189,7 +189,7 @@ fn drop_elsewhere(file: Box<StagedFile>) {
     }
 }
 
-/// A complete uploaded file. Dropping this value deletes the file, unless it belongs to a resumable upload.
+/// A completely written staged file. Dropping this value deletes the file, unless it belongs to a resumable upload.
 #[derive(Debug)]
 pub struct Staged {
     /// The file on the disk; `None` only while this value is dropped or consumed.

@@ -27,8 +27,8 @@ pub struct Relations {
 pub struct Relation {
     /// The default name of the related records in the response.
     pub name: String,
-    /// The name by which messages call the relation: `name`, or a more specific one if another relation of the table
-    /// has the same `name`.
+    /// The name of the relation in messages and descriptions: `name`, or one of the aliases if another relation of the
+    /// table has the same `name`.
     pub spelling: String,
     pub kind: RelationKind,
     /// The table of the related records.
@@ -96,7 +96,7 @@ impl Relations {
 }
 
 /// Sets the spelling of each relation to its default name, or, if another relation in the list has the same name, to
-/// its first alias that no other relation in the list has as an alias or name.
+/// its first alias that no other relation in the list has as an alias, or as a name other than this relation's.
 fn spelled(mut relations: Vec<Relation>) -> Vec<Arc<Relation>> {
     for at in 0..relations.len() {
         let own = &relations[at];

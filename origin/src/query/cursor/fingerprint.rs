@@ -1,5 +1,5 @@
 //! Encodes the parts of a read that are the same on all its pages: project, database, tables, joins, conditions and
-//! order, but not the selected fields or the limit.
+//! order, but not the selected fields, the includes or the limit.
 //!
 //! The encoding must not change without a new [`VERSION`], since it is part of the MAC of page cursors from earlier
 //! builds. Each variant of an enum has its own byte, each text and list is preceded by its length, and columns are
@@ -19,8 +19,9 @@ use shared::operation::read::select::Aggregate;
 /// The first byte of a fingerprint: the version of its encoding.
 const VERSION: u8 = 1;
 
-/// Returns bytes that are equal for all pages of a project's read, whatever their selected fields and limit, and that
-/// differ for any other read. `select` must not have the condition of a page cursor yet.
+/// Returns bytes that are equal for all pages of a project's read, whatever their selected fields, includes and limit,
+/// and that differ for a read with other tables, joins, conditions or order. `select` must not have the condition of a
+/// page cursor yet.
 #[must_use]
 pub fn fingerprint(project: &ProjectName, select: &Select, scope: &Scope<'_>) -> Vec<u8> {
     let mut bytes = Writer { out: vec![VERSION], scope };

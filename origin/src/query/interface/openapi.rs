@@ -1,6 +1,5 @@
-//! Writes the OpenAPI 3.1 document of an [`Interface`]. The parts that don't depend on the tables
-//! are in JSON files in `openapi/`: `components.json` in the form of OpenAPI, and the operations as
-//! [`template::Template`]s.
+//! Writes the OpenAPI 3.1 document of an [`Interface`]. Most parts that don't depend on the tables are in JSON files in
+//! `openapi/`: `components.json` in the form of OpenAPI, and the operations as [`template::Template`]s.
 //!
 //! The document is written table by table into one text, since thousands of tables would be millions of JSON values.
 
@@ -22,8 +21,9 @@ const OF_DATABASE: &str = include_str!("openapi/database.json");
 /// The operations that belong to no table and no database.
 const SERVICES: &str = include_str!("openapi/services.json");
 
-/// The usual length in bytes of a document without tables, and of each table in it, for the initial buffer capacity.
+/// The usual length in bytes of a document without tables, for the initial buffer capacity.
 const USUAL_BYTES: usize = 40_000;
+/// The usual length in bytes of one table in a document, for the initial buffer capacity.
 const TABLE_USUAL_BYTES: usize = 16_000;
 
 const ABOUT: &str = "What the key that fetched this document may do. The schema is read live: fetch the document again after \

@@ -64,7 +64,7 @@ pub struct CallerRole {
 /// A table, and what a caller may do with it.
 #[derive(Clone, Debug)]
 pub struct TableAccess {
-    /// The table's description, in which only the columns that the caller may read are found by name.
+    /// The table's description, which hides the columns that the caller may not read ([`Table::restricted`]).
     table: Arc<Table>,
     /// The rules of the caller's role; `None` if no role limits the caller.
     limits: Option<Arc<Limits>>,
@@ -230,7 +230,8 @@ impl Rights {
         }
     }
 
-    /// Returns whether the caller may read a field of a table.
+    /// Returns whether the rule of the caller's role allows it to read a field of a table; true if the caller has no
+    /// role. Reads may still be denied, because a field that the rule omits does not exist ([`TableRule::of_table`]).
     #[must_use]
     pub fn reads(&self, database: &DatabaseName, table: &TableName, field: &FieldName) -> bool {
         let Self::Role(caller) = self else {
@@ -278,7 +279,8 @@ impl TableAccess {
         })
     }
 
-    /// Returns whether the caller's role sets the column in an insert.
+    /// Returns whether the caller's role sets the column in an insert; false if any value that the role sets can't be
+    /// resolved, for example because a claim is missing.
     #[must_use]
     pub fn sets(&self, column: usize) -> bool {
         let insert = self.limits.as_ref().and_then(|limits| limits.insert.as_ref()?.set.as_ref());
@@ -300,7 +302,7 @@ impl TableAccess {
     }
 
     /// Returns the names of the fields that the caller may give in an insert or an update, as [`TableAccess::given`],
-    /// and the names of the fields that the caller's role sets.
+    /// and the names of the fields that the caller's role sets (none if one of their values can't be resolved).
     #[must_use]
     pub fn fields(&self, action: Action) -> (Vec<&str>, Vec<&str>) {
         let name = |at: usize| self.table.column(at).name.as_str();

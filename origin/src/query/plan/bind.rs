@@ -1,7 +1,8 @@
 //! Converts a caller's value to its column's type, or refuses it with an error that names the field.
 //!
 //! Binding by type lets MariaDB use its indexes (no text is compared to a number) and keeps digits exact. Whether a
-//! number to store is within the column's range is left to MariaDB, whose error names the column.
+//! number to store is within the range of an integer or DECIMAL column is left to MariaDB, whose error names the
+//! column.
 
 mod addend;
 mod geojson;
@@ -49,7 +50,7 @@ impl Purpose {
 /// Converts a value to a parameter of the column's type.
 ///
 /// # Errors
-/// `invalid_value`, or `invalid_filter` for [`Purpose::Filter`], if the column's type can't hold the value.
+/// `invalid_value`, or `invalid_filter` for [`Purpose::Filter`], if the value does not fit the column.
 pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand, Problem> {
     if *value == Value::Null {
         return Ok(plain(Param::Null));
@@ -126,7 +127,7 @@ pub fn as_stored(column: &Column, mut operand: Operand) -> Operand {
 /// for an empty cell of a NOT NULL column, which takes its default.
 ///
 /// # Errors
-/// `invalid_value` if the column's type can't hold the cell.
+/// `invalid_value` if the cell does not fit the column.
 pub fn cell(column: &Column, cell: &Value) -> Result<Option<Operand>, Problem> {
     let text = match cell {
         Value::Null if !column.nullable => return Ok(None),

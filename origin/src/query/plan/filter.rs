@@ -177,7 +177,7 @@ pub(super) fn searchable(column: &Column) -> Result<(), Problem> {
 /// Returns the condition that a column equals one of the values. A null among them matches NULL, unlike in SQL's IN.
 ///
 /// # Errors
-/// `invalid_filter` if the column's type can't hold a value.
+/// `invalid_filter` if a value does not fit the column.
 pub(super) fn member(column_ref: ColumnRef, values: &[Value], column: &Column) -> Result<Predicate, Problem> {
     bind::comparable(column, Comparison::Equal)?;
     let operands = values

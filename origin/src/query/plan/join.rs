@@ -14,7 +14,7 @@ use shared::operation::read::join::{self as asked, JoinKind, Match, Target};
 ///
 /// # Errors
 /// `unknown_field`; `invalid_query_option` if a condition names a later or unknown table or a field that several tables
-/// have, or a literal does not fit its column.
+/// have, or a literal does not fit its column or is a list of more than [`LIST_MAX_VALUES`] values.
 pub(super) fn joins(joins: &[asked::Join], scope: &Scope<'_>) -> Result<Vec<Join>, Problem> {
     joins
         .iter()

@@ -123,7 +123,7 @@ fn finish(cells: Option<Cells>, scope: &Scope<'_>) -> (Output, Arc<Layout>, Vec<
     }
 }
 
-/// Resolves the select list; `None` if the read selects all columns of the only table and nothing else.
+/// Resolves the select list; `None` if the read selects all visible columns of the only table and nothing else.
 fn cells(
     read: &Read,
     group: &[ColumnRef],

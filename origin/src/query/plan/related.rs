@@ -205,8 +205,8 @@ impl PartialEq for Exists {
     }
 }
 
-/// Resolves a condition on related records: that some, none or every related record meets it. Fails with
-/// `invalid_filter` where such conditions are not allowed, as in the rules of roles.
+/// Resolves a condition on related records: that some, none or every related record meets it. Fails with the errors of
+/// [`predicate`], and with `invalid_filter` where such conditions are not allowed, as in the rules of roles.
 pub(super) fn exists(related: &Related, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let Some(table) = scope.find_related(&related.relation) else {
         let name = shown(&related.relation);

@@ -78,7 +78,8 @@ impl Template {
     /// Creates a template from a JSON value, and finds the claims in it.
     ///
     /// # Errors
-    /// A message, if the text can't be parsed or the name in a `{"claim": …}` is empty or not a string.
+    /// A message, if the text can't be parsed, a list has more than [`LIST_MAX_VALUES`] values, or the name in a
+    /// `{"claim": …}` is empty or not a string.
     pub fn new(value: &Value) -> Result<Self, String> {
         let mut claims = Vec::new();
         let mut found = |name: &str| {

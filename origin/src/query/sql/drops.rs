@@ -3,8 +3,9 @@
 //! MariaDB has one privilege for dropping tables and databases, so grants can't protect an adopted database (one that
 //! existed before it was given to the project) whose tables may be dropped. This module looks for `DROP DATABASE` and
 //! `CREATE OR REPLACE DATABASE` (or `SCHEMA`) in the statement and in the body of a routine or event that it creates.
-//! Text that the statement prepares must be one literal or parameter without these words. Stored code that a statement
-//! calls can't be seen (`docs/existing-database.md`).
+//! Text that the statement prepares must be one parameter, or one literal without a backslash, and have neither these
+//! words nor words that prepare another statement. Stored code that a statement calls can't be seen
+//! (`docs/existing-database.md`).
 
 use std::collections::BTreeSet;
 
@@ -17,7 +18,7 @@ use super::tokens::{Token, Tokens};
 pub struct Dropped {
     /// The names of the databases that the statement drops, in lower case.
     names: BTreeSet<String>,
-    /// Whether the statement may drop a database whose name its text does not show.
+    /// Whether the statement may drop a database that is not in `names`.
     unnamed: bool,
 }
 

@@ -28,7 +28,8 @@ pub struct Effects {
 pub enum Session {
     /// The statement does neither: its connection returns to the pool without a reset.
     Stateless,
-    /// The statement may do either: its connection is reset before and after it.
+    /// The statement may do either: it runs in a session without the state of earlier statements, which is reset after
+    /// it.
     Stateful,
 }
 
@@ -37,7 +38,7 @@ pub enum Session {
 pub enum Schema {
     Unchanged,
     /// The statement may change the schema: the cached descriptions of the project's tables expire, and a statement
-    /// that could drop an adopted database is refused before it runs.
+    /// that could drop an adopted database that no key may drop is refused before it runs.
     Changed,
 }
 
@@ -49,8 +50,8 @@ pub enum Results {
     Any,
 }
 
-/// Classifies a statement by its text; `None` if the text is no statement: it has no unquoted word, only comments or
-/// `;`.
+/// Classifies a statement by its text; `None` if the text has no unquoted word outside of comments, and so is no
+/// statement.
 #[must_use]
 pub fn effects(text: &str) -> Option<Effects> {
     let mut words = Tokens::new(text).filter_map(|token| match token {

@@ -91,8 +91,8 @@ impl Caller {
         self.principal().expires_at()
     }
 
-    /// Returns which of the project's two MariaDB accounts runs the caller's statements: the read account if the caller
-    /// can only read, otherwise the full account.
+    /// Returns which of the project's two MariaDB accounts runs the caller's statements: the read account for a read
+    /// key and for a role that may not write to tables, otherwise the full account.
     #[must_use]
     pub fn account(&self) -> Access {
         match self.rights() {
@@ -148,8 +148,8 @@ impl Caller {
     /// before.
     ///
     /// # Errors
-    /// `role_forbids` if the caller's role has no rule for uploads, or the caller lacks a claim that the rule's folder
-    /// needs.
+    /// `role_forbids` if the caller's role has no rule for uploads, or the caller's claims give the rule's folder no
+    /// valid name.
     pub fn upload_rights(&self) -> Result<UploadRights, Problem> {
         match self.role() {
             Some(role) => UploadRights::of_role(role.role().media(), role.claims(), self.as_uploader(role)),
@@ -167,8 +167,8 @@ impl Caller {
         }
     }
 
-    /// Returns the caller's identity as an uploader: for a key, its claim `sub`, or its id if it has no such claim; for
-    /// a user's token, the id of its subject. `None` if the caller has no role.
+    /// Returns the caller's identity as an uploader: for a key, the text or number in its claim `sub`, or else its id;
+    /// for a user's token, the id of its subject. `None` if the caller has no role.
     #[must_use]
     pub fn uploader(&self) -> Option<Uploader> {
         self.role().map(|role| self.as_uploader(role))

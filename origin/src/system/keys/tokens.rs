@@ -149,8 +149,9 @@ impl Issuer {
 
     /// Returns the role that the configured claim gives. A text is looked up in the issuer's map; if it is missing
     /// there, it is the role's name. Of a list, the first item in the map counts. If no claim is configured, the token
-    /// lacks it, or no item of its list is in the map, the issuer's fixed role counts. `None` if there is no fixed role
-    /// then, the text can't be a role's name, or the claim is neither text nor list.
+    /// lacks it or has `null`, or no item of its list is in the map, the issuer's fixed role counts. `None` if there is
+    /// no fixed role then, the text can't be a role's name, or the claim is another value than a text, a list or
+    /// `null`.
     fn role_of(&self, claims: &RoleClaims) -> Option<KeyGrant> {
         let fixed = || self.row.role.clone().map(KeyGrant::Role);
         let Some(name) = &self.row.role_claim else {

@@ -129,8 +129,8 @@ impl Projects {
     /// Returns the database's name as MariaDB stores it.
     ///
     /// # Errors
-    /// The project doesn't exist; the database doesn't belong to it, or belongs to it by its name `<project>_…`;
-    /// MariaDB failed.
+    /// The project doesn't exist; the database is a system schema, doesn't belong to the project, or belongs to it by
+    /// its name `<project>_…`; the database's name is too long; MariaDB failed.
     pub async fn release_database(
         &self,
         project: &ProjectName,
@@ -143,7 +143,7 @@ impl Projects {
     ///
     /// # Errors
     /// The project doesn't exist; the database is a system schema, or doesn't belong to the project; the project's keys
-    /// may not drop it; MariaDB failed.
+    /// may not drop it; its name is too long; MariaDB failed.
     pub async fn check_drop(&self, project: &ProjectName, name: &DatabaseName) -> Result<(), ProjectError> {
         let name = self.admin.canonical(name).await?;
         self.check_change(project, &name, Change::Drop).await

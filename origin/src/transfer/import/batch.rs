@@ -17,7 +17,7 @@ use crate::transfer::refusals::{Reason, Reject};
 use crate::transfer::{Form, MappedColumn};
 
 /// Maximum bytes of a batch's rows and of its lines that can't be read, unless a single one has more. Quotes that are
-/// added to cells are not counted.
+/// added to the last row's cells are not counted.
 const BATCH_MAX_BYTES: usize = 1024 * 1024;
 
 const COMMA: u8 = b',';

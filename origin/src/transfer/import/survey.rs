@@ -50,8 +50,8 @@ impl Survey {
     /// [`Extent::Sample`], since it can't be read twice. Blocks.
     ///
     /// # Errors
-    /// The file can't be read, is empty or UTF-16, or its CSV header is not a row of names; its JSON objects have more
-    /// than [`COLUMNS_MAX_COUNT`] different keys.
+    /// The file can't be read, has no columns, or is UTF-16, or its CSV header is not a row of names; its JSON objects
+    /// have more than [`COLUMNS_MAX_COUNT`] different keys.
     pub(super) fn of(input: &Input, form: Option<Form>, extent: Extent) -> Result<Self, TransferError> {
         let failed = |error: io::Error| TransferError::Failed {
             message: format!("{} can't be read: {error}", input.name()),

@@ -63,7 +63,7 @@ impl Condition {
         Ok((!conditions.is_empty()).then(|| joiner.join(conditions)))
     }
 
-    /// Parses a list of `{key, value, operator?}` such as `deleteKeyValues`, which must not be empty.
+    /// Parses a list of `{key, value?, operator?}` such as `deleteKeyValues`, which must not be empty.
     pub(in crate::operation) fn from_key_values(name: &str, list: &Value, joiner: Joiner) -> Result<Self, Problem> {
         let expected = format!("{name} must be a list of {{key, value, operator?}}");
         let Value::List(text) = list else {
@@ -239,7 +239,7 @@ fn quantifier(name: &str) -> Option<Quantifier> {
     }
 }
 
-/// Parses an item `{key, value, operator?}` of `updateKeyValues` or `deleteKeyValues`.
+/// Parses an item `{key, value?, operator?}` of `updateKeyValues` or `deleteKeyValues`.
 fn key_value(list: &str, text: &str) -> Result<Condition, Problem> {
     let members = json::members(text).map_err(|fault| invalid(format!("{list} can't be read: {fault}.")))?;
     let (mut key, mut value) = (None, None);

@@ -71,7 +71,7 @@ impl Node {
         let (Self::Map(members), Some((key, rest))) = (self, path.split_first()) else {
             return Err(Fault::Repeated);
         };
-        // `a[]=x&a[]=y` appends to a list. Any other name of a parameter may occur only once.
+        // `a[]=x&a[]=y` appends to a list. A name without `[]` may occur only once.
         let key = if key.is_empty() {
             if let Some(inner) = rest.first()
                 && !members.iter().all(|(_, member)| member.has(inner))

@@ -46,7 +46,7 @@ pub enum JoinForm {
     Nested,
 }
 
-/// A join condition: `source` equals `target`.
+/// A join condition: `source` must equal `target`, as [`Target`] says.
 #[derive(Clone, Debug, PartialEq, Hash)]
 #[non_exhaustive]
 pub struct Match {
@@ -55,7 +55,8 @@ pub struct Match {
     pub target: Target,
 }
 
-/// The field or value that the `source` of a join condition must equal.
+/// The field or value that the `source` of a join condition must equal. For a list, it must equal one of the values;
+/// for null, it must be NULL.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Target {
     /// A field. If it was written without a table, it is looked up first in the joined table.

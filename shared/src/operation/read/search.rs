@@ -1,5 +1,5 @@
-//! Parses the option `fullTextSearch`, which finds records by words. Without the option `order`, the best matches come
-//! first.
+//! Parses the option `fullTextSearch`, which finds records by words. The best matches come first, unless the read is
+//! ordered, grouped or distinct.
 
 use crate::error::Problem;
 use crate::fingerprint::unordered;

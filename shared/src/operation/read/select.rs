@@ -10,7 +10,7 @@ use crate::operation::options;
 use std::hash::{Hash, Hasher};
 use std::mem::discriminant;
 
-/// The fields that a read returns.
+/// The fields to return, of a table, a joined table, related records or written records.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Selection {
     /// All fields of the table that the caller may read, in the table's order.

@@ -9,7 +9,7 @@ use crate::upload::{Existing, Label, Visibility, flag};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Media types that make the file an image if no kind is declared: the types that are decoded for thumbnails.
+/// Media types that make the file an image if no kind is declared: the image formats that the origin checks.
 const PICTURES: [&str; 11] = [
     "image/jpeg",
     "image/png",
@@ -41,7 +41,8 @@ impl TusFile {
     /// Parses `Upload-Metadata`: comma-separated pairs of a key and a base64 value.
     ///
     /// # Errors
-    /// `invalid_body` if the header is too long or malformed, has no `filename`, or has an invalid value.
+    /// `invalid_body` if the header is too long or malformed, has neither `filename` nor `name`, or has an invalid
+    /// value.
     pub fn from_metadata(header: &str) -> Result<Self, Problem> {
         let pairs = Pairs::read(header)?;
         let Some(name) = pairs.text(&["filename", "name"])? else {
@@ -134,7 +135,7 @@ impl<'a> Pairs<'a> {
         Ok(Some(text))
     }
 
-    /// Parses the boolean value of a key: true for a key without a value, false for a missing key.
+    /// Parses the boolean value of a key: true for a key without a value; `None` for a missing key.
     fn switch(&self, key: &str) -> Result<Option<bool>, Problem> {
         let found = self.0.iter().find(|(known, _)| *known == key);
         let word = match found {

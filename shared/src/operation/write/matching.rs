@@ -1,5 +1,5 @@
 //! The conditions that select the records of a write: `query` with `searchOperator` as in reads, or a list of `{key,
-//! value, operator?}` and the operator that joins them. The list and its operator have different names in updates and
+//! value?, operator?}` and the operator that joins them. The list and its operator have different names in updates and
 //! deletes.
 
 use super::body;

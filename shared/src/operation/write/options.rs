@@ -37,7 +37,7 @@ impl Preference {
 pub struct WriteOptions {
     /// The fields of the written records to return; `None` if the response is an id or a number.
     pub returning: Option<Selection>,
-    /// The preference in the header `Prefer` that applies, because no option contradicts it.
+    /// The preference in the header `Prefer`; `None` without one, or if the option `returning` or `dryRun` is set.
     pub preference: Option<Preference>,
     /// The write is rolled back, and the response is the number of records.
     pub is_dry_run: bool,

@@ -1,4 +1,4 @@
-//! Tests of uploads as JSON, in both shapes.
+//! Tests of uploads as JSON.
 
 use super::{json, read_pieces, refused};
 use crate::error::ErrorCode::{InvalidBody, InvalidJson, InvalidMedia};
@@ -145,7 +145,7 @@ fn heads_of_data_urls_are_checked() {
     for written in ["data:a/b;base64,YQ", "DATA:a/b; charset=utf-8; BASE64,YQ", "d\\u0061ta:a\\/b;base64\\u002cYQ"] {
         assert!(json(&item(written)).is_ok(), "{written}");
     }
-    // In the second form, text that is no data URL is base64, even if it begins with `data`.
+    // In `fileBase64`, text that is no data URL is base64, even if it begins with `data`.
     let bare = r#"{"type":"file","media":{"fileName":"a","fileType":"txt","fileBase64":"data"}}"#;
     assert_eq!(json(bare).unwrap().1, [STANDARD.decode("data").unwrap()]);
 }

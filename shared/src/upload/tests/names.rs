@@ -1,4 +1,4 @@
-//! Tests of file names and types in the second JSON shape.
+//! Tests of file names and types in JSON items such as `{fileBase64, fileName, fileType}`.
 
 use crate::upload::label::Label;
 use crate::upload::name::compose;

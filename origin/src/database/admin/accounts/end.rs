@@ -31,7 +31,8 @@ impl Admin {
 
     /// Kills the connections of the MariaDB users `users`: all connections, or only those whose default schema is
     /// `database`, which would keep their privileges on that schema after a REVOKE. Returns false if the admin account
-    /// may not kill one of the connections; further connections then stay open.
+    /// may not kill one of the connections; further connections then stay open. Returns true even if connections stay
+    /// open that MariaDB does not show to the admin account, for lack of the privilege PROCESS.
     pub async fn end_connections(&self, users: &[String], database: Option<&DatabaseName>) -> Result<bool, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(u64, String, Option<String>)> =

@@ -9,7 +9,7 @@ use shared::policy::Action;
 
 /// The placeholder for the name by which schemas and operation ids refer to a table or database.
 const COMPONENT: &str = "@T@";
-/// The placeholder for the name of a table (`database.table`) or database in tags and descriptions.
+/// The placeholder for the name of a table (`database.table`) or database in tags, summaries and descriptions.
 const NAME: &str = "@N@";
 
 /// An operation of the document, with placeholders for the names of a table or a database.

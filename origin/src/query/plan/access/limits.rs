@@ -69,9 +69,9 @@ fn rows_of(rows: &Template, table: &Arc<Table>, view: &Table, claims: &Claims) -
     }
 }
 
-/// Returns whether a role's condition, filled with the caller's claims, compares number columns only with numbers or
-/// plain decimal texts; `false` if it tests related records. MariaDB reads `7e0` as 7, so a caller with the claim
-/// `7e0` would see the records of the caller with the claim 7.
+/// Returns whether a role's condition, filled with the caller's claims, compares number columns with no text other than
+/// plain decimal numbers; `false` if it tests related records. [`bind::value`] reads `7e0` as 7, so a caller with the
+/// claim `7e0` would see the records of the caller with the claim 7.
 fn is_exact(condition: &Condition, table: &Table) -> bool {
     let (field, test) = match condition {
         Condition::All(parts) | Condition::Any(parts) => return parts.iter().all(|part| is_exact(part, table)),

@@ -56,8 +56,8 @@ fn rule_of(source: usize, scope: &Scope<'_>) -> Result<Option<Predicate>, Proble
     Ok(read_rule(source, scope))
 }
 
-/// Returns the condition with each column replaced by the column that `to` returns for it. [`Predicate::Exists`] is
-/// not changed.
+/// Returns the condition with each column replaced by the column that `to` returns for it. [`Predicate::Exists`], and
+/// sort expressions other than columns, are not changed.
 pub(super) fn moved(predicate: Predicate, to: &impl Fn(ColumnRef) -> ColumnRef) -> Predicate {
     let all = |parts: Vec<Predicate>| parts.into_iter().map(|part| moved(part, to)).collect();
     match predicate {

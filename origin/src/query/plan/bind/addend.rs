@@ -15,7 +15,7 @@ const ADD: &str = "$add";
 ///
 /// # Errors
 /// `invalid_value` if the column is BIT or of no number type, the operand is not a number (for an integer column, a
-/// whole number) or its text, or the object has other members.
+/// whole number; for DECIMAL, of at most 65 digits) or its text, or the object has other members.
 pub fn addend(column: &Column, value: &Value) -> Result<Option<Operand>, Problem> {
     let Value::Object(text) = value else {
         return Ok(None);

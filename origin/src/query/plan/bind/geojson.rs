@@ -1,5 +1,5 @@
 //! Checks GeoJSON geometries (RFC 7946, section 3.1) before MariaDB gets them: MariaDB's errors don't name the field,
-//! and MariaDB changes some invalid geometries; it stores a point with a height, for example, without the height.
+//! and MariaDB changes some geometries: it stores a point with a height, for example, without the height.
 
 use serde_json::{Value, json};
 use shared::ident::shown;
@@ -14,7 +14,8 @@ const RING_MIN_POSITIONS: usize = 4;
 /// The reason why a text is not a valid geometry, worded to follow a colon in an error message.
 pub(super) type Fault = Cow<'static, str>;
 
-/// Returns a GeoJSON geometry without the members that RFC 7946 does not define for it, which MariaDB may reject.
+/// Returns a GeoJSON geometry with only its type and its coordinates or geometries, since MariaDB may reject other
+/// members.
 ///
 /// # Errors
 /// The reason, if the text is not a valid geometry, or has three dimensions, an empty list of coordinates, or

@@ -25,7 +25,8 @@ pub(super) enum TimeOfDay {
 }
 
 /// Returns a date for a DATE column in MariaDB's form, with the time of day if `time_of_day` keeps it; a time with an
-/// offset is converted to UTC first. `None` if the text is not a valid date, or date and time.
+/// offset is converted to UTC first. `None` if the text is not a valid date, or date and time, or can't be converted to
+/// UTC.
 pub(super) fn date(text: &str, time_of_day: TimeOfDay) -> Option<String> {
     let moment = Moment::parse(text)?.at_utc()?;
     match moment.clock {
@@ -35,13 +36,14 @@ pub(super) fn date(text: &str, time_of_day: TimeOfDay) -> Option<String> {
 }
 
 /// Returns a DATETIME or TIMESTAMP in MariaDB's form, in UTC if the text has an offset, and without a time of day if
-/// the text has none. `None` if the text is not a valid date, or date and time.
+/// the text has none. `None` if the text is not a valid date, or date and time, or can't be converted to UTC.
 pub(super) fn datetime(text: &str) -> Option<String> {
     Some(Moment::parse(text)?.at_utc()?.text())
 }
 
 /// Returns a TIME in MariaDB's form, from `[-]HHH:MM[:SS[.f]][Z]` or the time of day, in UTC, of a date and time;
-/// `None` if the text is invalid or its hours exceed [`TIME_MAX_HOURS`].
+/// `None` if the text is invalid, is a date without a time, can't be converted to UTC, or has more hours than
+/// [`TIME_MAX_HOURS`].
 pub(super) fn time(text: &str) -> Option<String> {
     if let Some(moment) = Moment::parse(text) {
         let mut text = String::with_capacity(TEXT_BYTES);

@@ -37,7 +37,8 @@ impl Roles {
     /// the same role share one query.
     ///
     /// # Errors
-    /// `database_unavailable`; `internal` if the role's definition can't be read.
+    /// `database_unavailable`; `internal` if the role's definition is malformed, or the load that this call shares was
+    /// aborted.
     pub(super) async fn role(
         &self,
         project: &ProjectName,
