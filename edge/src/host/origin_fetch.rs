@@ -1,5 +1,6 @@
 //! Forwards a request to origins that [`crate::core`] chooses one after the other, with timeouts and health checks.
 
+mod exchange;
 mod health_check;
 
 use super::awaited::Awaited;
@@ -10,18 +11,18 @@ use crate::core::{
     self, BodyPlan, CallerLocation, FailedAttempt, FailureCause, Form, Gateway, IncomingRequest, NoAnswer, OriginHead,
     Pick, READINESS_PATH, Repeat, Slot, Tried,
 };
+use exchange::Exchange;
 use futures_util::future::{Either, LocalBoxFuture, select};
 use health_check::Health;
 use shared::error::Problem;
 use shared::operation::Pending;
 use shared::request_id;
 use std::cell::Cell;
-use std::pin::{Pin, pin};
-use std::task::{self, Poll};
+use std::pin::pin;
 use std::time::Duration;
 use worker::js_sys::{self, Date};
 use worker::wasm_bindgen::{JsCast, JsValue};
-use worker::web_sys::{self, AbortController, Request, RequestInit, Response};
+use worker::web_sys::{Request, RequestInit, Response};
 
 /// Maximum origins to which one request is sent: a second origin is tried if the first failed and repeating is safe. An
 /// origin that fails its health check, or reports that it can't reach its database, does not count.
@@ -88,7 +89,8 @@ impl<'a> Forwarding<'a> {
         self.incoming
     }
 
-    /// Returns the milliseconds from the first attempt to the head of the response; `None` if no origin was asked.
+    /// Returns the milliseconds that it took to get the head of an origin's response, or to fail; `None` if forwarding
+    /// was not tried or is not finished.
     pub(crate) fn origin_ms(&self) -> Option<f64> {
         self.origin_ms
     }
@@ -99,7 +101,8 @@ impl<'a> Forwarding<'a> {
         self.origin_ms = origin_ms;
     }
 
-    /// Returns the unread rest of the request's body; `None` if everything was read or there is no body.
+    /// Returns the unread rest of the request's body; `None` if there is no body, if it was piped completely, or if
+    /// [`body::whole`] has begun to read it.
     pub(crate) fn unread(self) -> Option<Unread> {
         if !self.incoming.head.has_body || self.is_sent.get() {
             return None;
@@ -145,7 +148,7 @@ impl<'a> Forwarding<'a> {
         self.send_read(gateway, body, repeat).await
     }
 
-    /// Counts the request among those in flight.
+    /// Counts the request among those in flight until the slot is dropped. Fails as [`core::InFlight::begin`] does.
     pub(crate) fn begin<'g>(&self, gateway: &'g Gateway) -> Result<Slot<'g>, Problem> {
         gateway.in_flight().begin(self.project, now())
     }
@@ -175,8 +178,8 @@ impl<'a> Forwarding<'a> {
         asking.await
     }
 
-    /// Sends the request to one origin after the other until one answers or no further attempt is allowed. Timeouts
-    /// count from the end of `sending`, the transfer of the body.
+    /// Sends the request to one origin after the other until one answers or no further attempt is allowed. With
+    /// `sending`, the transfer of a streamed body, timeouts count from its end.
     async fn ask(
         &mut self,
         gateway: &Gateway,
@@ -296,7 +299,8 @@ impl Attempts<'_> {
     }
 
     /// Sends the request to one origin and waits for the response's head. If the origin is silent for too long, checks
-    /// its health. Fails if the connection breaks, the check fails, `deadline` passes, or the response is not Selkie's.
+    /// its health. Fails if the connection breaks, the check fails, `deadline` passes, the client breaks off its body,
+    /// or the response is not Selkie's. After a streamed body is sent, sets a new `deadline`.
     async fn attempt(
         &self,
         pick: Pick,
@@ -308,7 +312,7 @@ impl Attempts<'_> {
             let origins = self.gateway.origins();
             let url = self.forwarding.incoming.target(origins.url(pick));
             // The runtime aborts requests in flight when the client's request ends. A separate abort is only needed if
-            // a second origin may be tried, to abort the first attempt.
+            // a second origin may be tried, to abort the first attempt, or if the client may break off a streamed body.
             match origins.is_one() && sending.is_none() {
                 true => Exchange::start(&url, init),
                 false => Exchange::start_abortable(&url, init),
@@ -350,8 +354,8 @@ impl Attempts<'_> {
         }
     }
 
-    /// Waits until the body is sent or the origin answers. There is no deadline as long as the origin passes health
-    /// checks.
+    /// Waits until the body is sent, the origin stops reading it, or the origin answers. Fails if the client breaks off
+    /// the body or the origin fails a health check. There is no deadline as long as the origin passes health checks.
     async fn send_body(
         &self,
         pick: Pick,
@@ -401,7 +405,8 @@ impl Attempts<'_> {
         FailedAttempt::broken(cause, js_message(error))
     }
 
-    /// Records a failed attempt in the log and in the origin's health, after a health check if the cause is uncertain.
+    /// Records a failed attempt, unless the client caused it, in the log, and in the origin's health if the origin
+    /// caused it, which a health check decides if the cause is uncertain.
     async fn record_failure(&self, pick: Pick, failed: &FailedAttempt) {
         match failed.cause {
             FailureCause::Origin => self.gateway.origins().failed(pick, now()),
@@ -438,50 +443,6 @@ impl Attempts<'_> {
     fn silence_max(&self, deadline: f64, started: f64) -> Duration {
         let silence_max = self.gateway.config().origin_connect_timeout;
         left(deadline.min(started + silence_max.as_millis() as f64))
-    }
-}
-
-/// A request to an origin in flight. Dropping an abortable exchange before the response arrives aborts the request.
-struct Exchange {
-    answer: Awaited,
-    controller: Option<AbortController>,
-}
-
-impl Exchange {
-    /// Sends a request that the runtime aborts when the client's request ends.
-    fn start(url: &str, init: &RequestInit) -> Result<Self, JsValue> {
-        let scope: web_sys::WorkerGlobalScope = js_sys::global().unchecked_into();
-        Ok(Self { answer: Awaited::from(scope.fetch_with_str_and_init(url, init)), controller: None })
-    }
-
-    /// Sends a request that is aborted if the [`Exchange`] is dropped. This makes the request up to a tenth more
-    /// expensive.
-    fn start_abortable(url: &str, init: &RequestInit) -> Result<Self, JsValue> {
-        let controller = AbortController::new()?;
-        init.set_signal(Some(&controller.signal()));
-        let mut exchange = Self::start(url, init)?;
-        exchange.controller = Some(controller);
-        Ok(exchange)
-    }
-}
-
-impl Future for Exchange {
-    type Output = Result<Response, JsValue>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
-        let answer = Pin::new(&mut self.answer).poll(context);
-        answer.map(|answer| {
-            self.controller = None;
-            answer.and_then(JsValue::dyn_into)
-        })
-    }
-}
-
-impl Drop for Exchange {
-    fn drop(&mut self) {
-        if let Some(controller) = &self.controller {
-            controller.abort();
-        }
     }
 }
 

@@ -1,0 +1,52 @@
+//! A request to an origin in flight.
+
+use crate::host::awaited::Awaited;
+use std::pin::Pin;
+use std::task::{self, Poll};
+use worker::js_sys;
+use worker::wasm_bindgen::{JsCast, JsValue};
+use worker::web_sys::{self, AbortController, RequestInit, Response};
+
+/// A request to an origin in flight. Dropping an abortable exchange before the response arrives aborts the request.
+pub(super) struct Exchange {
+    answer: Awaited,
+    controller: Option<AbortController>,
+}
+
+impl Exchange {
+    /// Sends a request that the runtime aborts when the client's request ends.
+    pub(super) fn start(url: &str, init: &RequestInit) -> Result<Self, JsValue> {
+        let scope: web_sys::WorkerGlobalScope = js_sys::global().unchecked_into();
+        Ok(Self { answer: Awaited::from(scope.fetch_with_str_and_init(url, init)), controller: None })
+    }
+
+    /// Sends a request that is aborted if the [`Exchange`] is dropped. This makes the request up to a tenth more
+    /// expensive.
+    pub(super) fn start_abortable(url: &str, init: &RequestInit) -> Result<Self, JsValue> {
+        let controller = AbortController::new()?;
+        init.set_signal(Some(&controller.signal()));
+        let mut exchange = Self::start(url, init)?;
+        exchange.controller = Some(controller);
+        Ok(exchange)
+    }
+}
+
+impl Future for Exchange {
+    type Output = Result<Response, JsValue>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
+        let answer = Pin::new(&mut self.answer).poll(context);
+        answer.map(|answer| {
+            self.controller = None;
+            answer.and_then(JsValue::dyn_into)
+        })
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if let Some(controller) = &self.controller {
+            controller.abort();
+        }
+    }
+}
