@@ -1,6 +1,6 @@
-//! `selkie dev`: runs a private or configured MariaDB, the origin in this process, and the edge in Miniflare
-//! (Cloudflare's local runtime), and creates a demo database and two keys. This file starts and stops them in order;
-//! `dev/` contains the parts.
+//! `selkie dev`: runs a private MariaDB unless another is configured, the origin in this process, and the edge in
+//! Miniflare (Cloudflare's local runtime), and creates a demo database and two keys if they are missing. This file
+//! starts and stops them in order; `dev/` contains the parts.
 
 mod edge;
 mod environment;
@@ -22,7 +22,7 @@ use self::edge::Edge;
 pub use self::edge::EdgeError;
 use self::environment::{EdgeKeys, Environment};
 pub use self::guard::guard;
-use self::prepare::{Prepared, Server};
+use self::prepare::Prepared;
 pub use self::welcome::welcome;
 use crate::config::Config;
 use crate::serve::{self, ServeError};
@@ -86,8 +86,8 @@ pub enum DevError {
     File { path: PathBuf, source: io::Error },
 }
 
-/// Runs MariaDB, the origin and the edge until `stop` is cancelled, then stops them. Calls `ready` once all of them
-/// answer.
+/// Runs the private MariaDB (if no other is configured), the origin and, with `edge`, the edge until `stop` is
+/// cancelled, then stops them. Calls `ready` once all of them answer.
 ///
 /// # Errors
 /// The installation can't be opened; the demo database, the keys, `dev.env` or `dev.vars` can't be created; a service
@@ -132,12 +132,8 @@ impl Service<'_> {
     async fn run(&self, listener: TcpListener, ready: impl FnOnce(&Running)) -> Result<(), DevError> {
         let address = listener.local_addr().unwrap_or(self.config.listen);
         let remembered = Environment::read(&self.config.data_dir);
-        let server = match self.config.database_url {
-            None => Server::Private,
-            Some(_) => Server::Named,
-        };
         let prepared = tokio::select! {
-            prepared = prepare::prepare(&self.system, server, &remembered) => prepared?,
+            prepared = prepare::prepare(&self.system, &remembered) => prepared?,
             () = self.stop.cancelled() => return Ok(()),
         };
         let running = self.running(address, &prepared);

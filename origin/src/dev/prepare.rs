@@ -25,30 +25,17 @@ pub(super) struct Prepared {
     pub(super) jwks: String,
 }
 
-/// Whether programs other than Selkie may use the MariaDB server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Server {
-    /// Only Selkie uses the server: an existing database with the demo's name is an incomplete demo.
-    Private,
-    /// Other programs may use the server and have a database with the demo's name.
-    Named,
-}
-
 /// Prepares the system schema, and creates the default project, the demo database and the two keys if they are missing.
 /// Reuses the keys in `remembered` that are valid.
 ///
 /// # Errors
-/// MariaDB failed or denies a right.
-pub(super) async fn prepare(
-    system: &System,
-    server: Server,
-    remembered: &Environment,
-) -> Result<Prepared, SystemError> {
+/// Errors of [`System::prepare`]; another project owns the demo's database; MariaDB failed.
+pub(super) async fn prepare(system: &System, remembered: &Environment) -> Result<Prepared, SystemError> {
     let corrupt = |what| move |_| AdminError::Corrupt(what);
     let project = ProjectName::parse(DEFAULT_PROJECT).map_err(corrupt("project name"))?;
     let database = DatabaseName::parse(DATABASE).map_err(corrupt("database name"))?;
     system.prepare().await?;
-    demo(system, server, &project, &database).await?;
+    demo(system, &project, &database).await?;
     let keys = Keys {
         system,
         project: &project,
@@ -85,23 +72,19 @@ pub(super) async fn issuers(system: &System) -> Result<Option<String>, SystemErr
     })
 }
 
-/// Creates and fills the demo database, then records it as a database of the project. Does nothing if it is recorded
-/// and exists. An unrecorded database of this name is an interrupted demo on a [`Server::Private`], and is dropped
-/// first; on a [`Server::Named`] it is recorded unchanged, and keys may drop its tables but not the database.
-async fn demo(system: &System, server: Server, project: &ProjectName, name: &DatabaseName) -> Result<(), SystemError> {
+/// Creates and fills the demo database, then records it as a database of the project. Does nothing if the project owns
+/// the database and it exists. A database of this name that nobody owns is recorded unchanged, and keys may drop its
+/// tables but not the database.
+///
+/// # Errors
+/// Another project owns the database; MariaDB failed.
+async fn demo(system: &System, project: &ProjectName, name: &DatabaseName) -> Result<(), SystemError> {
     let owned = system.projects.databases(Some(project)).await?;
-    let whole = |presence| presence == Presence::Present;
-    if owned.iter().any(|owned| owned.name == *name && whole(owned.presence)) {
+    if owned.iter().any(|owned| owned.name == *name && owned.presence == Presence::Present) {
         return Ok(());
     }
-    if server == Server::Private {
-        system.admin.drop_database(name).await?;
-    }
-    let drops = match system.admin.create_database(name).await? {
-        Created::New => {
-            system.admin.fill_demo(name).await?;
-            Drops::Database
-        }
+    let drops = match system.admin.create_demo(name).await? {
+        Created::New => Drops::Database,
         Created::Existing => Drops::Tables,
     };
     system.projects.adopt_database(project, name, drops).await?;

@@ -17,8 +17,8 @@ pub enum Created {
 }
 
 impl Admin {
-    /// Returns the databases that the admin account can see, sorted by name. Leaves out a database whose name is no
-    /// valid [`DatabaseName`], since the API can't serve it.
+    /// Returns the databases that the admin account can see, MariaDB's own included, sorted by name. Leaves out a
+    /// database whose name is no valid [`DatabaseName`], since the API can't serve it.
     pub async fn databases(&self) -> Result<Vec<DatabaseName>, AdminError> {
         let mut conn = self.conn().await?;
         let names: Vec<String> = self
@@ -54,10 +54,18 @@ impl Admin {
     /// Creates a database with character set utf8mb4, since the server's default may be latin1. Returns
     /// [`Created::Existing`] and changes nothing if the database exists.
     pub async fn create_database(&self, name: &DatabaseName) -> Result<Created, AdminError> {
-        let created = self
-            .run(format!("CREATE DATABASE {} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci", ident(name.as_str())))
-            .await;
-        match created {
+        self.create_commented(name, "").await
+    }
+
+    /// Creates a database as [`Admin::create_database`] does, with a comment without quotes and backslashes.
+    pub(super) async fn create_commented(
+        &self,
+        name: &DatabaseName,
+        comment: &'static str,
+    ) -> Result<Created, AdminError> {
+        let name = ident(name.as_str());
+        let character_set = "CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci";
+        match self.run(format!("CREATE DATABASE {name} {character_set} COMMENT '{comment}'")).await {
             Ok(()) => Ok(Created::New),
             Err(error) if error.errno() == Some(EXISTS) => Ok(Created::Existing),
             Err(error) => Err(error),

@@ -1,17 +1,39 @@
-//! Fills a database with the demo's tables and rows.
+//! Creates the demo's database with its tables and rows.
 
 use mysql_async::prelude::Queryable;
 use shared::ident::DatabaseName;
 
 use super::quote::ident;
-use super::{Admin, AdminError};
+use super::{Admin, AdminError, Created, ask};
+
+/// The comment of the demo's database until it is filled, by which an interrupted start is recognised.
+const UNFINISHED: &str = "Selkie has not filled its demo yet";
 
 impl Admin {
-    /// Creates and fills the demo tables in the database `name`, which must exist and be empty. Takes a second or two.
+    /// Creates the demo's database and fills it, which takes a second or two. Returns [`Created::Existing`] and changes
+    /// nothing if another database has the name. A demo that an interrupted call left unfinished is dropped first.
     ///
     /// # Errors
-    /// MariaDB failed; the tables and rows written before stay.
-    pub async fn fill_demo(&self, name: &DatabaseName) -> Result<(), AdminError> {
+    /// MariaDB failed; what was written before stays, as an unfinished demo.
+    pub async fn create_demo(&self, name: &DatabaseName) -> Result<Created, AdminError> {
+        let mut conn = self.conn().await?;
+        let unfinished =
+            "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ? AND SCHEMA_COMMENT = ? LIMIT 1";
+        let asked = conn.exec_iter(unfinished, (name.as_str(), UNFINISHED));
+        let unfinished: Option<u8> = self.within(ask::first(asked)).await?;
+        drop(conn);
+        if unfinished.is_some() {
+            self.drop_database(name).await?;
+        }
+        if self.create_commented(name, UNFINISHED).await? == Created::Existing {
+            return Ok(Created::Existing);
+        }
+        self.fill_demo(name).await?;
+        self.run(format!("ALTER DATABASE {} COMMENT ''", ident(name.as_str()))).await?;
+        Ok(Created::New)
+    }
+
+    async fn fill_demo(&self, name: &DatabaseName) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         let chosen = format!("USE {}", ident(name.as_str()));
         let outcome = async {
