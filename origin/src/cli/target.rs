@@ -29,6 +29,9 @@ const KEY_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Time limit of a statement of the origin within this process.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+/// Maximum wait for the next bytes of a response of another origin or an edge: longer than a statement may run by default
+/// (`query_timeout`).
+const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Args)]
 pub(super) struct TargetArgs {
@@ -82,7 +85,7 @@ impl TargetArgs {
             note("selkie: warning: the key is sent without encryption; use https://");
         }
         let url = url.to_owned();
-        let made = tokio::task::spawn_blocking(move || Api::new(&url, key)).await;
+        let made = tokio::task::spawn_blocking(move || Api::new(&url, key, Some(READ_TIMEOUT))).await;
         Ok(made.map_err(|error| CliError::Failed { message: error.to_string(), hint: None })??)
     }
 
@@ -99,7 +102,7 @@ impl TargetArgs {
             let address = listener.local_addr().map_err(CliError::Output)?;
             let key = system.keys.issue(&self.project, Grant::Full, KEY_NAME, Some(KEY_LIFETIME)).await?;
             let token = SecretString::from(key.token);
-            let made = tokio::task::spawn_blocking(move || Api::new(&format!("http://{address}"), token)).await;
+            let made = tokio::task::spawn_blocking(move || Api::new(&format!("http://{address}"), token, None)).await;
             let api = made.map_err(|error| CliError::Failed { message: error.to_string(), hint: None })??;
             let config = own_origin(&context.config);
             let stop = CancellationToken::new();
@@ -128,13 +131,13 @@ impl TargetArgs {
 }
 
 /// Returns the configuration of the origin within this process. Since the origin serves only this command, it has no
-/// rate limit, no limit of rows and no restriction of callers, longer timeouts of statements, and a short shutdown.
+/// rate limit, no limit of rows and no restriction of callers, a statement timeout of at least an hour, and a short shutdown.
 fn own_origin(config: &Config) -> Config {
     let mut config = config.clone();
     config.access = AccessConfig::Open;
     config.rate_limit = None;
     config.max_rows = None;
-    config.query_timeout = STATEMENT_TIMEOUT;
+    config.query_timeout = config.query_timeout.max(STATEMENT_TIMEOUT);
     config.stream_timeout = config.stream_timeout.max(STATEMENT_TIMEOUT);
     config.shutdown_grace = config.shutdown_grace.min(Duration::from_secs(1));
     config

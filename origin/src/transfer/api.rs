@@ -18,9 +18,6 @@ use super::TransferError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum wait for the next bytes of a response: longer than a statement may run by default (`query_timeout`).
-const READ_TIMEOUT: Duration = Duration::from_secs(120);
-
 /// Maximum attempts of a request that fails for a temporary reason. The pauses between them are 40 seconds in total, if
 /// no response has the header Retry-After.
 const ATTEMPTS_MAX_COUNT: u32 = 10;
@@ -51,7 +48,8 @@ impl std::fmt::Display for TableRef {
     }
 }
 
-/// An error of the API, from the envelope of its response.
+/// An error of the API, from the envelope of its response. For a server error without an envelope, `code` is the HTTP
+/// status.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Refusal {
     pub(super) code: String,
@@ -148,12 +146,12 @@ impl From<NoAnswer> for TransferError {
 }
 
 impl Api {
-    /// Creates a client of the API at `base`, such as `https://api.example.org`. Blocks to read the system's
-    /// certificates.
+    /// Creates a client of the API at `base`, such as `https://api.example.org`, that waits at most `read_timeout` for the
+    /// next bytes of a response; `None` for as long as the connection lasts. Blocks to read the system's certificates.
     ///
     /// # Errors
     /// `base` is not an HTTP or HTTPS URL, or has a query string; the system's certificates can't be read.
-    pub fn new(base: &str, key: SecretString) -> Result<Self, TransferError> {
+    pub fn new(base: &str, key: SecretString, read_timeout: Option<Duration>) -> Result<Self, TransferError> {
         let wrong =
             || TransferError::usage(format!("{} is no URL of an API", shown(base)), "such as https://api.example.org");
         let mut base = Url::parse(base).map_err(|_| wrong())?;
@@ -167,9 +165,12 @@ impl Api {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(READ_TIMEOUT)
             // A redirect would turn a POST into a GET.
             .redirect(Policy::none());
+        let client = match read_timeout {
+            Some(timeout) => client.read_timeout(timeout),
+            None => client,
+        };
         let is_loopback = matches!(base.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
         let client = if is_loopback { client.no_proxy() } else { client };
         let client = client.build().map_err(|error| failed("the HTTP client can't be made", &error))?;
@@ -197,8 +198,8 @@ impl Api {
         url
     }
 
-    /// Returns the fields of a table and the methods that the key may use on it; `None` if the table doesn't exist or
-    /// the key may not see it.
+    /// Returns the fields of a table and the methods that the key may use on it; `None` if the API answers
+    /// `table_not_found`: the table doesn't exist, or the key may not see it.
     pub(super) async fn schema(&self, table: &TableRef) -> Result<Option<Schema>, TransferError> {
         let answer = self.call(Method::GET, self.url(table, "_schema"), &HeaderMap::new(), Bytes::new()).await;
         match answer {
