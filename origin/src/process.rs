@@ -1,6 +1,6 @@
 //! Child processes that end with this process, however it ends (needs `setpriv` of util-linux). The kernel signals a
-//! child when the *thread* that spawned it ends. Since threads of the async runtime come and go, one permanent thread
-//! spawns all children.
+//! child when the *thread* that spawned it ends. Since threads of the async runtime come and go, [`spawn`] uses one
+//! permanent thread.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,9 +14,9 @@ use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// Environment variables that are removed from a child's environment: secrets, and the socket of
-/// the service manager, because MariaDB would report its own state to it.
-const WITHHELD_VARIABLES: [&str; 8] = [
+/// Environment variables that are removed from a child's environment: secret settings, and the socket of the service
+/// manager, because MariaDB would report its own state to it.
+const WITHHELD_VARIABLES: [&str; 11] = [
     "SELKIE_SECRET",
     "SELKIE_DATABASE_URL",
     "SELKIE_REPLICA_URL",
@@ -24,6 +24,9 @@ const WITHHELD_VARIABLES: [&str; 8] = [
     "OTEL_EXPORTER_OTLP_HEADERS",
     "SELKIE_MEDIA_S3_ACCESS_KEY",
     "SELKIE_MEDIA_S3_SECRET_KEY",
+    "SELKIE_KEY",
+    "SELKIE_FULL_KEY",
+    "SELKIE_READ_KEY",
     "NOTIFY_SOCKET",
 ];
 
@@ -76,7 +79,7 @@ pub(crate) fn tied(program: &Path, last: LastSignal) -> Command {
     command
 }
 
-/// Removes the variables with secrets from the environment that a child gets.
+/// Removes [`WITHHELD_VARIABLES`] from the environment that a child gets.
 pub(crate) fn withhold_secrets(command: &mut std::process::Command) {
     for variable in WITHHELD_VARIABLES {
         command.env_remove(variable);
@@ -115,7 +118,7 @@ pub(crate) async fn stop(child: &mut Child, limit: Duration) {
     let Some(pid) = pid else {
         return; // It has ended and been waited for.
     };
-    // Fails if the child ended by itself; `wait` below then returns at once.
+    // An error is ignored: if the child has ended, `wait` below returns at once.
     let _ = kill_process(pid, Signal::TERM);
     if tokio::time::timeout(limit, child.wait()).await.is_err() {
         let _ = child.kill().await;

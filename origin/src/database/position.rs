@@ -1,7 +1,7 @@
-//! Positions in the sequence of a database's writes. With replicas, or on a Galera cluster, the response to a write
-//! gives the position of the write in `X-Selkie-Position`. A later request with that value in `X-Selkie-After` sees the
-//! write, on whichever host it runs. With replicas, a position is a list of GTIDs, one for each replication domain. On
-//! a Galera cluster, it is the sequence number of a write set.
+//! Positions in the sequence of a database's writes. With replicas, with several hosts in `database_url` or on a Galera
+//! cluster, the response to a write gives the position of the write, if it is known, in `X-Selkie-Position`. A later
+//! request with that value in `X-Selkie-After` sees the write, on whichever host it runs. On a Galera cluster, a
+//! position is the sequence number of a write set; otherwise, it is a list of GTIDs, one for each replication domain.
 
 use super::ask;
 use super::connection::Connection;
@@ -116,14 +116,16 @@ impl Connection {
         matches!(self.positions, Positions::Galera | Positions::Primary)
     }
 
-    /// Returns the position of the last write that the host has committed, for any client. Takes
-    /// one query. `None` if the host has no positions (see [`Positions::None`]), is a replica, or
-    /// the query fails.
+    /// Returns the position of the last write that the host has committed, for any client. Takes one query. `None` if
+    /// the host has no positions (see [`Positions::None`]) or is a replica, or the query fails or gives no position.
     pub(super) async fn position(&mut self) -> Option<Position> {
         let found = match self.positions {
             Positions::None | Positions::Replica => return None,
             Positions::Galera => self.write_set().await.map(|found| found.map(Position::WriteSet)),
-            Positions::Primary => self.gtids("SELECT @@GLOBAL.gtid_binlog_pos").await.map(Position::Gtids).map(Some),
+            Positions::Primary => {
+                let gtids = self.gtids("SELECT @@GLOBAL.gtid_binlog_pos").await;
+                gtids.map(|gtids| (!gtids.is_empty()).then_some(Position::Gtids(gtids)))
+            }
         };
         found.inspect_err(|error| tracing::debug!(%error, "the position of a write is not known")).ok().flatten()
     }

@@ -37,7 +37,8 @@ const REFRESH_AFTER: Duration = Duration::from_secs(2);
 const STALE_AFTER: Duration = Duration::from_secs(4);
 /// The age from which a cached table description is not used, even if reloading it fails.
 const KEPT_WHILE_FAILING: Duration = Duration::from_secs(5 * 60);
-/// The time limit for one load: of a table, of all tables of a database, of views, databases or foreign keys.
+/// The time limit for one attempt to load a table, all tables of a database, views, databases or foreign keys, without
+/// the wait for a connection.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of connections per project that read descriptions: two, because one may be waiting for a locked
 /// table.
@@ -97,7 +98,7 @@ pub struct SchemaCache {
     table_loads: SingleFlight<(Key, u64, Reason), Arc<Found>, DbError>,
     view_loads: SingleFlight<(ProjectName, u64), Arc<Views>, DbError>,
     database_loads: SingleFlight<((ProjectName, DatabaseName), u64), DatabaseEntry, DbError>,
-    relation_loads: SingleFlight<((ProjectName, DatabaseName), u64), relations::Entry, DbError>,
+    relation_loads: SingleFlight<((ProjectName, DatabaseName), u64, SchemaAge), relations::Entry, DbError>,
     loads: AtomicU64,
     hits: AtomicU64,
 }

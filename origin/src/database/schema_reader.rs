@@ -1,5 +1,5 @@
-//! Reads descriptions of tables, and names of databases and views, from `information_schema`, under the project's own
-//! account: a table or column that the account may not see counts as missing.
+//! Reads descriptions of tables, foreign keys, and names of databases and views, from `information_schema`, under the
+//! project's own account: a table or column that the account may not see counts as missing.
 
 mod whole_database;
 
@@ -42,7 +42,7 @@ const INDEXES: &str = "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.ST
      WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX";
 const FOREIGN_KEYS: &str = "SELECT COLUMN_NAME, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME \
      FROM information_schema.KEY_COLUMN_USAGE \
-     WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND REFERENCED_TABLE_NAME IS NOT NULL ORDER BY BINARY CONSTRAINT_NAME";
+     WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND REFERENCED_TABLE_SCHEMA = TABLE_SCHEMA ORDER BY BINARY CONSTRAINT_NAME";
 /// The columns of all primary keys and of all foreign keys within the database.
 const RELATIONS: &str = "SELECT CONSTRAINT_NAME, TABLE_NAME, COLUMN_NAME, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME \
      FROM information_schema.KEY_COLUMN_USAGE \

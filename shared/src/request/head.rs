@@ -1,4 +1,4 @@
-//! The parts of a request's head that edge and origin use. The modules `operation` and `key` interpret the values.
+//! The parts of a request's head that determine its operation and caller. Other modules interpret the values.
 
 /// Stands for a header value with other characters than visible ASCII, spaces and tabs. No valid value contains this
 /// character.
@@ -24,7 +24,6 @@ pub struct RequestHead<'a> {
     pub prefer: Option<&'a str>,
     pub if_match: Option<&'a str>,
     pub if_none_match: Option<&'a str>,
-    pub origin: Option<&'a str>,
     pub tus: TusHeaders<'a>,
 }
 
@@ -69,7 +68,6 @@ impl<'a> RequestHead<'a> {
             "prefer" => &mut self.prefer,
             "if-match" => &mut self.if_match,
             "if-none-match" => &mut self.if_none_match,
-            "origin" => &mut self.origin,
             "tus-resumable" => &mut self.tus.resumable,
             "x-http-method-override" => &mut self.tus.method,
             _ => return self.tus.field(name.strip_prefix("upload-")?),
@@ -119,7 +117,6 @@ mod tests {
             ("idempotency-key", b"k\t1"),
             ("if-match", b"\"a\""),
             ("if-none-match", b"*"),
-            ("origin", b"https://a.example"),
             ("prefer", b"return=minimal"),
             ("tus-resumable", b"1.0.0"),
             ("upload-checksum", b"sha1 x"),
@@ -139,7 +136,6 @@ mod tests {
             (head.idempotency_key, "k\t1"),
             (head.if_match, "\"a\""),
             (head.if_none_match, "*"),
-            (head.origin, "https://a.example"),
             (head.prefer, "return=minimal"),
             (head.tus.resumable, "1.0.0"),
             (head.tus.length, "5"),

@@ -25,6 +25,7 @@ cases! {
         fields_say_whether_they_can_be_written,
         a_view_that_can_not_be_written_says_so_and_refuses,
         the_schema_of_a_missing_table_is_not_found,
+        a_foreign_key_to_another_database_is_no_relation,
     ],
 }
 
@@ -35,6 +36,21 @@ async fn schema(db: &TestDb, table: &str) -> Value {
 fn field<'a>(schema: &'a Value, name: &str) -> &'a Value {
     let fields = schema.as_array().expect("a list");
     fields.iter().find(|field| field["name"] == name).unwrap_or_else(|| panic!("no {name} in {schema}"))
+}
+
+async fn a_foreign_key_to_another_database_is_no_relation(host: Host) {
+    let parents = "CREATE TABLE parents (id INT PRIMARY KEY)";
+    let other = TestDb::new(host, &[parents]).await;
+    let child = format!(
+        "CREATE TABLE t (id INT PRIMARY KEY, parent_id INT, FOREIGN KEY (parent_id) REFERENCES {}.parents (id))",
+        other.name
+    );
+    let db = TestDb::new(host, &[parents, &child]).await;
+    let described = db.get("t/_schema").await.payload();
+    assert_eq!(described["relations"], json!([]));
+    assert_eq!(field(&described["schema"], "parent_id").get("references"), None);
+    let whole = host.call(Method::GET, &format!("/api/v1/types.ts?database={}", db.name)).send().await;
+    assert!(!whole.text().contains("references"), "{whole}");
 }
 
 async fn options_and_schema_are_the_same(host: Host) {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub(super) const DATABASES_MAX: usize = 1_000;
 
 /// Whether cached schemas of tables and cached foreign keys may be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SchemaAge {
     Cached,
     /// Schemas and foreign keys are read again, because MariaDB refused a statement that was planned with cached ones.
@@ -51,7 +51,7 @@ impl SchemaCache {
         }
         let (cache, wanted) = (Arc::clone(self), key.clone());
         let load = async move { cache.load_relations(wanted, version).await };
-        let loaded = Box::pin(self.relation_loads.run((key, version), load)).await;
+        let loaded = Box::pin(self.relation_loads.run((key, version, age), load)).await;
         loaded.map(|entry| entry.relations).map_err(DbError::into_problem)
     }
 

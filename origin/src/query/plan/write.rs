@@ -135,8 +135,8 @@ pub(in crate::query) fn is_key(at: usize, table: &Table) -> bool {
     table.column(at).primary || table.key().contains(&at)
 }
 
-/// Fails with `method_not_allowed` if the table is a read-only view. The `Allow` header then has
-/// only the methods that read: GET, HEAD and OPTIONS.
+/// Fails with `method_not_allowed` if the table is a read-only view. The `Allow` header then has only GET, HEAD and
+/// OPTIONS.
 fn writable(table: &Table) -> Result<(), Problem> {
     if !table.traits().read_only {
         return Ok(());
@@ -159,7 +159,7 @@ fn no_transactions(table: &Table) -> Problem {
 }
 
 /// Resolves the option onConflict. Fails with `invalid_query_option` for a view, a table without a unique key, and a
-/// table in which all columns are generated, unless conflicts are refused.
+/// table in which [`anchor`] finds no column, unless conflicts are refused.
 fn on_conflict(wanted: write::OnConflict, table: &Table) -> Result<OnConflict, Problem> {
     let traits = table.traits();
     let unfit = |what: &str| {
@@ -188,10 +188,9 @@ fn on_conflict(wanted: write::OnConflict, table: &Table) -> Result<OnConflict, P
 }
 
 /// Returns the index of a column that ON DUPLICATE KEY UPDATE may set to itself, preferably one of the key, which
-/// MariaDB has read already; `None` if all columns are generated.
+/// MariaDB has read already; `None` if the key's columns, and all columns that the caller may read, are generated.
 fn anchor(table: &Table) -> Option<usize> {
-    let all = 0..table.columns().len();
-    let mut candidates = table.key().iter().copied().chain(all);
+    let mut candidates = table.key().iter().copied().chain(table.all_columns());
     candidates.find(|at| !table.column(*at).generated)
 }
 

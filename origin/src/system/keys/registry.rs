@@ -126,7 +126,8 @@ impl KeyRegistry {
     /// # Errors
     /// `missing_key`, `invalid_key`, `expired_key`, `revoked_key`; `role_forbids` if the caller's role does not exist
     /// or the token's claims give it no role; `database_unavailable` or `issuer_unavailable` if needed data is not
-    /// cached and can't be read; `internal` if the role's definition is malformed.
+    /// cached and can't be read; `internal` if the role can't be loaded for another reason, such as a malformed
+    /// definition.
     pub async fn authenticate(&self, authorization: Option<&str>) -> Result<Caller, Problem> {
         self.authenticate_at(authorization, now()).await
     }
@@ -165,16 +166,21 @@ impl KeyRegistry {
             && entry.holds(self.present.load().generation, now)
         {
             self.hits.fetch_add(1, Ordering::Relaxed);
-            self.note_use(&entry, now);
-            return entry.verdict(now);
+            return self.used(&entry, now);
         }
         self.lookups.fetch_add(1, Ordering::Relaxed);
         // The future is boxed: it seldom runs, since tokens are usually cached, but every request's future would
         // reserve space for it.
         let entry = Box::pin(self.look_up(token, now)).await?;
         self.tokens.insert(digest, Arc::clone(&entry));
-        self.note_use(&entry, now);
-        entry.verdict(now)
+        self.used(&entry, now)
+    }
+
+    /// Returns the caller, and notes that the key was used if it holds.
+    fn used(&self, entry: &Entry, now: u64) -> Result<Caller, Problem> {
+        let caller = entry.verdict(now)?;
+        self.note_use(entry, now);
+        Ok(caller)
     }
 
     /// Returns the number of requests since the start whose token was not cached, and the number of those whose token
