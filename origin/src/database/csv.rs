@@ -66,6 +66,7 @@ mod tests {
             (Decoder::Integer, Value::Int(i64::MIN), "-9223372036854775808"),
             (Decoder::Integer, bytes(b"9007199254740993"), "9007199254740993"),
             (Decoder::Bit, bytes(&[1, 0]), "256"),
+            (Decoder::BitExpression, bytes(b"18446744073709551615"), "18446744073709551615"),
             (Decoder::Float, Value::Double(0.1), "0.1"),
             (Decoder::Text, bytes(b"10.50"), "10.50"),
             (Decoder::Text, bytes(b""), "\"\""),

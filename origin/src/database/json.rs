@@ -4,7 +4,7 @@ use super::geojson;
 use crate::query::catalog::Kind;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mysql_async::consts::ColumnType;
+use mysql_async::consts::{ColumnFlags, ColumnType};
 use mysql_async::{Column, Value};
 use shared::envelope::write_string;
 
@@ -19,8 +19,13 @@ const BINARY_CHARSET: u16 = 63;
 pub(super) enum Decoder {
     /// Written as a number, or as a string if its absolute value exceeds 2^53 − 1.
     Integer,
-    /// A BIT value: big-endian bits, written as an integer.
+    /// The value of a BIT column: big-endian bits, written as an integer.
     Bit,
+    /// The value of an expression of type BIT, such as MAX of a BIT column: decimal digits, or else big-endian bits.
+    BitExpression,
+    /// A [`Decoder::BitExpression`] of this width in bits, from a window function or a UNION, which return bits:
+    /// big-endian bits if the value has the length of bits and fits the width, or else decimal digits.
+    CombinedBit(u8),
     Text,
     /// Written as the shortest number that reads back equal.
     Float,
@@ -59,6 +64,8 @@ impl Decoder {
             | T::MYSQL_TYPE_LONG
             | T::MYSQL_TYPE_LONGLONG
             | T::MYSQL_TYPE_YEAR => Self::Integer,
+            // MariaDB sets the flag for expressions and not for columns, including those of temporary tables.
+            T::MYSQL_TYPE_BIT if column.flags().contains(ColumnFlags::BINARY_FLAG) => Self::BitExpression,
             T::MYSQL_TYPE_BIT => Self::Bit,
             T::MYSQL_TYPE_FLOAT | T::MYSQL_TYPE_DOUBLE => Self::Float,
             T::MYSQL_TYPE_DATE | T::MYSQL_TYPE_NEWDATE => Self::Date,
@@ -70,6 +77,30 @@ impl Decoder {
             T::MYSQL_TYPE_DECIMAL | T::MYSQL_TYPE_NEWDECIMAL => Self::Text,
             _ if column.character_set() == BINARY_CHARSET => Self::Bytes,
             _ => Self::Text,
+        }
+    }
+
+    /// Returns the decoder for `column` of a query with a window function or UNION, where [`Decoder::of`] chose `self`.
+    pub(super) fn combined(self, column: &Column) -> Self {
+        match self {
+            Self::BitExpression => Self::CombinedBit(u8::try_from(column.column_length()).unwrap_or(64)),
+            other => other,
+        }
+    }
+
+    /// Converts a value of type BIT to an integer.
+    fn bit(self, bytes: &[u8]) -> u64 {
+        let bits = bytes.iter().fold(0u64, |number, byte| (number << 8) | u64::from(*byte));
+        let are_bits = match self {
+            Self::BitExpression => false,
+            Self::CombinedBit(width) => {
+                bytes.len() == usize::from(width).div_ceil(8) && bits.checked_shr(width.into()).unwrap_or(0) == 0
+            }
+            _ => true,
+        };
+        match decimal(bytes) {
+            Some(number) if !are_bits => number,
+            _ => bits,
         }
     }
 
@@ -121,10 +152,7 @@ impl Decoder {
                 out.truncate(start + written);
                 out.push(b'"');
             }
-            Self::Bit => {
-                let number = bytes.iter().fold(0u64, |number, byte| (number << 8) | u64::from(*byte));
-                integer(false, number, out);
-            }
+            Self::Bit | Self::BitExpression | Self::CombinedBit(_) => integer(false, self.bit(bytes), out),
             Self::Geometry => geojson::write(bytes, out),
             // Statements that can't be prepared return numbers as text.
             Self::Integer | Self::Float => number_text(bytes, out),
@@ -145,6 +173,17 @@ impl Decoder {
             },
         }
     }
+}
+
+/// Converts the bytes of a value of `column` to an integer; `None` if the column's type is not BIT.
+pub(super) fn bit(column: &Column, bytes: &[u8]) -> Option<u64> {
+    (column.column_type() == ColumnType::MYSQL_TYPE_BIT).then(|| Decoder::of(column).bit(bytes))
+}
+
+/// Parses a number as MariaDB writes it: decimal digits without leading zeros.
+fn decimal(bytes: &[u8]) -> Option<u64> {
+    let is_plain = bytes.iter().all(u8::is_ascii_digit) && (bytes.len() == 1 || bytes.first() != Some(&b'0'));
+    std::str::from_utf8(bytes).ok().filter(|_| is_plain)?.parse().ok()
 }
 
 fn number_text(bytes: &[u8], out: &mut Vec<u8>) {
@@ -211,6 +250,29 @@ mod tests {
         assert_eq!(json(Decoder::Integer, &Value::Int(9_007_199_254_740_992)), "\"9007199254740992\"");
         assert_eq!(json(Decoder::Integer, &Value::Int(i64::MIN)), "\"-9223372036854775808\"");
         assert_eq!(json(Decoder::Bit, &Value::Bytes(vec![1, 0])), "256");
+    }
+
+    #[test]
+    fn bits_and_digits_of_a_bit_are_told_apart() {
+        use Decoder::{Bit, BitExpression, CombinedBit};
+        for (decoder, bytes, number) in [
+            (Bit, &b"\x31\x32"[..], "12594"),
+            (BitExpression, b"1022", "1022"),
+            (BitExpression, b"0", "0"),
+            (BitExpression, b"5", "5"),
+            (BitExpression, b"18446744073709551615", "\"18446744073709551615\""),
+            (BitExpression, b"\x03\xfe", "1022"),
+            (BitExpression, b"05", "12341"),
+            (BitExpression, &[0xff; 8], "\"18446744073709551615\""),
+            (CombinedBit(8), b"5", "53"),
+            (CombinedBit(8), b"53", "53"),
+            (CombinedBit(1), b"1", "1"),
+            (CombinedBit(1), b"\x01", "1"),
+            (CombinedBit(10), b"12", "12"),
+            (CombinedBit(64), &[0xff; 8], "\"18446744073709551615\""),
+        ] {
+            assert_eq!(json(decoder, &Value::Bytes(bytes.to_vec())), number, "{decoder:?} {bytes:?}");
+        }
     }
 
     #[test]

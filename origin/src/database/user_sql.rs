@@ -13,7 +13,7 @@ use super::pool::Lease;
 use super::run::{self, CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Progress, within};
 use super::schema_cache::SchemaChange;
 use crate::query::sql::Statement;
-use crate::query::sql::session::{Effects, Results, Session};
+use crate::query::sql::session::{Effects, Results, Session, combines_rows};
 use bytes::Bytes;
 use mysql_async::prelude::{Protocol, Queryable as _};
 use mysql_async::{Column, QueryResult, Value};
@@ -100,7 +100,7 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progr
             progress.add_rows(result.affected_rows());
             done(&result, format)
         } else {
-            let (keys, decoders) = (unique_keys(&columns), run::decoders(None, &columns));
+            let (keys, decoders) = (unique_keys(&columns), decoders(&text, &columns));
             let mut encoder = Encoder::begin_as(format, Shape::Rows, &keys, CHUNK_ROOM_BYTES);
             loop {
                 match within(deadline.left(), run::driver(result.next())).await {
@@ -275,6 +275,17 @@ async fn several<P: Protocol>(result: &mut QueryResult<'_, '_, P>, progress: &Pr
     };
     progress.add_rows(encoder.rows());
     Ok(if encoder.sets() == 0 { outcome } else { encoder.finish() })
+}
+
+/// Returns a decoder for each column of a query's result.
+fn decoders(text: &str, columns: &[Column]) -> Vec<Decoder> {
+    let mut decoders = run::decoders(None, columns);
+    if decoders.contains(&Decoder::BitExpression) && combines_rows(text) {
+        for (decoder, column) in decoders.iter_mut().zip(columns) {
+            *decoder = decoder.combined(column);
+        }
+    }
+    decoders
 }
 
 /// Returns the names of a result set's columns. A name that an earlier column has becomes `name_2`, `name_3`, ….

@@ -14,6 +14,7 @@ cases! {
         unsigned_integers_reach_their_maximum,
         integers_take_text_and_booleans,
         bits_are_numbers,
+        bits_of_expressions_are_numbers,
         years_are_numbers,
         decimals_are_exact_text,
         decimals_take_numbers_as_written,
@@ -73,6 +74,62 @@ async fn bits_are_numbers(host: Host) {
     round_trips(host, "BIT(8)", ByInput, &[("255", "255"), ("49", "49"), ("\"49\"", "49")]).await;
     let wide = [("18446744073709551615", "\"18446744073709551615\""), ("9007199254740991", "9007199254740991")];
     round_trips(host, "BIT(64)", ByInput, &wide).await;
+}
+
+/// MariaDB sends the bits of BIT columns, but the decimal digits of most expressions of type BIT.
+async fn bits_of_expressions_are_numbers(host: Host) {
+    let db = TestDb::new(
+        host,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, a BIT(1), b BIT(8), c BIT(10), d BIT(32), e BIT(64), n BIT(10))",
+            "INSERT INTO t VALUES (1, 1, 53, 1022, 4000000000, 18446744073709551615, NULL), (2, 0, 5, 12, 49, 9, NULL)",
+            "CREATE VIEW v AS SELECT id, COALESCE(b) AS b, c, (SELECT MAX(c) FROM t) AS m, COALESCE(e) AS e FROM t",
+            "CREATE PROCEDURE p() SELECT MAX(b) AS b, MIN(b) AS small, MAX(e) AS e FROM t",
+        ],
+    )
+    .await;
+    let all = |form: &str| {
+        let columns = ["a", "b", "c", "d", "e", "n"].map(|name| format!("{} AS {name}", form.replace('$', name)));
+        columns.join(", ")
+    };
+    let first = json!({"a": 1, "b": 53, "c": 1022, "d": 4_000_000_000_u64, "e": "18446744073709551615", "n": null});
+    let second = json!({"a": 0, "b": 5, "c": 12, "d": 49, "e": 9, "n": null});
+    for (form, rest, expected) in [
+        ("$", "WHERE id = ?", &first),
+        ("MAX($)", "WHERE id > ? - 1", &first),
+        ("MIN($)", "WHERE id > ? - 1", &second),
+        ("(SELECT MAX($) FROM t)", "WHERE id = ?", &first),
+        ("(SELECT MIN(u.$) FROM (SELECT $ FROM t UNION SELECT $ FROM t) u)", "WHERE id = ?", &second),
+        ("COALESCE($)", "WHERE id = ? + 1", &second),
+        ("IF(id = 1, $, NULL)", "WHERE id = ?", &first),
+        ("MAX($)", "WHERE id = ? GROUP BY id ORDER BY id", &first),
+        ("MAX($) OVER (ORDER BY id)", "WHERE id = ?", &first),
+        ("FIRST_VALUE($) OVER (ORDER BY id)", "WHERE id = ? + 1", &second),
+        (
+            "COALESCE($)",
+            "WHERE id = ? AND id IN (SELECT id FROM t) UNION ALL SELECT a, b, c, d, e, n FROM t WHERE 1 = 0",
+            &first,
+        ),
+    ] {
+        let query = format!("SELECT {} FROM t {rest}", all(form));
+        assert_eq!(db.sql_with(&query, json!([1])).send().await.payload(), json!([expected]), "{query}");
+        let plain = query.replace('?', "1");
+        assert_eq!(db.exec(&plain).await, json!([expected]), "{plain}");
+        let csv = db.sql(&plain).header("accept", "text/csv").send().await;
+        let values = ["a", "b", "c", "d", "e", "n"].map(|name| match &expected[name] {
+            serde_json::Value::String(text) => text.clone(),
+            serde_json::Value::Null => String::new(),
+            number => number.to_string(),
+        });
+        assert_eq!(csv.text(), format!("a,b,c,d,e,n\r\n{}\r\n", values.join(",")), "{plain}");
+    }
+    assert_eq!(db.exec("CALL p()").await, json!([{"b": 53, "small": 5, "e": "18446744073709551615"}]));
+    let rows = json!([
+        {"id": 1, "b": 53, "c": 1022, "m": 1022, "e": "18446744073709551615"},
+        {"id": 2, "b": 5, "c": 12, "m": 1022, "e": 9}
+    ]);
+    assert_eq!(db.get("v?order[field]=id").await.payload(), rows);
+    assert_eq!(db.exec("SELECT * FROM v ORDER BY id").await, rows);
 }
 
 async fn years_are_numbers(host: Host) {

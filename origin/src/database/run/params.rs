@@ -1,5 +1,6 @@
 //! Converts between the parameters of statements and the driver's values.
 
+use crate::database::json;
 use crate::query::plan::Param;
 use mysql_async::{Params, Row, Value};
 
@@ -23,7 +24,7 @@ pub(in crate::database) fn bind(params: Vec<Param>) -> Params {
     )
 }
 
-/// Returns the values of a row's cells with these indexes, as parameters of another query.
+/// Returns the values of a row's cells with these indexes, as parameters of another query. A BIT becomes an integer.
 pub(in crate::database) fn values(row: &Row, cells: &[usize]) -> Vec<Param> {
     let value = |at: &usize| match row.as_ref(*at) {
         None | Some(Value::NULL) => Param::Null,
@@ -31,7 +32,10 @@ pub(in crate::database) fn values(row: &Row, cells: &[usize]) -> Vec<Param> {
         Some(Value::UInt(number)) => Param::UInt(*number),
         Some(Value::Float(number)) => Param::Float(*number),
         Some(Value::Double(number)) => Param::Double(*number),
-        Some(Value::Bytes(bytes)) => Param::Bytes(bytes.clone()),
+        Some(Value::Bytes(bytes)) => match row.columns_ref().get(*at).and_then(|column| json::bit(column, bytes)) {
+            Some(number) => Param::UInt(number),
+            None => Param::Bytes(bytes.clone()),
+        },
         Some(Value::Date(year, month, day, 0, 0, 0, 0)) => Param::Text(format!("{year:04}-{month:02}-{day:02}").into()),
         Some(Value::Date(year, month, day, hour, minute, second, micros)) => {
             Param::Text(format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}").into())

@@ -303,8 +303,9 @@ impl Term {
     }
 }
 
-/// Converts a column's value, as the driver returned it, to a bound value: bytes of a BIT to an integer, other bytes to
-/// text unless the column is binary. Text of a DECIMAL gets a cast. `None` if the bytes of a text are not UTF-8.
+/// Converts a column's value, as the driver returned it, to a bound value: bytes of a BIT, as in cursors of earlier
+/// versions of the program, to an integer; other bytes to text unless the column is binary. Text of a DECIMAL gets a
+/// cast. `None` if the bytes of a text are not UTF-8.
 pub(super) fn stored(kind: Kind, value: Param) -> Option<Operand> {
     let param = match (kind, value) {
         (_, Param::Null) => Param::Null,

@@ -118,6 +118,21 @@ pub fn names_any(text: &str, is_one: impl Fn(&str) -> bool) -> bool {
     })
 }
 
+/// Returns whether a query has a window function, UNION, EXCEPT or INTERSECT outside of parentheses.
+#[must_use]
+pub fn combines_rows(text: &str) -> bool {
+    const COMBINING: [&str; 4] = ["OVER", "UNION", "EXCEPT", "INTERSECT"];
+    let mut depth = 0;
+    Tokens::new(text).any(|token| {
+        match token {
+            Token::Open => depth += 1,
+            Token::Other(')') => depth -= 1,
+            _ => {}
+        }
+        depth == 0 && token.word().is_some_and(|word| is_one_of(&COMBINING, word))
+    })
+}
+
 /// Words that show at any position that a statement may read or leave session state, or run triggers.
 const STATEFUL: [&str; 10] = [
     // `INTO @x`
@@ -267,6 +282,18 @@ mod tests {
         }
         assert!(!names_any("SELECT 'v', vv, `v``` -- v", |name| name == "v"));
         assert!(names_any("SELECT * FROM `a``b`", |name| name == "a`b"));
+    }
+
+    #[test]
+    fn only_windows_and_unions_outside_of_parentheses_combine_rows() {
+        for text in
+            ["SELECT MAX(b) OVER (PARTITION BY a) FROM t", "select lag(b) over(w)", "(SELECT 1) union (SELECT 2)"]
+        {
+            assert!(combines_rows(text), "{text}");
+        }
+        for text in ["SELECT MAX(b) FROM (SELECT 1 b UNION SELECT 2) t", "SELECT `over`, 'union' -- over\n"] {
+            assert!(!combines_rows(text), "{text}");
+        }
     }
 
     #[test]
