@@ -139,7 +139,7 @@ async fn describe(app: &App, caller: &Caller, links: &Links, id: MediaId) -> Res
 async fn sign(app: &App, caller: &Caller, links: &Links, id: MediaId, valid: SignedFor) -> Result<Response, Problem> {
     caller.check_media_read()?;
     let row = find(app, caller, id).await?;
-    let signature = app.signer.sign(&row.path(), now(), valid);
+    let signature = app.signer.sign((row.id, &row.path()), now(), valid);
     let payload = payload::text(&Signed {
         url: signed(&payload::url(&row, links), &signature),
         thumbnail_url: payload::thumbnail_url(&row, links).map(|url| signed(&url, &signature)),

@@ -1,6 +1,6 @@
 //! Signed URLs. Until a signed URL expires, anybody who has it can read one private file and the file's thumbnail. A
-//! single signed URL can't be revoked. The signature covers the file's path, not its content, so it also holds for a
-//! later file at the path.
+//! signed URL can't be revoked. The signature covers the file's id and path, not its content: it stays valid when the
+//! file is replaced, and is invalid for a later file at the path.
 
 use crate::secret::InstallationSecret;
 use base64::Engine as _;
@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use shared::media::FilePath;
-use shared::operation::media::SignedFor;
+use shared::operation::media::{MediaId, SignedFor};
 use std::fmt;
 
 /// The label for deriving the signing key from the installation's secret.
@@ -46,18 +46,18 @@ impl Signer {
         Self { key: secret.derive(LABEL) }
     }
 
-    /// Signs a file's path. The signature expires `signed_for` after `now`, which is in seconds since 1970.
+    /// Signs a file's id and path. The signature expires `signed_for` after `now`, which is in seconds since 1970.
     #[must_use]
-    pub fn sign(&self, file: &FilePath, now: u64, signed_for: SignedFor) -> Signature {
+    pub fn sign(&self, file: (MediaId, &FilePath), now: u64, signed_for: SignedFor) -> Signature {
         let expires_at = now.saturating_add(signed_for.seconds());
         let mac = self.mac(file, expires_at).finalize().into_bytes();
         Signature { expires_at, text: URL_SAFE_NO_PAD.encode(mac) }
     }
 
-    /// Returns whether `signature` was made for the file's path and `expires_at`, and `now` is before `expires_at`
-    /// (both in seconds since 1970). The comparison takes constant time.
+    /// Returns whether `signature` was made for the file's id and path and for `expires_at`, and `now` is before
+    /// `expires_at` (both in seconds since 1970). The comparison takes constant time.
     #[must_use]
-    pub fn verify(&self, file: &FilePath, expires_at: u64, signature: &str, now: u64) -> bool {
+    pub fn verify(&self, file: (MediaId, &FilePath), expires_at: u64, signature: &str, now: u64) -> bool {
         let Ok(signature) = URL_SAFE_NO_PAD.decode(signature) else {
             return false;
         };
@@ -65,7 +65,7 @@ impl Signer {
         is_right && now < expires_at
     }
 
-    fn mac(&self, file: &FilePath, expires_at: u64) -> Hmac<Sha256> {
+    fn mac(&self, (id, file): (MediaId, &FilePath), expires_at: u64) -> Hmac<Sha256> {
         #[expect(clippy::expect_used, reason = "HMAC takes a key of any length")]
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("any length");
         // Each part is preceded by its length, so that different paths never give the same input.
@@ -73,6 +73,7 @@ impl Signer {
             mac.update(&(part.len() as u64).to_le_bytes());
             mac.update(part.as_bytes());
         }
+        mac.update(&id.get().to_le_bytes());
         mac.update(&expires_at.to_le_bytes());
         mac
     }
@@ -85,6 +86,10 @@ mod tests {
     use shared::media::{FolderPath, MediaName};
 
     const NOW: u64 = 1_790_000_000;
+
+    fn id(number: u64) -> MediaId {
+        MediaId::from(number)
+    }
 
     fn file(project: &str, folder: &str, name: &str) -> FilePath {
         FilePath {
@@ -101,9 +106,9 @@ mod tests {
     #[test]
     fn a_signature_is_valid_for_its_file_until_its_end() {
         let (signer, file) = (signer(1), file("p", "a/b", "c.png"));
-        let signed = signer.sign(&file, NOW, SignedFor::new(60).unwrap());
+        let signed = signer.sign((id(1), &file), NOW, SignedFor::new(60).unwrap());
         assert_eq!(signed.expires_at, NOW + 60);
-        let valid = |now| signer.verify(&file, signed.expires_at, &signed.text, now);
+        let valid = |now| signer.verify((id(1), &file), signed.expires_at, &signed.text, now);
         assert!(valid(NOW) && valid(NOW + 59));
         assert!(!valid(NOW + 60) && !valid(u64::MAX));
         assert_eq!(signed.query(), format!("expires={}&signature={}", NOW + 60, signed.text));
@@ -113,7 +118,7 @@ mod tests {
     #[test]
     fn it_is_valid_for_no_other_file_end_key_or_text() {
         let place = file("p", "a/b", "c.png");
-        let signed = signer(1).sign(&place, NOW, SignedFor::new(60).unwrap());
+        let signed = signer(1).sign((id(1), &place), NOW, SignedFor::new(60).unwrap());
         let (expires_at, text) = (signed.expires_at, signed.text.as_str());
         for other in [
             file("q", "a/b", "c.png"),
@@ -125,16 +130,17 @@ mod tests {
             file("p", "a/bc", ".png"),
             file("pa", "b", "c.png"),
         ] {
-            assert!(!signer(1).verify(&other, expires_at, text, NOW), "{other:?}");
+            assert!(!signer(1).verify((id(1), &other), expires_at, text, NOW), "{other:?}");
         }
-        assert!(!signer(2).verify(&place, expires_at, text, NOW));
-        assert!(!signer(1).verify(&place, expires_at + 1, text, NOW));
+        assert!(!signer(1).verify((id(2), &place), expires_at, text, NOW));
+        assert!(!signer(2).verify((id(1), &place), expires_at, text, NOW));
+        assert!(!signer(1).verify((id(1), &place), expires_at + 1, text, NOW));
         let mut flipped = text.to_owned();
         flipped.replace_range(0..1, if text.starts_with('A') { "B" } else { "A" });
         for altered in ["", "A", &text[1..], &text[..42], &flipped, &format!("{text}="), &format!("{text}A"), "é"] {
-            assert!(!signer(1).verify(&place, expires_at, altered, NOW), "{altered}");
+            assert!(!signer(1).verify((id(1), &place), expires_at, altered, NOW), "{altered}");
         }
-        assert!(signer(1).verify(&place, expires_at, text, NOW));
+        assert!(signer(1).verify((id(1), &place), expires_at, text, NOW));
     }
 
     #[test]

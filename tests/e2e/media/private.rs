@@ -21,6 +21,7 @@ cases! {
         a_signature_that_was_altered_opens_nothing,
         a_signature_ends,
         a_signature_outlives_a_replacement,
+        a_signature_opens_no_later_file_of_the_same_name,
         a_file_that_becomes_private_is_so_at_once,
         files_of_a_folder_that_becomes_private_are_so_at_once,
         a_private_file_becomes_public_only_in_so_many_words,
@@ -228,6 +229,20 @@ async fn a_signature_outlives_a_replacement(host: Host) {
     let answer = shelf.fetch(&signed["url"]).await;
     assert_eq!(answer.text(), "new");
     assert_eq!(answer.header("cache-control"), Some("private, no-cache"));
+}
+
+async fn a_signature_opens_no_later_file_of_the_same_name(host: Host) {
+    let shelf = Shelf::new(host);
+    let file = put(&shelf, "a.txt", "first").await;
+    let signed = sign(host, &file, 600).await;
+    assert_eq!(shelf.fetch(&signed["url"]).await.text(), "first");
+    host.call(Method::DELETE, &format!("{MEDIA}/{}", file["id"])).send().await.payload();
+    let missing = face(&shelf.fetch(&signed["url"]).await);
+    let later = put(&shelf, "a.txt", "second").await;
+    assert_ne!(later["id"], file["id"]);
+    assert_eq!(face(&shelf.fetch(&signed["url"]).await), missing);
+    let signed = sign(host, &later, 600).await;
+    assert_eq!(shelf.fetch(&signed["url"]).await.text(), "second");
 }
 
 async fn a_file_that_becomes_private_is_so_at_once(host: Host) {

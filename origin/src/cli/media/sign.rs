@@ -43,7 +43,7 @@ struct SignedAnswer {
 impl SignArgs {
     pub(super) async fn run(self, context: &MediaContext<'_>) -> Result<(), CliError> {
         let row = context.find(&self.of.project, &self.file).await?;
-        let signature = context.system.signer.sign(&row.path(), now(), self.expires);
+        let signature = context.system.signer.sign((row.id, &row.path()), now(), self.expires);
         let url = context.links.file(place(&row), &row.original.sha256);
         let answer = SignedAnswer {
             url: signed(&url, &signature),

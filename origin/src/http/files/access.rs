@@ -7,6 +7,7 @@ use crate::http::request_log::RequestRecord;
 use crate::system::keys::Caller;
 use shared::error::Problem;
 use shared::media::FilePath;
+use shared::operation::media::MediaId;
 
 /// The reason why a request may read a media file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,21 +25,21 @@ pub(super) struct Credentials<'a> {
     pub(super) authorization: Option<&'a str>,
 }
 
-/// Checks the credentials for private media at `path`, even if no file exists there. Returns the kind of access and,
-/// for an API key or user token, its caller. Returns `None` if the request has neither a valid signature nor a valid
-/// key or token of the path's project that may read media.
+/// Checks the credentials for private media at `path`. `id` is the file's id; if there is no file, any id, so that the
+/// check does the same work. Returns the kind of access and, for an API key or user token, its caller. Returns `None`
+/// if the request has neither a valid signature nor a valid key or token of the path's project that may read media.
 ///
 /// # Errors
 /// `rate_limited`; `role_forbids` if the key's or token's role does not exist; the key or token could not be looked up.
 pub(super) async fn to_private(
     app: &App,
     record: &RequestRecord,
-    path: &FilePath,
+    (id, path): (MediaId, &FilePath),
     credentials: &Credentials<'_>,
 ) -> Result<Option<(Access, Option<Caller>)>, Problem> {
     if let Some((expires_at, signature)) = &credentials.query.signature {
         let now = now();
-        if app.signer.verify(path, *expires_at, signature, now) {
+        if app.signer.verify((id, path), *expires_at, signature, now) {
             let seconds_left = expires_at.saturating_sub(now);
             return Ok(Some((Access::Signature { seconds_left }, None)));
         }
