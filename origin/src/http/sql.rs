@@ -4,9 +4,9 @@ use super::records::Failure;
 use super::request_log::RequestRecord;
 use super::respond;
 use crate::app::App;
+use crate::database::ReadFrom;
 use crate::database::error::no_database;
 use crate::database::user_sql::{self, UserSql};
-use crate::database::{DbError, ReadFrom};
 use crate::query::sql;
 use crate::query::sql::session::{Results, Schema, Session, effects, names_any};
 use crate::query::sql::xa::holds_xa;
@@ -52,16 +52,25 @@ pub(super) async fn run(
     if effects.schema == Schema::Changed {
         refuse_drop(app, caller, &call).await?;
     }
-    let statement = sql::verbatim(&call, schema.as_ref());
     let account = (caller.project(), caller.account());
-    let lease = app.pools.lease_for(account, ReadFrom::Primary, record.after()).await.map_err(DbError::into_problem)?;
     let limit = caller.statement_timeout(app.pools.query_timeout());
-    let change = (effects.schema == Schema::Changed).then(|| app.schema_cache.change(caller.project()));
     record.progress().begin("SQL", None);
-    let call = UserSql { statement, schema, effects, change, format };
-    let chunks = user_sql::run(lease, call, limit, Arc::clone(record.progress()));
-    let begin = || record.stream(caller);
-    let answer = respond::chunks(chunks, format, begin).await;
+    let attempt = async || {
+        let lease = app.pools.lease_for(account, ReadFrom::Primary, record.after()).await?;
+        let change = (effects.schema == Schema::Changed).then(|| app.schema_cache.change(caller.project()));
+        let statement = sql::verbatim(&call, schema.as_ref());
+        let call = UserSql { statement, schema: schema.clone(), effects, change, format };
+        let chunks = user_sql::run(lease, call, limit, Arc::clone(record.progress()));
+        respond::chunks(chunks, format, || record.stream(caller)).await
+    };
+    let answer = match attempt().await {
+        // A deadlock has rolled back the whole transaction, and a single statement that reads or changes rows has no
+        // other effect: its session was reset. CALL and compound statements can commit before the deadlock.
+        Err(Failure::Database(error)) if error.is_deadlock() && effects.results == Results::One => {
+            Box::pin(attempt()).await
+        }
+        answer => answer,
+    };
     answer.map_err(|failure| match failure {
         // A statement of the records API gets this error only for a view whose definer is gone, which `DbError`
         // handles.

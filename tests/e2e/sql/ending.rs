@@ -16,6 +16,7 @@ cases! {
     Both: [
         a_statement_with_a_limit_of_its_own_times_out,
         a_deadlock_is_said_so,
+        a_statement_that_lost_a_deadlock_is_tried_once_more,
         a_connection_that_the_statement_kills_is_replaced,
     ],
     // A local workerd doesn't notice a disconnect before the answer's head (docs/troubleshooting.md).
@@ -70,6 +71,40 @@ async fn a_deadlock_is_said_so(host: Host) {
     db.post("t", &json!({"n": 1})).await.refused(ErrorCode::Deadlock);
     db.exec("DROP TRIGGER tr").await;
     db.post("t", &json!({"n": 1})).await.payload();
+}
+
+/// The rows of a non-transactional table count the attempts, since no rollback removes them.
+async fn a_statement_that_lost_a_deadlock_is_tried_once_more(host: Host) {
+    let db = TestDb::new(
+        host,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)",
+            "CREATE TABLE attempts (n INT) ENGINE = Aria TRANSACTIONAL = 0",
+            "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW BEGIN INSERT INTO attempts VALUES (1); \
+             IF (SELECT COUNT(*) FROM attempts) < NEW.n THEN SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213; END IF; END",
+            "CREATE PROCEDURE p() INSERT INTO t (n) VALUES (2)",
+        ],
+    )
+    .await;
+    let attempts = async || {
+        let count = db.value("SELECT COUNT(*) FROM attempts").await;
+        db.exec("DELETE FROM attempts").await;
+        count
+    };
+    assert_eq!(db.exec("INSERT INTO t (n) VALUES (2)").await["affectedRows"], 1);
+    assert_eq!(attempts().await, 2);
+    assert_eq!(
+        db.sql_with("REPLACE INTO t (n) VALUES (?) RETURNING n", json!([2])).send().await.payload(),
+        json!([{"n": 2}])
+    );
+    assert_eq!(attempts().await, 2);
+    db.sql("INSERT INTO t (n) VALUES (3)").send().await.refused(ErrorCode::Deadlock);
+    assert_eq!(attempts().await, 2);
+    for statement in ["CALL p()", "BEGIN NOT ATOMIC INSERT INTO t (n) VALUES (2); END"] {
+        db.sql(statement).send().await.refused(ErrorCode::Deadlock);
+        assert_eq!(attempts().await, 1, "{statement} may have committed before");
+    }
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 2);
 }
 
 async fn a_statement_whose_caller_left_is_killed(host: Host) {
