@@ -34,6 +34,7 @@ cases! {
         prepared_statements_do_not_leak,
         a_trigger_that_dirties_the_session_does_not_leak_through_records,
         a_failed_statement_leaves_nothing_open,
+        diagnostics_do_not_leak,
         projects_do_not_share_sessions,
         one_text_means_each_databases_own_table,
         records_run_in_clean_sessions,
@@ -139,6 +140,37 @@ async fn settings_made_in_disguise_do_not_leak(host: Host) {
     db.get("v").await.payload();
     for answer in probes(&db, PROBE).await {
         assert_eq!(answer.payload(), before, "reading a view is seen by the next request");
+    }
+}
+
+async fn diagnostics_do_not_leak(host: Host) {
+    let db = TestDb::new(
+        host,
+        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT)", "INSERT INTO t SELECT seq FROM seq_1_to_50"],
+    )
+    .await;
+    for (probe, expected) in [
+        ("SHOW WARNINGS", json!([])),
+        ("SHOW ERRORS", json!([])),
+        ("SELECT @@warning_count AS v, @@error_count AS w", json!([{"v": 0, "w": 0}])),
+        ("BEGIN NOT ATOMIC GET DIAGNOSTICS @n = NUMBER; SELECT @n AS v; END", json!([{"v": 0}])),
+        ("SELECT ROW_COUNT() AS v, LAST_INSERT_ID() AS w", json!([{"v": 0, "w": 0}])),
+    ] {
+        // The sessions are reset after these, and then the inserts fail in them.
+        probes(&db, "DO 0").await;
+        let record = json!({"id": 1});
+        for refused in join_all((0..PROBES).map(|_| db.post("t", &record))).await {
+            refused.refused(shared::error::ErrorCode::DuplicateKey);
+        }
+        for answer in probes(&db, probe).await {
+            assert_eq!(answer.payload(), expected, "{probe}");
+        }
+    }
+    for counted in probes(&db, "SELECT SQL_CALC_FOUND_ROWS id FROM t LIMIT 1").await {
+        counted.payload();
+    }
+    for answer in probes(&db, "SELECT FOUND_ROWS() AS v").await {
+        assert_ne!(answer.payload(), json!([{"v": 50}]));
     }
 }
 

@@ -160,10 +160,9 @@ impl Lease {
             | DbError::ParamCount(..)
             | DbError::Misread
             | DbError::NoReceipts
-            | DbError::PacketTooLarge(_) => {
-                self.stage = Stage::Idle;
-            }
-            DbError::Refused(..) if !error.is_lost() => self.stage = Stage::Idle,
+            | DbError::PacketTooLarge(_) => self.end(),
+            // The session has the error's diagnostics (SHOW WARNINGS) until its next reset.
+            DbError::Refused(..) if !error.is_lost() => self.end(),
             DbError::Refused(..) | DbError::Unavailable(_) => {
                 self.stage = Stage::Idle;
                 if let Some(object) = self.object.take() {
