@@ -34,7 +34,8 @@ pub(super) struct IdempotentInsert<'a> {
     /// The database of the table that is inserted into. It also holds the table of receipts.
     pub(super) database: &'a DatabaseName,
     /// The request's idempotency key and fingerprint. For a caller with a role, the key is hashed with the caller's
-    /// identity, so that equal keys of different callers stay apart.
+    /// identity, so that equal keys of different callers stay apart, and the fingerprint covers the fields in the
+    /// response.
     pub(super) idempotent: &'a IdempotentRequest,
     pub(super) statements: Vec<Statement>,
     pub(super) answer: InsertAnswer,
@@ -160,7 +161,7 @@ fn mismatch() -> Problem {
         ErrorCode::IdempotencyMismatch,
         "This Idempotency-Key was used for another insert.",
     )
-    .with_hint("A repeated request must have the same table, options and body, byte by byte; another one needs a key of its own.")
+    .with_hint("A repeated request must have the same table, options and body, byte by byte, and a role that reads the same fields; another one needs a key of its own.")
 }
 
 fn in_progress() -> Problem {

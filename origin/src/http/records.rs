@@ -166,7 +166,8 @@ impl<'a> Attempt<'a> {
             Prepared::Insert(statements, answer, once) => match once {
                 Some(idempotent) => {
                     let role = self.caller.rights().role();
-                    let of_caller = role.map(|role| idempotent.for_caller(&self.caller.identity(role)));
+                    let shown = shown_fields(&statements, answer);
+                    let of_caller = role.map(|role| idempotent.for_caller(&self.caller.identity(role), shown));
                     let insert = IdempotentInsert {
                         app: self.app,
                         caller: self.caller,
@@ -256,6 +257,15 @@ impl<'a> Attempt<'a> {
             Work::Change(statements, steps) => writer.change(statements, *steps).await,
         };
         transaction.end(outcome).await
+    }
+}
+
+/// Returns bytes that identify the fields of the records in the response to an insert; empty for a response with the
+/// ids of the records.
+fn shown_fields(statements: &[Statement], answer: InsertAnswer) -> &[u8] {
+    match answer {
+        InsertAnswer::Hidden | InsertAnswer::HiddenList(_) => b"hidden",
+        _ => statements.first().and_then(Statement::returned).map_or(b"", |returned| returned.layout.keys.as_bytes()),
     }
 }
 

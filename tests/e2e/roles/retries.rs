@@ -12,6 +12,7 @@ cases! {
         a_caller_gets_no_answer_of_another_caller,
         a_repeat_by_the_same_caller_gets_the_first_answer,
         a_repeat_after_the_right_is_gone_is_refused,
+        a_repeat_shows_no_field_that_the_role_has_lost,
         a_refused_insert_leaves_the_key_free,
     ],
 }
@@ -91,6 +92,29 @@ async fn a_repeat_after_the_right_is_gone_is_refused(host: Host) {
         (answer.status != 200).then_some(answer)
     });
     refused.await.refused(ErrorCode::RoleForbids);
+}
+
+async fn a_repeat_shows_no_field_that_the_role_has_lost(host: Host) {
+    let db = TestDb::new(host, T).await;
+    let role = create_role(&role_of(&db, [("t", json!({"read": true, "insert": true}))]));
+    let caller = Caller::with_role(&db, &role, json!({"sub": 1}));
+    let (key, body) = (unique("key-of-roles-"), json!({"owner": 7, "name": "a"}));
+    let insert = async || {
+        let call = caller.call(Method::POST, "t?returning=*").header("idempotency-key", &key);
+        call.json(&body).send().await
+    };
+    assert_eq!(insert().await.payload(), json!({"id": 1, "owner": 7, "name": "a"}));
+    let again = insert().await;
+    assert!(is_replayed(&again), "{again}");
+    assert_eq!(again.payload(), json!({"id": 1, "owner": 7, "name": "a"}));
+    let less = json!({"read": {"fields": ["id"]}, "insert": true});
+    super::set_role_in(crate::service::shared(), "default", &role, &role_of(&db, [("t", less)]));
+    let refused = crate::case::eventually("the fields are gone", std::time::Duration::from_secs(9), || async {
+        let answer = insert().await;
+        (answer.status != 200).then_some(answer)
+    });
+    refused.await.refused(ErrorCode::IdempotencyMismatch);
+    assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 1);
 }
 
 async fn a_refused_insert_leaves_the_key_free(host: Host) {

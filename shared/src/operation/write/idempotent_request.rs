@@ -120,12 +120,16 @@ impl IdempotentRequest {
     }
 
     /// Returns the request with a key that is specific to its caller: the same `Idempotency-Key` of another caller is
-    /// then a different key. `caller` are bytes that identify the caller.
+    /// then a different key. `caller` are bytes that identify the caller. `shown` are bytes that identify the fields
+    /// in the response, so that a caller that may read other fields by now doesn't get the stored response; empty for a
+    /// response with the ids, for which the fingerprint stays the same.
     #[must_use]
-    pub fn for_caller(&self, caller: &[u8]) -> Self {
-        let key = Sha256::new().chain_update(self.key).chain_update(caller).finalize().into();
+    pub fn for_caller(&self, caller: &[u8], shown: &[u8]) -> Self {
+        let with = |hash: &Hash, more: &[u8]| Sha256::new().chain_update(hash).chain_update(more).finalize().into();
+        let fingerprint = if shown.is_empty() { self.fingerprint } else { with(&self.fingerprint, shown) };
+        let key = with(&self.key, caller);
         // Earlier versions had no keys that are specific to a caller.
-        Self { key, former_key: None, fingerprint: self.fingerprint }
+        Self { key, former_key: None, fingerprint }
     }
 
     /// Returns the SHA-256 of the `Idempotency-Key`, combined with the caller after [`IdempotentRequest::for_caller`].
@@ -141,7 +145,8 @@ impl IdempotentRequest {
         self.former_key.as_ref()
     }
 
-    /// Returns the SHA-256 of the insert's table, `onConflict`, `returning`, body format and body.
+    /// Returns the SHA-256 of the insert's table, `onConflict`, `returning`, body format and body, combined with the
+    /// fields in the response after [`IdempotentRequest::for_caller`].
     #[must_use]
     pub fn fingerprint(&self) -> &Hash {
         &self.fingerprint
@@ -166,10 +171,15 @@ mod tests {
         };
         let key = IdempotencyKey::parse("\"k\"").unwrap();
         let request = IdempotentRequest::new(&key, &table, (OnConflict::Refuse, None), Format::Envelope, b"{}");
-        let [one, again, other] = ["ann", "ann", "bob"].map(|caller| request.for_caller(caller.as_bytes()));
+        let [one, again, other] = ["ann", "ann", "bob"].map(|caller| request.for_caller(caller.as_bytes(), b""));
         assert!(one == again);
         assert!(one.key() != other.key() && one.key() != request.key());
         assert_eq!((one.former_key(), one.fingerprint()), (None, request.fingerprint()));
+        let [all, all_again, few] =
+            ["id,name", "id,name", "id"].map(|shown| request.for_caller(b"ann", shown.as_bytes()));
+        assert!(all == all_again);
+        assert!(all.key() == one.key() && all.fingerprint() != few.fingerprint());
+        assert!(few.fingerprint() != request.fingerprint());
     }
 
     fn key(text: &str) -> Option<String> {
