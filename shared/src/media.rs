@@ -24,7 +24,7 @@ impl MediaName {
     ///
     /// # Errors
     /// `invalid_body` if the name is empty, `.` or `..`, is too long, or contains a slash, a backslash, a control
-    /// character or a character that ends a line or changes the direction of text.
+    /// character, or a character that ends a line or changes the direction of text.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let name = text.strip_prefix('/').unwrap_or(text);
         if name.contains('/') {
@@ -109,8 +109,8 @@ fn check_part(kind: &str, whole: &str, part: &str) -> Result<(), Problem> {
         "holds a backslash, which some systems take for a slash"
     } else if part.chars().any(char::is_control) {
         "holds a control character"
-    } else if part.chars().any(changes_direction) {
-        "holds a character that changes the direction of text"
+    } else if part.chars().any(disguises) {
+        "holds a character that ends a line or changes the direction of text"
     } else if part.len() > MEDIA_NAME_MAX_BYTES {
         return Err(too_long(kind, whole));
     } else {
@@ -121,7 +121,7 @@ fn check_part(kind: &str, whole: &str, part: &str) -> Result<(), Problem> {
 
 /// Returns whether a character ends a line or changes the direction of text. After such a character, `gpj.exe` would be
 /// shown as `exe.jpg`.
-fn changes_direction(c: char) -> bool {
+fn disguises(c: char) -> bool {
     matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -266,6 +266,10 @@ mod tests {
         ] {
             let refused = MediaName::parse(name).unwrap_err();
             assert_eq!(refused.code(), ErrorCode::InvalidBody, "{name:?}");
+        }
+        for name in ["a\u{2028}", "\u{202e}gpj.exe"] {
+            let message = MediaName::parse(name).unwrap_err().message().to_owned();
+            assert!(message.contains("ends a line or changes the direction of text"), "{message}");
         }
         assert!(MediaName::parse(&"é".repeat(128)).is_err());
     }
