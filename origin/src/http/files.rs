@@ -111,7 +111,7 @@ impl Call<'_> {
             Extent::Part(part) => (part, true),
             Extent::Beyond => return Ok(Some(not_satisfiable(object.size, record))),
         };
-        let Some(body) = open(app, object, part.clone()).await? else {
+        let Some(body) = open(app, object, part.clone(), record).await? else {
             return Ok(None);
         };
         Ok(Some(if is_part { served.part(&part, body) } else { served.whole(body) }))
@@ -170,7 +170,12 @@ fn not_satisfiable(size: u64, record: &RequestRecord) -> Response {
 }
 
 /// Returns the byte range `part` of an object as a response body; `None` if the store lacks the object.
-async fn open(app: &App, object: &StoredObject, part: Range<u64>) -> Result<Option<Body>, Problem> {
+async fn open(
+    app: &App,
+    object: &StoredObject,
+    part: Range<u64>,
+    record: &RequestRecord,
+) -> Result<Option<Body>, Problem> {
     let length = part.end - part.start;
     if length == 0 {
         return Ok(Some(Body::empty()));
@@ -189,13 +194,8 @@ async fn open(app: &App, object: &StoredObject, part: Range<u64>) -> Result<Opti
         return Ok(Some(Body::from(first)));
     }
     let left = length.saturating_sub(first.len() as u64);
-    Ok(Some(stream::body(
-        [first],
-        with_length(pieces, left),
-        "",
-        stream::StreamLimits::of_file(app),
-        app.metrics.stream(),
-    )))
+    let (limits, guard) = record.stream_file();
+    Ok(Some(stream::body([first], with_length(pieces, left), "", limits, guard)))
 }
 
 /// The reason why the body of a media response ends early.

@@ -176,8 +176,13 @@ impl RequestRecord {
     /// # Errors
     /// `rate_limited` if the project has too many streams, `overloaded` if all projects together do.
     pub(super) fn stream(&self, caller: &Caller) -> Result<(StreamLimits, StreamGuard), Problem> {
-        let terms = StreamLimits::of_records(&self.app, caller, self.started)?;
+        let terms = StreamLimits::of_records(&self.app, caller, self.started, self.id.clone())?;
         Ok((terms, self.app.metrics.stream()))
+    }
+
+    /// Returns the limits of a media stream, with its guard for the metrics.
+    pub(super) fn stream_file(&self) -> (StreamLimits, StreamGuard) {
+        (StreamLimits::of_file(&self.app, self.id.clone()), self.app.metrics.stream())
     }
 
     /// Adds the headers for request id, timing, position and rate limit to the response. Records the request in the

@@ -40,12 +40,13 @@ pub(super) fn body<E: Error + Send + Sync + 'static>(
     guard: StreamGuard,
 ) -> Body {
     let (sender, receiver) = mpsc::channel(CHUNKS_WAITING);
+    let id = limits.request_id.clone();
     tokio::spawn(forward_chunks(chunks, sender, limits));
     let pieces = stream::iter(ready.into_iter().map(Ok)).chain(received(receiver, cut_mark));
     let pieces = pieces.map(move |piece| {
         let _streaming = &guard;
         // After an error, hyper closes the connection without the body's regular end.
-        piece.inspect_err(|error| tracing::warn!(%error, "an answer ended early"))
+        piece.inspect_err(|error| tracing::warn!(%id, %error, "an answer ended early"))
     });
     // The compression layer polls a body once more after its end.
     Body::from_stream(pieces.fuse())

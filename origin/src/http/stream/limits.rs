@@ -1,11 +1,13 @@
-//! Limits of a streamed response: the time to wait for the client and, for rows from MariaDB, also a stream slot of the
-//! project, a total time, and the validity of the key or token.
+//! Limits of a streamed response: the time to wait for the client and, for records, also a stream slot of the project,
+//! a total time, and the validity of the key or token. Also the request's id, for the log line of a stream that ends
+//! early.
 
 use crate::app::App;
 use crate::clock::now;
 use crate::shares::Guard;
 use crate::system::keys::Caller;
 use shared::error::Problem;
+use shared::request_id::RequestId;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,12 +18,14 @@ pub(in crate::http) struct StreamLimits {
     pub(super) over: Pin<Box<dyn Future<Output = ()> + Send>>,
     /// The project's stream slot, released when the stream is dropped.
     pub(super) _slot: Option<Guard>,
+    pub(super) request_id: RequestId,
 }
 
 impl StreamLimits {
     /// Returns the limits of a media stream: only `write_timeout`, since a media stream holds no database connection.
-    pub(in crate::http) fn of_file(app: &App) -> Self {
-        Self { write_timeout: app.bounds.write_timeout, over: Box::pin(std::future::pending()), _slot: None }
+    pub(in crate::http) fn of_file(app: &App, request_id: RequestId) -> Self {
+        let over = Box::pin(std::future::pending());
+        Self { write_timeout: app.bounds.write_timeout, over, _slot: None, request_id }
     }
 
     /// Takes a stream slot of the caller's project, and returns the limits of a stream of rows from MariaDB. `since` is
@@ -30,7 +34,12 @@ impl StreamLimits {
     ///
     /// # Errors
     /// `rate_limited` if the project has no stream slot left, `overloaded` if all projects together have none left.
-    pub(in crate::http) fn of_records(app: &App, caller: &Caller, since: Instant) -> Result<Self, Problem> {
+    pub(in crate::http) fn of_records(
+        app: &App,
+        caller: &Caller,
+        since: Instant,
+        request_id: RequestId,
+    ) -> Result<Self, Problem> {
         let shares = app.streams.of(caller.account());
         let slot = shares.try_take(caller.project(), 1);
         let slot = slot.map_err(|refused| refused.into_problem("streamed answers"))?;
@@ -46,6 +55,7 @@ impl StreamLimits {
                 }
             }),
             _slot: Some(slot),
+            request_id,
         })
     }
 }
