@@ -12,6 +12,7 @@ cases! {
         a_field_that_the_role_sets_is_not_the_callers_choice,
         a_claim_is_compared_as_the_value_that_it_is,
         a_missing_claim_denies,
+        a_claim_is_stored_as_itself_or_not_at_all,
     ],
 }
 
@@ -134,4 +135,37 @@ async fn a_missing_claim_denies(host: Host) {
         upsert.refused(ErrorCode::RoleForbids);
     }
     assert_eq!(db.exec("SELECT * FROM notes").await, before);
+}
+
+async fn a_claim_is_stored_as_itself_or_not_at_all(host: Host) {
+    let db = TestDb::new(
+        host,
+        &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, number INT, amount DECIMAL(10,2), approx DOUBLE, \
+           bits BIT(8), flag BOOL, day DATE, moment DATETIME, word VARCHAR(20), note INT)"],
+    )
+    .await;
+    for (field, stored, refused) in [
+        ("number", vec![json!(7), json!("7"), json!("-7")], vec![json!("7e0"), json!(" 7"), json!("07"), json!(true)]),
+        ("amount", vec![json!("7.5"), json!(7.25)], vec![json!("7e0"), json!(7.004), json!("7.004"), json!(true)]),
+        ("approx", vec![json!(7.5), json!("7")], vec![json!("7e0"), json!("7 "), json!(true)]),
+        ("bits", vec![json!(7), json!(true)], vec![json!("+7"), json!("true")]),
+        ("flag", vec![json!(true), json!(0)], vec![json!("true")]),
+        ("day", vec![json!("2026-01-07")], vec![json!("2026-01-07 10:00:00")]),
+        ("moment", vec![json!("2026-01-07T10:00:00Z")], vec![json!("2026-01-07 10:00:00.5")]),
+        ("word", vec![json!(7), json!("7e0"), json!(" 7")], vec![json!(true)]),
+    ] {
+        let rule = json!({"read": true, "insert": {"set": {field: {"claim": "c"}}}, "update": {"set": {field: {"claim": "c"}}}});
+        let role = create_role(&role_of(&db, [("t", rule)]));
+        for claim in stored {
+            let caller = Caller::with_role(&db, &role, json!({"c": claim}));
+            assert!(caller.post("t", &json!({})).await.payload().is_i64(), "{field}: {claim}");
+        }
+        let before = db.exec("SELECT * FROM t").await;
+        for claim in refused {
+            let caller = Caller::with_role(&db, &role, json!({"c": claim}));
+            caller.post("t", &json!({})).await.refused(ErrorCode::RoleForbids);
+            caller.put("t/1", &json!({"note": 1})).await.refused(ErrorCode::RoleForbids);
+        }
+        assert_eq!(db.exec("SELECT * FROM t").await, before, "{field}");
+    }
 }

@@ -2,11 +2,11 @@
 
 use super::rules::moved;
 use super::{Limits, TableAccess, WriteLimits};
-use crate::query::catalog::Table;
+use crate::query::catalog::{Column, Kind, Table};
 use crate::query::plan::bind::{self, Purpose};
 use crate::query::plan::filter::predicate;
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{ColumnRef, Operand, Predicate};
+use crate::query::plan::{ColumnRef, Form, Operand, Predicate};
 use crate::query::role::{Claims, Fields, TableRule, Template, WriteRule};
 use shared::ident::FieldName;
 use shared::json::Value;
@@ -79,8 +79,13 @@ fn is_exact(condition: &Condition, table: &Table) -> bool {
         Condition::Related(_) => return false,
         Condition::Test(field, test) => (field, test),
     };
-    let is_number = table.find(field.field()).is_some_and(|at| table.column(at).kind.is_number());
-    !is_number || test.values().iter().all(|value| !matches!(value, Value::Text(text) if !is_plain_number(text)))
+    let column = table.find(field.field()).map(|at| table.column(at));
+    column.is_none_or(|column| test.values().iter().all(|value| is_exact_value(column, value)))
+}
+
+/// Returns whether a value for a number column is no text, or a plain decimal text; true for other columns.
+fn is_exact_value(column: &Column, value: &Value) -> bool {
+    !column.kind.is_number() || !matches!(value, Value::Text(text) if !is_plain_number(text))
 }
 
 fn is_plain_number(text: &str) -> bool {
@@ -91,9 +96,31 @@ fn is_plain_number(text: &str) -> bool {
 }
 
 /// Returns a column's index and the value that the role sets it to. `None` if the column doesn't exist or is generated,
-/// a claim is missing, or the value doesn't fit the column.
+/// a claim is missing, the value doesn't fit the column, or [`is_stored_exactly`] is false for a claim.
 fn set_value(name: &FieldName, value: &Template, view: &Table, claims: &Claims) -> Option<(usize, Operand)> {
     let at = view.find_hidden(name).filter(|at| !view.column(*at).generated)?;
-    let value = value.fill(claims)?;
-    Some((at, bind::value(view.column(at), &value, Purpose::Store).ok()?))
+    let column = view.column(at);
+    let filled = value.fill(claims)?;
+    let operand = bind::value(column, &filled, Purpose::Store).ok()?;
+    (value.claims().is_empty() || is_stored_exactly(column, &filled, &operand)).then_some((at, operand))
+}
+
+/// Returns whether a claim's value, bound as `operand`, is stored as itself and not converted to the value of another
+/// caller's claim: a text for a number column must be a plain decimal text, a boolean is for BOOLEAN and BIT only, and
+/// no digit of a DECIMAL and no part of a date or time may be lost.
+fn is_stored_exactly(column: &Column, value: &Value, operand: &Operand) -> bool {
+    let is_for_booleans = column.kind == Kind::Bit || column.type_text.starts_with("tinyint(1)");
+    if !is_exact_value(column, value) || (matches!(value, Value::Bool(_)) && !is_for_booleans) {
+        return false;
+    }
+    let compared = || bind::value(column, value, Purpose::Filter).ok();
+    let stored = || bind::as_stored(column, operand.clone());
+    match column.kind {
+        Kind::Decimal => compared().is_some_and(|compared| match (compared.form, stored().form) {
+            (Form::Decimal { scale }, Form::Decimal { scale: kept }) => scale <= kept,
+            _ => false,
+        }),
+        Kind::Date | Kind::DateTime | Kind::Time => compared() == Some(stored()),
+        _ => true,
+    }
 }
