@@ -4,6 +4,7 @@ mod host;
 mod names;
 
 use super::single_flight::LoadAborted;
+use crate::query::catalog::broken_view;
 use host::is_refusal_of_host;
 pub(super) use host::{HostLost, means_lost};
 use mysql_async::{DriverError, ServerError};
@@ -322,6 +323,10 @@ fn refused(errno: u16, refusal: Refusal) -> Problem {
         .with_details(errno, refusal.state)
         .with_hint("Create it anew, or with SQL SECURITY INVOKER.");
     }
+    if errno == BROKEN_VIEW {
+        let name = refusal.message.split('\'').nth(1).unwrap_or_default();
+        return broken_view(&format!("The view {}", shown(name))).with_details(errno, refusal.state);
+    }
     let hint = hint(errno, &refusal.message);
     let (field, constraint) = names::names(errno, &refusal.message);
     let (field, constraint) = (field.map(str::to_owned), constraint.map(str::to_owned));
@@ -379,6 +384,9 @@ fn hint(errno: u16, message: &str) -> Option<&'static str> {
 }
 
 const PARSE_ERROR: u16 = 1064;
+
+/// View 'shop.sales' references invalid table(s) or column(s) or function(s) …
+const BROKEN_VIEW: u16 = 1356;
 
 /// The SQLSTATE that SIGNAL statements in triggers and procedures use by convention.
 const SIGNALLED: &str = "45000";

@@ -334,6 +334,12 @@ impl Table {
         self.list.get_or_init(write)
     }
 
+    /// Returns whether the table is a view for which MariaDB names no column, since something that it reads is gone.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        self.traits.view && self.columns.is_empty()
+    }
+
     /// Returns the index of the column with this name; `None` if the table has no such column or a role hides it.
     #[must_use]
     pub fn find(&self, name: &FieldName) -> Option<usize> {
@@ -362,6 +368,14 @@ impl Table {
             .with_field(name.as_str())
         })
     }
+}
+
+/// Returns the problem of a view that MariaDB can't read; `view` is the subject of the message.
+#[must_use]
+pub fn broken_view(view: &str) -> Problem {
+    let why = "a table, field or function that it reads is gone, or its definer may not read it";
+    Problem::new(ErrorCode::SqlError, format!("{view} is broken: {why}."))
+        .with_hint("Restore what is gone, or write the view anew with CREATE OR REPLACE VIEW.")
 }
 
 impl Column {

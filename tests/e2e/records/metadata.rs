@@ -23,6 +23,7 @@ cases! {
         an_options_that_is_no_preflight_needs_a_key,
         a_views_schema_is_shown,
         fields_say_whether_they_can_be_written,
+        a_broken_view_says_so,
         a_view_that_can_not_be_written_says_so_and_refuses,
         the_schema_of_a_missing_table_is_not_found,
         a_foreign_key_to_another_database_is_no_relation,
@@ -237,6 +238,44 @@ async fn a_view_that_can_not_be_written_says_so_and_refuses(host: Host) {
         }
     }
     assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 3);
+}
+
+async fn a_broken_view_says_so(host: Host) {
+    let tables = ["CREATE TABLE t (id INT PRIMARY KEY, a INT)", "CREATE TABLE u (id INT PRIMARY KEY, a INT)"];
+    let db = TestDb::new(host, &tables).await;
+    for view in ["without_table", "without_field"] {
+        let table = if view == "without_table" { "t" } else { "u" };
+        db.exec(&format!("CREATE VIEW {view} AS SELECT id, a FROM {table}")).await;
+        db.get(view).await.payload();
+    }
+    // First the cached schema still has the fields, so that MariaDB refuses; then the view has none.
+    db.behind("DROP TABLE t; ALTER TABLE u DROP COLUMN a");
+    for is_known in [false, true] {
+        for view in ["without_table", "without_field"] {
+            if is_known {
+                db.exec("CREATE OR REPLACE TABLE other (id INT)").await;
+                let described = db.get(&format!("{view}/_schema")).await.payload();
+                assert_eq!((&described["schema"], &described["methods"]), (&json!([]), &json!([])), "{view}");
+            }
+            let join =
+                format!("other?join={{\"tableName\":\"{view}\",\"match\":{{\"source\":\"id\",\"target\":\"id\"}}}}");
+            let calls = [
+                (Method::GET, view.to_owned(), Value::Null),
+                (Method::GET, format!("{view}?selectFields=COUNT(*)"), Value::Null),
+                (Method::POST, view.to_owned(), json!({"id": 1})),
+                (Method::PUT, format!("{view}/1"), json!({"id": 1})),
+                (Method::GET, join, Value::Null),
+            ];
+            for (method, rest, body) in calls.into_iter().take(if is_known { 5 } else { 1 }) {
+                let call = db.call(method, &rest);
+                let answer = if body.is_null() { call } else { call.json(&body) }.send().await;
+                let error = answer.refused(ErrorCode::SqlError);
+                let message = error["message"].as_str().unwrap_or_default();
+                assert!(message.contains(view) && message.contains("is broken"), "{rest}: {answer}");
+                assert!(error["hint"].to_string().contains("CREATE OR REPLACE VIEW"), "{rest}: {answer}");
+            }
+        }
+    }
 }
 
 async fn the_schema_of_a_missing_table_is_not_found(host: Host) {

@@ -20,6 +20,7 @@ cases! {
     ],
     Origin: [
         a_role_is_set_listed_shown_and_replaced,
+        a_role_that_may_read_no_field_may_not_read,
         a_fault_names_the_table_the_field_or_the_rule,
         a_key_holds_the_claims_that_it_was_issued_with,
         a_key_with_a_role_is_issued_only_as_it_makes_sense,
@@ -62,6 +63,26 @@ async fn a_role_is_set_listed_shown_and_replaced(host: Host) {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(said.contains(&format!("no role {name}")), "{said}");
     }
+}
+
+async fn a_role_that_may_read_no_field_may_not_read(host: Host) {
+    let db = TestDb::new(host, T).await;
+    let all = json!({"fields": {"omit": ["id", "owner", "name", "twice"]}});
+    for (table, fields, code) in [
+        ("t", json!({"fields": []}), ErrorCode::RoleForbids),
+        ("t", all, ErrorCode::RoleForbids),
+        // The fields of a pattern are not checked against each table.
+        ("*", json!({"fields": ["other"]}), ErrorCode::RoleForbids),
+    ] {
+        let caller = Caller::new(&db, [(table, json!({"read": fields, "insert": true}))], json!({}));
+        for rest in ["t", "t/1", "t?count=true&limit=1", "t?selectFields=COUNT(*)", "t/_schema"] {
+            let error = caller.get(rest).await.refused(code);
+            assert!(error["details"]["errno"].is_null(), "{fields}: {rest}: {error}");
+        }
+        assert_eq!(caller.post("t", &json!({"owner": 1})).await.status.as_u16(), 200, "{fields}");
+    }
+    let nothing = Caller::new(&db, [("t", json!({"read": {"fields": []}}))], json!({}));
+    nothing.get("t").await.refused(ErrorCode::DatabaseNotFound);
 }
 
 async fn a_fault_names_the_table_the_field_or_the_rule(host: Host) {

@@ -33,7 +33,7 @@ pub(in crate::http) async fn describe(app: &Arc<App>, caller: &Caller, path: &Ta
     let fields = table.columns().iter().enumerate();
     let description = Description {
         kind: if table.traits().view { "view" } else { "table" },
-        methods: methods(caller.grant(), table.traits(), |action| access.may(action)),
+        methods: methods(caller.grant(), table.traits(), |action| !table.is_broken() && access.may(action)),
         schema: fields.map(|(at, column)| Field::of(at, column, &access, caller)).collect(),
         relations: relations.iter().map(|relation| Related::of(relation)).collect(),
     };

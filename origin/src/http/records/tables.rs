@@ -3,14 +3,14 @@
 use crate::app::App;
 use crate::database::run::SessionEffect;
 use crate::database::schema_cache::SchemaAge;
-use crate::query::catalog::Table;
+use crate::query::catalog::{Table, broken_view};
 use crate::query::plan::access::TableAccess;
 use crate::query::plan::related::{Loader, RelatedTable};
 use crate::query::plan::scope::Scope;
 use crate::system::keys::Caller;
 use futures_util::future::BoxFuture;
 use shared::error::Problem;
-use shared::ident::{FieldName, TableName};
+use shared::ident::{FieldName, TableName, shown};
 use shared::operation::filter::Condition;
 use shared::operation::{RecordOperation, TablePath};
 use std::sync::Arc;
@@ -70,8 +70,12 @@ impl Tables {
     }
 
     /// Returns the scope in which the operation's column names are resolved. Fails with `invalid_query_option` if two
-    /// tables have the same name or alias.
+    /// tables have the same name or alias, and with `sql_error` if a table is a broken view.
     pub(in crate::http) fn scope<'a>(&'a self, operation: &'a RecordOperation) -> Result<Scope<'a>, Problem> {
+        let mut tables = [&self.root].into_iter().chain(&self.joined).map(TableAccess::table);
+        if let Some(view) = tables.find(|table| table.is_broken()) {
+            return Err(broken_view(&format!("The view {}", shown(view.name().as_str()))));
+        }
         Ok(Scope::joined(&self.root, operation.joins(), &self.joined)?.with_related(&self.related))
     }
 

@@ -113,7 +113,7 @@ fn table_rule(place: &str, value: &Value) -> Result<TableRule, RoleFault> {
         };
         let (fields, set, rows) = (parts.fields, parts.set, parts.rows);
         match &*action {
-            "read" => rule.read = Some(ReadRule { fields, rows }),
+            "read" => rule.read = (fields != Fields::Only(Vec::new())).then_some(ReadRule { fields, rows }),
             "insert" => rule.insert = Some(WriteRule { fields, set, rows }),
             "update" => rule.update = Some(WriteRule { fields, set, rows }),
             _ => rule.delete = Some(DeleteRule { rows }),

@@ -7,7 +7,7 @@ use crate::query::plan::bind::{self, Purpose};
 use crate::query::plan::filter::predicate;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{ColumnRef, Form, Operand, Predicate};
-use crate::query::role::{Claims, Fields, TableRule, Template, WriteRule};
+use crate::query::role::{Claims, Fields, ReadRule, TableRule, Template, WriteRule};
 use shared::ident::FieldName;
 use shared::json::Value;
 use shared::operation::filter::{Condition, Joiner};
@@ -39,8 +39,10 @@ impl Limits {
             set: rule.set.iter().map(|(name, value)| set_value(name, value, view, claims)).collect(),
             rows: rows(&rule.rows),
         };
+        // A SELECT needs a column, so a role that may read no field of the table may not read its records.
+        let reads = |rule: &&ReadRule| is_known(&&rule.fields) && !view.columns().is_empty();
         Self {
-            read: rule.read.as_ref().filter(|rule| is_known(&&rule.fields)).map(|rule| rows(&rule.rows)),
+            read: rule.read.as_ref().filter(reads).map(|rule| rows(&rule.rows)),
             insert: rule.insert.as_ref().filter(|rule| is_known(&&rule.fields)).map(write),
             update: rule.update.as_ref().filter(|rule| is_known(&&rule.fields)).map(write),
             delete: rule.delete.as_ref().map(|rule| rows(&rule.rows)),
