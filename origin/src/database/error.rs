@@ -298,7 +298,10 @@ impl DbError {
     }
 }
 
-fn refused(errno: u16, refusal: Refusal) -> Problem {
+fn refused(errno: u16, mut refusal: Refusal) -> Problem {
+    if refusal.row.is_some() {
+        without_row(&mut refusal.message);
+    }
     let Some(code) = refusal.code(errno) else {
         return Problem::internal(
             "The database failed to do this.",
@@ -345,6 +348,16 @@ fn refused(errno: u16, refusal: Refusal) -> Problem {
         problem = problem.with_constraint(&constraint);
     }
     in_row(problem, refusal.row)
+}
+
+/// Removes ` at row 7` from the end of a message: MariaDB counts the rows of one statement, and an insert may have
+/// several statements.
+fn without_row(message: &mut String) {
+    if let Some((before, number)) = message.rsplit_once(" at row ")
+        && number.parse::<u64>().is_ok()
+    {
+        message.truncate(before.len());
+    }
 }
 
 fn in_row(problem: Problem, row: Option<usize>) -> Problem {

@@ -73,6 +73,12 @@ async fn an_error_names_field_row_and_constraint(host: Host) {
     rows[1300]["title"] = json!("one");
     let error = db.post("t", &json!({"batchData": rows})).await.refused(DuplicateKey);
     assert_eq!(place(&error), json!({"constraint": "one_title", "row": 1300}), "{error}");
+    rows[1300]["title"] = json!("too long");
+    let error = db.post("t", &json!({"batchData": rows})).await.refused(InvalidValue);
+    assert_eq!(
+        (&error["message"], &error["details"]["row"]),
+        (&json!("Data too long for column 'title'."), &json!(1300))
+    );
     let error = db.post("t?onConflict=update", &json!({"batchData": [{"title": "a"}, {"title": "b", "n": 300}]})).await;
     assert_eq!(place(&error.refused(InvalidValue)), json!({"field": "n", "row": 1}));
     let error = db.put("t/1", &json!({"n": 300})).await.refused(InvalidValue);

@@ -53,6 +53,21 @@ fn what_quotes_a_value_stays_word_for_word() {
 }
 
 #[test]
+fn a_message_about_a_row_of_a_list_has_no_number_of_mariadb() {
+    let message = "Incorrect integer value: 'x at row 5' for column `d`.`t`.`a` at row 1000";
+    let shown = "Incorrect integer value: 'x at row 5' for column `d`.`t`.`a`";
+    for (row, message, shown) in [
+        (None, message, format!("{message}.")),
+        (Some(2999), message, format!("{shown}.")),
+        (Some(1), "Duplicate entry ' at row 5' for key 'k'", "Duplicate entry ' at row 5' for key 'k'.".to_owned()),
+    ] {
+        let (state, message) = ("22007".to_owned(), message.to_owned());
+        let problem = DbError::Refused(1366, Refusal { state, message, row }).into_problem();
+        assert_eq!(problem.message(), shown);
+    }
+}
+
+#[test]
 fn a_signal_says_nothing_of_the_schema_or_of_locks() {
     for errno in [1054, 1062, 1213] {
         let (state, message) = (SIGNALLED.to_owned(), String::new());
