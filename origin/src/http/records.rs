@@ -72,6 +72,7 @@ pub(super) async fn run(
     }
     .map_err(Failure::into_problem)
     .map_err(|problem| search::name(problem, operation))
+    .map_err(|problem| write::mention_stored(problem, operation, tables.root().traits()))
 }
 
 pub(super) enum Failure {

@@ -14,6 +14,7 @@ cases! {
         thousands_of_wide_rows_are_inserted,
         rows_of_megabytes_are_inserted_all_or_none,
         one_row_too_many_is_refused,
+        a_table_without_transactions_keeps_the_rows_before_a_fault,
     ],
     Own: [
         a_large_batch_takes_few_statements,
@@ -167,4 +168,22 @@ async fn start() -> Service {
 async fn stop(service: Service) {
     let stopped = tokio::task::spawn_blocking(move || service.stop()).await;
     stopped.expect("a task").expect("a clean end");
+}
+
+async fn a_table_without_transactions_keeps_the_rows_before_a_fault(host: Host) {
+    for engine in ["Aria", "MyISAM"] {
+        let create = format!("CREATE TABLE t (id INT PRIMARY KEY, n INT NOT NULL) ENGINE = {engine}");
+        let db = TestDb::new(host, &[&create]).await;
+        for (at, is_list) in [(0, true), (1, true), (150, true), (2500, true), (0, false)] {
+            db.exec("DELETE FROM t").await;
+            db.exec("INSERT INTO t VALUES (-1, 0)").await;
+            let mut rows: Vec<Value> = (0..at + 10).map(|n| json!({"id": n, "n": n})).collect();
+            rows[at] = json!({"id": -1, "n": 0});
+            let body = if is_list { json!({"batchData": rows}) } else { rows[at].clone() };
+            let error = db.post("t", &body).await.refused(ErrorCode::DuplicateKey);
+            assert_eq!(db.value("SELECT COUNT(*) - 1 FROM t").await, at, "{engine}: {error}");
+            let said = error["hint"].as_str().unwrap_or_default().contains("are stored");
+            assert_eq!(said, at > 0, "{engine}: {at}: {error}");
+        }
+    }
 }

@@ -6,10 +6,13 @@ use crate::database::DbError;
 use crate::database::run::{SessionEffect, Written, integer_json};
 use crate::database::transaction::{AnswerBudget, Transaction};
 use crate::http::etag::ETag;
+use crate::query::catalog::Traits;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{ChangeAnswer, InsertAnswer, KeyedReread, Param, Precondition, Reread, TransactionSteps};
 use crate::query::sql::{self, Statement};
 use shared::error::{ErrorCode, Problem};
+use shared::operation::RecordOperation;
+use shared::operation::write::Rows;
 use shared::{conditional, envelope};
 use std::sync::Arc;
 
@@ -167,6 +170,18 @@ pub(in crate::http) fn inserted(written: &Written, answer: InsertAnswer) -> Vec<
         (InsertAnswer::Records, _) => list(written.records.iter()),
         (InsertAnswer::Count, _) => integer_json(written.affected),
     }
+}
+
+/// Adds to MariaDB's error for a list of rows that rows are stored, if the table's engine has no transactions and the
+/// first row is not known to be at fault. Returns other problems unchanged.
+pub(super) fn mention_stored(problem: Problem, operation: &RecordOperation, traits: Traits) -> Problem {
+    let is_list = matches!(operation, RecordOperation::Insert(insert) if matches!(insert.rows, Rows::Batch(_)));
+    let is_late = problem.details().is_some_and(|details| details.refusal.is_some() && details.row != Some(0));
+    if !is_list || !is_late || traits.view || traits.inserts.transactional {
+        return problem;
+    }
+    let hint = problem.hint().map(|hint| format!("{hint} ")).unwrap_or_default();
+    problem.with_hint(format!("{hint}The rows before it are stored: the table's engine has no transactions."))
 }
 
 fn one(records: Vec<Vec<u8>>) -> Vec<u8> {
