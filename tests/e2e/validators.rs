@@ -163,6 +163,10 @@ async fn a_write_is_done_only_while_the_record_has_the_tag(host: Host) {
         let delete = db.call(Method::DELETE, "t/1").header("if-match", wrong).send().await;
         delete.refused(ErrorCode::PreconditionFailed);
     }
+    // The tag of a part of the record is refused with the way to the right tag.
+    let error = put(&tag(&db.get("t/1?selectFields=id").await), 99).await.refused(ErrorCode::PreconditionFailed);
+    assert!(error["message"].to_string().contains("not that of the whole record"), "{error}");
+    assert!(error["hint"].to_string().contains("without options"), "{error}");
     assert_eq!(put(&first, 11).await.payload(), 1);
     put(&first, 99).await.refused(ErrorCode::PreconditionFailed);
     let mut current = tag(&db.get("t/1").await);

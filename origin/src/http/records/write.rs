@@ -92,9 +92,10 @@ impl Writer<'_, '_> {
             true => Ok(()),
             false => Err(Problem::new(
                 ErrorCode::PreconditionFailed,
-                "The record does not have the entity tag that If-Match names: it was changed meanwhile, or is gone.",
+                "The record does not have the entity tag that If-Match names: it was changed meanwhile or is gone, or the \
+                 tag is not that of the whole record.",
             )
-            .with_hint("Nothing was changed. Read the record again, and send its new ETag.")
+            .with_hint("Nothing was changed. Read the record again, as JSON and without options, and send its ETag.")
             .into()),
         }
     }
