@@ -414,8 +414,8 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// Returns the name most similar to `wanted`, for a hint; `None` if none is similar, or if `wanted` has more than
-/// [`IDENTIFIER_MAX_CHARS`] characters.
+/// Returns the name most similar to `wanted`, for a hint; `None` if none is similar or has a character of `wanted`, or
+/// if `wanted` has more than [`IDENTIFIER_MAX_CHARS`] characters.
 #[must_use]
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A comparison takes time in proportion to the product of both lengths. A longer text is hardly a misspelt name.
@@ -427,7 +427,10 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
         .into_iter()
         .map(|name| (strsim::osa_distance(&lower, &name.to_lowercase()), name))
         .min()
-        .filter(|(distance, name)| *distance <= 1 + name.chars().count().min(wanted.chars().count()) / 3)
+        .filter(|(distance, name)| {
+            let (one, other) = (name.chars().count(), wanted.chars().count());
+            *distance <= 1 + one.min(other) / 3 && *distance < one.max(other)
+        })
         .map(|(_, name)| name)
 }
 

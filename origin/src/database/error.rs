@@ -375,7 +375,7 @@ const MISSING_DEFINER: [u16; 2] = [1045, 1449];
 fn hint(errno: u16, message: &str) -> Option<&'static str> {
     Some(match errno {
         1044 => "A key reaches its project's databases only; one that it makes is named {project}_….",
-        1048 => "Give the field a value, or leave it out to have its default.",
+        1048 => "Give the field a value, or leave it out if it has a default.",
         1062 => "A record with this value is there: change that one, or use another value.",
         // From MariaDB's parser of boolean full-text searches.
         PARSE_ERROR if message.starts_with("syntax error, unexpected") => {
@@ -385,7 +385,9 @@ fn hint(errno: u16, message: &str) -> Option<&'static str> {
         1191 => "Add a FULLTEXT index over exactly these fields.",
         1213 => "Try again: a deadlock with another transaction rolled the statement back.",
         1265 => "The table's _schema says what the field takes: its type, and its values if it has a list of them.",
-        1292 if message.starts_with("Incorrect date") => "Write it as 2026-11-20 08:36:16, or as RFC 3339 has it.",
+        1292 if message.starts_with("Incorrect date") => {
+            "Write it as 2026-11-20 or 2026-11-20 08:36:16, without an offset."
+        }
         1288 | 1471 => "Write to the tables that the view reads.",
         1348 => "The view computes it: leave it out.",
         1364 => "Give the field a value: it must not be left out.",

@@ -68,6 +68,10 @@ fn the_nearest_name_forgives_a_typo_but_not_another_word() {
         ("tXXXe", "title", false),
         ("ix", "id", true),
         ("xx", "id", false),
+        ("*", "d", false),
+        ("x", "", false),
+        ("", "", false),
+        ("ID", "id", true),
         (&longest, &longest, true),
         (&longer, &longest, false),
     ] {

@@ -160,10 +160,14 @@ pub(super) fn whole_number(name: &str, value: &Value) -> Result<u64, Problem> {
         other => return Err(wrong(name, "a whole number", other)),
     };
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let range = match name {
+        "page" => "a whole number from 1 to 9223372036854775807",
+        _ => "a whole number from 0 to 9223372036854775807",
+    };
     // Some parts of MariaDB count rows in 63 bits.
     match digits.parse::<u64>() {
         Ok(number) if plain && i64::try_from(number).is_ok() => Ok(number),
-        _ => Err(wrong(name, "a whole number of zero or more", value)),
+        _ => Err(wrong(name, range, value)),
     }
 }
 

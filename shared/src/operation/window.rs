@@ -35,3 +35,25 @@ impl Span {
         Ok(Self { limit, offset })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_out_of_range_names_its_range() {
+        let most = Value::Number("9223372036854775807".into());
+        assert_eq!(Span::parse(None, None, Some(&most)).unwrap().offset, i64::MAX.unsigned_abs());
+        for (text, range) in [("9223372036854775808", "0 to 9223372036854775807"), ("-1", "0 to 9223372036854775807")] {
+            let value = Value::Number(text.into());
+            for problem in [Span::parse(Some(&value), None, None), Span::parse(None, None, Some(&value))] {
+                assert!(problem.unwrap_err().message().contains(range), "{text}");
+            }
+            let problem = Span::parse(None, Some(&value), None).unwrap_err();
+            assert!(
+                problem.message().contains("page must be a whole number from 1 to 9223372036854775807"),
+                "{problem}"
+            );
+        }
+    }
+}

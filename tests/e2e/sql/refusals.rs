@@ -189,6 +189,12 @@ async fn refusals_of_mariadb_keep_their_meaning(host: Host) {
         let error = answer.refused(code);
         assert_eq!(error["details"]["errno"], errno, "{answer}");
         assert_eq!(error["details"]["sqlState"].as_str().map(str::len), Some(5), "{answer}");
+        let hint = error["hint"].as_str().unwrap_or_default();
+        match errno {
+            1048 => assert!(hint.contains("if it has a default"), "{answer}"),
+            1292 => assert!(hint.contains("without an offset"), "{answer}"),
+            _ => {}
+        }
     }
 }
 
