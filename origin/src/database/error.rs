@@ -1,12 +1,14 @@
 //! Errors of statements, and the problem responses that MariaDB's error numbers become.
 
 mod host;
+mod message;
 mod names;
 
 use super::single_flight::LoadAborted;
 use crate::query::catalog::broken_view;
 use host::is_refusal_of_host;
 pub(super) use host::{HostLost, means_lost};
+use message::{ended, sentence, without_row};
 use mysql_async::{DriverError, ServerError};
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, shown};
@@ -350,16 +352,6 @@ fn refused(errno: u16, mut refusal: Refusal) -> Problem {
     in_row(problem, refusal.row)
 }
 
-/// Removes ` at row 7` from the end of a message: MariaDB counts the rows of one statement, and an insert may have
-/// several statements.
-fn without_row(message: &mut String) {
-    if let Some((before, number)) = message.rsplit_once(" at row ")
-        && number.parse::<u64>().is_ok()
-    {
-        message.truncate(before.len());
-    }
-}
-
 fn in_row(problem: Problem, row: Option<usize>) -> Problem {
     match row {
         Some(row) => problem.with_row(row),
@@ -476,37 +468,6 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
             _ => SqlError,
         },
     })
-}
-
-/// Returns MariaDB's message with a full stop, without the names of accounts, and with `…` for paths of the server.
-fn sentence(message: &str) -> String {
-    let mut words: Vec<&str> = Vec::new();
-    let mut skip = 0;
-    let tokens: Vec<&str> = message.split(' ').collect();
-    for (at, word) in tokens.iter().enumerate() {
-        if skip > 0 {
-            skip -= 1;
-        } else if matches!(*word, "to" | "for") && tokens.get(at + 1) == Some(&"user") {
-            skip = 2;
-        } else if is_path(word) {
-            words.push("…");
-        } else {
-            words.push(word);
-        }
-    }
-    ended(words.join(" "))
-}
-
-fn ended(mut text: String) -> String {
-    if !text.ends_with(['.', '!', '?']) {
-        text.push('.');
-    }
-    text
-}
-
-fn is_path(word: &str) -> bool {
-    let bare = word.trim_start_matches(['\'', '"', '`', '(']);
-    (bare.starts_with('/') || bare.starts_with("./")) && bare.len() > 2 && bare[1..].contains('/')
 }
 
 /// Returns the problem for a database that does not exist or belongs to another project. The hint is the name in
