@@ -87,7 +87,12 @@ async fn claims_that_mariadb_would_take_for_another_find_nothing(host: Host) {
     let db = TestDb::new(host, TODOS).await;
     let by_number = create_role(&role_of(&db, [("todos", json!({"read": {"rows": is_claim("number", "sub")}}))]));
     let by_owner = create_role(&role_of(&db, [("todos", own())]));
+    // A rule may write a field with its table's name.
+    let dotted = is_claim("todos.number", "sub");
+    let by_full_name = create_role(&role_of(&db, [("todos", json!({"read": {"rows": dotted}}))]));
     for (role, sub, found) in [
+        (&by_full_name, "\"7\"", vec![1]),
+        (&by_full_name, "\"7e0\"", vec![]),
         (&by_number, "\"7\"", vec![1]),
         (&by_number, "7", vec![1]),
         (&by_number, "\"7e0\"", vec![]),

@@ -8,6 +8,7 @@ use crate::query::plan::filter::predicate;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{ColumnRef, Form, Operand, Predicate};
 use crate::query::role::{Claims, Fields, ReadRule, TableRule, Template, WriteRule};
+use shared::error::ErrorCode;
 use shared::ident::FieldName;
 use shared::json::Value;
 use shared::operation::filter::{Condition, Joiner};
@@ -61,8 +62,9 @@ fn rows_of(rows: &Template, table: &Arc<Table>, view: &Table, claims: &Claims) -
     // A rule may name fields that its callers can't read, so it is resolved on the whole table.
     let whole = TableAccess { table: Arc::clone(table), limits: None };
     let condition = condition.unwrap_or(Condition::Any(Vec::new()));
-    match predicate(&condition, &Scope::of(&whole)) {
-        Ok(_) if !is_exact(&condition, table) => nothing(),
+    let scope = Scope::of(&whole);
+    match predicate(&condition, &scope) {
+        Ok(_) if !is_exact(&condition, &scope) => nothing(),
         Ok(predicate) => moved(predicate, &|column_ref| {
             let name = &table.column(column_ref.column).name;
             ColumnRef { source: 0, column: view.find_hidden(name).unwrap_or(column_ref.column) }
@@ -74,15 +76,16 @@ fn rows_of(rows: &Template, table: &Arc<Table>, view: &Table, claims: &Claims) -
 /// Returns whether a role's condition, filled with the caller's claims, compares number columns with no text other than
 /// plain decimal numbers; `false` if it tests related records. [`bind::value`] reads `7e0` as 7, so a caller with the
 /// claim `7e0` would see the records of the caller with the claim 7.
-fn is_exact(condition: &Condition, table: &Table) -> bool {
+fn is_exact(condition: &Condition, scope: &Scope<'_>) -> bool {
     let (field, test) = match condition {
-        Condition::All(parts) | Condition::Any(parts) => return parts.iter().all(|part| is_exact(part, table)),
-        Condition::Not(part) => return is_exact(part, table),
+        Condition::All(parts) | Condition::Any(parts) => return parts.iter().all(|part| is_exact(part, scope)),
+        Condition::Not(part) => return is_exact(part, scope),
         Condition::Related(_) => return false,
         Condition::Test(field, test) => (field, test),
     };
-    let column = table.find(field.field()).map(|at| table.column(at));
-    column.is_none_or(|column| test.values().iter().all(|value| is_exact_value(column, value)))
+    // Resolved as in the condition, since a field may be written with its table's name.
+    let column = scope.resolve(field, ErrorCode::InvalidFilter).map(|column_ref| scope.column(column_ref));
+    column.is_ok_and(|column| test.values().iter().all(|value| is_exact_value(column, value)))
 }
 
 /// Returns whether a value for a number column is no text, or a plain decimal text; true for other columns.
