@@ -19,8 +19,8 @@ use worker::web_sys::{ReadableStream, Response};
 
 /// A response before the common headers are added.
 pub(crate) enum Reply {
-    /// A response that the edge built. The stream is the body of a response from the cache, or of one that is being
-    /// stored.
+    /// A response whose head the edge built. The stream, if any, is its body: from a cache entry, or from an origin's
+    /// response that is being stored. Without a stream, the body is in the `Answer`.
     Own(Answer, Option<ReadableStream>),
     /// An origin's response. The runtime does not allow changing its headers.
     Origin(OriginAnswer),

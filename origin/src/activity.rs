@@ -52,7 +52,8 @@ pub struct Answered {
     pub status: u16,
     /// The error code; `None` if the response is no error.
     pub code: Option<&'static str>,
-    /// The id of the API key or of the link to the console; of a user token, the id that stands for its subject.
+    /// The id of the caller's API key or link to the console; for a caller with a user token, the id of the user
+    /// ([`shared::key::subject_id`]). `None` if the caller was not identified.
     pub key: Option<Uuid>,
     pub rows: u64,
     pub bytes: u64,

@@ -57,8 +57,9 @@ pub(crate) struct Compare {
     /// MariaDB connections of the floor and of the hand-written server.
     #[arg(long, default_value_t = 8, value_parser = value_parser!(u16).range(1..=128))]
     pub(crate) pool: u16,
-    /// Send so many requests a second, whatever the answers do, and nothing else (an open loop: latency counts from the
-    /// moment at which a request was due). Without it: as fast as answers come, and then at half of the slowest's rate.
+    /// Requests to send per second, however slow the answers are (an open loop: latency counts from the moment at which
+    /// a request was due). No other rate is measured. Without it: as fast as answers come, and then, for some workloads,
+    /// at about half of the slowest contender's throughput.
     #[arg(long, value_parser = value_parser!(u32).range(1..=200_000))]
     pub(crate) rate: Option<u32>,
     /// Send each request when the last is answered (a closed loop), and omit the measurements at a fixed rate.

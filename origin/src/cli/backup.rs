@@ -199,9 +199,11 @@ struct RestoredAnswer {
 }
 
 impl RestoreArgs {
-    /// Restores a backup into this installation, which is created if it does not exist. If the installation has no
-    /// secret, the secret in the backup, if any, becomes its secret: with a configured MariaDB after all checks, and
-    /// before a private MariaDB starts, whose administrator's password is derived from the secret.
+    /// Restores a backup into this installation, which is created if it does not exist.
+    ///
+    /// If the installation has no secret, it takes over the secret in the backup, if any. With a configured MariaDB, the
+    /// secret is written after all checks; with a private one, before MariaDB starts, since the password of its
+    /// administrator is derived from the secret.
     ///
     /// # Errors
     /// There is no such backup, or it is damaged; the installation can't be opened; another process runs the private

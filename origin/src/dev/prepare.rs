@@ -51,8 +51,9 @@ pub(super) async fn prepare(system: &System, remembered: &Environment) -> Result
     })
 }
 
-/// Returns the edge's variable `ISSUERS` with the issuers of all projects; `None` if there are no issuers, or the edge
-/// can use none of them. Logs each issuer that is left out; the edge forwards the tokens of that issuer unverified.
+/// Returns the edge's variable `ISSUERS` with the issuers of all projects; `None` if there are no issuers, the edge can
+/// use none of them, or it can't have them together, for example because there are too many. The edge forwards the tokens
+/// of issuers that are left out unverified. Logs each such issuer, or one warning if the whole list is refused.
 ///
 /// # Errors
 /// MariaDB failed.

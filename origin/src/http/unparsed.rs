@@ -119,7 +119,8 @@ pub(super) struct ExchangeStream {
     stream: Option<Connection>,
     /// The request phase of an HTTP/1 connection; `None` for HTTP/2, whose writes are not watched.
     exchange: Option<Arc<Exchange>>,
-    /// The status of the error response that hyper wrote, which is not sent; `None` if there is none.
+    /// The status of hyper's own error response to a request that it refused. This stream discards that response instead
+    /// of sending it. `None` if hyper has refused no request.
     refused: Option<u16>,
 }
 

@@ -62,9 +62,9 @@ pub enum FetchOutcome {
     /// not the whole file.
     Streamed,
     Confirmed,
-    /// Don't store the response: it is a 4xx other than 429, too long, of unknown length, compressed, or not the
-    /// requested version of a public file. A file's entry must be removed, since the file may have been replaced,
-    /// deleted or made private.
+    /// Don't store the response, and remove a file's entry, since the file may have been replaced, deleted or made
+    /// private. The response has a status that no other outcome covers (such as a 4xx other than 429), or is too long,
+    /// of unknown length, compressed, or not the requested version of a public file.
     NotStored,
     /// The origin answered 429 or 5xx, so an expired file may be served.
     Unanswered,

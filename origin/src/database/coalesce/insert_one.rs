@@ -13,8 +13,9 @@ use crate::query::plan::{Param, RowShape};
 use crate::query::sql;
 use std::time::Duration;
 
-/// If a shared insert fails with a lock timeout after at least this time, it waited for a lock on the whole table, for
-/// example because another session changes the table's definition: a shared insert does not wait for row locks.
+/// Tells which lock an INSERT for several requests failed on. It does not wait for row locks
+/// (`innodb_lock_wait_timeout = 0`), so a lock timeout after at least this time means that it waited for a lock on the
+/// whole table, for example because another session changes the table's definition.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]

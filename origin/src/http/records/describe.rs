@@ -66,7 +66,8 @@ struct Related<'a> {
     /// `one` if a record has at most one related record (an object or null), `many` for a list.
     kind: &'static str,
     table: &'a str,
-    /// The fields of the described table, in the order of `references`.
+    /// The fields of the described table by which the relation finds its records. Each corresponds to the field at the
+    /// same place in `references`.
     fields: Vec<&'a str>,
     /// The fields of the link table `through` or, without one, of `table`, whose values in a related record equal those
     /// of `fields`.

@@ -148,8 +148,8 @@ impl Caller {
     /// before.
     ///
     /// # Errors
-    /// `role_forbids` if the caller's role has no rule for uploads, or the caller's claims give the rule's folder no
-    /// valid name.
+    /// `role_forbids` if the caller's role has no rule for uploads, or if the rule's folder, with the caller's claims
+    /// filled in, is no valid folder name.
     pub fn upload_rights(&self) -> Result<UploadRights, Problem> {
         match self.role() {
             Some(role) => UploadRights::of_role(role.role().media(), role.claims(), self.as_uploader(role)),

@@ -132,7 +132,8 @@ impl IdempotentRequest {
         Self { key, former_key: None, fingerprint }
     }
 
-    /// Returns the SHA-256 of the `Idempotency-Key`, combined with the caller after [`IdempotentRequest::for_caller`].
+    /// Returns the SHA-256 of the `Idempotency-Key`. In a request that [`IdempotentRequest::for_caller`] returned, it
+    /// also covers the caller.
     #[must_use]
     pub fn key(&self) -> &Hash {
         &self.key
@@ -145,8 +146,8 @@ impl IdempotentRequest {
         self.former_key.as_ref()
     }
 
-    /// Returns the SHA-256 of the insert's table, `onConflict`, `returning`, body format and body, combined with the
-    /// fields in the response after [`IdempotentRequest::for_caller`].
+    /// Returns the SHA-256 of the insert's table, `onConflict`, `returning`, body format and body. In a request that
+    /// [`IdempotentRequest::for_caller`] returned, it also covers the fields in the response, unless `shown` was empty.
     #[must_use]
     pub fn fingerprint(&self) -> &Hash {
         &self.fingerprint
