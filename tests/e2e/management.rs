@@ -86,12 +86,16 @@ async fn a_full_key_creates_lists_and_revokes_keys(host: Host) {
     project.call(Method::DELETE, &path).send().await.payload();
     let list = project.get("keys").await;
     assert!(list.as_array().unwrap().iter().any(|entry| entry["id"] == id && entry["state"] == "revoked"), "{list}");
-    let log = shared().log();
-    let is_logged = |what: &str| {
-        log.lines().any(|line| line.contains(what) && line.contains(id) && line.contains(&project.full.id))
-    };
-    assert!(is_logged("a key was created") && is_logged("a key was revoked"));
-    assert!(!log.contains(key), "no key is logged");
+    // The log is written by a thread of its own.
+    eventually("the changes are logged", CHANGE_MAX, || async {
+        let log = shared().log();
+        let is_logged = |what: &str| {
+            log.lines().any(|line| line.contains(what) && line.contains(id) && line.contains(&project.full.id))
+        };
+        (is_logged("a key was created") && is_logged("a key was revoked")).then_some(())
+    })
+    .await;
+    assert!(!shared().log().contains(key), "no key is logged");
 }
 
 async fn a_key_creates_nothing_above_itself_and_ends_only_if_asked(host: Host) {
