@@ -185,5 +185,9 @@ async fn a_table_without_transactions_keeps_the_rows_before_a_fault(host: Host) 
             let said = error["hint"].as_str().unwrap_or_default().contains("are stored");
             assert_eq!(said, at > 0, "{engine}: {at}: {error}");
         }
+        // In any row, a value that does not fit is refused rather than clipped.
+        let rows = json!({"batchData": [{"id": 9000, "n": 1}, {"id": 9001, "n": 99_999_999_999_u64}]});
+        db.post("t", &rows).await.refused(ErrorCode::InvalidValue);
+        assert_eq!(db.exec("SELECT id, n FROM t WHERE id >= 9000").await, json!([{"id": 9000, "n": 1}]));
     }
 }
