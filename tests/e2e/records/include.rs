@@ -22,7 +22,6 @@ cases! {
         values_of_related_records_are_those_of_a_read,
         conditions_on_related_records_choose_records,
         two_keys_of_one_column_are_told_apart_by_their_tables,
-        a_relation_of_a_column_without_suffix_has_another_name_than_the_column,
         what_cannot_be_included_is_refused,
         the_schema_lists_the_relations_by_the_names_that_include_takes,
     ],
@@ -353,38 +352,6 @@ async fn two_keys_of_one_column_are_told_apart_by_their_tables(host: Host) {
     let answer = ask(&db, "stars", &json!({"include": "owner"})).await;
     let error = answer.refused(ErrorCode::AmbiguousRelation);
     assert_eq!(error["hint"], "Use one of films, books.");
-}
-
-async fn a_relation_of_a_column_without_suffix_has_another_name_than_the_column(host: Host) {
-    let db = TestDb::new(
-        host,
-        &[
-            "CREATE TABLE teams (code CHAR(1) PRIMARY KEY)",
-            "CREATE TABLE games (id INT PRIMARY KEY, home CHAR(1), away CHAR(1), FOREIGN KEY (home) REFERENCES teams (code), \
-             FOREIGN KEY (away) REFERENCES teams (code))",
-            "CREATE TABLE players (id INT PRIMARY KEY, code CHAR(1), FOREIGN KEY (code) REFERENCES teams (code))",
-            "INSERT INTO teams VALUES ('a'), ('b')",
-            "INSERT INTO games VALUES (1, 'a', 'b')",
-            "INSERT INTO players VALUES (1, 'b')",
-        ],
-    )
-    .await;
-    for (table, column, name, expected) in [
-        ("players", "code", "teams", json!({"id": 1, "code": "b", "teams": {"code": "b"}})),
-        ("games", "home", "home.teams", json!({"id": 1, "home": "a", "away": "b", "home.teams": {"code": "a"}})),
-        ("games", "away", "away.teams", json!({"id": 1, "home": "a", "away": "b", "away.teams": {"code": "b"}})),
-    ] {
-        let schema = db.get(&format!("{table}/_schema")).await.payload();
-        let names: Vec<_> = schema["relations"].as_array().expect("a list").iter().map(|one| &one["name"]).collect();
-        assert!(names.contains(&&json!(name)), "{schema}");
-        for spelled in [name, column] {
-            assert_eq!(rows(&db, table, &json!({"include": spelled})).await, json!([expected]), "{spelled}");
-            let query = json!({spelled: {"some": {"code": expected[column]}}});
-            assert_eq!(rows(&db, table, &json!({"query": query})).await.as_array().map(Vec::len), Some(1), "{spelled}");
-        }
-    }
-    let error = ask(&db, "games", &json!({"include": "teams"})).await.refused(ErrorCode::AmbiguousRelation);
-    assert_eq!(error["hint"], "Use one of home.teams, away.teams.");
 }
 
 async fn what_cannot_be_included_is_refused(host: Host) {
