@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Installs the programs that building, running and testing Selkie need, if they are missing.
 #
-# Usage: tools/setup.sh [compile|build|run|test|audit|fuzz|count|package|test-packages]
+# Usage: [MARIADB=VERSION] tools/setup.sh [compile|build|run|test|audit|fuzz|count|package|test-packages]
 #   compile        compilers
 #   build          compilers, and the tools of worker and client
 #   run            as build, and MariaDB (default)
-#   test           as run, and Galera, MariaDB's client programs, a browser and Python
+#   test           as run, and Galera, MariaDB's client programs, a browser and Python;
+#                  with MARIADB, that version in .tools/ instead of this machine's
 #   package        compilers and cargo-deb
 #   test-packages  as package, and debootstrap, systemd-nspawn and podman
 #   audit          compilers and cargo-deny
@@ -109,6 +110,45 @@ mariadb() {
     mariadb-server-core mariadb-client-core
 }
 
+# other_mariadb VERSION: unpacks the MariaDB of another Debian, with its libraries, into .tools/mariadb-VERSION. A program in
+# bin/ runs with the loader and the libc of that Debian: no chroot, no rights of root.
+other_mariadb() {
+  local root=.tools/mariadb-$1 suite program
+  case $1 in
+    11.8) suite=trixie ;;
+    *) stop "MARIADB=$1 is unknown: 11.8 is known. Without MARIADB, the tests run with this machine's MariaDB." ;;
+  esac
+  if [ ! -e "$root/bin/mariadbd" ]; then
+    { have mmdebstrap && [ -e /usr/share/keyrings/debian-archive-keyring.gpg ]; } ||
+      install_packages "Debian $suite's MariaDB is unpacked with mmdebstrap" mmdebstrap debian-archive-keyring
+    say "MariaDB $1 is missing: unpacking it from Debian $suite into $root (once, 200 MB)"
+    rm -rf "$root" "$root.new"
+    mkdir -p .tools
+    mmdebstrap --quiet --variant=extract --include=mariadb-server-core,mariadb-client,galera-4 "$suite" "$root.new" ||
+      stop "mmdebstrap could not unpack Debian $suite's MariaDB (see above)."
+    # MariaDB finds its files and Galera's below the directory that contains bin/.
+    mkdir "$root.new/bin"
+    ln -s bin "$root.new/sbin"
+    ln -sfn usr/lib "$root.new/lib"
+    ln -s usr/share "$root.new/share"
+    ln -s ../sbin/mariadbd "$root.new/usr/bin/mariadbd"
+    cat >"$root.new/bin/run" <<'RUN'
+#!/bin/bash
+root=${0%/*bin/*} name=${0##*/}
+[ "$name" != mariadb-install-db ] || exec "$root/usr/bin/$name" "$@" --basedir="$root"
+loader=("$root"/usr/lib/*/ld-linux-*.so.*)
+export MY_BASEDIR_VERSION=$root
+exec -a "$name" "${loader[0]}" --argv0 "$name" --library-path "${loader[0]%/*}" "$root/usr/bin/$name" "$@"
+RUN
+    chmod +x "$root.new/bin/run"
+    for program in mariadbd mariadb-install-db mariadb mariadb-dump mariadb-binlog mariadb-admin my_print_defaults resolveip; do
+      ln -s run "$root.new/bin/$program"
+    done
+    mv "$root.new" "$root"
+  fi
+  "$root/bin/mariadbd" --version | grep -q "Ver $1\." || stop "$root does not contain MariaDB $1: remove it, then run this again."
+}
+
 packager() {
   have dpkg-shlibdeps || install_packages "dpkg-shlibdeps finds the libraries that the package depends on" dpkg-dev
   tool cargo-deb "$CARGO_DEB_VERSION" "it makes the Debian package"
@@ -128,8 +168,13 @@ fuzzer() {
 }
 
 testers() {
-  [ -e /usr/lib/galera/libgalera_smm.so ] || [ -e /usr/lib64/galera-4/libgalera_smm.so ] || install_packages "the tests start clusters of MariaDB" galera-4
-  have mariadb-dump || install_packages "the tests make backups" mariadb-client
+  if [ -n "${MARIADB:-}" ]; then
+    other_mariadb "$MARIADB"
+  else
+    mariadb
+    [ -e /usr/lib/galera/libgalera_smm.so ] || [ -e /usr/lib64/galera-4/libgalera_smm.so ] || install_packages "the tests start clusters of MariaDB" galera-4
+    have mariadb-dump || install_packages "the tests make backups" mariadb-client
+  fi
   have chromium || install_packages "the tests open pages in a browser" chromium
   have python3 || install_packages "the tests run the documents' examples in Python" python3
 }
@@ -154,9 +199,6 @@ case ${1:-run} in
 esac
 case ${1:-run} in
   run) mariadb ;;
-  test)
-    mariadb
-    testers
-    ;;
+  test) testers ;;
   audit) tool cargo-deny "$CARGO_DENY_VERSION" "it audits the dependencies" ;;
 esac

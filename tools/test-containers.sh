@@ -5,11 +5,12 @@
 #
 # Uses podman with a storage of its own, and no registry: debootstrap makes the base image, and an
 # image with Debian's MariaDB replaces MariaDB's official one; it takes the same variables and
-# health check. Ports 8080 and 8787 must be free.
+# health check.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 [ "$(id -u)" -eq 0 ] || { echo "make test-packages starts containers: run it as root" >&2; exit 1; }
+repository=$PWD
 work=$PWD/target/test-packages
 slim=$work/slim
 site=$work/site/packaging/container
@@ -59,7 +60,7 @@ trap cleanup EXIT
 step "make the base images"
 podman image exists docker.io/library/debian:bookworm-slim ||
   tar -C "$slim" -c . | podman import --quiet - docker.io/library/debian:bookworm-slim
-podman build --quiet --tag docker.io/library/mariadb:11.4 tests/packages/mariadb
+podman build --quiet --tag docker.io/library/mariadb:11.8 tests/packages/mariadb
 
 step build
 mkdir -p "$site" "$work/site/target"
@@ -76,6 +77,9 @@ compose build
 podman images --format '{{.Repository}} {{.Size}}' | grep selkie
 
 step start
+ORIGIN_PORT=$("$repository/tools/free-port.sh")
+EDGE_PORT=$("$repository/tools/free-port.sh")
+export ORIGIN_PORT EDGE_PORT
 compose up -d database origin
 healthy database
 healthy origin
@@ -87,8 +91,8 @@ expect "the edge's user" "$(podman exec "$(name edge)" id -un)" nobody
 expect "the secret in the volume" "$(podman exec "$(name origin)" ls /var/lib/selkie | grep -c secret || true)" 0
 
 step "call through origin and edge"
-origin=http://127.0.0.1:8080/api/v1
-edge=http://127.0.0.1:8787/api/v1
+origin=http://127.0.0.1:$ORIGIN_PORT/api/v1
+edge=http://127.0.0.1:$EDGE_PORT/api/v1
 key=$(selkie key create --access full)
 selkie database create shop
 call "$origin/sql" --json '{"database": "shop", "query": "CREATE TABLE items (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(50))"}'; echo

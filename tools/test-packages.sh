@@ -31,6 +31,10 @@ sed -i "s/^Version: .*/Version: ${version%-*}+next-1/" target/test-packages/next
 dpkg-deb --build -Zgzip -z1 target/test-packages/next "$root/packages/next.deb" > /dev/null
 rm -rf target/test-packages/next
 cp tests/packages/deb.sh "$root/packages/"
+# The container uses the network of this machine, where port 8080 may be in use.
+tools/free-port.sh > "$root/packages/port"
+mkdir -p "$root/etc/systemd/system/selkie.service.d"
+printf '[Service]\nEnvironment=SELKIE_LISTEN=127.0.0.1:%s\n' "$(cat "$root/packages/port")" > "$root/etc/systemd/system/selkie.service.d/port.conf"
 cp --remove-destination /etc/resolv.conf "$root/etc/resolv.conf"
 # Debian's installer writes this line too: mariadb-install-db resolves localhost.
 echo '127.0.0.1 localhost' > "$root/etc/hosts"

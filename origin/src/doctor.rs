@@ -20,7 +20,9 @@ use crate::database::{KILLS_MAX_COUNT, schema_cache};
 use crate::system::System;
 use crate::tls::Tls;
 
-/// Major and minor version of the oldest supported MariaDB.
+/// Major and minor versions of MariaDB with which the tests run.
+const TESTED_MARIADB: [(u32, u32); 2] = [(10, 11), (11, 8)];
+/// The oldest version that is not refused.
 const OLDEST_MARIADB: (u32, u32) = (10, 6);
 
 /// Clock difference between MariaDB and this machine from which a warning is given.
@@ -106,19 +108,17 @@ fn server(facts: &ServerFacts, config: &Config) -> Vec<Finding> {
 }
 
 fn version(facts: &ServerFacts) -> Finding {
-    let (major, minor) = OLDEST_MARIADB;
+    let version = &facts.version;
+    let hint = format!("use MariaDB {}", TESTED_MARIADB.map(|(major, minor)| format!("{major}.{minor}")).join(" or "));
     match facts.mariadb() {
-        Some(found) if found >= OLDEST_MARIADB => Finding::ok("database", format!("MariaDB {} answers", facts.version)),
-        Some(_) => Finding::wrong(
+        Some(found) if TESTED_MARIADB.contains(&found) => Finding::ok("database", format!("MariaDB {version} answers")),
+        Some(found) if found >= OLDEST_MARIADB => Finding::warning(
             "database",
-            format!("MariaDB {} is too old", facts.version),
-            format!("use MariaDB {major}.{minor} or newer"),
+            format!("MariaDB {version} answers; Selkie is not tested with this version"),
+            hint,
         ),
-        None => Finding::wrong(
-            "database",
-            format!("the server {} is not MariaDB", facts.version),
-            format!("use MariaDB {major}.{minor} or newer"),
-        ),
+        Some(_) => Finding::wrong("database", format!("MariaDB {version} is too old"), hint),
+        None => Finding::wrong("database", format!("the server {version} is not MariaDB"), hint),
     }
 }
 
@@ -254,9 +254,27 @@ mod tests {
             assert_eq!(connections_needed(pool_total), pool_total * 9 / 8 + 27);
         }
         for (max_connections, verdict) in [(138, Verdict::Warning), (139, Verdict::Ok)] {
-            let (version, far_reaching_engines) = (String::new(), Vec::new());
-            let facts = ServerFacts { version, clock: 0.0, max_connections, far_reaching_engines };
-            assert_eq!(connections(&facts, 100).verdict, verdict);
+            assert_eq!(connections(&ServerFacts { max_connections, ..facts("") }, 100).verdict, verdict);
+        }
+    }
+
+    fn facts(version: &str) -> ServerFacts {
+        ServerFacts { version: version.to_owned(), clock: 0.0, max_connections: 0, far_reaching_engines: Vec::new() }
+    }
+
+    #[test]
+    fn a_version_that_the_tests_do_not_run_with_is_named() {
+        for (found, verdict) in [
+            ("10.11.19-MariaDB-0+deb12u1", Verdict::Ok),
+            ("11.8.9-MariaDB-0+deb13u1 from Debian", Verdict::Ok),
+            ("11.4.2-MariaDB", Verdict::Warning),
+            ("10.6.1-MariaDB", Verdict::Warning),
+            ("10.5.29-MariaDB", Verdict::Wrong),
+            ("8.0.36", Verdict::Wrong),
+        ] {
+            let finding = version(&facts(found));
+            assert_eq!(finding.verdict, verdict, "{found}");
+            assert_eq!(finding.hint.as_deref(), (verdict != Verdict::Ok).then_some("use MariaDB 10.11 or 11.8"));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! own, and no running service.
 
 use crate::host::Host;
-use crate::service::{binary, clear_settings};
+use crate::service::{binary, clear_settings, shared};
 use serde_json::Value;
 use std::fs;
 use std::process::{Command, Output, Stdio};
@@ -15,6 +15,7 @@ cases! {
         init_makes_an_installation_once,
         a_misspelt_variable_is_refused_and_another_is_named,
         no_flag_takes_a_secret,
+        the_programs_of_mariadb_have_the_version_that_was_asked_for,
     ],
 }
 
@@ -167,5 +168,17 @@ async fn no_flag_takes_a_secret(_: Host) {
         assert!(!told.contains("hush-hush-7"), "{told}");
         let help = directory.ok(&["serve", "--help"]);
         assert!(!help.contains(&flag), "{help}");
+    }
+}
+
+/// `make test MARIADB=11.8` must not run with this machine's MariaDB.
+async fn the_programs_of_mariadb_have_the_version_that_was_asked_for(_: Host) {
+    let asked = std::env::var("MARIADB").unwrap_or_default();
+    let server = shared().root_sql("SELECT VERSION()").expect("a version");
+    assert!(server.starts_with(&asked), "{server}");
+    for program in ["mariadb", "mariadb-dump"] {
+        let output = Command::new(program).arg("--version").output().expect("it runs");
+        let version = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(version.contains(&format!(" {asked}")), "{version}");
     }
 }

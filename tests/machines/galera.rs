@@ -16,11 +16,11 @@ use anyhow::{Context as _, Result};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use crate::server::{Server, Site, accounts, install};
+use crate::server::{Server, Site, accounts, install, mariadbd};
 
-/// Paths at which the packages of Debian, Fedora and MariaDB install the Galera provider.
+/// Paths at which the packages of Debian, Fedora and MariaDB install the Galera provider, relative to `/usr`.
 const PROVIDERS: [&str; 3] =
-    ["/usr/lib/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so", "/usr/lib64/galera/libgalera_smm.so"];
+    ["lib/galera/libgalera_smm.so", "lib64/galera-4/libgalera_smm.so", "lib64/galera/libgalera_smm.so"];
 const GROUP_PORT: u16 = 4567;
 const TRANSFER_PORT: u16 = 4568;
 
@@ -190,15 +190,18 @@ async fn template(parent: &Path) -> Result<PathBuf> {
 }
 
 fn arguments(home: &Path, site: Site, all: &[Site]) -> Result<Vec<String>> {
-    let provider = PROVIDERS.iter().find(|path| Path::new(path).exists());
-    let provider = provider.context("Galera is not installed (Debian: apt install galera-4)")?;
+    let mariadbd = mariadbd()?;
+    let installed = mariadbd.ancestors().nth(2).context("mariadbd is in bin/ or sbin/")?;
+    let provider = PROVIDERS.map(|path| installed.join(path)).into_iter().find(|path| path.exists());
+    let provider =
+        provider.with_context(|| format!("no Galera beside {} (Debian: apt install galera-4)", mariadbd.display()))?;
     let address = site.group;
     let peers: Vec<String> = all.iter().map(|site| format!("{}:{GROUP_PORT}", site.group)).collect();
     let name = home.file_name().unwrap_or_default().to_string_lossy();
     Ok(vec![
         "--wsrep-on=ON".to_owned(),
         "--innodb-autoinc-lock-mode=2".to_owned(),
-        format!("--wsrep-provider={provider}"),
+        format!("--wsrep-provider={}", provider.display()),
         "--wsrep-cluster-name=selkie".to_owned(),
         format!("--wsrep-cluster-address=gcomm://{}", peers.join(",")),
         format!("--wsrep-node-name={name}"),

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Tests the Debian package inside a clean Debian that runs systemd. Called by
 # tools/test-packages.sh, with two packages beside this file: selkie.deb, and next.deb, the same
-# package with a greater version. The last line is printed only if everything passed.
+# package with a greater version; and with port, on which the service listens. The last line is printed
+# only if everything passed.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -19,7 +20,8 @@ until_true() {
 }
 selkie() { (cd /tmp && runuser -u selkie -- env SELKIE_CONFIG=/etc/selkie/selkie.toml /usr/bin/selkie "$@"); }
 show() { systemctl show selkie --property "$1" --value; }
-api=http://127.0.0.1:8080/api/v1
+origin=http://127.0.0.1:$(cat port)
+api=$origin/api/v1
 call() { curl -sS --fail-with-body -H "Authorization: Bearer $key" "$@"; }
 
 export DEBIAN_FRONTEND=noninteractive
@@ -45,7 +47,7 @@ step start
 systemctl start selkie
 # With Type=notify, `systemctl start` waits until the service is ready, so the first call is
 # answered.
-curl -sS --fail http://127.0.0.1:8080/readyz; echo
+curl -sS --fail "$origin/readyz"; echo
 expect "the service's type" "$(show Type) $(show StatusText)" "notify "
 expect "the owner of the processes" "$(ps -o user= -p "$(pgrep -d, -x 'selkie|mariadbd')" | sort -u)" selkie
 key=$(selkie key create --access full)
@@ -56,7 +58,7 @@ expect "an insert" "$(call "$api/crud/shop/items" --json '{"name": "kelp"}')" '{
 call "$api/sql" --json '{"database": "shop", "query": "SELECT name FROM items WHERE name REGEXP \"^k(e)lp$\""}' | grep -q kelp || fail REGEXP
 printf 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==' | base64 -d > dot.png
 call "$api/media" -F type=image -F 'files=@dot.png;type=image/png'; echo
-curl -sS --fail http://127.0.0.1:8080/console > /dev/null || curl -sS --fail -L http://127.0.0.1:8080/console > /dev/null
+curl -sS --fail -L "$origin/console" > /dev/null
 selkie doctor
 
 step "read secrets from systemd's credentials"

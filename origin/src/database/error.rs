@@ -191,10 +191,12 @@ impl DbError {
         matches!(self.errno(), Some(1054 | 1146 | 1412 | 1615 | 4092))
     }
 
-    /// Returns whether MariaDB rolled back the transaction because of a deadlock. The transaction may be run again.
+    /// Returns whether MariaDB rolled back the transaction because of a deadlock or, with `innodb_snapshot_isolation` (the
+    /// default since 11.6), because a row has changed since the transaction began to read. The transaction may be run
+    /// again.
     #[must_use]
     pub fn is_deadlock(&self) -> bool {
-        self.errno() == Some(1213)
+        matches!(self.errno(), Some(1020 | 1213))
     }
 
     /// Returns whether MariaDB refused a row because its value of a unique key exists already.
@@ -366,6 +368,7 @@ const MISSING_DEFINER: [u16; 2] = [1045, 1449];
 /// Returns a hint on how to correct the request; `None` if there is no hint for this error number.
 fn hint(errno: u16, message: &str) -> Option<&'static str> {
     Some(match errno {
+        1020 => "Try again: another transaction changed a row after this one had begun to read.",
         1044 => "A key reaches its project's databases only; one that it makes is named {project}_….",
         1048 => "Give the field a value, or leave it out if it has a default.",
         1062 => "A record with this value is there: change that one, or use another value.",
@@ -450,7 +453,7 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
         1051 | 1109 | 1146 => TableNotFound,
         1054 | 1072 | 1091 => UnknownField,
         1191 => FulltextIndexMissing,
-        1213 | 1614 => Deadlock,
+        1020 | 1213 | 1614 => Deadlock,
         1205 | 1689 => LockTimeout,
         1317 | 1969 | 3024 | 4192 => QueryTimeout,
         1040 | 1041 | 1203 | 1226 | 1461 => Overloaded,

@@ -39,36 +39,47 @@ const TABLES: &[&str] = &[
     "INSERT INTO attempts VALUES (0)",
 ];
 
-async fn deadlocking(db: &TestDb, until: i64) {
+/// Error numbers of a deadlock, and of a row that has changed since the transaction began to read.
+const CONFLICTS: [u16; 2] = [1213, 1020];
+
+async fn conflicting(db: &TestDb, conflict: u16, until: i64) {
     db.exec(&format!(
-        "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW BEGIN UPDATE attempts SET n = n + 1; \
-         IF (SELECT n FROM attempts) < {until} THEN SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213; END IF; END"
+        "CREATE OR REPLACE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW BEGIN UPDATE attempts SET n = n + 1; \
+         IF (SELECT n FROM attempts) < {until} THEN SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = {conflict}; END IF; END"
     ))
     .await;
 }
 
 async fn a_deadlock_is_tried_once_more_as_a_whole(host: Host) {
     let db = TestDb::new(host, TABLES).await;
-    deadlocking(&db, 2).await;
     let (log, t) = (db.path("log"), db.path("t"));
-    let done = batch(host, &[post(&log, json!({"n": 1})), post(&t, json!({"n": {"$ref": 0}}))]).await;
-    done.payload();
-    assert_eq!(db.value("SELECT n FROM attempts").await, 2);
-    // The rollback removes the id of the first attempt; references of the second one must use its own id.
-    let id = &db.column("log", "id").await;
-    assert_eq!(id.len(), 1);
-    assert_eq!(&db.column("t", "n").await, id);
+    for conflict in CONFLICTS {
+        conflicting(&db, conflict, 2).await;
+        let done = batch(host, &[post(&log, json!({"n": 1})), post(&t, json!({"n": {"$ref": 0}}))]).await;
+        done.payload();
+        assert_eq!(db.value("SELECT n FROM attempts").await, 2);
+        // The rollback removes the id of the first attempt; references of the second one must use its own id.
+        let id = &db.column("log", "id").await;
+        assert_eq!(id.len(), 1);
+        assert_eq!(&db.column("t", "n").await, id);
+        for emptied in ["DELETE FROM log", "DELETE FROM t", "UPDATE attempts SET n = 0"] {
+            db.exec(emptied).await;
+        }
+    }
 }
 
 async fn a_deadlock_that_comes_again_is_told(host: Host) {
     let db = TestDb::new(host, TABLES).await;
-    deadlocking(&db, 3).await;
-    let answer = batch(host, &[post(&db.path("log"), json!({"n": 1})), post(&db.path("t"), json!({"n": 1}))]).await;
-    let error = answer.refused(ErrorCode::Deadlock);
-    assert_eq!(error["details"]["operation"], 1);
-    assert_eq!(error["retryable"], true);
-    assert_eq!(db.value("SELECT n FROM attempts").await, 2);
-    assert_eq!(db.get("log").await.payload(), json!([]));
+    for conflict in CONFLICTS {
+        conflicting(&db, conflict, 3).await;
+        let answer = batch(host, &[post(&db.path("log"), json!({"n": 1})), post(&db.path("t"), json!({"n": 1}))]).await;
+        let error = answer.refused(ErrorCode::Deadlock);
+        assert_eq!(error["details"]["operation"], 1);
+        assert_eq!(error["retryable"], true);
+        assert_eq!(db.value("SELECT n FROM attempts").await, 2);
+        assert_eq!(db.get("log").await.payload(), json!([]));
+        db.exec("UPDATE attempts SET n = 0").await;
+    }
 }
 
 async fn transfers_side_by_side_lose_nothing(host: Host) {

@@ -26,8 +26,7 @@ impl Mariadb {
         assert!(copied.expect("cp").success());
         let port = free_port();
         let file = |name: &str| certificates.join(name).display().to_string();
-        let mut command = Command::new("mariadbd");
-        command.env("PATH", "/usr/sbin:/usr/local/sbin:/usr/bin:/bin");
+        let mut command = Command::new(machines::server::mariadbd().expect("mariadbd"));
         command.args(["--no-defaults", "--user=root", "--bind-address=127.0.0.1", "--skip-name-resolve"]);
         command.arg(format!("--datadir={}", directory.path().join("data/mariadb/data").display()));
         command.arg(format!("--socket={}", socket(&directory).display())).arg(format!("--port={port}"));

@@ -9,6 +9,7 @@ fn faults_of_a_cluster_are_no_faults_of_the_statement() {
         (1180, "HY000", "Got error 5 \"Input/output error\" during COMMIT", ErrorCode::DatabaseUnavailable),
         (1105, "HY000", "WSREP replication failed.", ErrorCode::DatabaseUnavailable),
         (1213, "40001", "WSREP detected deadlock/conflict", ErrorCode::Deadlock),
+        (1020, "HY000", "Record has changed since last read in table 't'", ErrorCode::Deadlock),
         (1105, "HY000", "Maximum writeset size exceeded", ErrorCode::SqlError),
     ];
     for (code, state, message, expected) in errors {
