@@ -3,17 +3,10 @@
 
 type Any = Record<string, unknown>;
 
-const EQUALITIES: Record<string, string> = {
-  eq: "=", ne: "!=", gt: ">", gte: ">=", lt: "<", lte: "<=", in: "IN", notIn: "NOT IN", between: "BETWEEN",
-  notBetween: "NOT BETWEEN", like: "LIKE", notLike: "NOT LIKE", contains: "CONTAINS", startsWith: "STARTS WITH",
-  endsWith: "ENDS WITH", regexp: "REGEXP", notRegexp: "NOT REGEXP", match: "MATCH", matchBoolean: "MATCH_BOOLEAN",
-};
-const API_PARTS = ["value", "equality", "fieldName", "tableName"];
 const QUANTIFIERS = ["some", "none", "every"];
 
 const isObject = (value: unknown): value is Any =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date);
-const has = (value: Any, keys: string[]) => keys.some((key) => key in value);
 
 /** Fails for an undefined value: a condition that is left out by mistake selects more records than it should. */
 function given(value: unknown, what: string): unknown {
@@ -21,31 +14,19 @@ function given(value: unknown, what: string): unknown {
   return value;
 }
 
-/** Returns the conditions of operators on one field, as a list; the operators of `not` are negated together. */
-function operators(field: string, condition: Any): Any[] {
-  return Object.entries(condition).map(([name, value]) => {
-    given(value, `The operator ${name} of the condition ${field}`);
-    if (name === "not" && isObject(value)) return { ...group("AND", operators(field, value)), not: true };
-    const equality = EQUALITIES[name];
-    if (!equality) {
-      const hint = `It has ${Object.keys(EQUALITIES).join(", ")}, not; a JSON document is compared as { value: … }.`;
-      throw new TypeError(`The condition ${field} has no operator ${name}. ${hint}`);
-    }
-    return { fieldName: field, equality, value };
-  });
-}
-
 const group = (operator: "AND" | "OR", members: unknown[]) => ({ operator, __query: { ...members } });
 
 function condition(field: string, value: unknown): unknown {
   given(value, `The condition ${field}`);
   if (!isObject(value)) return value;
-  if (has(value, QUANTIFIERS)) {
+  if (QUANTIFIERS.some((name) => name in value)) {
     return Object.fromEntries(Object.entries(value).map(([name, where]) => [name, query(where as Any)]));
   }
-  if (has(value, API_PARTS)) return value;
-  const members = operators(field, value);
-  return members.length === 1 ? members[0] : group("AND", members);
+  for (const [name, operand] of Object.entries(value)) given(operand, `The operator ${name} of the condition ${field}`);
+  const { not, ...rest } = value;
+  if (!isObject(not)) return value;
+  const negated = { __query: { [field]: condition(field, not) }, not: true };
+  return Object.keys(rest).length ? group("AND", [{ __query: { [field]: rest } }, negated]) : negated;
 }
 
 /** Returns the API's option `query`. */

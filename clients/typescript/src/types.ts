@@ -55,6 +55,7 @@ export interface Operators<V> {
   readonly notIn?: readonly Comparable<V>[];
   readonly between?: readonly [Comparable<V>, Comparable<V>];
   readonly notBetween?: readonly [Comparable<V>, Comparable<V>];
+  readonly isNull?: boolean;
   readonly like?: string | readonly string[];
   readonly notLike?: string | readonly string[];
   readonly contains?: string | readonly string[];

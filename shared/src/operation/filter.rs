@@ -13,6 +13,7 @@ use crate::limits::CONDITION_COMMAS_MAX_COUNT;
 use std::hash::{Hash, Hasher};
 use std::mem::discriminant;
 
+pub use operator::short_names;
 pub(in crate::operation) use parse::joiner;
 
 /// Refuses conditions with more than [`CONDITION_COMMAS_MAX_COUNT`] commas, before they are parsed.

@@ -18,7 +18,29 @@ pub(super) type Options = Vec<(String, Value)>;
 
 /// The options whose value is a list of names or objects. For these, `name=a&name=b` means `name=a,b`, since Python's
 /// requests and URLSearchParams write lists in this way.
-const LISTS: [&str; 7] = ["selectFields", "omitFields", "group", "order", "join", "include", "returning"];
+const LISTS: [&str; 8] = ["selectFields", "select", "omitFields", "group", "order", "join", "include", "returning"];
+
+/// Returns the name of an option that may be given under a shorter name; any other name unchanged.
+pub(super) fn full_name(name: &str) -> &str {
+    match name {
+        "where" => "query",
+        "select" => "selectFields",
+        other => other,
+    }
+}
+
+/// Stores the value of an option, or of a part of an option; `of` is that option's name and a dot, or empty. Fails if
+/// the option has two names and was given under the other one too.
+pub(super) fn put(slot: &mut Option<Value>, of: &str, name: &str, value: Value) -> Result<(), Problem> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => {
+            let names = if full_name(name) == "query" { ["query", "where"] } else { ["selectFields", "select"] };
+            let [one, other] = names.map(|name| format!("{of}{name}"));
+            Err(invalid(format!("{one} and {other} are two names of one option.")).with_hint("Give one of them."))
+        }
+    }
+}
 
 /// Parses a query string. Values of options named in `texts` are never parsed as JSON.
 pub(super) fn pairs(query: Option<&str>, texts: &[&str]) -> Result<Options, Problem> {
@@ -88,11 +110,43 @@ pub(super) fn only_database(options: Options) -> Result<Option<DatabaseName>, Pr
 
 pub(super) fn unknown(name: &str, known: &[&str]) -> Problem {
     let problem = Problem::new(ErrorCode::InvalidQueryOption, format!("There is no option {} here.", shown(name)));
-    match crate::error::nearest(name, known.iter().copied()) {
-        Some(near) => problem.with_hint(format!("Did you mean {}?", shown(near))),
-        None if known.is_empty() => problem.with_hint("This request takes no options."),
-        None => problem.with_hint(format!("Options: {}.", known.join(", "))),
+    if let Some((_, option, example)) = named_elsewhere(name, known) {
+        return problem.with_hint(format!("The option is {option}: {example}."));
     }
+    let near = crate::error::nearest(name, known.iter().copied());
+    if !known.contains(&"query") {
+        return match near {
+            Some(near) => problem.with_hint(format!("Did you mean {}?", shown(near))),
+            None if known.is_empty() => problem.with_hint("This request takes no options."),
+            None => problem.with_hint(format!("Options: {}.", known.join(", "))),
+        };
+    }
+    // Where there are conditions, an unknown option is often a field: only a small typing error of an option counts.
+    let is_close =
+        |near: &&str| 4 * strsim::osa_distance(&name.to_lowercase(), &near.to_lowercase()) <= name.chars().count();
+    problem.with_hint(match near.filter(is_close) {
+        Some(near) => format!("Did you mean {}?", shown(near)),
+        None => format!("A condition on a field is query={{{}:…}}. Options: {}.", shown(name), known.join(", ")),
+    })
+}
+
+/// Names of options in other interfaces, the option with the same meaning, and an example.
+const OTHER_NAMES: [(&[&str], &str, &str); 6] = [
+    (&["filter", "filters", "conditions"], "query", r#"query={"views":{"gt":5}}"#),
+    (&["fields", "columns", "attributes"], "selectFields", "select=id,title"),
+    (&["sort", "sortBy", "sort_by", "orderBy", "order_by"], "order", "order=-id"),
+    (&["perPage", "per_page", "pageSize", "page_size", "take", "top"], "limit", "limit=20"),
+    (&["skip"], "offset", "offset=20"),
+    (&["expand", "populate", "embed"], "include", "include=author"),
+];
+
+/// Returns the line of [`OTHER_NAMES`] for an option that is not `known`.
+fn named_elsewhere(
+    name: &str,
+    known: &[&str],
+) -> Option<&'static (&'static [&'static str], &'static str, &'static str)> {
+    let is_meant = |names: &[&str]| names.iter().any(|other| other.eq_ignore_ascii_case(name));
+    OTHER_NAMES.iter().find(|(names, option, _)| known.contains(option) && is_meant(names))
 }
 
 pub(super) fn wrong(name: &str, expected: &str, got: &Value) -> Problem {
@@ -153,10 +207,14 @@ fn word_or_json(name: &str, text: &str) -> Result<Value, Problem> {
 }
 
 /// Parses a whole number from 0 to `i64::MAX`, a JSON number or digits in a text; `invalid_query_option` for any other
-/// value.
+/// value. A JSON number may end with `.0`, as languages without integers write it.
 pub(super) fn whole_number(name: &str, value: &Value) -> Result<u64, Problem> {
     let digits = match value {
-        Value::Number(text) | Value::Text(text) => text,
+        Value::Number(text) => text
+            .split_once('.')
+            .filter(|(_, fraction)| fraction.bytes().all(|digit| digit == b'0'))
+            .map_or(&**text, |(whole, _)| whole),
+        Value::Text(text) => text,
         other => return Err(wrong(name, "a whole number", other)),
     };
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -267,7 +325,8 @@ pub(super) fn field(name: &str, expected: &str, value: &Value) -> Result<FieldRe
 
 pub(super) fn unknown_part(name: &str, part: &str, known: &[&str]) -> Problem {
     let problem = invalid(format!("The option {name} has no part {}.", shown(part)));
-    match crate::error::nearest(part, known.iter().copied()) {
+    let elsewhere = named_elsewhere(part, known).map(|(_, option, _)| *option);
+    match elsewhere.or_else(|| crate::error::nearest(part, known.iter().copied())) {
         Some(near) => problem.with_hint(format!("Did you mean {}?", shown(near))),
         None => problem.with_hint(format!("Its parts are {}.", known.join(", "))),
     }

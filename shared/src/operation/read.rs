@@ -167,10 +167,11 @@ impl Draft {
     fn collect(options: Options, known: &[&str]) -> Result<Self, Problem> {
         let mut draft = Self::default();
         for (name, value) in options {
-            if !known.contains(&name.as_str()) {
+            let full = options::full_name(&name);
+            if !known.contains(&full) {
                 return Err(options::unknown(&name, known));
             }
-            let slot = match name.as_str() {
+            let slot = match full {
                 "limit" => &mut draft.limit,
                 "page" => &mut draft.page,
                 "offset" => &mut draft.offset,
@@ -189,7 +190,7 @@ impl Draft {
                 "explain" => &mut draft.explain,
                 unknown => return Err(options::unknown(unknown, known)),
             };
-            *slot = Some(value);
+            options::put(slot, "", &name, value)?;
         }
         Ok(draft)
     }

@@ -3,6 +3,7 @@
 use super::ITEMS;
 use crate::host::{Host, option};
 use crate::test_db::TestDb;
+use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 
@@ -12,6 +13,9 @@ cases! {
         text_operators_take_text_literally,
         regular_expressions_match,
         words_stand_for_signs,
+        short_forms_mean_what_the_long_forms_mean,
+        where_and_select_are_names_of_query_and_select_fields_everywhere,
+        a_condition_that_is_neither_form_hints_the_right_one,
         operators_count_in_any_case,
         filters_follow_the_collation_of_the_field,
         a_thousand_conditions_and_no_more,
@@ -69,6 +73,109 @@ async fn words_stand_for_signs(host: Host) {
         ("LESS THAN OR EQUAL", vec![1, 4, 5]),
     ] {
         selects(&db, "qty", word, json!(5), &ids).await;
+    }
+}
+
+async fn short_forms_mean_what_the_long_forms_mean(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
+    for (short, equality, value) in [
+        (json!({"eq": "pear"}), "=", json!("pear")),
+        (json!({"eq": null}), "=", json!(null)),
+        (json!({"ne": "pear"}), "!=", json!("pear")),
+        (json!({"ne": ["pear", "date"]}), "!=", json!(["pear", "date"])),
+        (json!({"gt": "cherry"}), ">", json!("cherry")),
+        (json!({"gte": "cherry"}), ">=", json!("cherry")),
+        (json!({"lt": "cherry"}), "<", json!("cherry")),
+        (json!({"lte": "cherry"}), "<=", json!("cherry")),
+        (json!({"in": ["date", "pear"]}), "IN", json!(["date", "pear"])),
+        (json!({"notIn": ["date", "pear"]}), "NOT IN", json!(["date", "pear"])),
+        (json!({"between": ["b", "d"]}), "BETWEEN", json!(["b", "d"])),
+        (json!({"notBetween": ["b", "d"]}), "NOT BETWEEN", json!(["b", "d"])),
+        (json!({"isNull": true}), "IS NULL", json!(null)),
+        (json!({"isNull": false}), "IS NOT NULL", json!(null)),
+        (json!({"like": "%rr%"}), "LIKE", json!("%rr%")),
+        (json!({"like": ["%rr%", "a%"]}), "LIKE", json!(["%rr%", "a%"])),
+        (json!({"notLike": "%rr%"}), "NOT LIKE", json!("%rr%")),
+        (json!({"contains": "rr"}), "CONTAINS", json!("rr")),
+        (json!({"startsWith": "ch"}), "STARTS WITH", json!("ch")),
+        (json!({"endsWith": "e"}), "ENDS WITH", json!("e")),
+        (json!({"regexp": "^[a-c]"}), "REGEXP", json!("^[a-c]")),
+        (json!({"notRegexp": "^[a-c]"}), "NOT REGEXP", json!("^[a-c]")),
+    ] {
+        for field in ["name", "note"] {
+            let long = db.ids("items", &json!({field: {"value": value, "equality": equality}}), "").await;
+            assert_eq!(db.ids("items", &json!({field: short}), "").await, long, "{short}");
+        }
+    }
+    assert_eq!(db.ids("items", &json!({"id": {"gt": 1, "lte": 4, "ne": 3}}), "").await, [2, 4]);
+    assert_eq!(
+        db.get("items?where[id][gte]=4&where[note][isNull]=false&select=id&order=id").await.payload(),
+        json!([{"id": 4}, {"id": 5}])
+    );
+}
+
+async fn where_and_select_are_names_of_query_and_select_fields_everywhere(host: Host) {
+    let db = TestDb::new(
+        host,
+        &[
+            "CREATE TABLE owners (id INT PRIMARY KEY, name VARCHAR(20))",
+            "CREATE TABLE pets (id INT PRIMARY KEY, owner_id INT, name VARCHAR(20), FOREIGN KEY (owner_id) REFERENCES owners (id))",
+            "INSERT INTO owners VALUES (1, 'Ann'), (2, 'Bob')",
+            "INSERT INTO pets VALUES (1, 1, 'Rex'), (2, 1, 'Tom'), (3, 2, 'Ada')",
+        ],
+    )
+    .await;
+    let read = json!({"where": {"id": 1}, "select": ["name"], "include": {"relation": "pets", "where": {"name": {"like": "T%"}}, "select": ["name"]}});
+    let expected = json!([{"name": "Ann", "pets": [{"name": "Tom"}]}]);
+    assert_eq!(db.post("owners/query", &read).await.payload(), expected);
+    let joined = json!({"tableName": "owners", "match": {"source": "owner_id", "target": "id"}, "select": [{"fieldName": "name", "alias": "owner"}]});
+    let joined = db.get(&format!("pets?where[pets.id]=3&select=name&{}", option("join", &joined))).await;
+    assert_eq!(joined.payload(), json!([{"name": "Ada", "owner": "Bob"}]));
+    let related = json!({"pets": {"some": {"name": {"startsWith": "A"}}}});
+    assert_eq!(db.get(&format!("owners?select=id&{}", option("where", &related))).await.payload(), json!([{"id": 2}]));
+    assert_eq!(db.get("owners/2?select=id").await.payload(), json!({"id": 2}));
+    let update = db.put("pets", &json!({"where": {"id": {"lt": 3}}, "data": {"name": "x"}})).await;
+    assert_eq!(update.payload(), 2);
+    let by_url = db.call(Method::DELETE, &format!("pets?{}", option("where", &json!({"id": {"eq": 1}})))).send().await;
+    assert_eq!(by_url.payload(), 1);
+    let batch = json!({"operations": [
+        {"method": "POST", "path": db.path("owners"), "body": {"id": 9, "name": "Eve"}},
+        {"method": "PUT", "path": db.path("pets"), "body": {"where": {"owner_id": {"eq": 2}}, "data": {"owner_id": 9}}},
+        {"method": "DELETE", "path": db.path("pets"), "body": {"where": {"id": {"in": [2]}}}},
+        {"method": "GET", "path": format!("{}?select=id,owner_id", db.path("pets"))},
+    ]});
+    let answer = host.post("/api/v1/batch", &batch).send().await;
+    assert_eq!(answer.payload(), json!([9, 1, 1, [{"id": 3, "owner_id": 9}]]));
+    for body in [json!({"query": {}, "where": {}}), json!({"select": "id", "selectFields": "id"})] {
+        let error = db.post("pets/query", &body).await;
+        let message = error.refused(ErrorCode::InvalidQueryOption)["message"].to_string();
+        assert!(message.contains("two names"), "{message}");
+    }
+    let both = json!({"query": {"id": 1}, "where": {"id": 1}, "data": {"name": "y"}});
+    db.put("pets", &both).await.refused(ErrorCode::InvalidQueryOption);
+}
+
+async fn a_condition_that_is_neither_form_hints_the_right_one(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
+    for (condition, hint) in [
+        (json!({"gt": 5, "value": 3}), r#"Write {"id": {"gt": …}}, or"#),
+        (json!({"fieldName": "id", "lt": 3}), r#"Write {"id": {"lt": …}}, or"#),
+        (json!({"$gt": 5}), r#"Write {"id": {"gt": …}}."#),
+        (json!({"gt": 1, "_nin": [5]}), r#"Write {"id": {"notIn": …}}."#),
+        (json!({">=": 5}), r#"Write {"id": {"gte": …}}."#),
+        (json!({"LIKE": 5}), r#"Write {"id": {"like": …}}."#),
+        (json!({"above": 5}), "operators alone: eq, ne, gt"),
+        (json!({"value": 5, "operator": ">"}), r#"{"value": …, "equality": ">"}"#),
+        (json!({"value": 5, "equality": "gte"}), r#"Did you mean ">="?"#),
+    ] {
+        let answer = db.get(&format!("items?{}", option("query", &json!({"id": condition})))).await;
+        let error = answer.refused(ErrorCode::InvalidFilter);
+        assert!(error["hint"].as_str().unwrap().contains(hint), "{condition}: {error}");
+    }
+    for condition in [json!({"isNull": "perhaps"}), json!({"between": [1]}), json!({"gt": null}), json!({})] {
+        db.get(&format!("items?{}", option("query", &json!({"id": condition}))))
+            .await
+            .refused(ErrorCode::InvalidFilter);
     }
 }
 

@@ -12,6 +12,7 @@ cases! {
         numbers_that_are_none_are_refused,
         options_that_can_not_be_understood_are_refused_by_name,
         options_of_another_operation_are_refused,
+        an_unknown_option_hints_what_was_meant,
         the_post_twin_refuses_what_the_url_refuses,
     ],
 }
@@ -51,8 +52,8 @@ async fn options_that_can_not_be_understood_are_refused_by_name(host: Host) {
         "foo",
         "Limit=1",
         "LIMIT=1",
-        "select=id",
-        "where[id]=1",
+        "select=id&selectFields=id",
+        "where[id]=1&query[id]=1",
         "id=1",
         "deleteKeyValues=[]",
         "limit=1&limit=1",
@@ -137,6 +138,26 @@ async fn options_of_another_operation_are_refused(host: Host) {
     }
     assert_eq!(db.value("SELECT COUNT(*) FROM items").await, 5);
     assert_eq!(db.get("items/1").await.payload()["name"], "apple");
+}
+
+async fn an_unknown_option_hints_what_was_meant(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
+    for (options, hint) in [
+        ("Name=x", r#"query={"Name":…}"#),
+        ("views=gt.5", r#"query={"views":…}"#),
+        ("lmit=1", r#"Did you mean "limit"?"#),
+        ("filter[id]=1", r#"query={"views":{"gt":5}}"#),
+        ("fields=id", "select=id,title"),
+        ("sort=-id", "order=-id"),
+        ("per_page=2", "limit=20"),
+    ] {
+        let answer = db.get(&format!("items?{options}")).await;
+        let error = answer.refused(ErrorCode::InvalidQueryOption);
+        assert!(error["hint"].as_str().unwrap().contains(hint), "{options}: {error}");
+    }
+    let include = json!({"relation": "x", "filter": {"a": 1}});
+    let answer = db.get(&format!("items?{}", option("include", &include))).await;
+    assert_eq!(answer.refused(ErrorCode::InvalidQueryOption)["hint"], "Did you mean \"query\"?");
 }
 
 async fn the_post_twin_refuses_what_the_url_refuses(host: Host) {

@@ -13,25 +13,24 @@ async function bodyOf(options) {
 
 const WHERE = [
   [{ status: "open", note: null, id: [1, 2] }, { status: "open", note: null, id: [1, 2] }],
-  [{ total: { gt: "10" } }, { total: { fieldName: "total", equality: ">", value: "10" } }],
-  [{ id: { ne: null } }, { id: { fieldName: "id", equality: "!=", value: null } }],
+  [{ views: { gte: 1, lt: 9 } }, { views: { gte: 1, lt: 9 } }],
+  [{ note: { not: { contains: "a" } } }, { note: { __query: { note: { contains: "a" } }, not: true } }],
   [
-    { views: { gte: 1, lt: 9 } },
-    { views: { operator: "AND", __query: { 0: { fieldName: "views", equality: ">=", value: 1 }, 1: { fieldName: "views", equality: "<", value: 9 } } } },
-  ],
-  [
-    { note: { not: { contains: "a" } } },
-    { note: { operator: "AND", __query: { 0: { fieldName: "note", equality: "CONTAINS", value: "a" } }, not: true } },
+    { note: { startsWith: "a", not: { contains: "b" } } },
+    { note: { operator: "AND", __query: {
+      0: { __query: { note: { startsWith: "a" } } },
+      1: { __query: { note: { contains: "b" } }, not: true },
+    } } },
   ],
   [
     { or: [{ a: 1 }, { b: { lt: 2 }, c: 3 }] },
     { or: { operator: "OR", __query: {
       0: { operator: "AND", __query: { a: 1 } },
-      1: { operator: "AND", __query: { b: { fieldName: "b", equality: "<", value: 2 }, c: 3 } },
+      1: { operator: "AND", __query: { b: { lt: 2 }, c: 3 } },
     } } },
   ],
   [{ or: [1, 2] }, { or: [1, 2] }],
-  [{ lines: { some: { amount: { gt: 2 } }, none: {} } }, { lines: { some: { amount: { fieldName: "amount", equality: ">", value: 2 } }, none: {} } }],
+  [{ lines: { some: { amount: { gt: 2 } }, none: {} } }, { lines: { some: { amount: { gt: 2 } }, none: {} } }],
   [{ meta: { value: { a: 1 } } }, { meta: { value: { a: 1 } } }],
   [{ "customers.name": "Ann" }, { "customers.name": "Ann" }],
   [{ at: new Date(0) }, { at: "1970-01-01T00:00:00.000Z" }],
@@ -42,13 +41,12 @@ test("conditions become the API's", async () => {
   for (const [where, query] of WHERE) assert.deepEqual((await bodyOf({ where })).query, query);
 });
 
-test("an undefined or unknown condition is refused before anything is sent", async () => {
+test("an undefined condition is refused before anything is sent", async () => {
   const { selkie, sent } = serve([]);
   const orders = selkie.table("shop.orders");
   await assert.rejects(orders.list({ where: { owner: undefined } }), /The condition owner is undefined/);
   await assert.rejects(orders.remove({ where: { owner: { eq: undefined } } }), /operator eq of the condition owner is undefined/);
   await assert.rejects(orders.remove({ where: undefined }), TypeError);
-  await assert.rejects(orders.list({ where: { total: { above: 1 } } }), /The condition total has no operator above/);
   assert.deepEqual(sent, []);
 });
 

@@ -202,10 +202,14 @@ impl Arguments {
         id.map(Some).ok_or_else(wrong)
     }
 
-    /// Removes `id` and `query`, and returns which records a write changes. Fails with `invalid_body` unless exactly
+    /// Removes `id` and `query` (or `where`), and returns which records a write changes. Fails with `invalid_body` unless exactly
     /// one of the two is given.
     fn target(&mut self, action: &str) -> Result<Target, Problem> {
-        match (self.id()?, self.values.remove("query")) {
+        let query = match (self.values.remove("query"), self.values.remove("where")) {
+            (Some(_), Some(_)) => return Err(self.fault("query and where are two names of one argument.", "Give one.")),
+            (query, other) => query.or(other),
+        };
+        match (self.id()?, query) {
             (Some(id), None) => Ok(Target::One(id)),
             (None, Some(query)) => Ok(Target::Many(query)),
             (None, None) => Err(self.missing("id or query", action)),

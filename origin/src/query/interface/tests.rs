@@ -108,3 +108,14 @@ fn rust_fields_of_reserved_words_are_unique() {
     assert!(record.contains("    #[serde(rename = \"self\")]\n    pub self_:"), "{record}");
     assert!(record.contains("    #[serde(rename = \"self_\")]\n    pub self_2:"), "{record}");
 }
+
+#[test]
+fn the_schema_of_conditions_has_all_operators() {
+    let components: serde_json::Value = serde_json::from_str(include_str!("openapi/components.json")).unwrap();
+    let forms = components["schemas"]["Condition"]["anyOf"].as_array().unwrap();
+    let short = forms.iter().find(|form| form["properties"]["eq"].is_object()).unwrap();
+    let described: Vec<_> = short["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    let mut operators: Vec<_> = shared::operation::filter::short_names().collect();
+    operators.sort_unstable();
+    assert_eq!(described, operators);
+}

@@ -188,7 +188,7 @@ pub(super) fn in_body<'a>(
         (Action::Update, _) if is_one_record => stored(value, fill),
         (Action::Update, "data") => row(value, fill).map(Cow::Owned),
         (Action::Update, "updateKeyValues") | (Action::Delete, "deleteKeyValues") => anywhere(value, fill),
-        (Action::Query | Action::Update | Action::Delete, "query") => conditions(value, fill),
+        (Action::Query | Action::Update | Action::Delete, "query" | "where") => conditions(value, fill),
         _ => Ok(value.to_json()),
     })
     .map(Cow::Owned)

@@ -6,7 +6,7 @@ use crate::error::{Problem, nearest};
 use crate::ident::shown;
 
 /// An operator of a condition, without its negation.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) enum Operator {
     Compare(Comparison),
     In,
@@ -18,59 +18,122 @@ pub(super) enum Operator {
     Match(MatchMode),
 }
 
-/// All operator names in upper case, with their operators, and whether the name negates the operator.
+/// All operator names with their operators, and whether the name negates the operator: in upper case as the values of
+/// `equality`, in lower or camel case as the keys of a short condition such as `{"gt": 5}`.
 const OPERATORS: &[(&str, Operator, bool)] = {
     use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual, NullSafeEqual};
     use Operator::{Between, Compare, In, IsNull, Like, Match, Regexp, Text};
     &[
+        ("eq", Compare(Equal), false),
         ("=", Compare(Equal), false),
         ("==", Compare(Equal), false),
         ("EQUAL", Compare(Equal), false),
+        ("ne", Compare(NotEqual), false),
         ("!=", Compare(NotEqual), false),
         ("<>", Compare(NotEqual), false),
         ("NOT EQUAL", Compare(NotEqual), false),
+        ("gt", Compare(Greater), false),
         (">", Compare(Greater), false),
         ("GREATER THAN", Compare(Greater), false),
+        ("gte", Compare(GreaterOrEqual), false),
         (">=", Compare(GreaterOrEqual), false),
         ("GREATER THAN OR EQUAL", Compare(GreaterOrEqual), false),
+        ("lt", Compare(Less), false),
         ("<", Compare(Less), false),
         ("LESS THAN", Compare(Less), false),
+        ("lte", Compare(LessOrEqual), false),
         ("<=", Compare(LessOrEqual), false),
         ("LESS THAN OR EQUAL", Compare(LessOrEqual), false),
         ("<=>", Compare(NullSafeEqual), false),
+        ("in", In, false),
         ("IN", In, false),
+        ("notIn", In, true),
         ("NOT IN", In, true),
+        ("between", Between, false),
         ("BETWEEN", Between, false),
+        ("notBetween", Between, true),
         ("NOT BETWEEN", Between, true),
+        ("isNull", IsNull, false),
         ("IS NULL", IsNull, false),
         ("IS NOT NULL", IsNull, true),
+        ("like", Like, false),
         ("LIKE", Like, false),
+        ("notLike", Like, true),
         ("NOT LIKE", Like, true),
         ("LIKE_RAW", Like, false),
         ("NOT LIKE_RAW", Like, true),
+        ("regexp", Regexp, false),
         ("REGEXP", Regexp, false),
+        ("notRegexp", Regexp, true),
         ("NOT REGEXP", Regexp, true),
+        ("contains", Text(TextPosition::Within), false),
         ("CONTAINS", Text(TextPosition::Within), false),
+        ("startsWith", Text(TextPosition::Start), false),
         ("STARTS WITH", Text(TextPosition::Start), false),
+        ("endsWith", Text(TextPosition::End), false),
         ("ENDS WITH", Text(TextPosition::End), false),
+        ("match", Match(MatchMode::Natural), false),
         ("MATCH", Match(MatchMode::Natural), false),
         ("FULLTEXT", Match(MatchMode::Natural), false),
+        ("matchBoolean", Match(MatchMode::Boolean), false),
         ("MATCH_BOOLEAN", Match(MatchMode::Boolean), false),
     ]
 };
 
+fn is_short(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_lowercase())
+}
+
+fn find(name: &str) -> Option<(Operator, bool)> {
+    OPERATORS.iter().find(|(known, ..)| *known == name).map(|(_, operator, negated)| (*operator, *negated))
+}
+
+/// Parses a value of `equality`.
 pub(super) fn operator(word: &str) -> Result<(Operator, bool), Problem> {
     let folded = word.split_ascii_whitespace().collect::<Vec<_>>().join(" ").to_ascii_uppercase();
-    OPERATORS.iter().find(|(name, ..)| *name == folded).map(|(_, operator, negated)| (*operator, *negated)).ok_or_else(
-        || {
-            let near = match folded.as_str() {
-                // By similarity, the hint would name other operators, such as `<=>`.
-                "=>" => Some(">="),
-                "=<" => Some("<="),
-                _ => nearest(&folded, OPERATORS.iter().map(|(name, ..)| *name)),
-            };
-            invalid(format!("There is no operator {}.", shown(word)))
-                .with_hint_if(near.map(|near| format!("Did you mean {}?", shown(near))))
-        },
-    )
+    find(&folded).ok_or_else(|| {
+        let names = || OPERATORS.iter().map(|(name, ..)| *name);
+        let near = match folded.as_str() {
+            // By similarity, the hint would name other operators, such as `<=>`.
+            "=>" => Some(">="),
+            "=<" => Some("<="),
+            _ => {
+                let meant = short_name_of(word).and_then(find);
+                let long = |name: &&str| meant.is_some() && !is_short(name) && find(name) == meant;
+                names().find(long).or_else(|| nearest(&folded, names().filter(|name| !is_short(name))))
+            }
+        };
+        invalid(format!("There is no operator {}.", shown(word)))
+            .with_hint_if(near.map(|near| format!("Did you mean {}?", shown(near))))
+    })
+}
+
+/// Returns the operator of a key of a short condition; `None` if the key is not the name of an operator.
+pub(super) fn short_operator(key: &str) -> Option<(Operator, bool)> {
+    is_short(key).then(|| find(key)).flatten()
+}
+
+/// Returns the key of a short condition that was meant by a name of an operator as other programs write it, such as
+/// `$gt`, `_gte`, `not_in` or `>`.
+pub(super) fn short_name_of(name: &str) -> Option<&'static str> {
+    if let Some(meant) = find(&name.to_ascii_uppercase()) {
+        return short_names().find(|short| find(short) == Some(meant));
+    }
+    let letters = name.chars().filter(char::is_ascii_alphabetic).collect::<String>().to_ascii_lowercase();
+    let letters = match &*letters {
+        "neq" => "ne",
+        "ge" => "gte",
+        "le" => "lte",
+        "nin" => "notin",
+        "ilike" => "like",
+        "regex" => "regexp",
+        "null" => "isnull",
+        other => other,
+    };
+    short_names().find(|short| short.eq_ignore_ascii_case(letters))
+}
+
+/// Returns the keys of short conditions.
+pub fn short_names() -> impl Iterator<Item = &'static str> {
+    OPERATORS.iter().map(|(name, ..)| *name).filter(|name| is_short(name))
 }

@@ -1,6 +1,6 @@
 //! Parses conditions: named operators, scalar or list operands, nested groups, conditions on related records.
 
-use super::operator::{Operator, operator};
+use super::operator::{Operator, operator, short_name_of, short_names, short_operator};
 use super::{Comparison, Condition, Joiner, Quantifier, Related, Test};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{TableName, shown};
@@ -116,7 +116,7 @@ impl Reader {
                 match members.first() {
                     _ if members.iter().any(|(name, _)| name == "__query") => self.nested(label, members),
                     Some((name, _)) if quantifier(name).is_some() => self.related(label, members),
-                    _ => self.spelled(label, members),
+                    _ => self.on_field(label, members),
                 }
             }
             bare => {
@@ -133,7 +133,7 @@ impl Reader {
             match (&*name, &value) {
                 ("__query", Value::Object(text)) => inner = self.group(text)?,
                 ("operator", _) => how = joiner_of(label, &value)?,
-                ("not", _) => negated = flag(label, &value)?,
+                ("not", _) => negated = flag("not", label, &value)?,
                 ("__query", other) => {
                     return Err(invalid(format!(
                         "__query of {} must be an object, not {}.",
@@ -182,54 +182,99 @@ impl Reader {
         Ok(Joiner::And.join(conditions))
     }
 
-    /// Parses a condition `{value?, equality?, operator?, tableName?, fieldName?, not?}`.
-    fn spelled(&mut self, label: &str, members: Vec<(Cow<'_, str>, Value)>) -> Result<Condition, Problem> {
-        const PARTS: [&str; 6] = ["value", "equality", "operator", "tableName", "fieldName", "not"];
-        let (mut table, mut field, mut value) = (None, None, None);
-        let (mut negated, mut how) = (false, Joiner::Or);
-        let mut equality = (Operator::Compare(Comparison::Equal), false);
-        for (name, part) in members {
-            match (&*name, &part) {
-                ("value", _) => value = Some(part),
-                ("equality", Value::Text(word)) => equality = operator(word)?,
-                ("operator", _) => how = joiner_of(label, &part).map_err(|problem| as_equality(problem, &part))?,
-                ("not", _) => negated = flag(label, &part)?,
-                ("fieldName", Value::Text(name)) => field = Some(FieldRef::parse(name)?),
-                ("tableName", Value::Text(name)) => table = Some(TableName::parse(name)?),
-                (known, other) if PARTS.contains(&known) => {
-                    return Err(invalid(format!(
-                        "{known} of the condition {} must be a string, not {}.",
-                        shown(label),
-                        other.kind()
-                    )));
-                }
-                (other, _) => {
-                    let problem = unknown_part(label, other, &PARTS);
-                    let hint = format!("Its parts are {}. {AS_VALUE}", PARTS.join(", "));
-                    return Err(problem.with_hint(hint));
-                }
-            }
+    /// Parses a condition on a field, in the short or the long form.
+    fn on_field(&mut self, label: &str, members: Vec<(Cow<'_, str>, Value)>) -> Result<Condition, Problem> {
+        let mut other_than_parts = members.iter().map(|(name, _)| &**name).filter(|name| !PARTS.contains(name));
+        if let Some(unknown) = other_than_parts.clone().find(|name| short_operator(name).is_none()) {
+            return Err(not_a_part(label, unknown));
         }
-        let value = match (value, equality.0) {
-            (Some(value), _) => value,
-            (None, Operator::IsNull) => Value::Null,
-            (None, _) => {
-                return Err(invalid(format!("The condition {} has no value.", shown(label))).with_hint(AS_VALUE));
-            }
+        match (other_than_parts.clone().count(), other_than_parts.next()) {
+            (_, None) => spelled(label, members),
+            (count, Some(_)) if count == members.len() => self.short(label, members),
+            (_, Some(operator)) => Err(invalid(format!(
+                "The condition {} mixes the operator {operator} with parts of the long form.",
+                shown(label)
+            ))
+            .with_hint(format!(
+                "Write {{{}: {{\"{operator}\": …}}}}, or {{\"value\": …, \"equality\": …}} alone.",
+                shown(label)
+            ))),
+        }
+    }
+
+    /// Parses a short condition such as `{"gt": 5, "lte": 9}`, whose operators must all hold.
+    fn short(&mut self, label: &str, members: Vec<(Cow<'_, str>, Value)>) -> Result<Condition, Problem> {
+        self.count += members.len() - 1;
+        if self.count > CONDITION_MAX_COUNT {
+            return Err(too_many());
+        }
+        let field = FieldRef::parse(label)?;
+        let parse = |(name, value): (Cow<'_, str>, Value)| {
+            let (operator, negated) = short_operator(&name).ok_or_else(|| not_a_part(label, &name))?;
+            let negated = match operator {
+                Operator::IsNull => !flag(&name, label, &value)?,
+                _ => negated,
+            };
+            Ok(resolve(label, operator, value, Joiner::Or)?.of(field.clone(), negated))
         };
-        let field = match field {
-            Some(field) => field,
-            None => FieldRef::parse(label)?,
-        };
-        let field = match table {
-            Some(table) => FieldRef::of(table, field.field().clone()),
-            None => field,
-        };
-        let test = resolve(label, equality.0, value, how)?;
-        Ok(negate(test.of(field, equality.1), negated))
+        Ok(Joiner::And.join(members.into_iter().map(parse).collect::<Result<_, _>>()?))
     }
 }
 
+const PARTS: [&str; 6] = ["value", "equality", "operator", "tableName", "fieldName", "not"];
+
+fn not_a_part(label: &str, name: &str) -> Problem {
+    let problem = invalid(format!("The condition {} has no part {}.", shown(label), shown(name)));
+    match short_name_of(name) {
+        Some(meant) => problem.with_hint(format!("Write {{{}: {{\"{meant}\": …}}}}.", shown(label))),
+        None => {
+            let (parts, operators) = (PARTS.join(", "), short_names().collect::<Vec<_>>().join(", "));
+            problem.with_hint(format!("Its parts are {parts}, or operators alone: {operators}. {AS_VALUE}"))
+        }
+    }
+}
+
+/// Parses a condition `{value?, equality?, operator?, tableName?, fieldName?, not?}`.
+fn spelled(label: &str, members: Vec<(Cow<'_, str>, Value)>) -> Result<Condition, Problem> {
+    let (mut table, mut field, mut value) = (None, None, None);
+    let (mut negated, mut how) = (false, Joiner::Or);
+    let mut equality = (Operator::Compare(Comparison::Equal), false);
+    for (name, part) in members {
+        match (&*name, &part) {
+            ("value", _) => value = Some(part),
+            ("equality", Value::Text(word)) => equality = operator(word)?,
+            ("operator", _) => how = joiner_of(label, &part).map_err(|problem| as_equality(problem, &part))?,
+            ("not", _) => negated = flag("not", label, &part)?,
+            ("fieldName", Value::Text(name)) => field = Some(FieldRef::parse(name)?),
+            ("tableName", Value::Text(name)) => table = Some(TableName::parse(name)?),
+            (known, other) if PARTS.contains(&known) => {
+                return Err(invalid(format!(
+                    "{known} of the condition {} must be a string, not {}.",
+                    shown(label),
+                    other.kind()
+                )));
+            }
+            (other, _) => return Err(not_a_part(label, other)),
+        }
+    }
+    let value = match (value, equality.0) {
+        (Some(value), _) => value,
+        (None, Operator::IsNull) => Value::Null,
+        (None, _) => {
+            return Err(invalid(format!("The condition {} has no value.", shown(label))).with_hint(AS_VALUE));
+        }
+    };
+    let field = match field {
+        Some(field) => field,
+        None => FieldRef::parse(label)?,
+    };
+    let field = match table {
+        Some(table) => FieldRef::of(table, field.field().clone()),
+        None => field,
+    };
+    let test = resolve(label, equality.0, value, how)?;
+    Ok(negate(test.of(field, equality.1), negated))
+}
 fn quantifier(name: &str) -> Option<Quantifier> {
     match name {
         "some" => Some(Quantifier::Some),
@@ -293,10 +338,10 @@ fn as_equality(problem: Problem, operator: &Value) -> Problem {
     }
 }
 
-fn flag(label: &str, value: &Value) -> Result<bool, Problem> {
+fn flag(part: &str, label: &str, value: &Value) -> Result<bool, Problem> {
     // In query parameters in bracket form (`a[b]=c`), all values are text.
     options::boolean(value).ok_or_else(|| {
-        invalid(format!("not of the condition {} must be true or false, not {}.", shown(label), value.kind()))
+        invalid(format!("{part} of the condition {} must be true or false, not {}.", shown(label), value.kind()))
     })
 }
 

@@ -93,12 +93,12 @@ fn include(text: &str, depth: usize, count: &mut usize) -> Result<Include, Probl
     let (mut name, mut alias, mut limit, mut includes) = (None, None, None, Vec::new());
     let (mut select, mut omit, mut query, mut joiner, mut order) = (None, None, None, None, Vec::new());
     for (part, value) in options::object("include", text)? {
-        match (&*part, &value) {
+        match (options::full_name(&part), &value) {
             ("relation", Value::Text(text)) => name = Some(relation(text)?),
             ("as", Value::Text(text)) => alias = Some(FieldName::parse(text)?),
-            ("selectFields", _) => select = Some(value),
+            ("selectFields", _) => options::put(&mut select, "include.", &part, value)?,
             ("omitFields", _) => omit = Some(value),
-            ("query", _) => query = Some(value),
+            ("query", _) => options::put(&mut query, "include.", &part, value)?,
             ("searchOperator", _) => joiner = Some(filter::joiner("include.searchOperator", &value)?),
             ("order", _) => order = order::orders(&value)?,
             ("limit", _) => limit = Some(options::whole_number("include.limit", &value)?),
@@ -107,7 +107,7 @@ fn include(text: &str, depth: usize, count: &mut usize) -> Result<Include, Probl
             (known, other) if PARTS.contains(&known) => {
                 return Err(options::wrong(&format!("include.{known}"), "a string", other));
             }
-            (other, _) => return Err(options::unknown_part("include", other, &PARTS)),
+            _ => return Err(options::unknown_part("include", &part, &PARTS)),
         }
     }
     if query.is_none() && joiner.is_some() {

@@ -114,20 +114,20 @@ fn join(text: &str) -> Result<Join, Problem> {
     let (mut table, mut alias, mut matches, mut select, mut omit) = (None, None, None, None, None);
     let (mut kind, mut how, mut form) = (JoinKind::Inner, Joiner::And, JoinForm::Flat);
     for (name, value) in options::object("join", text)? {
-        match (&*name, &value) {
+        match (options::full_name(&name), &value) {
             ("tableName", Value::Text(name)) => table = Some(TableName::parse(name)?),
             ("alias", Value::Text(name)) => alias = Some(TableName::parse(name)?),
             ("joinType", Value::Text(word)) => kind = named_kind(word)?,
             ("match", _) => matches = Some(all_matches(&value)?),
             ("operator", _) => how = joiner("join.operator", &value)?,
-            ("selectFields", _) => select = Some(value),
+            ("selectFields", _) => options::put(&mut select, "join.", &name, value)?,
             ("omitFields", _) => omit = Some(value),
             ("nest", _) => form = named_form(&value)?,
             ("alias", Value::Null) => {}
             (known, other) if PARTS.contains(&known) => {
                 return Err(options::wrong(&format!("join.{known}"), "a string", other));
             }
-            (other, _) => return Err(options::unknown_part("join", other, &PARTS)),
+            _ => return Err(options::unknown_part("join", &name, &PARTS)),
         }
     }
     Ok(Join {

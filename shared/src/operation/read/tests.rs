@@ -37,6 +37,7 @@ fn every_spelling_of_a_read_has_one_fingerprint() {
         r#"limit=2&page=3&selectFields=id,views&query={"category":"sea","views":{"value":"5","equality":">"}}&order={"field":"views","strategy":"DESC"}"#,
         r#"order=[{"strategy":"desc","field":"views"}]&query={"x":{"fieldName":"views","equality":"greater than","value":"5"},"category":"sea"}&selectFields=["id","views"]&offset=4&limit=2"#,
         "limit=2&page=3&selectFields[]=id&selectFields[]=views&query[category]=sea&query[views][value]=5&query[views][equality]=%3E&order[field]=views&order[strategy]=DESC",
+        r#"limit=2&page=3&select=id&select=views&where={"category":{"eq":"sea"},"views":{"gt":"5"}}&order=-views"#,
         "limit=2&page=3&selectFields=id&selectFields=views&query[category]=sea&query[views][value]=5&query[views][equality]=%3E&order=-views&distinct=False",
         "query[views][equality]=%3E&query[views][value]=5&query[category]=sea&order[0][field]=views&order[0][strategy]=desc&selectFields[1]=views&selectFields[0]=id&page=3&limit=2&count=false",
     ] {

@@ -42,7 +42,7 @@ impl DeleteHead {
     ) -> Result<Self, Problem> {
         let (mut matching, mut write) = (Matching::default(), WriteOptions::default());
         for (name, value) in options {
-            let Some(value) = matching.take(&FOR_DELETE, &name, value) else {
+            let Some(value) = matching.take(&FOR_DELETE, &name, value)? else {
                 continue;
             };
             if !write.take(&name, &value)? {
@@ -66,7 +66,7 @@ impl Delete {
         let mut in_body = Matching::default();
         if !bytes.trim_ascii().is_empty() {
             for (name, value) in json::body_members(bytes)? {
-                if in_body.take(&FOR_DELETE, &name, value).is_some() {
+                if in_body.take(&FOR_DELETE, &name, value)?.is_some() {
                     return Err(body(format!("A delete has no part {}.", shown(&name)))
                         .with_hint("Use {\"query\": {…}} or {\"deleteKeyValues\": [{key, value}, …]}."));
                 }

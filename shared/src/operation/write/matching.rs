@@ -6,6 +6,7 @@ use super::body;
 use crate::error::{ErrorCode, Problem};
 use crate::json::Value;
 use crate::operation::filter::{self, Condition, Joiner, Test};
+use crate::operation::options;
 
 /// The names of the condition list and its joining operator: in the body of an update, or in the body or URL of a
 /// delete.
@@ -34,16 +35,16 @@ pub(super) struct Matching {
 
 impl Matching {
     /// Stores `value` and returns `None` if `name` is the name of a part of the conditions; otherwise returns `value`.
-    pub(super) fn take(&mut self, names: &Names, name: &str, value: Value) -> Option<Value> {
-        let part = match name {
+    /// Fails if `query` is given under both of its names.
+    pub(super) fn take(&mut self, names: &Names, name: &str, value: Value) -> Result<Option<Value>, Problem> {
+        let part = match options::full_name(name) {
             QUERY => &mut self.query,
             SEARCH_OPERATOR => &mut self.search_operator,
             _ if name == names.list => &mut self.list,
             _ if name == names.joiner => &mut self.joiner,
-            _ => return Some(value),
+            _ => return Ok(Some(value)),
         };
-        *part = Some(value);
-        None
+        options::put(part, "", name, value).map(|()| None)
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -77,7 +77,7 @@ fn many(bytes: &[u8]) -> Result<(Target, Changes), Problem> {
     for (name, value) in json::body_members(bytes)? {
         if name == "data" {
             data = Some(value);
-        } else if matching.take(&FOR_UPDATE, &name, value).is_some() {
+        } else if matching.take(&FOR_UPDATE, &name, value)?.is_some() {
             return Err(body(format!("An update of many records has no part {}.", shown(&name)))
                 .with_hint("Use {\"query\": {…}, \"data\": {…}}, or name one record by its id in the path."));
         }

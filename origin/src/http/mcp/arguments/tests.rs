@@ -55,7 +55,7 @@ fn a_call_is_one_api_request() {
         (WriteRecords, t(json!({"action": "delete", "id": "x"})), "DELETE /api/v1/crud/d/t/x", Value::Null),
         (
             WriteRecords,
-            t(json!({"action": "delete", "query": {"a": 1}, "dry_run": true})),
+            t(json!({"action": "delete", "where": {"a": 1}, "dry_run": true})),
             "DELETE /api/v1/crud/d/t?dryRun=true",
             json!({"query": {"a": 1}}),
         ),
