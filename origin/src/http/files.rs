@@ -32,7 +32,6 @@ use query::Query;
 use shared::conditional::{self, Conditions, Verdict};
 use shared::error::{ErrorCode, Problem};
 use shared::media::FilePath;
-use shared::operation::media::MediaId;
 use shared::operation::route;
 use shared::range::{self, Extent};
 use std::borrow::Cow;
@@ -135,8 +134,7 @@ impl Call<'_> {
         }
         let credentials =
             Credentials { query: &self.query, authorization: header(&self.parts.headers, "authorization") };
-        let id = file.as_ref().map_or(MediaId::from(0), |file| file.id);
-        let admitted = access::to_private(app, record, (id, &self.path), &credentials).await?;
+        let admitted = access::to_private(app, record, (file.as_deref(), &self.path), &credentials).await?;
         match (file, admitted) {
             (Some(file), Some((access, caller))) => {
                 if let Some(caller) = caller {

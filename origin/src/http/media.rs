@@ -8,7 +8,7 @@ use super::links::links;
 use super::respond;
 use crate::app::App;
 use crate::clock::now;
-use crate::database::media::{FileScope, MediaRow};
+use crate::database::media::{FileScope, MediaRow, ReadableFiles};
 use crate::database::run::Progress;
 use crate::media::intake::Claim;
 use crate::media::library::Publication;
@@ -109,7 +109,7 @@ async fn upload(
 }
 
 async fn list(app: &App, caller: &Caller, links: &Links, list: &MediaList) -> Result<Response, Problem> {
-    caller.check_media_read()?;
+    let readable = caller.check_media_read()?;
     let most = caller.max_rows(app.bounds.read_max_rows);
     let most = most.filter(|most| list.span.limit.unwrap_or(MEDIA_LIST_MAX_ITEMS) > *most);
     let mut list = Cow::Borrowed(list);
@@ -117,7 +117,7 @@ async fn list(app: &App, caller: &Caller, links: &Links, list: &MediaList) -> Re
         // One extra row tells whether there are more files than the maximum.
         list.to_mut().span.limit = Some(most + 1);
     }
-    let (mut rows, count) = app.library.list(caller.project(), &list).await?;
+    let (mut rows, count) = app.library.list(caller.project(), &list, &readable).await?;
     let limited = most.is_some_and(|most| rows.len() as u64 > most);
     if limited {
         rows.pop();
@@ -130,14 +130,12 @@ async fn list(app: &App, caller: &Caller, links: &Links, list: &MediaList) -> Re
 }
 
 async fn describe(app: &App, caller: &Caller, links: &Links, id: MediaId) -> Result<Response, Problem> {
-    caller.check_media_read()?;
     let row = find(app, caller, id).await?;
     let payload = payload::text(&Whole::of(&row, links))?;
     Ok(respond::payload(&payload))
 }
 
 async fn sign(app: &App, caller: &Caller, links: &Links, id: MediaId, valid: SignedFor) -> Result<Response, Problem> {
-    caller.check_media_read()?;
     let row = find(app, caller, id).await?;
     let signature = app.signer.sign((row.id, &row.path()), now(), valid);
     let payload = payload::text(&Signed {
@@ -156,11 +154,13 @@ async fn delete(app: &App, caller: &Caller, id: MediaId, headers: &HeaderMap) ->
     let deleted = app.library.delete(caller.project(), id, scope).await;
     let row = match deleted {
         Ok(row) => row.ok_or_else(|| id.unknown())?,
-        // A caller that may not list media must not learn from the error whether the file exists.
-        Err(problem) if problem.code() == ErrorCode::RoleForbids && !caller.may_read_media() => {
-            return Err(id.unknown());
+        Err(problem) => {
+            // A caller that may not read the file must not learn from the error whether it exists.
+            if problem.code() == ErrorCode::RoleForbids {
+                find_readable(app, caller, id, &caller.readable_files()).await?;
+            }
+            return Err(problem);
         }
-        Err(problem) => return Err(problem),
     };
     let mut response = respond::payload(format!("{{\"id\":{id}}}").as_bytes());
     cache_purge::announce(&mut response, headers, &[row], None);
@@ -168,6 +168,10 @@ async fn delete(app: &App, caller: &Caller, id: MediaId, headers: &HeaderMap) ->
 }
 
 async fn find(app: &App, caller: &Caller, id: MediaId) -> Result<MediaRow, Problem> {
+    find_readable(app, caller, id, &caller.check_media_read()?).await
+}
+
+async fn find_readable(app: &App, caller: &Caller, id: MediaId, readable: &ReadableFiles) -> Result<MediaRow, Problem> {
     let found = app.library.get(caller.project(), id).await?;
-    found.ok_or_else(|| id.unknown())
+    found.filter(|row| readable.has(row)).ok_or_else(|| id.unknown())
 }

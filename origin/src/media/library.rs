@@ -11,7 +11,7 @@ use super::lookup::Lookups;
 use super::store::{Store, StoreError};
 use crate::config::Config;
 use crate::database::media::ObjectKey;
-use crate::database::media::{FileScope, MediaRow, MediaTable, TableError};
+use crate::database::media::{FileScope, MediaRow, MediaTable, ReadableFiles, TableError};
 use crate::fault::{self, Point};
 use crate::shares::Shares;
 use publication::Parts;
@@ -186,10 +186,15 @@ impl Library {
         found.map_err(|error| error.into_problem())
     }
 
-    /// Returns a page of a project's files that match `list`, and if `list.count` is set also the number of all
-    /// matching files.
-    pub async fn list(&self, project: &ProjectName, list: &MediaList) -> Result<(Vec<MediaRow>, Option<u64>), Problem> {
-        let found = self.table.list(project, list).await;
+    /// Returns a page of those `readable` files of a project that match `list`, and if `list.count` is set also the
+    /// number of all of them.
+    pub async fn list(
+        &self,
+        project: &ProjectName,
+        list: &MediaList,
+        readable: &ReadableFiles,
+    ) -> Result<(Vec<MediaRow>, Option<u64>), Problem> {
+        let found = self.table.list(project, list, readable).await;
         found.map_err(|error| error.into_problem())
     }
 

@@ -1,8 +1,8 @@
-//! The rights to upload: everything for a full key, or what a role allows.
+//! The rights to read, upload and change files: everything for a full key, or what a role allows.
 
 use super::sniff::{self, UNKNOWN, Verdict};
-use crate::database::media::{FileScope, Uploader};
-use crate::query::role::{Claims, MediaDeletion, MediaRule, UploadRule};
+use crate::database::media::{FileScope, ReadableFiles, Uploader};
+use crate::query::role::{Claims, MediaDeletion, MediaReading, MediaRule, UploadRule};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::media::{FolderPath, MediaName};
@@ -41,10 +41,9 @@ impl UploadRights {
     pub fn of_role(media: &MediaRule, claims: &Claims, uploader: Uploader) -> Result<Self, Problem> {
         let rule = media.upload.as_ref().ok_or_else(|| role_forbids("upload files"))?;
         let UploadRule { folder, types, max_bytes } = rule;
-        let fill = |folder: &str| claims.fill_path(folder).and_then(|folder| FolderPath::parse(&folder).ok());
         let folder = match folder {
             Some(folder) => Some(
-                fill(folder)
+                filled(folder, claims)
                     .ok_or_else(|| role_forbids("upload files without a claim that gives its folder a name"))?,
             ),
             None => None,
@@ -144,6 +143,25 @@ impl BoundRule {
             _ => sniff::canonical(pattern) == mime,
         };
         self.types.is_empty() || self.types.iter().any(|pattern| fits(pattern))
+    }
+}
+
+/// Returns a folder of a role with the claims filled in; `None` if they don't give it a valid name.
+fn filled(folder: &str, claims: &Claims) -> Option<FolderPath> {
+    FolderPath::parse(&claims.fill_path(folder)?).ok()
+}
+
+/// Returns the files that a caller with a role may read. A folder that the claims don't give a valid name is left out.
+#[must_use]
+pub fn readable(media: &MediaRule, claims: &Claims, uploader: Uploader) -> ReadableFiles {
+    match &media.read {
+        MediaReading::All => ReadableFiles::All,
+        MediaReading::Some { own, folders } => {
+            let folders = folders.iter().filter_map(|folder| filled(folder, claims));
+            // A claim may fill a folder with characters that the path drops: the root would be every file.
+            let folders = folders.filter(|folder| *folder != FolderPath::root()).collect();
+            ReadableFiles::Some { own: own.then_some(uploader), folders }
+        }
     }
 }
 

@@ -106,10 +106,27 @@ impl Fields {
 /// What a role may do with media files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MediaRule {
-    /// Whether the role may list files, and read the metadata and bytes of all files, also of private ones.
-    pub read: bool,
+    pub read: MediaReading,
     pub upload: Option<UploadRule>,
     pub delete: MediaDeletion,
+}
+
+/// The files that a role may list, and whose metadata and private bytes it may read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MediaReading {
+    All,
+    /// The files that the same caller uploaded, if `own`, and those in these folders and below them. In a folder,
+    /// `{name}` stands for the claim `name`.
+    Some {
+        own: bool,
+        folders: Vec<Box<str>>,
+    },
+}
+
+impl Default for MediaReading {
+    fn default() -> Self {
+        Self::Some { own: false, folders: Vec::new() }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

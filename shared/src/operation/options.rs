@@ -126,7 +126,7 @@ pub(super) fn unknown(name: &str, known: &[&str]) -> Problem {
         |near: &&str| 4 * strsim::osa_distance(&name.to_lowercase(), &near.to_lowercase()) <= name.chars().count();
     problem.with_hint(match near.filter(is_close) {
         Some(near) => format!("Did you mean {}?", shown(near)),
-        None => format!("A condition on a field is query={{{}:…}}. Options: {}.", shown(name), known.join(", ")),
+        None => format!("Options: {}. A condition on a field is query={{{}:…}}.", known.join(", "), shown(name)),
     })
 }
 

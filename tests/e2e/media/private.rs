@@ -4,6 +4,7 @@ use super::fixtures::{data_url, picture};
 use super::shelf::{MEDIA, Shelf, read_key};
 use crate::case::eventually;
 use crate::host::{Answer, Call, Host};
+use crate::roles::create_role;
 use crate::service::shared;
 use crate::test_db::unique;
 use image::ImageFormat;
@@ -16,6 +17,7 @@ cases! {
     Both: [
         a_private_file_is_not_there_for_who_has_no_key_of_the_project,
         a_key_of_the_project_reads_private_files,
+        a_role_reads_only_the_files_that_its_rule_names,
         a_bad_key_does_not_keep_public_files_from_anybody,
         a_signed_url_opens_one_file_and_its_thumbnail,
         a_signature_that_was_altered_opens_nothing,
@@ -116,6 +118,69 @@ async fn a_key_of_the_project_reads_private_files(host: Host) {
     let vary = known.header("vary").unwrap_or_default().to_lowercase();
     assert!(vary.contains("authorization"), "{vary}");
     assert_eq!(call.header("range", "bytes=1-2").send().await.text(), "ec");
+}
+
+async fn a_role_reads_only_the_files_that_its_rule_names(host: Host) {
+    let [ann, bob] = ["ann", "bob"].map(unique);
+    let shelf = Shelf::new(host);
+    // In LIKE, the name of this folder would be a pattern for the shelf's.
+    let pattern = shelf.folder.replace("shelf", "_____");
+    let role = |read: Value| create_role(&json!({"media": {"read": read, "upload": true, "delete": "own"}}));
+    let key = |role: &str, sub: &str| shared().create_role_key("default", role, &[format!("sub={sub}")]).token;
+    let uploads = role(json!(false));
+    let mut files = Vec::new();
+    for (name, owner, below) in [("a.txt", Some(&ann), ""), ("b.txt", Some(&bob), "/x"), ("c.txt", None, "/y/z")] {
+        let body = json!({
+            "media": [{"name": name, "base64": data_url("text/plain", name.as_bytes())}],
+            "folder": format!("{}{below}", shelf.folder), "type": "file", "private": true,
+        });
+        let call = host.post(MEDIA, &body);
+        let call = owner.map_or(call.clone(), |owner| call.key(&key(&uploads, owner)));
+        files.push((name, call.send().await.payload()[0].clone()));
+    }
+    let folder = |below: &str| json!({"folder": format!("{}{below}", shelf.folder)});
+    for (read, names) in [
+        (json!("own"), vec!["a.txt"]),
+        (folder("/x"), vec!["b.txt"]),
+        (json!(["own", folder("/y")]), vec!["a.txt", "c.txt"]),
+        (folder(""), vec!["a.txt", "b.txt", "c.txt"]),
+        (folder("/x/"), vec!["b.txt"]),
+        (json!({"folder": "{sub}"}), vec![]),
+        (json!({"folder": pattern}), vec![]),
+        (json!(true), vec!["a.txt", "b.txt", "c.txt"]),
+    ] {
+        let reader = key(&role(read.clone()), &ann);
+        let mut listed = Vec::new();
+        for (name, file) in &files {
+            let id = &file["id"];
+            let named = host.get(&format!("{MEDIA}?name={name}&count=true")).key(&reader).send().await;
+            let payload = named.payload();
+            let found = payload.as_array().unwrap().iter().filter(|found| found["id"] == *id).count();
+            assert_eq!(named.json()["count"], payload.as_array().unwrap().len(), "{read} {named}");
+            listed.extend((found == 1).then_some(*name));
+            let described = host.get(&format!("{MEDIA}/{id}")).key(&reader).send().await;
+            let signed = host.post(&format!("{MEDIA}/{id}/sign"), &json!({"expiresIn": 60})).key(&reader).send().await;
+            let bytes = shelf.at(&file["url"]).key(&reader).send().await;
+            let deleted = host.call(Method::DELETE, &format!("{MEDIA}/{id}")).key(&key(&role(read.clone()), "none"));
+            match found {
+                1 => {
+                    assert_eq!(described.payload()["name"], *name, "{read}");
+                    assert_eq!(shelf.fetch(&signed.payload()["url"]).await.text(), *name, "{read}");
+                    assert_eq!(bytes.text(), *name, "{read}");
+                }
+                _ => {
+                    for answer in [described, signed, bytes, deleted.send().await] {
+                        answer.refused(ErrorCode::MediaNotFound);
+                    }
+                }
+            }
+        }
+        assert_eq!(listed, names, "{read}");
+    }
+    for nothing in [json!(false), json!({"folder": "a/{team}"}), json!([])] {
+        let reader = key(&role(nothing), &ann);
+        host.get(MEDIA).key(&reader).send().await.refused(ErrorCode::RoleForbids);
+    }
 }
 
 async fn a_bad_key_does_not_keep_public_files_from_anybody(host: Host) {

@@ -71,7 +71,7 @@ test("included relations become the API's", async () => {
   };
   const expected = [
     { relation: "customer", selectFields: ["name"] },
-    { relation: "lines", as: "first", query: { amount: { fieldName: "amount", equality: ">", value: 1 } },
+    { relation: "lines", as: "first", query: { amount: { gt: 1 } },
       order: [{ field: "id", strategy: "DESC" }], limit: 1, include: ["product"] },
     "tags",
   ];
@@ -113,7 +113,7 @@ test("options of a record and of writes stand in the URL", async () => {
   assert.deepEqual([insert.path, insert.body], ["crud/shop/orders?returning=id%2Ca&onConflict=update", { batchData: [{ a: 1 }] }]);
   assert.equal(insert.headers["idempotency-key"], "mine");
   assert.equal(`${update.method} ${decodeURIComponent(update.path)}`, "PATCH crud/shop/orders?returning=*&maxAffected=2");
-  assert.deepEqual(update.body, { query: { a: { fieldName: "a", equality: "<", value: 3 } }, data: { b: { $add: 1 } } });
+  assert.deepEqual(update.body, { query: { a: { lt: 3 } }, data: { b: { $add: 1 } } });
   assert.deepEqual([remove.method, remove.path, remove.body], ["DELETE", "crud/shop/orders?dryRun=true", { query: { a: 1 } }]);
   assert.equal(match.headers["if-match"], '"t"');
 });
@@ -144,7 +144,7 @@ test("operations of a batch refer to new records by their place in the list", as
     { method: "POST", path: "d/posts", body: { batchData: [{ author: { $ref: 0 } }, { author: { $ref: 0 } }] } },
     { method: "PATCH", path: "d/posts/$ref:1:0", body: { title: "a" }, ifMatch: "*" },
     { method: "GET", path: "d/post_tags/$ref:1:1,17" },
-    { method: "DELETE", path: "d/posts", body: { query: { author: { fieldName: "author", equality: "!=", value: { $ref: 0 } } } } },
+    { method: "DELETE", path: "d/posts", body: { query: { author: { ne: { $ref: 0 } } } } },
   ]);
   const lost = selkie.batch((batch) => [batch.table("d.posts").insert({ author: batch.table("d.authors").insert({}).id })]);
   await assert.rejects(lost, /refers to an operation that is not in its list/);

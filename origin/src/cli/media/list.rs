@@ -10,6 +10,7 @@ use super::put::{folder, kinds, name};
 use super::{MediaContext, OfProject};
 use crate::cli::CliError;
 use crate::cli::system::note;
+use crate::database::media::ReadableFiles;
 
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
@@ -43,7 +44,7 @@ impl ListArgs {
         list.span.limit = Some(self.limit);
         list.span.offset = self.limit * (self.page - 1);
         let offset = list.span.offset;
-        let found = context.table.list(&self.of.project, &list).await;
+        let found = context.table.list(&self.of.project, &list, &ReadableFiles::All).await;
         let (rows, count) = found.map_err(|error| error.into_problem())?;
         let lines: Vec<_> = rows.iter().map(|row| FileLine::of(row, &context.links)).collect();
         context.context.output.answer(&lines, |lines| format_table(lines))?;

@@ -8,8 +8,8 @@ use shared::operation::media::MediaList;
 
 use super::super::system::{Consent, confirm, note, project};
 use super::super::{CliError, Context};
-use crate::database::media::FileScope;
 use crate::database::media::MediaTable;
+use crate::database::media::{FileScope, ReadableFiles};
 use crate::media::library::Library;
 use crate::system::System;
 use crate::system::projects::{ProjectError, Removal};
@@ -111,7 +111,7 @@ impl RemoveArgs {
 
 async fn count(library: &Library, project: &ProjectName) -> Result<u64, CliError> {
     let list = MediaList { count: true, ..MediaList::default() };
-    let (_, count) = library.list(project, &list).await?;
+    let (_, count) = library.list(project, &list, &ReadableFiles::All).await?;
     Ok(count.unwrap_or_default())
 }
 
@@ -119,7 +119,7 @@ async fn count(library: &Library, project: &ProjectName) -> Result<u64, CliError
 async fn delete_all(library: &Library, project: &ProjectName) -> Result<u64, CliError> {
     let mut deleted = 0;
     loop {
-        let (rows, _) = library.list(project, &MediaList::default()).await?;
+        let (rows, _) = library.list(project, &MediaList::default(), &ReadableFiles::All).await?;
         if rows.is_empty() {
             return Ok(deleted);
         }

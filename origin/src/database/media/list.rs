@@ -10,17 +10,19 @@ use shared::operation::read::Direction;
 
 use super::error::TableError;
 use super::row::{COLUMNS, MediaRow, read};
-use super::{MediaTable, ProjectConn};
+use super::{MediaTable, ProjectConn, ReadableFiles};
 
 impl MediaTable {
-    /// Returns the page of a project's files that `list` asks for, at most [`MEDIA_LIST_MAX_ITEMS`] files. Also returns
-    /// the number of files on all pages that match the filters of `list`; `None` unless `list.count` is set.
+    /// Returns the page that `list` asks for of those files of a project that are `readable`, at most
+    /// [`MEDIA_LIST_MAX_ITEMS`] files. Also returns the number of readable files on all pages that match the filters of
+    /// `list`; `None` unless `list.count` is set.
     pub async fn list(
         &self,
         project: &ProjectName,
         list: &MediaList,
+        readable: &ReadableFiles,
     ) -> Result<(Vec<MediaRow>, Option<u64>), TableError> {
-        let (conditions, values) = conditions(project, list);
+        let (conditions, values) = conditions(project, list, readable);
         let ProjectConn { conn, _share } = &mut self.conn_of(Some(project)).await?;
         let count = if list.count {
             let statement = format!("SELECT COUNT(*) FROM selkie.media WHERE {conditions}");
@@ -44,7 +46,7 @@ impl MediaTable {
     }
 }
 
-fn conditions(project: &ProjectName, list: &MediaList) -> (String, Vec<Value>) {
+fn conditions(project: &ProjectName, list: &MediaList, readable: &ReadableFiles) -> (String, Vec<Value>) {
     let given = [
         ("project = ?", Some(project.as_str())),
         ("folder = ?", list.folder.as_ref().map(|it| it.as_str())),
@@ -52,7 +54,11 @@ fn conditions(project: &ProjectName, list: &MediaList) -> (String, Vec<Value>) {
         ("kind = ?", list.kind.map(|it| it.as_str())),
     ];
     let given = given.into_iter().filter_map(|(text, value)| Some((text, value?)));
-    let (texts, values): (Vec<_>, Vec<_>) = given.map(|(text, value)| (text, value.into())).unzip();
+    let (mut texts, mut values): (Vec<_>, Vec<_>) = given.map(|(text, value)| (text.to_owned(), value.into())).unzip();
+    if let Some((text, more)) = readable.condition() {
+        texts.push(text);
+        values.extend(more);
+    }
     (texts.join(" AND "), values)
 }
 

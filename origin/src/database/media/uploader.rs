@@ -1,9 +1,12 @@
-//! Identifies the uploader of a file, and decides which files a caller may replace or delete.
+//! Identifies the uploader of a file, and decides which files a caller may read, replace or delete.
 
+use mysql_async::Value;
 use sha2::{Digest as _, Sha256};
 use shared::ident::ProjectName;
+use shared::media::FolderPath;
 
 use super::error::TableError;
+use super::row::MediaRow;
 
 /// Identifies the caller with a role that uploaded a file: a SHA-256 hash of the project and the caller. Within a
 /// project, all keys with the same claim `sub` are one uploader, whatever their roles, and so are all tokens of one
@@ -60,6 +63,51 @@ impl FileScope {
             Self::Own(own) => uploader == Some(own),
             Self::None => false,
         }
+    }
+}
+
+/// The files of a project that a caller may list, and whose metadata and private bytes it may read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadableFiles {
+    All,
+    /// The files of this uploader, and those in these folders and below them.
+    Some {
+        own: Option<Uploader>,
+        folders: Vec<FolderPath>,
+    },
+}
+
+impl ReadableFiles {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::Some { own: None, folders } if folders.is_empty())
+    }
+
+    #[must_use]
+    pub fn has(&self, file: &MediaRow) -> bool {
+        let Self::Some { own, folders } = self else {
+            return true;
+        };
+        let is_named = |folder: &str| folders.iter().any(|named| named.as_str() == folder);
+        (own.is_some() && file.uploader == *own) || file.folder.lineage().any(is_named)
+    }
+
+    /// Returns the same condition in SQL, with its values; `None` if it holds for all files.
+    pub(super) fn condition(&self) -> Option<(String, Vec<Value>)> {
+        let Self::Some { own, folders } = self else {
+            return None;
+        };
+        let (mut texts, mut values) = (vec!["FALSE"], Vec::new());
+        if let Some(uploader) = own {
+            texts.push("uploader = ?");
+            values.push(uploader.as_bytes().into());
+        }
+        for folder in folders {
+            // A prefix is compared without LIKE, whose wildcards folders may contain.
+            texts.push("folder = ? OR LEFT(folder, CHAR_LENGTH(?) + 1) = CONCAT(?, '/')");
+            values.extend(std::iter::repeat_n(folder.as_str().into(), 3));
+        }
+        Some((format!("({})", texts.join(" OR ")), values))
     }
 }
 

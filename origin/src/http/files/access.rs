@@ -3,6 +3,7 @@
 use super::query::Query;
 use crate::app::App;
 use crate::clock::now;
+use crate::database::media::MediaRow;
 use crate::http::request_log::RequestRecord;
 use crate::system::keys::Caller;
 use shared::error::Problem;
@@ -25,19 +26,20 @@ pub(super) struct Credentials<'a> {
     pub(super) authorization: Option<&'a str>,
 }
 
-/// Checks the credentials for private media at `path`. `id` is the file's id; if there is no file, any id, so that the
-/// check does the same work. Returns the kind of access and, for an API key or user token, its caller. Returns `None`
-/// if the request has neither a valid signature nor a valid key or token of the path's project that may read media.
+/// Checks the credentials for private media at `path`, where `file` is, if there is one; the check does the same work
+/// without. Returns the kind of access and, for an API key or user token, its caller. Returns `None` if the request has
+/// neither a valid signature nor a valid key or token of the path's project that may read the file.
 ///
 /// # Errors
 /// `rate_limited`; `role_forbids` if the key's or token's role does not exist; the key or token could not be looked up.
 pub(super) async fn to_private(
     app: &App,
     record: &RequestRecord,
-    (id, path): (MediaId, &FilePath),
+    (file, path): (Option<&MediaRow>, &FilePath),
     credentials: &Credentials<'_>,
 ) -> Result<Option<(Access, Option<Caller>)>, Problem> {
     if let Some((expires_at, signature)) = &credentials.query.signature {
+        let id = file.map_or(MediaId::from(0), |file| file.id);
         let now = now();
         if app.signer.verify((id, path), *expires_at, signature, now) {
             let seconds_left = expires_at.saturating_sub(now);
@@ -52,10 +54,10 @@ pub(super) async fn to_private(
         record.set_caller(caller)?;
     }
     match verified {
-        Ok(caller) if *caller.project() == path.project && caller.may_read_media() => {
-            Ok(Some((Access::Key, Some(caller))))
+        Ok(caller) => {
+            let is_readable = file.is_some_and(|file| caller.readable_files().has(file));
+            Ok((*caller.project() == path.project && is_readable).then_some((Access::Key, Some(caller))))
         }
-        Ok(_) => Ok(None),
         Err(problem) if problem.status() == 401 => Ok(None),
         Err(problem) => Err(problem),
     }

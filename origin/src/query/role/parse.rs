@@ -1,7 +1,8 @@
 //! Parses role files. Each error names the place in the file, such as `tables."shop.orders".read.rows`.
 
 use super::{
-    DeleteRule, Fields, MediaDeletion, MediaRule, Pattern, ReadRule, Role, TableRule, Template, UploadRule, WriteRule,
+    DeleteRule, Fields, MediaDeletion, MediaReading, MediaRule, Pattern, ReadRule, Role, TableRule, Template,
+    UploadRule, WriteRule,
 };
 use shared::ident::{DatabaseName, FieldName, TableName, shown};
 use shared::json::{self, Value};
@@ -10,6 +11,9 @@ use shared::operation::filter::{Condition, Joiner};
 use shared::rate::RateLimit;
 use std::borrow::Cow;
 use std::time::Duration;
+
+/// Maximum folders in a role's rule for reading files. A list of files has two conditions for each.
+const MEDIA_FOLDERS_MAX_COUNT: usize = 16;
 
 /// A fault of a role file: the place in the file and what is wrong there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -205,8 +209,7 @@ fn media(value: &Value) -> Result<MediaRule, RoleFault> {
     let mut rule = MediaRule::default();
     for (key, value) in members("media", value)? {
         match (&*key, &value) {
-            ("read", Value::Bool(may)) => rule.read = *may,
-            ("read", _) => return fault("media.read", "it must be true or false"),
+            ("read", value) => rule.read = media_reading(value)?,
             ("upload", value) => rule.upload = upload(value)?,
             ("delete", Value::Bool(false)) => rule.delete = MediaDeletion::None,
             ("delete", Value::Text(word)) if &**word == "own" => rule.delete = MediaDeletion::Own,
@@ -216,6 +219,49 @@ fn media(value: &Value) -> Result<MediaRule, RoleFault> {
         }
     }
     Ok(rule)
+}
+
+/// Parses `true`, `false`, `"own"`, `{"folder": "a/{claim}"}`, or a list of the last two.
+fn media_reading(value: &Value) -> Result<MediaReading, RoleFault> {
+    const PLACE: &str = "media.read";
+    let parts = match value {
+        Value::Bool(true) => return Ok(MediaReading::All),
+        Value::Bool(false) => return Ok(MediaReading::default()),
+        Value::List(text) => json::items(text, FIELDS_MAX_COUNT).or_else(|error| fault(PLACE, error.to_string()))?,
+        one => vec![one.clone()],
+    };
+    let (mut own, mut folders) = (false, Vec::new());
+    for part in &parts {
+        match part {
+            Value::Text(word) if &**word == "own" => own = true,
+            Value::Object(_) => match members(PLACE, part)?.as_slice() {
+                [(key, value)] if key == "folder" => match folder("media.read.folder", value)?.trim_matches('/') {
+                    "" => return fault("media.read.folder", "it is empty; \"read\": true allows all folders"),
+                    name => folders.push(name.into()),
+                },
+                _ => return fault(PLACE, "an object in it must be {\"folder\": \"name\"}"),
+            },
+            _ => {
+                return fault(
+                    PLACE,
+                    "it must be true, false, \"own\", {\"folder\": \"name\"}, or a list of the last two",
+                );
+            }
+        }
+    }
+    if folders.len() > MEDIA_FOLDERS_MAX_COUNT {
+        return fault(PLACE, format!("it names more than {MEDIA_FOLDERS_MAX_COUNT} folders"));
+    }
+    Ok(MediaReading::Some { own, folders })
+}
+
+/// Parses a folder in which `{name}` stands for a claim.
+fn folder<'a>(place: &str, value: &'a Value) -> Result<&'a str, RoleFault> {
+    let folder = words(place, value)?;
+    if folder.matches('{').count() != folder.matches('}').count() {
+        return fault(place, "a claim in it is written as {name}");
+    }
+    Ok(folder)
 }
 
 fn upload(value: &Value) -> Result<Option<UploadRule>, RoleFault> {
@@ -229,13 +275,7 @@ fn upload(value: &Value) -> Result<Option<UploadRule>, RoleFault> {
     for (key, value) in members(PLACE, value)? {
         let place = format!("{PLACE}.{key}");
         match (&*key, &value) {
-            ("folder", value) => {
-                let folder = words(&place, value)?;
-                if folder.matches('{').count() != folder.matches('}').count() {
-                    return fault(&place, "a claim in it is written as {name}");
-                }
-                rule.folder = Some(folder.into());
-            }
+            ("folder", value) => rule.folder = Some(folder(&place, value)?.into()),
             ("types", Value::List(text)) => {
                 let items = json::items(text, FIELDS_MAX_COUNT).or_else(|error| fault(&place, error.to_string()))?;
                 for item in &items {

@@ -1,6 +1,6 @@
 //! The authenticated sender of a request: a verified key or token, and its rights.
 
-use crate::database::media::{FileScope, Uploader};
+use crate::database::media::{FileScope, ReadableFiles, Uploader};
 use crate::media::rights::{self, UploadRights};
 use crate::query::catalog::Reference;
 use crate::query::interface::MediaInterface;
@@ -128,20 +128,29 @@ impl Caller {
     #[must_use]
     pub fn media(&self) -> MediaInterface {
         let upload = self.upload_rights().is_ok();
-        MediaInterface { read: self.may_read_media(), upload, delete: self.changeable_files() != FileScope::None }
+        MediaInterface {
+            read: !self.readable_files().is_empty(),
+            upload,
+            delete: self.changeable_files() != FileScope::None,
+        }
     }
 
+    /// Returns the files that the caller may list, whose metadata and private bytes it may read, and whose URLs it may
+    /// sign.
     #[must_use]
-    pub fn may_read_media(&self) -> bool {
-        self.role().is_none_or(|role| role.role().media().read)
+    pub fn readable_files(&self) -> ReadableFiles {
+        match self.role() {
+            Some(role) => rights::readable(role.role().media(), role.claims(), self.as_uploader(role)),
+            None => ReadableFiles::All,
+        }
     }
 
-    /// Checks that the caller may list files, read their metadata and sign their URLs.
+    /// As [`Caller::readable_files`].
     ///
     /// # Errors
-    /// `role_forbids` if the caller's role does not allow it.
-    pub fn check_media_read(&self) -> Result<(), Problem> {
-        if self.may_read_media() { Ok(()) } else { Err(role_forbids("read files")) }
+    /// `role_forbids` if there are none.
+    pub fn check_media_read(&self) -> Result<ReadableFiles, Problem> {
+        Some(self.readable_files()).filter(|files| !files.is_empty()).ok_or_else(|| role_forbids("read files"))
     }
 
     /// Returns what the caller may upload: everything without a role, since `shared::policy` has refused read keys

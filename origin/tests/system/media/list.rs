@@ -1,5 +1,6 @@
 //! Lists of files.
 
+use origin::database::media::ReadableFiles;
 use shared::ident::ProjectName;
 use shared::media::{FolderPath, MediaKind, MediaName};
 use shared::operation::media::{MediaField, MediaList};
@@ -8,7 +9,7 @@ use shared::operation::read::Direction;
 use super::{MediaTable, item, library, picture, put, upload};
 
 async fn names(table: &MediaTable, project: &ProjectName, list: &MediaList) -> Vec<String> {
-    let (rows, _) = table.list(project, list).await.unwrap();
+    let (rows, _) = table.list(project, list, &ReadableFiles::All).await.unwrap();
     rows.iter().map(|row| format!("{}/{}", row.folder, row.name)).collect()
 }
 
@@ -29,7 +30,7 @@ async fn the_newest_come_first_and_only_the_own() {
     let (_, other) = filled("media-list-2").await;
     let list = MediaList { count: true, ..MediaList::default() };
     for project in [&project, &other] {
-        let (rows, count) = table.list(project, &list).await.unwrap();
+        let (rows, count) = table.list(project, &list, &ReadableFiles::All).await.unwrap();
         assert_eq!((rows.len(), count), (5, Some(5)));
         assert!(rows.iter().all(|row| row.project == *project));
     }
@@ -71,7 +72,7 @@ async fn lists_are_narrowed_ordered_and_cut() {
         ordered.span.limit = Some(2);
         ordered.span.offset = 3;
         assert_eq!(names(&table, &project, &ordered).await, whole[3..5], "{field:?}");
-        let (_, count) = table.list(&project, &ordered).await.unwrap();
+        let (_, count) = table.list(&project, &ordered, &ReadableFiles::All).await.unwrap();
         assert_eq!(count, Some(5));
         ordered.span.limit = Some(0);
         assert!(names(&table, &project, &ordered).await.is_empty());

@@ -11,7 +11,7 @@ const CUSTOMER: &str = r#"{"tables": {
         "update": {"fields": ["amount"], "rows": {"customer_id": {"value": {"claim": "sub"}}, "status": "open"}},
         "delete": {"rows": {"customer_id": {"value": {"claim": "sub"}}, "status": "open"}}},
     "shop.*": {"read": {}}},
-  "media": {"read": true, "upload": {"folder": "avatars/{sub}", "types": ["image/*"], "maxBytes": 5000000}, "delete": "own"},
+  "media": {"read": "own", "upload": {"folder": "avatars/{sub}", "types": ["image/*"], "maxBytes": 5000000}, "delete": "own"},
   "maxRows": 500, "timeout": "5s", "rateLimit": "100/1s"}"#;
 
 fn names(database: &str, table: &str) -> (DatabaseName, TableName) {
@@ -112,6 +112,10 @@ fn a_fault_is_named_with_its_place() {
         ),
         (r#"{"tables": {"a.b": {}, "a.b": {}}}"#, "the key \"a.b\" is repeated"),
         (r#"{"media": {"delete": true}}"#, "media.delete: "),
+        (r#"{"media": {"read": "all"}}"#, "media.read: it must be true, false, \"own\""),
+        (r#"{"media": {"read": {"folder": "/"}}}"#, "media.read.folder: it is empty"),
+        (r#"{"media": {"read": {"folder": "a/{sub"}}}"#, "media.read.folder: a claim in it"),
+        (r#"{"media": {"read": [{"folders": ["a"]}]}}"#, "media.read: an object in it"),
         (r#"{"media": {"upload": {"types": ["image"]}}}"#, "media.upload.types: \"image\" is no media type"),
         (r#"{"maxRows": 0}"#, "maxRows: "),
         (r#"{"timeout": "soon"}"#, "timeout: "),
