@@ -3,9 +3,12 @@
 //! must be parsed.
 
 mod answer;
+mod bodies;
 pub mod cache;
+mod caller;
 mod failed_attempt;
 mod gateway;
+mod groups;
 mod headers;
 mod in_flight;
 mod incoming_request;
@@ -15,15 +18,17 @@ mod request_log;
 mod user_tokens;
 
 pub use answer::Answer;
+pub use bodies::{Bodies, ReadBody};
+pub use caller::{Caller, address_group};
 pub use failed_attempt::{FailedAttempt, FailureCause, Repeat};
 pub use gateway::{BodyPlan, Decision, Gateway};
 pub use headers::{
-    Change, Head, Headers, NOT_ANSWERED, NOT_FORWARDED, RequestHeaders, answer_changes, forwarded,
+    Change, Head, Headers, NOT_ANSWERED, NOT_FORWARDED, RequestHeaders, answer_changes, client_address, forwarded,
     may_be_of_connection, server_timing,
 };
 pub use in_flight::{InFlight, Slot};
 pub use incoming_request::{BodyLength, IncomingRequest};
-pub use origin_answer::{Form, NoAnswer, OriginHead, judge, lacks_database};
+pub use origin_answer::{Form, NoAnswer, OriginHead, judge, lacks_database, passes_check};
 pub use origin_health::{CallerLocation, HEALTH_PATH, Origins, Pick, READINESS_PATH, Tried};
 pub use request_log::Outcome;
 pub use shared::request_log::RequestLog;

@@ -7,7 +7,7 @@ pub mod config;
 pub mod core;
 mod host;
 
-use crate::core::{Answer, Decision, Gateway, Headers, IncomingRequest, Outcome, RequestLog, answer_changes};
+use crate::core::{Answer, Caller, Decision, Gateway, Headers, IncomingRequest, Outcome, RequestLog, answer_changes};
 use config::Config;
 use futures_util::future::{Either, select};
 use host::client_abort::ClientAbort;
@@ -41,7 +41,9 @@ async fn fetch(request: Request, env: Env, context: Context) -> Result<Response>
     let replied = match &gateway {
         Ok(gateway) => match decide(gateway, &incoming, started, &request_log).await {
             Ok(decision) => {
-                forwarding.count_for(request_log.project());
+                let address = || forwarding.address(gateway);
+                let caller = Caller::of(&request_log, &incoming, address);
+                forwarding.count_for(caller);
                 let replying = reply(gateway, &env, &mut forwarding, decision, &request_log, &context);
                 match select(pin!(replying), ClientAbort::of(&request, &context)).await {
                     Either::Left((replied, _)) => replied,

@@ -199,12 +199,32 @@ pub const RATE_PERIOD_MAX_SECONDS: u32 = 60 * 60;
 /// bytes each: 10 MB. If there are more callers, the counters of the least busy ones are reset.
 pub const RATED_KEYS_MAX_COUNT: usize = 65_536;
 
-/// Maximum requests of an isolate of the edge that wait for an origin. Each takes a connection to the origin and some
-/// 100 KB: 100 MB in total.
+/// Maximum requests that wait for an origin at an isolate of the edge, and whose callers the edge has verified. Each
+/// takes a connection to the origin and some 100 KB. As many more wait for one of these to end.
 pub const EDGE_REQUESTS_MAX_COUNT: usize = 1_000;
 
-/// Maximum requests of one project at an isolate of the edge that wait for an origin: half of all.
-pub const EDGE_REQUESTS_PER_PROJECT_MAX_COUNT: usize = EDGE_REQUESTS_MAX_COUNT / 2;
+/// Maximum requests that wait for an origin at an isolate of the edge with users' tokens that the edge can't verify.
+pub const EDGE_UNVERIFIED_REQUESTS_MAX_COUNT: usize = EDGE_REQUESTS_MAX_COUNT / 2;
+
+/// Maximum requests without a key that wait for an origin at an isolate of the edge: public media, `/docs`, `/console`.
+pub const EDGE_PUBLIC_REQUESTS_MAX_COUNT: usize = EDGE_REQUESTS_MAX_COUNT / 2;
+
+/// Maximum requests for `/readyz` that wait for an origin at an isolate of the edge.
+pub const EDGE_HEALTH_REQUESTS_MAX_COUNT: usize = 16;
+
+/// Maximum milliseconds for which a request at the edge waits until it may be sent to an origin.
+pub const EDGE_QUEUE_WAIT_MAX_MS: u64 = 5_000;
+
+/// Maximum memory of the bodies that an isolate of the edge reads as a whole at the same time, and of the long ones among
+/// those that have arrived. A body counts its announced length and [`EDGE_BODY_OVERHEAD_BYTES`].
+pub const EDGE_BODIES_MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// What a body that is being read counts beside its length, in bytes: at most 2,048 bodies are read at the same time. A
+/// longer body is a long one.
+pub const EDGE_BODY_OVERHEAD_BYTES: u64 = 32 * 1024;
+
+/// Maximum seconds in which a body that the edge reads as a whole must arrive.
+pub const EDGE_BODY_MAX_SECONDS: u64 = 60;
 
 /// Maximum concurrent requests that upload files. Each has buffers of 576 KiB: 150 MB in total.
 pub const UPLOADS_MAX_COUNT: u64 = 256;

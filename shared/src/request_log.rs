@@ -2,7 +2,7 @@
 //! the project's, and of API keys and users only the ids.
 
 use crate::error::{ErrorCode, Problem};
-use crate::key::{Principal, TokenDigest};
+use crate::key::{Principal, TokenDigest, UserIdentity};
 use crate::policy::{Action, method_label};
 use std::sync::{Arc, OnceLock};
 use uuid::Uuid;
@@ -10,8 +10,7 @@ use uuid::Uuid;
 /// A caller with a token of another issuer, as the edge knows the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserCaller {
-    /// The id of the subject of a verified token.
-    Verified(Uuid),
+    Verified(UserIdentity),
     /// The digest of a token that the edge could not verify.
     Unverified(TokenDigest),
 }
@@ -56,7 +55,7 @@ impl RequestLog {
     pub fn rate_limited_as(&self) -> Option<String> {
         let user = || {
             self.user.get().map(|caller| match caller {
-                UserCaller::Verified(subject) => subject.to_string(),
+                UserCaller::Verified(user) => user.subject.to_string(),
                 UserCaller::Unverified(token) => token.to_string(),
             })
         };
@@ -89,6 +88,12 @@ impl RequestLog {
     #[must_use]
     pub fn project(&self) -> Option<&str> {
         self.caller.get().map(|caller| caller.project().as_str())
+    }
+
+    /// Returns the caller that [`RequestLog::user`] recorded.
+    #[must_use]
+    pub fn token(&self) -> Option<UserCaller> {
+        self.user.get().copied()
     }
 
     /// Returns the id of the API key or, at the origin, of the user that [`RequestLog::caller`] recorded; `None`

@@ -116,6 +116,12 @@ impl<'a> Encoding<'a> {
     }
 }
 
+/// Returns whether the body of an upload with this `Content-Type` is JSON.
+#[must_use]
+pub fn is_json_upload(content_type: Option<&str>) -> bool {
+    Encoding::of(content_type) == Ok(Encoding::Json)
+}
+
 pub struct Parser {
     reader: Reader,
     limits: UploadLimits,

@@ -3,7 +3,7 @@
 //   node docs-page.mjs <base URL> <database> <table>
 //
 // SELKIE_KEY is the key. It prints what the page shows as JSON, and fails if the page breaks its policy, asks another
-// host, writes an error to the console, or keeps the key.
+// host, writes an error to the console, keeps the key, or may load callers' files as code.
 import puppeteer from "puppeteer-core";
 
 const [base, database, table] = process.argv.slice(2);
@@ -55,6 +55,17 @@ try {
   faults.push(...(await page.evaluate(() => globalThis.violations)).map((violation) => `policy: ${violation}`));
   const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]));
   if (kept.includes(key)) faults.push("the page keeps the key");
+  // The page can't load a caller's file, though it is of the same host. What the browser says of this is no fault.
+  const told = faults.length;
+  for (const [directive, element] of [["script-src", "script"], ["style-src", "link"], ["img-src", "img"]]) {
+    await page.evaluate((element) => {
+      const loading = Object.assign(document.createElement(element), { rel: "stylesheet" });
+      loading[element === "link" ? "href" : "src"] = "/media/default/file";
+      document.head.append(loading);
+    }, element);
+    await page.waitForFunction((directive) => globalThis.violations.some((violation) => violation.startsWith(directive)), {}, directive);
+  }
+  faults.length = told;
   console.log(JSON.stringify({ policy, tags, summaries, status, body }));
 } finally {
   await browser.close();

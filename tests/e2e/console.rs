@@ -35,6 +35,7 @@ async fn the_console_is_served_without_a_key_and_allows_no_foreign_code(host: Ho
         let policy = answer.header("content-security-policy").expect("a policy");
         assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"), "{policy}");
         assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert!(policy.contains(", script-src http://*:*/console/ https://*:*/console/; style-src"), "{policy}");
     }
     Call::new(host.url(), Method::GET, "/console/nothing.js").send().await.refused(ErrorCode::RouteNotFound);
     Call::new(host.url(), Method::POST, "/console").send().await.refused(ErrorCode::MethodNotAllowed);

@@ -2,6 +2,7 @@
 
 pub(crate) mod client_abort;
 pub(crate) mod entrance;
+pub(crate) mod flood;
 pub(crate) mod forwarding;
 pub(crate) mod media_cache;
 pub(crate) mod no_database;

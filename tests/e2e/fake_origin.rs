@@ -13,6 +13,9 @@ use tokio::task::{AbortHandle, JoinSet};
 /// Interval between two pieces of [`Manner::Drip`].
 const DRIP: Duration = Duration::from_millis(50);
 
+const FORBIDDEN: &str = "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nX-Request-Id: REQUEST_ID\r\n\
+    Connection: close\r\n\r\n{\"success\":false,\"error\":{\"code\":\"permission_denied\"}}";
+
 /// How the fake origin answers a request that it has read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
@@ -34,6 +37,9 @@ pub(crate) enum Manner {
     WellAsked(Box<Manner>),
     /// Answers `/readyz` like Selkie, and other requests in the given manner.
     Ready(Box<Manner>),
+    /// Refuses `/readyz` with 403, as an origin does that doesn't trust the edge, and answers other requests in the given
+    /// manner.
+    Untrusting(Box<Manner>),
     /// Answers like Selkie, but only after this time.
     Late(Duration),
 }
@@ -199,6 +205,8 @@ async fn serve(mut stream: TcpStream, name: &str, manner: Manner, memory: &Mutex
     }
     let seen = Seen { head, body: bytes[end..].to_vec() };
     let manner = match manner {
+        Manner::Untrusting(_) if seen.head.starts_with("GET /readyz ") => Manner::Raw(FORBIDDEN),
+        Manner::Untrusting(manner) => *manner,
         Manner::Ready(_) if seen.head.starts_with("GET /readyz ") => Manner::Well,
         Manner::Ready(manner) => *manner,
         manner => manner,
@@ -243,7 +251,9 @@ async fn serve(mut stream: TcpStream, name: &str, manner: Manner, memory: &Mutex
             let _ = beyond.read(&mut answer).await?;
             return Ok(());
         }
-        Manner::Refuse | Manner::Close | Manner::WellAsked(_) | Manner::Ready(_) => return Ok(()),
+        Manner::Refuse | Manner::Close | Manner::WellAsked(_) | Manner::Ready(_) | Manner::Untrusting(_) => {
+            return Ok(());
+        }
     };
     stream.write_all(answer.as_bytes()).await?;
     stream.shutdown().await

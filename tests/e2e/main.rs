@@ -123,6 +123,7 @@ fn main() -> ExitCode {
         reflected_input::cases(),
         edge::forwarding::cases(),
         edge::client_abort::cases(),
+        edge::flood::cases(),
         edge::media_cache::cases(),
         edge::no_database::cases(),
         edge::origins::cases(),

@@ -107,6 +107,11 @@ impl Worker {
         amount.and_then(|kib| kib.parse().ok()).expect("an amount")
     }
 
+    /// Returns the number of workerd's open descriptors.
+    pub(crate) fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("a process's descriptors").count()
+    }
+
     /// Returns everything that the worker has logged.
     pub(crate) fn log(&self) -> String {
         let bytes = std::fs::read(self.directory.path().join("log")).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Decides whether the edge, the cache or an origin answers a request.
 
 use super::answer::Answer;
+use super::bodies::Bodies;
 use super::cache::{Cache, Cacheable};
 use super::failed_attempt::Repeat;
 use super::in_flight::InFlight;
@@ -18,7 +19,7 @@ use shared::media::FilePath;
 use shared::operation::{BodyUse, Pending, route};
 use shared::policy::Action;
 use shared::request_log::{RequestLog, UserCaller};
-use shared::upload::UploadLimits;
+use shared::upload::{Parser, UploadLimits, is_json_upload};
 use std::cell::{RefCell, RefMut};
 use std::sync::Arc;
 
@@ -38,11 +39,11 @@ pub enum Decision {
 pub enum BodyPlan {
     /// Forward the request without a body, since the operation has none or the body is empty.
     Drop,
-    /// Forward the body as it arrives, without checking it: uploads, long JSON, and JSON of unknown length. The origin
-    /// checks it.
+    /// Forward the body as it arrives, without checking it: long bodies, those of unknown length, and uploads of forms.
+    /// The origin checks it.
     Stream,
     /// Read the body as a whole, check it with the shared parser, then forward it.
-    Check(Pending),
+    Check(CheckedBody),
     /// Read the body as a whole, then forward it without checking it: the caller has a user's token, which the origin
     /// must verify before it examines the body. The action is `None` if the origin will refuse the request's head.
     Whole(Option<Action>),
@@ -64,7 +65,7 @@ impl BodyPlan {
     pub fn repeat(&self, request: &IncomingRequest) -> Repeat {
         let action = match self {
             Self::Drop => None,
-            Self::Check(pending) => Some(pending.action()),
+            Self::Check(CheckedBody { pending, .. }) => Some(pending.action()),
             Self::Whole(action) => *action,
             Self::Stream => return Repeat::Never,
         };
@@ -76,7 +77,7 @@ impl BodyPlan {
     }
 }
 
-/// The state of an isolate: configuration, verified tokens, health of the origins, cache, count of waiting requests.
+/// The state of an isolate: configuration, verified tokens, health of the origins, cache, requests in flight, bodies.
 #[derive(Debug)]
 pub struct Gateway {
     config: Config,
@@ -85,6 +86,7 @@ pub struct Gateway {
     origins: RefCell<Origins>,
     cache: Cache,
     in_flight: InFlight,
+    bodies: Bodies,
 }
 
 impl Gateway {
@@ -95,7 +97,8 @@ impl Gateway {
         let origins = Origins::new(config.origins.clone(), silence_max);
         let users = UserTokens::new(config.issuers.clone());
         let (tokens, origins) = (RefCell::new(tokens), RefCell::new(origins));
-        Self { cache: Cache::new(&config), config, tokens, users, origins, in_flight: InFlight::default() }
+        let (in_flight, bodies) = (InFlight::default(), Bodies::default());
+        Self { cache: Cache::new(&config), config, tokens, users, origins, in_flight, bodies }
     }
 
     #[must_use]
@@ -108,10 +111,14 @@ impl Gateway {
         &self.cache
     }
 
-    /// Returns the count of the requests that wait for an origin.
     #[must_use]
     pub fn in_flight(&self) -> &InFlight {
         &self.in_flight
+    }
+
+    #[must_use]
+    pub fn bodies(&self) -> &Bodies {
+        &self.bodies
     }
 
     /// Returns the origins and their health. The returned borrow must end before any await.
@@ -232,20 +239,51 @@ impl Gateway {
     }
 
     fn plan(&self, request: &IncomingRequest, pending: Pending) -> Result<BodyPlan, Problem> {
-        match (pending.body(), request.body) {
-            (BodyUse::None, _) => Ok(BodyPlan::Drop),
-            (BodyUse::Upload, BodyLength::Known(bytes)) if bytes > self.config.upload_max_bytes => {
-                let limits = UploadLimits { body_bytes: self.config.upload_max_bytes, ..UploadLimits::default() };
-                Err(limits.body_too_large())
+        // The limit of files is a setting of the origin.
+        let upload = UploadLimits { body_bytes: self.config.upload_max_bytes, items: usize::MAX };
+        let is_checked = match (pending.body(), request.body) {
+            (BodyUse::None, _) => return Ok(BodyPlan::Drop),
+            (BodyUse::Upload, BodyLength::Known(bytes)) if bytes > upload.body_bytes => {
+                return Err(upload.body_too_large());
             }
             (BodyUse::Json, BodyLength::Known(bytes)) => {
                 check_body_length(bytes)?;
-                let is_small = bytes <= EDGE_CHECKED_BODY_MAX_BYTES as u64;
-                Ok(if is_small { BodyPlan::Check(pending) } else { BodyPlan::Stream })
+                is_short(bytes)
             }
-            (BodyUse::Upload | BodyUse::Bytes, _) | (BodyUse::Json, BodyLength::Unknown) => Ok(BodyPlan::Stream),
-        }
+            (BodyUse::Upload, BodyLength::Known(bytes)) => {
+                is_short(bytes) && is_json_upload(request.header("content-type"))
+            }
+            (BodyUse::Bytes, _) | (_, BodyLength::Unknown) => false,
+        };
+        Ok(if is_checked { BodyPlan::Check(CheckedBody { pending, upload }) } else { BodyPlan::Stream })
     }
+}
+
+/// A body that the edge checks before it forwards the request.
+#[derive(Clone, Debug)]
+pub struct CheckedBody {
+    pending: Pending,
+    upload: UploadLimits,
+}
+
+impl CheckedBody {
+    /// Checks the whole body, of a request with this `Content-Type`, as the origin does.
+    ///
+    /// # Errors
+    /// The error of [`Pending::finish`] or of [`Parser`].
+    pub fn check(self, content_type: Option<&str>, bytes: &[u8]) -> Result<(), Problem> {
+        if self.pending.body() != BodyUse::Upload {
+            return self.pending.finish(bytes).map(drop);
+        }
+        let mut parser = Parser::new(content_type, self.upload)?;
+        let mut feed = parser.feed(bytes);
+        while feed.next_event()?.is_some() {}
+        parser.finish().map(drop)
+    }
+}
+
+fn is_short(bytes: u64) -> bool {
+    bytes <= EDGE_CHECKED_BODY_MAX_BYTES as u64
 }
 
 /// Returns how the body is forwarded if the caller has a user's token. A short body is read as a whole, so that the
@@ -253,7 +291,7 @@ impl Gateway {
 fn whole_or_streamed(request: &IncomingRequest, action: Option<Action>) -> BodyPlan {
     match request.body {
         BodyLength::Known(0) => BodyPlan::Drop,
-        BodyLength::Known(bytes) if bytes <= EDGE_CHECKED_BODY_MAX_BYTES as u64 => BodyPlan::Whole(action),
+        BodyLength::Known(bytes) if is_short(bytes) => BodyPlan::Whole(action),
         BodyLength::Known(_) | BodyLength::Unknown => BodyPlan::Stream,
     }
 }

@@ -196,16 +196,26 @@ pub fn forwarded<'a>(
     headers
 }
 
+/// Returns the client's address, from the header that the configuration trusts or, without one, from the runtime.
+#[must_use]
+pub fn client_address<'a>(
+    request: &'a IncomingRequest,
+    access: &AccessConfig,
+    seen_address: Option<&'a str>,
+) -> Option<&'a str> {
+    match &access.client_address {
+        Some(name) => request.header(name),
+        None => seen_address.map(without_port),
+    }
+}
+
 /// Returns the headers that identify the client, the edge and the request.
 fn about_caller<'a>(
     request: &'a IncomingRequest,
     access: &'a AccessConfig,
     seen_address: Option<&'a str>,
 ) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let address = match &access.client_address {
-        Some(name) => request.header(name),
-        None => seen_address.map(without_port),
-    };
+    let address = client_address(request, access, seen_address);
     let (scheme, host) = scheme_and_host(&request.head.url).unzip();
     let secret = access.edge_secret.as_ref().map(|secret| secret.text());
     [

@@ -112,3 +112,11 @@ fn foreign(status: u16) -> Problem {
 pub fn lacks_database(unavailable: Option<&str>) -> bool {
     unavailable == Some(UNAVAILABLE_DATABASE)
 }
+
+/// Returns whether an answer of Selkie's with this status to a health check tells that the origin can serve, unless
+/// [`lacks_database`]. An origin that refuses to tell (403) does not; one whose storage of files is gone (503) serves
+/// records.
+#[must_use]
+pub fn passes_check(status: u16) -> bool {
+    matches!(status, 200 | 503)
+}

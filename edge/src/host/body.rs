@@ -2,13 +2,13 @@
 
 use super::awaited::Awaited;
 use super::timer::Timer;
-use crate::core::BodyLength;
+use crate::core::{BodyLength, ReadBody};
 use futures_util::future::{Either, select};
 use shared::error::{ErrorCode, Problem};
 use std::pin::pin;
 use std::time::Duration;
 use worker::Context;
-use worker::js_sys::{self, BigInt, Function, Promise, Reflect, Uint8Array};
+use worker::js_sys::{self, BigInt, Date, Function, Promise, Reflect, Uint8Array};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{
     ReadableStream, ReadableStreamDefaultReader, Request, Response, ResponseInit, StreamPipeOptions, TransformStream,
@@ -16,8 +16,8 @@ use worker::web_sys::{
 };
 use worker::worker_sys::FixedLengthStream;
 
-/// Timeout for receiving a body that is read as a whole.
-const READ_TIMEOUT: Duration = Duration::from_secs(60);
+/// Interval at which a body that is being read asks whether it may go on.
+const READ_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The time for which a refused body is drained before the connection is closed. The same as at the origin.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -106,22 +106,39 @@ impl Unread {
     }
 }
 
-/// Reads a request's whole body. Returns the runtime's buffer, and a copy of its bytes.
+/// A body that was read as a whole.
+pub(crate) struct WholeBody<'a> {
+    /// The runtime's buffer; `undefined` if the body is empty.
+    pub(crate) buffer: JsValue,
+    _counted: ReadBody<'a>,
+}
+
+impl WholeBody<'_> {
+    /// Returns a copy of the bytes.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        match self.buffer.is_undefined() {
+            true => Vec::new(),
+            false => Uint8Array::new(&self.buffer).to_vec(),
+        }
+    }
+}
+
+/// Reads a request's whole body.
 ///
 /// # Errors
-/// `invalid_body` if the body ended early or took too long.
-pub(crate) async fn whole(request: &Request) -> Result<(JsValue, Vec<u8>), Problem> {
-    let reading = async { Awaited::from(request.array_buffer()?).await };
-    match select(pin!(reading), Timer::from(READ_TIMEOUT)).await {
-        Either::Left((Ok(buffer), _)) => {
-            let bytes = Uint8Array::new(&buffer).to_vec();
-            Ok((buffer, bytes))
+/// `invalid_body` if the body ended early; the errors of [`ReadBody::check`].
+pub(crate) async fn whole<'a>(request: &Request, read: ReadBody<'a>) -> Result<WholeBody<'a>, Problem> {
+    let mut reading = pin!(async { Awaited::from(request.array_buffer()?).await });
+    loop {
+        match select(reading.as_mut(), Timer::from(READ_CHECK_INTERVAL)).await {
+            Either::Left((Ok(buffer), _)) => {
+                read.complete();
+                let is_empty = Uint8Array::new(&buffer).length() == 0;
+                return Ok(WholeBody { buffer: if is_empty { JsValue::UNDEFINED } else { buffer }, _counted: read });
+            }
+            Either::Left((Err(_), _)) => return Err(broken_off()),
+            Either::Right(_) => read.check(Date::now() as u64)?,
         }
-        Either::Left((Err(_), _)) => Err(broken_off()),
-        Either::Right(_) => Err(Problem::new(
-            ErrorCode::InvalidBody,
-            format!("The body did not arrive within {} s.", READ_TIMEOUT.as_secs()),
-        )),
     }
 }
 

@@ -2,14 +2,15 @@
 //! request accepts, what is stored, and which request asks the origin.
 
 use super::awaited::Awaited;
+use super::body::WholeBody;
 use super::origin_fetch::{Forwarding, OriginAnswer};
 use super::timer::Timer;
-use super::{Reply, body, cache, discard, headers, log};
+use super::{Reply, cache, discard, headers, log};
 use crate::core::cache::{
     Cache, Cacheable, FetchOutcome, Flight, Freshness, Lead, Lookup, Moment, REVALIDATION_TIMEOUT, Served, ServedBody,
     pauses, range_header,
 };
-use crate::core::{Gateway, Headers, IncomingRequest, NoAnswer, Repeat};
+use crate::core::{BodyPlan, Caller, Gateway, Headers, IncomingRequest, NoAnswer, Repeat};
 use futures_channel::oneshot;
 use futures_util::future::{Either, join, select};
 use shared::error::Problem;
@@ -30,7 +31,7 @@ type Outcome<T> = Result<T, Problem>;
 struct Cached<'a> {
     gateway: &'a Rc<Gateway>,
     cache: &'a Cache,
-    project: Option<&'a str>,
+    caller: Caller,
     context: &'a Context,
     request: &'a Request,
     incoming: &'a IncomingRequest,
@@ -70,18 +71,20 @@ pub(crate) async fn answer(
 ) -> Outcome<Reply> {
     let cache = gateway.cache();
     let (request, incoming) = (forwarding.request(), forwarding.incoming());
-    let (body, bytes) = match cacheable.has_body() {
-        true => {
-            let _slot = forwarding.begin(gateway)?;
-            body::whole(request).await?
-        }
-        false => (JsValue::UNDEFINED, Vec::new()),
+    let whole = match cacheable.has_body() {
+        true => match forwarding.whole_body(gateway).await? {
+            Some(whole) => Some(whole),
+            None => return forwarding.send(gateway, BodyPlan::Stream).await.map(Reply::Origin),
+        },
+        false => None,
     };
+    let bytes = whole.as_ref().map_or_else(Vec::new, WholeBody::bytes);
+    let body = whole.as_ref().map_or(JsValue::UNDEFINED, |whole| whole.buffer.clone());
     let Some(lookup) = cacheable.finish(cache, &bytes)? else {
         return forwarding.send_whole(gateway, body, Repeat::Always).await.map(Reply::Origin);
     };
-    let project = forwarding.project();
-    let cached = Cached { gateway, cache, project, context, request, incoming, body: &body, lookup };
+    let caller = forwarding.caller().clone();
+    let cached = Cached { gateway, cache, caller, context, request, incoming, body: &body, lookup };
     let looked = cache.moment();
     let reply = match cached.find_or_fetch(forwarding).await? {
         Some(reply) => reply,
@@ -248,7 +251,7 @@ impl Cached<'_> {
         let incoming = self.lookup.request(self.incoming, client_address, known_tag);
         Fetch {
             gateway: Rc::clone(self.gateway),
-            project: self.project.map(Into::into),
+            caller: self.caller.clone(),
             request: Clone::clone(self.request),
             incoming,
             body: self.body.clone(),
@@ -263,7 +266,7 @@ impl Cached<'_> {
 /// client.
 struct Fetch {
     gateway: Rc<Gateway>,
-    project: Option<Box<str>>,
+    caller: Caller,
     /// The client's request. It contains the client's location, by which a near origin is chosen.
     request: Request,
     incoming: IncomingRequest,
@@ -356,7 +359,7 @@ impl Fetch {
     /// asked or `time_limit` passed.
     async fn ask(&self) -> Delivered<OriginAnswer> {
         let mut forwarding = Forwarding::new(&self.request, &self.incoming);
-        forwarding.count_for(self.project.as_deref());
+        forwarding.count_for(self.caller.clone());
         let asking = forwarding.send_whole(&self.gateway, self.body.clone(), Repeat::Always);
         let answer = match self.time_limit {
             None => asking.await,

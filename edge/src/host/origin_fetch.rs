@@ -4,18 +4,19 @@ mod exchange;
 mod health_check;
 
 use super::awaited::Awaited;
-use super::body::{self, BodyPipe, Unread};
+use super::body::{self, BodyPipe, Unread, WholeBody};
 use super::timer::Timer;
 use super::{discard, headers, log};
+use crate::config::AccessConfig;
 use crate::core::{
-    self, BodyPlan, CallerLocation, FailedAttempt, FailureCause, Form, Gateway, IncomingRequest, NoAnswer, OriginHead,
-    Pick, READINESS_PATH, Repeat, Slot, Tried,
+    self, BodyLength, BodyPlan, Caller, CallerLocation, FailedAttempt, FailureCause, Form, Gateway, IncomingRequest,
+    NoAnswer, OriginHead, Pick, READINESS_PATH, Repeat, Slot, Tried,
 };
 use exchange::Exchange;
 use futures_util::future::{Either, LocalBoxFuture, select};
 use health_check::Health;
 use shared::error::Problem;
-use shared::operation::Pending;
+use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
 use shared::request_id;
 use std::cell::Cell;
 use std::pin::pin;
@@ -30,6 +31,9 @@ const ATTEMPTS_MAX: u32 = 2;
 
 /// Interval of health checks while an origin receives a long body.
 const SENDING_CHECK_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The longest interval at which a waiting request asks for its slot. The platform forbids that another request wakes it.
+const QUESTION_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(crate) struct OriginAnswer {
     pub(crate) response: Response,
@@ -60,7 +64,7 @@ impl OriginAnswer {
 pub(crate) struct Forwarding<'a> {
     request: &'a Request,
     incoming: &'a IncomingRequest,
-    project: Option<&'a str>,
+    caller: Caller,
     pipe: Option<BodyPipe>,
     /// Whether the origin has read the whole piped body.
     is_sent: Cell<bool>,
@@ -69,16 +73,29 @@ pub(crate) struct Forwarding<'a> {
 
 impl<'a> Forwarding<'a> {
     pub(crate) fn new(request: &'a Request, incoming: &'a IncomingRequest) -> Self {
-        Self { request, incoming, project: None, pipe: None, is_sent: Cell::new(false), origin_ms: None }
+        let caller = Caller::default();
+        Self { request, incoming, caller, pipe: None, is_sent: Cell::new(false), origin_ms: None }
     }
 
-    /// Sets the project in whose share of [`Gateway::in_flight`] the request counts.
-    pub(crate) fn count_for(&mut self, project: Option<&'a str>) {
-        self.project = project;
+    /// Sets for whom the request counts in [`Gateway::in_flight`].
+    pub(crate) fn count_for(&mut self, caller: Caller) {
+        self.caller = caller;
     }
 
-    pub(crate) fn project(&self) -> Option<&'a str> {
-        self.project
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Returns the group of the client's address.
+    pub(crate) fn address(&self, gateway: &Gateway) -> Box<str> {
+        let access = &gateway.config().access;
+        let seen = self.seen_address(access);
+        core::address_group(core::client_address(self.incoming, access, seen.as_deref()))
+    }
+
+    /// Returns the client's address with its port as the runtime tells it; `None` if a header tells the address.
+    fn seen_address(&self, access: &AccessConfig) -> Option<String> {
+        access.client_address.is_none().then(|| headers::seen_address(self.request)).flatten()
     }
 
     pub(crate) fn request(&self) -> &'a Request {
@@ -114,26 +131,27 @@ impl<'a> Forwarding<'a> {
         }
     }
 
-    /// Sends the request to an origin, and returns the response after checking that it comes from Selkie.
+    /// Sends the request to an origin, and returns the response after checking that it comes from Selkie. A body that is
+    /// read as a whole is read before the request waits for a slot, so that callers who send none occupy no slot.
     ///
     /// # Errors
-    /// The errors of [`core::InFlight::begin`], the problem of a body that can't be read or fails the check, the
+    /// The problem of a body that can't be read or fails the check, the errors of [`core::Slot::is_granted`], the
     /// problem of a failed attempt, or `origin_unavailable` or `database_unavailable` if no origin is left.
     pub(crate) async fn send(&mut self, gateway: &Gateway, plan: BodyPlan) -> Result<OriginAnswer, Problem> {
-        let _slot = self.begin(gateway)?;
         let repeat = plan.repeat(self.incoming);
-        match plan {
-            BodyPlan::Drop => self.send_read(gateway, JsValue::UNDEFINED, repeat).await,
-            BodyPlan::Check(pending) => {
-                let body = self.checked(pending).await?;
-                self.send_read(gateway, body, repeat).await
-            }
-            BodyPlan::Whole(_) => {
-                let (body, _) = body::whole(self.request).await?;
-                self.send_read(gateway, body, repeat).await
-            }
-            BodyPlan::Stream => self.stream(gateway).await,
+        let checked = match plan {
+            BodyPlan::Drop => return self.send_whole(gateway, JsValue::UNDEFINED, repeat).await,
+            BodyPlan::Stream => return self.stream(gateway).await,
+            BodyPlan::Check(checked) => Some(checked),
+            BodyPlan::Whole(_) => None,
+        };
+        let Some(body) = self.whole_body(gateway).await? else {
+            return self.stream(gateway).await;
+        };
+        if let Some(checked) = checked {
+            checked.check(self.incoming.header("content-type"), &body.bytes())?;
         }
+        self.send_whole(gateway, body.buffer.clone(), repeat).await
     }
 
     /// Sends the request to an origin, without a body or with a body that was read before, as [`Forwarding::send`]
@@ -144,13 +162,30 @@ impl<'a> Forwarding<'a> {
         body: JsValue,
         repeat: Repeat,
     ) -> Result<OriginAnswer, Problem> {
-        let _slot = self.begin(gateway)?;
+        let _slot = self.slot(gateway).await?;
         self.send_read(gateway, body, repeat).await
     }
 
-    /// Counts the request among those in flight until the slot is dropped. Fails as [`core::InFlight::begin`] does.
-    pub(crate) fn begin<'g>(&self, gateway: &'g Gateway) -> Result<Slot<'g>, Problem> {
-        gateway.in_flight().begin(self.project, now())
+    /// Reads the request's whole body; `None` if it must be piped instead. Fails as [`body::whole`] does.
+    pub(crate) async fn whole_body<'g>(&self, gateway: &'g Gateway) -> Result<Option<WholeBody<'g>>, Problem> {
+        let length = match self.incoming.body {
+            BodyLength::Known(bytes) => bytes,
+            BodyLength::Unknown => EDGE_CHECKED_BODY_MAX_BYTES as u64,
+        };
+        match gateway.bodies().begin(&self.address(gateway), length, now()) {
+            Some(read) => body::whole(self.request, read).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Waits until the request may be sent to an origin. Fails as [`core::Slot::is_granted`] does.
+    async fn slot<'g>(&self, gateway: &'g Gateway) -> Result<Slot<'g>, Problem> {
+        let slot = gateway.in_flight().begin(&self.caller, now());
+        let mut pauses = core::cache::pauses();
+        while !slot.is_granted(now())? {
+            Timer::from(pauses.next().unwrap_or(QUESTION_INTERVAL)).await;
+        }
+        Ok(slot)
     }
 
     async fn send_read(&mut self, gateway: &Gateway, body: JsValue, repeat: Repeat) -> Result<OriginAnswer, Problem> {
@@ -159,15 +194,8 @@ impl<'a> Forwarding<'a> {
         asking.await
     }
 
-    /// Reads the request's whole body and checks it. Returns the runtime's buffer, or `undefined` if the body is empty.
-    /// Fails with the problem of [`body::whole`] or [`Pending::finish`].
-    async fn checked(&self, pending: Pending) -> Result<JsValue, Problem> {
-        let (buffer, bytes) = body::whole(self.request).await?;
-        pending.finish(&bytes)?;
-        Ok(if bytes.is_empty() { JsValue::UNDEFINED } else { buffer })
-    }
-
     async fn stream(&mut self, gateway: &Gateway) -> Result<OriginAnswer, Problem> {
+        let _slot = self.slot(gateway).await?;
         let Some(body) = self.request.body() else {
             return self.send_read(gateway, JsValue::UNDEFINED, Repeat::IfUnsent).await;
         };
@@ -275,10 +303,7 @@ impl Attempts<'_> {
     fn init(&self, body: &JsValue) -> Result<RequestInit, Problem> {
         let Forwarding { request, incoming, .. } = self.forwarding;
         let access = &self.gateway.config().access;
-        let seen = match access.client_address {
-            None => headers::seen_address(request),
-            Some(_) => None,
-        };
+        let seen = self.forwarding.seen_address(access);
         let accepted = headers::accepted_codings(request, &incoming.head);
         let mut sent = core::forwarded(incoming, access, seen.as_deref());
         sent.push(("accept-encoding", &accepted));

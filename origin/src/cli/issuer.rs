@@ -240,7 +240,7 @@ impl KeysArgs {
         let rows = issuers.list(self.project.as_ref()).await?;
         let (listed, left_out) = for_edge(&rows).await?;
         for (row, fault) in left_out {
-            note(&format!("selkie: warning: {} is left out, the edge forwards its tokens: {fault}", row.issuer));
+            note(&format!("selkie: warning: {} is left out, so the edge would refuse its tokens: {fault}", row.issuer));
         }
         context.output.answer(&listed.to_json(), ToString::to_string)
     }

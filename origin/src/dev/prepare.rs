@@ -51,9 +51,10 @@ pub(super) async fn prepare(system: &System, remembered: &Environment) -> Result
     })
 }
 
-/// Returns the edge's variable `ISSUERS` with the issuers of all projects; `None` if there are no issuers, the edge can
-/// use none of them, or it can't have them together, for example because there are too many. The edge forwards the tokens
-/// of issuers that are left out unverified. Logs each such issuer, or one warning if the whole list is refused.
+/// Returns the edge's variable `ISSUERS` with the issuers of all projects; `None` if there are no issuers, the edge can't
+/// use one of them, or it can't have them together, for example because there are too many. Without the variable, the
+/// edge forwards users' tokens unverified; with it, the edge refuses the tokens of issuers that are not listed. Logs each
+/// unusable issuer, or one warning if the whole list is refused.
 ///
 /// # Errors
 /// MariaDB failed.
@@ -62,9 +63,9 @@ pub(super) async fn issuers(system: &System) -> Result<Option<String>, SystemErr
     Ok(match for_edge(&rows).await {
         Ok((listed, left_out)) => {
             for (row, fault) in &left_out {
-                tracing::warn!(issuer = row.issuer, %fault, "the edge forwards the tokens of this issuer unverified");
+                tracing::warn!(issuer = row.issuer, %fault, "the edge forwards users' tokens unverified");
             }
-            (left_out.len() < rows.len()).then(|| listed.to_json().to_string())
+            (left_out.is_empty() && !rows.is_empty()).then(|| listed.to_json().to_string())
         }
         Err(error) => {
             tracing::warn!(%error, "the edge forwards users' tokens unverified");

@@ -32,12 +32,19 @@ struct Files;
 /// The maximum number of bytes of a page's decompressed file. A test checks the embedded files.
 const FILE_MAX_BYTES: u64 = 32 * 1024 * 1024;
 
-/// What the pages may load: their own files, the images in their style sheets, and the API with its media.
+/// What the pages may load: files of this host, the images in their style sheets, and the API with its media.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
                       media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-const HEADERS: [(header::HeaderName, &str); 6] = [
-    (header::CONTENT_SECURITY_POLICY, POLICY),
+/// A second policy of each page: scripts and styles come only from the page's own folder, and not from `/media/`, where
+/// callers' files are. `'self'` can't have a path, and the name of this host as browsers know it is not known here. A
+/// browser loads what both policies allow.
+const DOCS_POLICY: &str = "script-src http://*:*/docs/ https://*:*/docs/; style-src http://*:*/docs/ https://*:*/docs/; \
+                           img-src data:";
+const CONSOLE_POLICY: &str =
+    "script-src http://*:*/console/ https://*:*/console/; style-src http://*:*/console/ https://*:*/console/";
+
+const HEADERS: [(header::HeaderName, &str); 5] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
     (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
@@ -83,9 +90,12 @@ fn file(path: &str, headers: &HeaderMap) -> Result<Response, Problem> {
     let is_known = text(header::IF_NONE_MATCH).is_some_and(|known| conditional::names(known, &tag));
     let mut response = Response::new(if is_known { Body::empty() } else { Body::from(content.into_owned()) });
     let answer = response.headers_mut();
-    for (name, value) in HEADERS {
-        answer.insert(name, HeaderValue::from_static(value));
+    for (header, value) in HEADERS {
+        answer.insert(header, HeaderValue::from_static(value));
     }
+    let own = if name.starts_with("docs/") { DOCS_POLICY } else { CONSOLE_POLICY };
+    let policies = HeaderValue::try_from(format!("{POLICY}, {own}"));
+    answer.extend(policies.ok().map(|policies| (header::CONTENT_SECURITY_POLICY, policies)));
     answer.extend(HeaderValue::try_from(tag).ok().map(|tag| (header::ETAG, tag)));
     if is_known {
         *response.status_mut() = axum::http::StatusCode::NOT_MODIFIED;

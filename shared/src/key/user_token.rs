@@ -40,6 +40,8 @@ pub struct UserToken<'a> {
 pub struct UserIdentity {
     /// The user's [`subject_id`].
     pub subject: Uuid,
+    /// The id of the user's issuer, which no user has.
+    pub issuer: Uuid,
     /// The second since 1970 from which on the token is refused. Includes a tolerance for clock differences.
     pub expires_at: u64,
 }
@@ -161,7 +163,8 @@ impl UserToken<'_> {
             Some(Value::Number(number)) => number.to_string(),
             _ => return Err(invalid("The token has no sub, which names its user.")),
         };
-        Ok(UserIdentity { subject: subject_id(&self.issuer, &subject), expires_at })
+        let [issuer, subject] = ["", &*subject].map(|subject| subject_id(&self.issuer, subject));
+        Ok(UserIdentity { subject, issuer, expires_at })
     }
 
     /// Returns a claim that is a time in seconds since 1970, rounded down; `None` if the token has no such claim. Fails

@@ -27,6 +27,8 @@ const edge :Workerd.Worker = (
   compatibilityFlags = ["enable_request_signal"],
   bindings = [
     (name = "ORIGINS", fromEnvironment = "ORIGINS"),
+    (name = "ORIGIN_TIMEOUT_MS", fromEnvironment = "ORIGIN_TIMEOUT_MS"),
+    (name = "ORIGIN_CONNECT_TIMEOUT_MS", fromEnvironment = "ORIGIN_CONNECT_TIMEOUT_MS"),
     (name = "JWKS", fromEnvironment = "JWKS"),
   ],
 );

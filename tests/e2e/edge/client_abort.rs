@@ -6,20 +6,21 @@ use crate::case::eventually;
 use crate::fake_origin::{FakeOrigin, Manner};
 use crate::host::{Call, Host};
 use crate::service::shared;
+use crate::test_db::unique;
 use crate::worker::Worker;
 use futures_util::future::join_all;
 use machines::process::allow_open_files;
 use reqwest::Method;
 use serde_json::json;
 use shared::error::ErrorCode;
-use shared::limits::EDGE_REQUESTS_PER_PROJECT_MAX_COUNT;
+use shared::limits::EDGE_REQUESTS_MAX_COUNT;
 use std::time::Duration;
 
 cases! {
     Own: [
         aborted_requests_leave_nothing_behind,
         a_request_without_a_body_is_aborted_too,
-        a_project_has_a_share_of_the_requests_that_wait_for_an_origin,
+        a_project_may_have_all_requests_that_wait_for_an_origin_and_starves_nobody,
     ],
 }
 
@@ -104,14 +105,16 @@ async fn a_request_without_a_body_is_aborted_too(_: Host) {
 /// Number of requests that are aborted together.
 const ABORTED_TOGETHER: usize = 100;
 
-async fn a_project_has_a_share_of_the_requests_that_wait_for_an_origin(_: Host) {
+async fn a_project_may_have_all_requests_that_wait_for_an_origin_and_starves_nobody(_: Host) {
     allow_open_files(8_000).expect("a limit");
     let origin = FakeOrigin::start("a", Manner::Hang.well_asked()).await;
-    let variables = [("ORIGINS", origin.url.as_str()), ("ORIGIN_TIMEOUT_MS", "600000")];
+    // The origin is silent for longer than by default.
+    let timeouts = [("ORIGIN_TIMEOUT_MS", "600000"), ("ORIGIN_CONNECT_TIMEOUT_MS", "600000")];
+    let variables = [&[("ORIGINS", origin.url.as_str())], &timeouts[..]].concat();
     let worker = Worker::serve("tests/e2e/edge/client_abort.capnp", &variables);
     let read = || Call::new(&worker.url, Method::GET, POSTS).key(&shared().read_key);
-    // Aborted requests are not counted: more than the share are aborted, and the whole share is left.
-    for _ in 0..=EDGE_REQUESTS_PER_PROJECT_MAX_COUNT / ABORTED_TOGETHER {
+    // Aborted requests are not counted: more than may wait are aborted, and all may wait afterwards.
+    for _ in 0..=EDGE_REQUESTS_MAX_COUNT / ABORTED_TOGETHER {
         let aborted = join_all((0..ABORTED_TOGETHER).map(|_| async {
             read().header("x-aborts-after-ms", "150").request().send().await.expect("an answer").status()
         }));
@@ -122,29 +125,25 @@ async fn a_project_has_a_share_of_the_requests_that_wait_for_an_origin(_: Host) 
     })
     .await;
     origin.forget();
-    let waiting: Vec<_> = (0..EDGE_REQUESTS_PER_PROJECT_MAX_COUNT).map(|_| tokio::spawn(read().send())).collect();
-    eventually("the whole share waits", WAIT_MAX, || async {
-        (origin.asked().len() == EDGE_REQUESTS_PER_PROJECT_MAX_COUNT).then_some(())
-    })
-    .await;
-    for _ in 0..3 {
-        let refused = read().send().await;
-        refused.refused(ErrorCode::RateLimited);
-        assert_eq!(refused.header("retry-after"), Some("1"));
-    }
-    // Others have a share of their own, and what needs no origin is answered.
-    let anonymous = tokio::spawn(Call::new(&worker.url, Method::GET, "/media/default/none.png").send());
-    eventually("a request without a key is forwarded", WAIT_MAX, || async {
-        (origin.asked().len() > EDGE_REQUESTS_PER_PROJECT_MAX_COUNT).then_some(())
-    })
-    .await;
-    assert_eq!(Call::new(&worker.url, Method::GET, "/healthz").send().await.payload()["status"], "ok");
+    let waiting: Vec<_> = (0..EDGE_REQUESTS_MAX_COUNT).map(|_| tokio::spawn(read().send())).collect();
+    eventually("all wait", WAIT_MAX, || async { (origin.asked().len() == EDGE_REQUESTS_MAX_COUNT).then_some(()) })
+        .await;
+    // Another project and callers of another class are served at once; a further request of the project waits in vain.
+    origin.turn(Manner::Well);
+    let project = unique("other");
+    shared().create_project(&project);
+    let other = shared().create_key(&project, "read", &[]).token;
+    assert_eq!(read().key(&other).send().await.payload(), "a");
+    let public = Call::new(&worker.url, Method::GET, "/media/default/none.png");
+    assert_eq!(public.send().await.payload(), "a");
+    let refused = read().send().await;
+    refused.refused(ErrorCode::Overloaded);
+    assert_eq!(refused.header("retry-after"), Some("1"));
     // The origin closes all connections, so that all requests end.
     origin.turn(Manner::Refuse);
     for ended in join_all(waiting).await {
         ended.unwrap().refused(ErrorCode::OriginUnreachable);
     }
-    anonymous.await.unwrap().refused(ErrorCode::OriginUnreachable);
     origin.turn(Manner::Well);
     eventually("a further request is answered", WAIT_MAX, || async {
         (read().send().await.status == 200).then_some(())

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 cases! {
     Own: [
+        an_origin_that_refuses_to_tell_whether_it_is_ready_is_not,
         a_read_goes_on_where_the_database_is_gone_and_a_write_the_next_time,
         a_caller_who_loses_its_own_connection_is_no_fault_of_the_origin,
         without_any_database_the_caller_is_told_so,
@@ -61,6 +62,15 @@ async fn a_read_goes_on_where_the_database_is_gone_and_a_write_the_next_time(_: 
     insert().send().await.refused(ErrorCode::DatabaseUnavailable);
     assert_eq!(asked(&pair), (before.0 + 1, before.1));
     assert_eq!(insert().send().await.payload(), "b");
+}
+
+async fn an_origin_that_refuses_to_tell_whether_it_is_ready_is_not(_: Host) {
+    let pair = Pair::start(Manner::Untrusting(Box::new(lost())), Manner::Well).await;
+    for _ in 0..5 {
+        assert_eq!(pair.read().await.payload(), "b");
+    }
+    assert_eq!(asked(&pair), (1, 5));
+    assert_eq!(states(&pair.worker).await[0]["state"], "no-database");
 }
 
 async fn a_caller_who_loses_its_own_connection_is_no_fault_of_the_origin(_: Host) {

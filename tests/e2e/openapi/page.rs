@@ -33,6 +33,7 @@ async fn files_of_the_page_need_no_key_and_are_its_own(host: Host) {
         let policy = answer.header("content-security-policy").expect("a policy");
         assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"), "{policy}");
         assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert!(policy.contains(", script-src http://*:*/docs/ https://*:*/docs/; style-src"), "{policy}");
         assert!(!answer.body.is_empty(), "{path}");
         let tag = answer.header("etag").expect("a tag").to_owned();
         let again = page(host, path).header("if-none-match", &tag).send().await;

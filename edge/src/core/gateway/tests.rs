@@ -178,28 +178,48 @@ fn a_small_body_is_checked_a_large_one_is_streamed_and_a_huge_one_refused() {
 }
 
 #[test]
-fn an_upload_is_streamed_unless_its_announced_length_is_too_large() {
-    let upload = |access, body| {
-        let upload = call("POST", "/api/v1/media", Some(key(access))).with_body(body);
-        decide(&gateway(), &upload, NOW)
+fn a_short_upload_of_json_is_checked_and_others_are_streamed() {
+    let gateway = gateway_with(|config| config.upload_max_bytes = 2 * 1024 * 1024);
+    let decide = |access, body, content_type| {
+        let upload =
+            call("POST", "/api/v1/media", Some(key(access))).with_body(body).with("content-type", content_type);
+        decide(&gateway, &upload, NOW)
     };
-    for body in [BodyLength::Known(4_096), BodyLength::Unknown] {
-        let decision = upload(Access::Full, body);
-        assert!(matches!(decision, Ok(Decision::Forward(BodyPlan::Stream))));
+    let (json, form) = ("application/json", "multipart/form-data; boundary=b");
+    const SHORT: u64 = EDGE_CHECKED_BODY_MAX_BYTES as u64;
+    for (body, content_type, is_checked) in [
+        (BodyLength::Known(SHORT), json, true),
+        (BodyLength::Known(SHORT + 1), json, false),
+        (BodyLength::Unknown, json, false),
+        (BodyLength::Known(SHORT), form, false),
+    ] {
+        match decide(Access::Full, body, content_type) {
+            Ok(Decision::Forward(BodyPlan::Check(_))) => assert!(is_checked, "{body:?} {content_type}"),
+            Ok(Decision::Forward(BodyPlan::Stream)) => assert!(!is_checked, "{body:?} {content_type}"),
+            other => panic!("{other:?}"),
+        }
     }
-    let refused = upload(Access::Full, BodyLength::Known(4_097)).unwrap_err();
+    let Ok(Decision::Forward(BodyPlan::Check(checked))) = decide(Access::Full, BodyLength::Known(9), json) else {
+        panic!("not checked")
+    };
+    let code = |body: &str| checked.clone().check(Some(json), body.as_bytes()).map_err(|problem| problem.code());
+    let file = r#"{"name":"a","base64":"data:text/plain;base64,aGk="}"#;
+    assert_eq!(code(&format!(r#"{{"media":[{file}],"type":"file"}}"#)), Ok(()));
+    assert_eq!(code(&format!(r#"{{"media":[{file}]}}"#)), Err(ErrorCode::InvalidBody));
+    assert_eq!(code(&format!(r#"{{"media":[{file}"#)), Err(ErrorCode::InvalidJson));
+    let refused = decide(Access::Full, BodyLength::Known(2 * 1024 * 1024 + 1), json).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::BodyTooLarge);
-    let refused = upload(Access::Read, BodyLength::Known(10)).unwrap_err();
+    let refused = decide(Access::Read, BodyLength::Known(10), json).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::FullAccessRequired);
 }
 
 #[test]
 fn a_checked_body_is_refused_for_the_reason_that_the_origin_would_give() {
     let insert = call("POST", POSTS, Some(key(Access::Full)));
-    let Ok(Decision::Forward(BodyPlan::Check(pending))) = decide(&gateway(), &insert, NOW) else {
+    let Ok(Decision::Forward(BodyPlan::Check(checked))) = decide(&gateway(), &insert, NOW) else {
         panic!("not checked")
     };
-    let check_body = |body: &[u8]| pending.clone().finish(body).map(drop);
+    let check_body = |body: &[u8]| checked.clone().check(None, body);
     assert!(check_body(br#"{"title":"x"}"#).is_ok());
     assert_eq!(check_body(b"{").unwrap_err().code(), ErrorCode::InvalidJson);
     assert_eq!(check_body(b"[1]").unwrap_err().code(), ErrorCode::InvalidBody);
@@ -209,10 +229,10 @@ fn a_checked_body_is_refused_for_the_reason_that_the_origin_would_give() {
 fn a_batch_is_refused_by_the_operation_that_is_wrong() {
     let batch = |access| call("POST", "/api/v1/batch", Some(key(access)));
     assert_eq!(code(&batch(Access::Read)), "full_access_required");
-    let Ok(Decision::Forward(BodyPlan::Check(pending))) = decide(&gateway(), &batch(Access::Full), NOW) else {
+    let Ok(Decision::Forward(BodyPlan::Check(checked))) = decide(&gateway(), &batch(Access::Full), NOW) else {
         panic!("not checked")
     };
-    let check_body = |body: &[u8]| pending.clone().finish(body).map(drop);
+    let check_body = |body: &[u8]| checked.clone().check(None, body);
     let good = br#"{"operations": [{"method": "GET", "path": "demo/posts/1"}]}"#;
     assert!(check_body(good).is_ok());
     let bad = br#"{"operations": [{"method": "GET", "path": "demo/posts/1"}, {"method": "GET", "path": "demo/posts?limit=x"}]}"#;

@@ -15,7 +15,8 @@ pub(super) enum Health {
     Well,
     /// The origin reported that it can't reach its database.
     NoDatabase,
-    /// The origin could not be reached or did not answer in time, or the response did not come from Selkie.
+    /// The origin could not be reached, did not answer in time or refused to tell, or the response did not come from
+    /// Selkie.
     Silent,
 }
 
@@ -57,9 +58,11 @@ impl Attempts<'_> {
             Health::Silent
         } else if says_no_database(&answer) {
             Health::NoDatabase
-        } else {
+        } else if core::passes_check(answer.status) {
             self.gateway.origins().lives(pick, now());
             Health::Well
+        } else {
+            Health::Silent
         };
         discard(&answer.response);
         health

@@ -12,7 +12,8 @@ use crate::shares::Shares;
 use crate::tls::HANDSHAKES_MAX_COUNT;
 use crate::traces::QUEUE_MAX_COUNT;
 use shared::limits::{
-    EDGE_REQUESTS_MAX_COUNT, EDGE_REQUESTS_PER_PROJECT_MAX_COUNT, IMAGE_MEMORY_MAX_BYTES, IMAGE_QUEUE_MAX_COUNT,
+    EDGE_BODIES_MAX_BYTES, EDGE_BODY_OVERHEAD_BYTES, EDGE_HEALTH_REQUESTS_MAX_COUNT, EDGE_PUBLIC_REQUESTS_MAX_COUNT,
+    EDGE_REQUESTS_MAX_COUNT, EDGE_UNVERIFIED_REQUESTS_MAX_COUNT, IMAGE_MEMORY_MAX_BYTES, IMAGE_QUEUE_MAX_COUNT,
     IMAGE_QUEUE_PROJECT_MAX_COUNT, TUS_OPEN_MAX_COUNT, TUS_OPEN_MAX_LARGEST, UPLOADS_MAX_COUNT,
     UPLOADS_PER_PROJECT_MAX_COUNT,
 };
@@ -99,6 +100,7 @@ fn of_records() -> Vec<Expected> {
 
 fn of_media_and_caches() -> Vec<Expected> {
     let disk = || "the disk".to_owned();
+    let by_address = || "by client address".to_owned();
     let tus_gib = default_of("tus_max_bytes") as u64 * TUS_OPEN_MAX_LARGEST / (1024 * MIB);
     let media = || (written(CONNECTIONS_MAX_COUNT), written(CONNECTIONS_PER_PROJECT_MAX_COUNT));
     vec![
@@ -127,9 +129,35 @@ fn of_media_and_caches() -> Vec<Expected> {
             format!("{UPLOADS_PER_PROJECT_MAX_COUNT} of `upload_max_bytes`"),
         ),
         row(
-            "requests that wait for an origin, at one edge (each isolate on Cloudflare)",
+            "requests that wait for an origin, at one edge (each isolate on Cloudflare): those with a key or a user's token \
+             that the edge verified",
             written(EDGE_REQUESTS_MAX_COUNT),
-            written(EDGE_REQUESTS_PER_PROJECT_MAX_COUNT),
+            "all".to_owned(),
+        ),
+        row(
+            "the same, with users' tokens that only the origin can verify",
+            written(EDGE_UNVERIFIED_REQUESTS_MAX_COUNT),
+            by_address(),
+        ),
+        row(
+            "the same, without a key: public media, `/docs`, `/console`",
+            written(EDGE_PUBLIC_REQUESTS_MAX_COUNT),
+            by_address(),
+        ),
+        row("the same, for `/readyz`", written(EDGE_HEALTH_REQUESTS_MAX_COUNT), by_address()),
+        row(
+            "memory of the bodies that one edge reads as a whole",
+            format!(
+                "{} MiB; a body counts its length and {} KiB",
+                EDGE_BODIES_MAX_BYTES / MIB,
+                EDGE_BODY_OVERHEAD_BYTES / 1024
+            ),
+            by_address(),
+        ),
+        row(
+            "memory of those above 32 KiB that have arrived",
+            format!("{} MiB", EDGE_BODIES_MAX_BYTES / MIB),
+            "none".to_owned(),
         ),
         row("TLS handshakes under way", written(HANDSHAKES_MAX_COUNT), "none: no key is known yet".to_owned()),
         row("caches: tables, keys, paths of files, counts of requests", written(10_000), "none".to_owned()),

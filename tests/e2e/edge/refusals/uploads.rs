@@ -1,4 +1,4 @@
-//! Uploads with an invalid form: the origin refuses them, and the edge forwards its answer.
+//! Uploads with an invalid form: the edge refuses JSON by itself, and forwards the origin's answer to forms.
 
 use super::{Refusal, call, refusal};
 use crate::host::Call;
@@ -9,8 +9,16 @@ use shared::error::ErrorCode::{self, *};
 const MEDIA: &str = "/api/v1/media";
 const FORM: &str = "multipart/form-data; boundary=b";
 
-pub(super) fn table() -> Vec<Refusal> {
-    [first_shape(), second_shape(), cut(), forms(), types()].into_iter().flatten().collect()
+/// Returns the uploads that the edge refuses by itself.
+pub(super) fn at_the_edge() -> Vec<Refusal> {
+    [first_shape(), second_shape(), cut(), types()].into_iter().flatten().collect()
+}
+
+/// Returns the uploads that only the origin can refuse: forms, and more files than its settings allow.
+pub(super) fn beyond() -> Vec<Refusal> {
+    let file = |at| json!({"name": format!("{at}"), "base64": "data:text/plain;base64,aGk="});
+    let many: Vec<Value> = (0..65).map(file).collect();
+    [vec![refusal(InvalidBody, json_of(with(json!({"media": many}))))], forms()].into_iter().flatten().collect()
 }
 
 fn json_of(body: impl Into<Vec<u8>>) -> Call {
@@ -70,8 +78,6 @@ fn first_shape() -> Vec<Refusal> {
     ];
     let mut refusals: Vec<Refusal> =
         table.into_iter().map(|(changes, code)| refusal(code, json_of(with(changes)))).collect();
-    let many: Vec<Value> = (0..65).map(|at| json!({"name": format!("{at}"), "base64": text})).collect();
-    refusals.push(refusal(InvalidBody, json_of(with(json!({"media": many})))));
     let twice = with(json!({})).replace("\"type\"", "\"folder\":\"g\",\"type\"");
     refusals.push(refusal(InvalidBody, json_of(twice)));
     refusals
@@ -142,6 +148,10 @@ fn forms() -> Vec<Refusal> {
     ]
     .into_iter()
     .map(|body| refusal(InvalidBody, call(Method::POST, MEDIA).bytes(body).header("content-type", FORM)))
+    .chain(
+        ["multipart/form-data".to_owned(), format!("multipart/form-data; boundary={}", "x".repeat(71))]
+            .map(|kind| refusal(InvalidBody, call(Method::POST, MEDIA).bytes("--b--").header("content-type", &kind))),
+    )
     .chain([refusal(
         InvalidMedia,
         call(Method::POST, MEDIA)
@@ -153,10 +163,5 @@ fn forms() -> Vec<Refusal> {
 
 fn types() -> Vec<Refusal> {
     let upload = |kind: &str| call(Method::POST, MEDIA).bytes(good().to_string()).header("content-type", kind);
-    vec![
-        refusal(UnsupportedMediaType, upload("image/png")),
-        refusal(UnsupportedMediaType, upload("text/plain")),
-        refusal(InvalidBody, upload("multipart/form-data")),
-        refusal(InvalidBody, upload(&format!("multipart/form-data; boundary={}", "x".repeat(71)))),
-    ]
+    vec![refusal(UnsupportedMediaType, upload("image/png")), refusal(UnsupportedMediaType, upload("text/plain"))]
 }

@@ -25,7 +25,8 @@ fn what_does_no_harm_twice_may_be_repeated() {
         (call("DELETE", &one, body), Repeat::IfUnsent),
         (call("POST", "/api/v1/sql", body), Repeat::IfUnsent),
         (call("POST", "/api/v1/batch", body), Repeat::IfUnsent),
-        (call("POST", "/api/v1/media", body), Repeat::Never),
+        (call("POST", "/api/v1/media", body), Repeat::IfUnsent),
+        (call("POST", "/api/v1/media", BodyLength::Unknown), Repeat::Never),
     ] {
         let Ok(Decision::Forward(plan)) = decide(&gateway(), &call, NOW) else { panic!("not forwarded: {call:?}") };
         assert_eq!(plan.repeat(&call), expected, "{call:?}");

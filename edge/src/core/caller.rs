@@ -1,0 +1,99 @@
+//! For whom a request is counted, where callers share what the edge has.
+
+use super::incoming_request::IncomingRequest;
+use super::origin_health::READINESS_PATH;
+use shared::request_log::{RequestLog, UserCaller};
+use std::net::Ipv6Addr;
+
+/// A class of callers. A flood of one class takes nothing from the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Class {
+    /// Callers with a key of a project, or with a user's token that the edge has verified.
+    Verified,
+    /// Callers with a user's token that only the origin can verify.
+    Unverified,
+    /// Callers without a valid key: public media, and the pages for browsers.
+    #[default]
+    Public,
+    /// Checks of the origin's readiness.
+    Health,
+}
+
+impl Class {
+    pub(super) const ALL: [Self; 4] = [Self::Verified, Self::Unverified, Self::Public, Self::Health];
+
+    pub(super) fn group_name(self) -> &'static str {
+        match self {
+            Self::Verified => "this project",
+            Self::Unverified | Self::Public | Self::Health => "this client address",
+        }
+    }
+}
+
+/// The class and the group for which a request is counted: a project, an issuer's users or a client address.
+#[derive(Clone, Debug, Default)]
+pub struct Caller {
+    class: Class,
+    group: Box<str>,
+}
+
+impl Caller {
+    /// Returns the caller of a request after [`super::Gateway::decide`] has written `log`. `address` is called only if
+    /// the request is counted for its client address.
+    pub fn of(log: &RequestLog, request: &IncomingRequest, address: impl FnOnce() -> Box<str>) -> Self {
+        let (class, group) = match (log.project(), log.token()) {
+            (Some(project), _) => (Class::Verified, project.into()),
+            (None, Some(UserCaller::Verified(user))) => (Class::Verified, user.issuer.to_string().into()),
+            (None, Some(UserCaller::Unverified(_))) => (Class::Unverified, address()),
+            (None, None) if request.path == READINESS_PATH => (Class::Health, address()),
+            (None, None) => (Class::Public, address()),
+        };
+        Self { class, group }
+    }
+
+    #[cfg(test)]
+    pub(super) fn in_class(class: Class, group: &str) -> Self {
+        Self { class, group: group.into() }
+    }
+
+    pub(super) fn class(&self) -> Class {
+        self.class
+    }
+
+    pub(super) fn group(&self) -> &str {
+        &self.group
+    }
+}
+
+/// Returns the name of the group of a client address: the address, or the first 64 bits of an IPv6 address, since one
+/// client has all addresses that begin with them.
+#[must_use]
+pub fn address_group(address: Option<&str>) -> Box<str> {
+    let address = address.unwrap_or_default();
+    match address.parse::<Ipv6Addr>() {
+        Ok(parsed) if parsed.to_ipv4_mapped().is_none() => {
+            let [a, b, c, d, ..] = parsed.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}").into()
+        }
+        _ => address.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_one_client_are_one_group() {
+        for (address, group) in [
+            (Some("192.0.2.1"), "192.0.2.1"),
+            (Some("2001:db8::1"), "2001:db8:0:0"),
+            (Some("2001:db8:0:0:ffff::9"), "2001:db8:0:0"),
+            (Some("2001:db8:0:1::9"), "2001:db8:0:1"),
+            (Some("::ffff:192.0.2.1"), "::ffff:192.0.2.1"),
+            (None, ""),
+        ] {
+            assert_eq!(&*address_group(address), group);
+        }
+    }
+}

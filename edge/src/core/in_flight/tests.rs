@@ -1,0 +1,125 @@
+//! Tests of slots and of the queue for them.
+
+use super::*;
+
+const NOW: u64 = 1_800_000_000_000;
+const WHOLE: usize = EDGE_REQUESTS_MAX_COUNT;
+const RESERVED: usize = WHOLE / RESERVED_SHARE;
+const FEW: usize = WHOLE / FEW_SHARE;
+
+fn of(project: &str) -> Caller {
+    Caller::in_class(Class::Verified, project)
+}
+
+fn begin<'a>(in_flight: &'a InFlight, project: &str, count: usize) -> Vec<Slot<'a>> {
+    (0..count).map(|_| in_flight.begin(&of(project), NOW)).collect()
+}
+
+fn granted(slots: &[Slot<'_>]) -> usize {
+    slots.iter().filter(|slot| slot.is_granted(NOW).is_ok_and(|is_granted| is_granted)).count()
+}
+
+fn code(slot: &Slot<'_>, now: u64) -> Option<ErrorCode> {
+    slot.is_granted(now).err().map(|problem| problem.code())
+}
+
+#[test]
+fn a_project_may_use_all_slots_and_further_requests_get_theirs_in_order() {
+    let in_flight = InFlight::default();
+    let mut first = begin(&in_flight, "shop", WHOLE);
+    let waiting = begin(&in_flight, "shop", WHOLE);
+    assert_eq!((granted(&first), granted(&waiting)), (WHOLE, 0));
+    first.truncate(WHOLE - 3);
+    assert_eq!((granted(&waiting[..3]), granted(&waiting)), (3, 3));
+    drop((first, waiting));
+    assert_eq!(granted(&begin(&in_flight, "shop", WHOLE)), WHOLE);
+}
+
+#[test]
+fn a_project_with_few_requests_is_served_beside_one_that_uses_all_slots() {
+    let in_flight = InFlight::default();
+    let _all = begin(&in_flight, "shop", 2 * WHOLE);
+    let mut served = Vec::new();
+    for project in 0..RESERVED / FEW {
+        served.push(begin(&in_flight, &project.to_string(), FEW + 1));
+        assert_eq!(granted(served.last().unwrap()), FEW, "{project}");
+    }
+    assert_eq!(granted(&begin(&in_flight, "late", 1)), 0);
+}
+
+#[test]
+fn free_slots_go_to_the_waiting_project_with_the_fewest() {
+    let in_flight = InFlight::default();
+    let mut shop = begin(&in_flight, "shop", WHOLE);
+    let more = begin(&in_flight, "shop", 10);
+    let blog = begin(&in_flight, "blog", WHOLE - 10);
+    assert_eq!(granted(&blog), FEW);
+    for left in (0..WHOLE).rev() {
+        shop.truncate(left);
+        let (mine, theirs) = (left + granted(&more), granted(&blog));
+        assert!(mine >= theirs || granted(&more) == 10, "{mine} {theirs}");
+        assert!(granted(&more) == 0 || mine <= theirs + 1 || theirs == blog.len(), "{mine} {theirs}");
+    }
+    assert_eq!((granted(&more), granted(&blog)), (10, WHOLE - 10));
+}
+
+#[test]
+fn a_class_takes_nothing_from_the_others() {
+    for flooding in Class::ALL {
+        let in_flight = InFlight::default();
+        let flood: Vec<_> = (0..3 * WHOLE)
+            .map(|number| in_flight.begin(&Caller::in_class(flooding, &(number / 100).to_string()), NOW))
+            .collect();
+        assert!(granted(&flood) <= WHOLE + RESERVED);
+        for class in Class::ALL.into_iter().filter(|class| *class != flooding) {
+            let slot = in_flight.begin(&Caller::in_class(class, "1"), NOW);
+            assert_eq!(slot.is_granted(NOW).ok(), Some(true), "{flooding:?} {class:?}");
+        }
+    }
+}
+
+#[test]
+fn a_request_that_waited_is_refused_for_capacity_or_for_its_share() {
+    let in_flight = InFlight::default();
+    let late = NOW + EDGE_QUEUE_WAIT_MAX_MS;
+    let _all = begin(&in_flight, "shop", WHOLE);
+    let [shop] = &begin(&in_flight, "shop", 1)[..] else { panic!() };
+    assert_eq!(code(shop, late - 1), None);
+    assert_eq!(code(shop, late), Some(ErrorCode::Overloaded));
+    let blog = begin(&in_flight, "blog", FEW + 1);
+    assert_eq!(code(shop, late), Some(ErrorCode::RateLimited));
+    assert_eq!(code(&blog[FEW], late), Some(ErrorCode::Overloaded));
+}
+
+#[test]
+fn the_newest_request_of_the_project_with_the_most_leaves_a_full_queue() {
+    let in_flight = InFlight::default();
+    let _all = begin(&in_flight, "shop", WHOLE);
+    let shop = begin(&in_flight, "shop", WHOLE + 1);
+    assert_eq!(code(&shop[WHOLE], NOW), Some(ErrorCode::Overloaded));
+    let blog = begin(&in_flight, "blog", FEW + 2);
+    assert_eq!(granted(&blog), FEW);
+    assert_eq!(shop.iter().filter(|slot| code(slot, NOW).is_some()).count(), 3);
+    assert_eq!(code(&shop[WHOLE - 1], NOW), Some(ErrorCode::RateLimited));
+    assert!(shop[..WHOLE - 2].iter().chain(&blog).all(|slot| code(slot, NOW).is_none()));
+}
+
+#[test]
+fn requests_that_the_runtime_abandons_occupy_nothing_for_ever() {
+    let in_flight = InFlight::default();
+    // A slot that is leaked is never dropped, as if the runtime had abandoned its request.
+    let abandon = |slots: Vec<Slot<'_>>| slots.into_iter().for_each(std::mem::forget);
+    let held = begin(&in_flight, "shop", WHOLE);
+    assert_eq!(granted(&held), WHOLE);
+    abandon(held);
+    abandon(begin(&in_flight, "shop", WHOLE));
+    let later = |ms| in_flight.begin(&of("shop"), NOW + ms);
+    // The queue is free again, but not the slots.
+    let slot = later(SILENT_MAX_MS);
+    assert_eq!(slot.is_granted(NOW + SILENT_MAX_MS).ok(), Some(false));
+    drop(slot);
+    assert_eq!(in_flight.pools.borrow()[Class::Verified as usize].total, Usage { in_flight: WHOLE, waiting: 0 });
+    assert_eq!(later(HELD_MAX_MS - 1).is_granted(NOW + HELD_MAX_MS - 1).ok(), Some(false));
+    assert_eq!(later(HELD_MAX_MS + 1_000).is_granted(NOW + HELD_MAX_MS + 1_000).ok(), Some(true));
+    assert!(in_flight.pools.borrow()[Class::Verified as usize].entries.is_empty());
+}

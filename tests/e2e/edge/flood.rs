@@ -1,0 +1,134 @@
+//! Many callers at once, through a real workerd: callers who send nothing, or leave, keep nobody else from being
+//! answered, and an honest crowd is not refused.
+
+use super::origins::POSTS;
+use crate::case::eventually;
+use crate::fake_origin::{FakeOrigin, Manner};
+use crate::host::{Call, Host};
+use crate::issuer::Issuer;
+use crate::raw::{self, Wire};
+use crate::roles::{Caller, role_of};
+use crate::service::shared;
+use crate::test_db::{TestDb, unique};
+use crate::worker::Worker;
+use futures_util::future::join_all;
+use machines::process::allow_open_files;
+use reqwest::Method;
+use serde_json::json;
+use shared::error::ErrorCode;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+
+cases! {
+    Own: [
+        callers_who_send_no_body_lock_nobody_out,
+        a_crowd_of_one_project_is_answered,
+        callers_who_leave_at_once_take_nothing_from_others,
+    ],
+}
+
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Number of connections of each kind of caller who sends no body: more than once locked all others out.
+const SILENT: usize = 550;
+
+/// A token of an issuer that nobody knows, with a forged signature.
+const FORGED: &str = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJodHRwczovL2lkLmV4YW1wbGUifQ.AQ";
+
+async fn callers_who_send_no_body_lock_nobody_out(_: Host) {
+    allow_open_files(8_000).expect("a limit");
+    let db = TestDb::new(Host::Origin, &["CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)"]).await;
+    let mut role = role_of(&db, [("t", json!({"read": true, "insert": true}))]);
+    role["rateLimit"] = "1/1s".into();
+    let limited = Caller::with_role(&db, &crate::roles::create_role(&role), json!({}));
+    let project = unique("users");
+    shared().create_project(&project);
+    let issuer = Issuer::new(&project, "EdDSA");
+    issuer.publish(&[issuer.key.jwk("a")], &["--map", "reader=read"]);
+    let mut claims = issuer.claims("ann");
+    claims["role"] = "reader".into();
+    let user = issuer.token(&claims);
+    let worker = Worker::start(&[("ORIGINS", &shared().origin)]);
+    let mut silent = Vec::new();
+    for token in [FORGED, &limited.key] {
+        let headers =
+            format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: 9\r\n");
+        let head = raw::request("POST", db.path("t").as_bytes(), &headers, b"");
+        for _ in 0..SILENT {
+            let mut wire = Wire::open(&worker.url).await;
+            wire.send(&head).await;
+            silent.push(wire);
+        }
+    }
+    let call = |method, path: &str| Call::new(&worker.url, method, path);
+    for path in ["/readyz", "/docs", "/console"] {
+        assert_eq!(call(Method::GET, path).send().await.status, 200, "{path}");
+    }
+    call(Method::GET, "/media/default/none.png").send().await.refused(ErrorCode::MediaNotFound);
+    let is_known =
+        || async { (call(Method::GET, "/api/v1/media").key(&user).send().await.status == 200).then_some(()) };
+    eventually("the origin knows the issuer", WAIT_MAX, is_known).await;
+    let query = call(Method::POST, "/api/v1/crud/nowhere/posts/query").key(&user).json(&json!({}));
+    query.send().await.refused(ErrorCode::DatabaseNotFound);
+    for key in [&limited.key, &shared().full_key] {
+        let query = call(Method::POST, &format!("{}/query", db.path("t"))).key(key).json(&json!({"limit": 1}));
+        assert_eq!(query.send().await.payload(), json!([{"id": 1}]));
+    }
+    drop(silent);
+}
+
+async fn a_crowd_of_one_project_is_answered(_: Host) {
+    const CALLERS: usize = 900;
+    allow_open_files(8_000).expect("a limit");
+    // On a busy machine, the origin may be silent for longer than by default.
+    let timeouts = [("ORIGIN_TIMEOUT_MS", "120000"), ("ORIGIN_CONNECT_TIMEOUT_MS", "60000")];
+    let worker = Worker::start(&[&[("ORIGINS", &*shared().origin)], &timeouts[..]].concat());
+    let record = Call::new(&worker.url, Method::GET, &format!("{POSTS}/1")).key(&shared().read_key);
+    let callers = (0..CALLERS).map(|_| {
+        let record = record.clone();
+        tokio::spawn(async move { [record.clone().send().await.code(), record.send().await.code()] })
+    });
+    let codes: Vec<String> = join_all(callers).await.into_iter().flat_map(|codes| codes.expect("a caller")).collect();
+    let refused: Vec<_> = codes.iter().filter(|code| *code != "ok").collect();
+    assert_eq!((codes.len(), refused.len()), (2 * CALLERS, 0), "{:?}", refused.first());
+}
+
+/// Number of requests whose callers leave.
+const LEAVING: usize = 4_000;
+
+/// Maximum growth of workerd's memory in KiB. Without a limit of requests, it grew by 760 MB.
+const GROWTH_MAX_KIB: u64 = 400 * 1024;
+
+/// The callers close their connections as only a reset tells the runtime.
+async fn callers_who_leave_at_once_take_nothing_from_others(_: Host) {
+    allow_open_files(20_000).expect("a limit");
+    let origin = FakeOrigin::start("a", Manner::Hang.well_asked()).await;
+    let timeouts = [("ORIGIN_TIMEOUT_MS", "600000"), ("ORIGIN_CONNECT_TIMEOUT_MS", "600000")];
+    let worker = Worker::start(&[&[("ORIGINS", &*origin.url)], &timeouts[..]].concat());
+    let (begun, descriptors) = (worker.memory_kib(), worker.descriptors());
+    let address = worker.url.trim_start_matches("http://").to_owned();
+    let headers = format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", shared().full_key);
+    let insert = raw::request("POST", POSTS.as_bytes(), &headers, br#"{"title": "x"}"#);
+    let leave = || async {
+        let mut stream = TcpStream::connect(&address).await.expect("a connection");
+        stream.set_zero_linger().expect("a socket");
+        // An error is ignored: the worker may have refused the request already.
+        let _ = stream.write_all(&insert).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    for _ in 0..LEAVING / 500 {
+        join_all((0..500).map(|_| leave())).await;
+        let read = Call::new(&worker.url, Method::GET, "/healthz");
+        assert_eq!(read.send().await.payload()["status"], "ok");
+    }
+    let grown = worker.memory_kib().saturating_sub(begun);
+    assert!(grown < GROWTH_MAX_KIB, "{grown} KiB more than {begun} KiB");
+    eventually("all requests are aborted, and their descriptors closed", WAIT_MAX, || async {
+        (origin.left() == origin.asked().len() && worker.descriptors() < descriptors + 100).then_some(())
+    })
+    .await;
+    origin.turn(Manner::Well);
+    let read = Call::new(&worker.url, Method::GET, POSTS).key(&shared().read_key);
+    assert_eq!(read.send().await.payload(), "a");
+}
