@@ -1,47 +1,47 @@
 //! Rate limits: counts the requests of each key or user in a token bucket. A bucket holds one period's requests, and is
 //! refilled evenly over the period. Knows no HTTP.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use governor::clock::{Clock as _, DefaultClock};
-use governor::middleware::StateInformationMiddleware;
-use governor::state::{InMemoryState, NotKeyed};
-use governor::{Quota, RateLimiter};
 use quick_cache::sync::Cache;
 use shared::error::Problem;
 use shared::limits::RATED_KEYS_MAX_COUNT;
 use shared::rate::{Allowance, RateLimit};
-use std::num::NonZeroU32;
 use uuid::Uuid;
 
 /// The time for which limits with different periods are compared: the limit that allows fewer requests per day is
 /// stricter.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-type Bucket = RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformationMiddleware>;
+/// The maximum number of limits for which the requests of one caller are counted. A user has several if its tokens have
+/// roles with different limits.
+const LIMITS_PER_CALLER: usize = 8;
 
-/// The token buckets of callers, at most [`RATED_KEYS_MAX_COUNT`]. A caller whose bucket was evicted gets a full one.
+/// The counts of callers, at most [`RATED_KEYS_MAX_COUNT`]. A caller whose counts were evicted begins anew.
 #[derive(Debug)]
 pub struct Rates {
     /// The configured limit of each caller; `None` if there is none.
     limit: Option<RateLimit>,
-    clock: DefaultClock,
-    buckets: Cache<Uuid, Arc<Counted>>,
+    callers: Cache<Uuid, Arc<Mutex<Buckets>>>,
 }
 
-/// The token bucket of one caller.
+/// The requests of one caller, as a bucket for each limit under which the caller sent some. Each request counts in all
+/// of them, so that a caller whose role or limit changes keeps what it has used.
+#[derive(Debug, Default)]
+struct Buckets(Vec<Bucket>);
+
 #[derive(Debug)]
-struct Counted {
+struct Bucket {
     limit: RateLimit,
-    quota: Quota,
-    bucket: Bucket,
+    /// When the bucket is full again, if no further request is counted.
+    full_at: Instant,
 }
 
 impl Rates {
     #[must_use]
     pub fn new(limit: Option<RateLimit>) -> Self {
-        Self { limit, clock: DefaultClock::default(), buckets: Cache::new(RATED_KEYS_MAX_COUNT) }
+        Self { limit, callers: Cache::new(RATED_KEYS_MAX_COUNT) }
     }
 
     /// Takes a token from a caller's bucket, and returns the remaining allowance; `None` if no rate limit applies.
@@ -56,48 +56,66 @@ impl Rates {
         else {
             return Ok(None);
         };
-        let known = self.buckets.get(&caller).filter(|counted| counted.limit == limit);
-        match known.or_else(|| self.new_bucket(caller, limit)) {
-            Some(counted) => counted.count(&self.clock).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// Returns a new bucket for a caller that has none for this limit. Concurrent first requests of a caller share one
-    /// bucket. `None` if the limit is no valid quota.
-    fn new_bucket(&self, caller: Uuid, limit: RateLimit) -> Option<Arc<Counted>> {
-        let full = Arc::new(Counted::new(limit)?);
-        let begun = self.buckets.get_or_insert_with(&caller, || Ok::<_, std::convert::Infallible>(Arc::clone(&full)));
-        let begun = begun.unwrap_or_else(|never| match never {});
-        if begun.limit == limit {
-            return Some(begun);
-        }
-        // The caller's bucket is for another limit, because the caller's role or that role's limit has changed.
-        self.buckets.insert(caller, Arc::clone(&full));
-        Some(full)
+        let buckets = self.callers.get_or_insert_with(&caller, || Ok::<_, std::convert::Infallible>(Arc::default()));
+        let buckets = buckets.unwrap_or_else(|never| match never {});
+        // The buckets are valid after every step, so a poisoned lock can be used.
+        let mut buckets = buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        buckets.count(limit, Instant::now()).map(Some)
     }
 }
 
-impl Counted {
-    fn new(limit: RateLimit) -> Option<Self> {
-        let requests = NonZeroU32::new(limit.requests())?;
-        let quota = Quota::with_period(limit.period() / requests.get())?.allow_burst(requests);
-        Some(Self { limit, quota, bucket: RateLimiter::direct(quota).with_middleware() })
-    }
-
-    fn count(&self, clock: &DefaultClock) -> Result<Allowance, Problem> {
-        match self.bucket.check() {
-            Ok(state) => {
-                let left = state.remaining_burst_capacity();
-                let used = self.limit.requests().saturating_sub(left);
-                let restored = self.quota.replenish_interval().saturating_mul(used);
-                Ok(self.limit.left(left, restored))
-            }
-            Err(refused) => {
-                let wait: Duration = refused.wait_time_from(clock.now());
-                Err(self.limit.exceeded(wait))
+impl Buckets {
+    fn count(&mut self, limit: RateLimit, now: Instant) -> Result<Allowance, Problem> {
+        let at = self.0.iter().position(|bucket| bucket.limit == limit).unwrap_or_else(|| self.add(limit, now));
+        let full_at = self.0[at].with_one_less(now);
+        if let Some(wait) = full_at.checked_duration_since(now + self.0[at].size()) {
+            // A wait of 0 is none.
+            if !wait.is_zero() {
+                return Err(limit.exceeded(wait));
             }
         }
+        for bucket in &mut self.0 {
+            bucket.full_at = bucket.with_one_less(now).min(now + bucket.size());
+        }
+        Ok(limit.left(limit.requests() - self.0[at].used(now), full_at - now))
+    }
+
+    /// Adds a bucket for a limit, from which the requests are taken that the caller has sent under other limits. Drops
+    /// the bucket that is full first if there are too many.
+    fn add(&mut self, limit: RateLimit, now: Instant) -> usize {
+        let used = self.0.iter().map(|bucket| bucket.used(now)).max().unwrap_or(0).min(limit.requests());
+        if self.0.len() >= LIMITS_PER_CALLER
+            && let Some((at, _)) = self.0.iter().enumerate().min_by_key(|(_, bucket)| bucket.full_at)
+        {
+            self.0.swap_remove(at);
+        }
+        let mut bucket = Bucket { limit, full_at: now };
+        bucket.full_at += bucket.interval() * used;
+        self.0.push(bucket);
+        self.0.len() - 1
+    }
+}
+
+impl Bucket {
+    /// Returns the time in which one request is refilled.
+    fn interval(&self) -> Duration {
+        self.limit.period() / self.limit.requests()
+    }
+
+    /// Returns the time in which the empty bucket is refilled. Less than the period by what the interval was rounded.
+    fn size(&self) -> Duration {
+        self.interval() * self.limit.requests()
+    }
+
+    fn with_one_less(&self, now: Instant) -> Instant {
+        self.full_at.max(now) + self.interval()
+    }
+
+    /// Returns the number of requests that are missing in the bucket, rounded up.
+    fn used(&self, now: Instant) -> u32 {
+        let missing =
+            self.full_at.saturating_duration_since(now).as_nanos().div_ceil(self.interval().as_nanos().max(1));
+        u32::try_from(missing).unwrap_or(u32::MAX).min(self.limit.requests())
     }
 }
 
@@ -156,6 +174,35 @@ mod tests {
     }
 
     #[test]
+    fn a_caller_that_alternates_between_limits_keeps_what_it_has_used() {
+        let limits = ["2/1m", "3/1m", "1/1h"].map(RateLimit::parse);
+        for limits in [&limits[..2], &limits[1..], &[limits[2], limits[0]]] {
+            let (rates, key) = (Rates::new(None), key());
+            let passed = (0..20).filter(|n| rates.count(key, limits[n % limits.len()]).is_ok()).count();
+            let most = limits.iter().flatten().map(|limit| limit.requests() as usize).max();
+            assert_eq!(Some(passed), most, "{limits:?}");
+        }
+    }
+
+    #[test]
+    fn more_limits_than_are_counted_give_no_full_bucket() {
+        let (rates, key) = (Rates::new(None), key());
+        let passed = |n: usize| rates.count(key, RateLimit::parse(&format!("{}/1h", 2 + n % 20))).is_ok();
+        assert!((0..1_000).filter(|n| passed(*n)).count() <= 21);
+    }
+
+    #[test]
+    fn a_bucket_is_refilled_evenly() {
+        let limit = RateLimit::parse("4/1m").unwrap();
+        let (mut buckets, start) = (Buckets::default(), Instant::now());
+        let mut passed = |second| {
+            let now = start + Duration::from_secs(second);
+            std::iter::from_fn(|| buckets.count(limit, now).ok()).count()
+        };
+        assert_eq!([0, 14, 15, 29, 45, 200].map(&mut passed), [4, 0, 1, 0, 2, 4]);
+    }
+
+    #[test]
     fn without_a_limit_nothing_is_counted() {
         let rates = Rates::new(None);
         let key = key();
@@ -168,6 +215,6 @@ mod tests {
         for _ in 0..RATED_KEYS_MAX_COUNT * 2 {
             rates.count(key(), None).unwrap();
         }
-        assert!(rates.buckets.len() <= RATED_KEYS_MAX_COUNT);
+        assert!(rates.callers.len() <= RATED_KEYS_MAX_COUNT);
     }
 }

@@ -24,6 +24,13 @@ fn check(kind: &str, name: &str) -> Result<(), Problem> {
     Err(Problem::new(ErrorCode::InvalidIdentifier, format!("The {kind} name {} {fault}.", shown(name))))
 }
 
+/// Returns the name of a database, table or view in lower case, as a server with `lower_case_table_names=1` compares it:
+/// letter by letter. [`str::to_lowercase`] makes two letters of `İ`, and another `σ` at the end of a word.
+#[must_use]
+pub fn folded(name: &str) -> String {
+    name.chars().filter_map(|letter| letter.to_lowercase().next()).collect()
+}
+
 /// Formats a name for error messages: in double quotes, cut to 80 characters. Letters and marks of all scripts stay
 /// unchanged; quotes, backslashes, and characters that would break or reorder the line, are escaped.
 #[must_use]

@@ -15,6 +15,7 @@ cases! {
         refusals_can_be_read_by_any_origin_too,
         useful_headers_are_exposed,
         server_timing_is_well_formed,
+        server_timing_is_exact_for_full_keys_only,
         answers_are_not_kept_by_caches,
     ],
     Origin: [metrics_count_requests, metrics_hold_no_names_of_records, http_2_is_spoken],
@@ -67,6 +68,21 @@ async fn server_timing_is_well_formed(host: Host) {
             let duration = metric.split(';').find_map(|part| part.trim().strip_prefix("dur="));
             assert!(duration.is_some_and(|text| text.parse::<f64>().is_ok_and(|ms| ms >= 0.0)), "{timing:?}");
         }
+    }
+}
+
+/// Exact times would tell a caller how many records it may not see a statement has read.
+async fn server_timing_is_exact_for_full_keys_only(host: Host) {
+    let exact = async |call: Call| {
+        let timing = call.send().await.header("server-timing").unwrap_or_default().to_owned();
+        let of_origin: Vec<_> =
+            timing.split(", ").filter(|part| part.starts_with("db") || part.starts_with("origin")).collect();
+        assert_eq!(of_origin.len(), 2, "{timing}");
+        of_origin.iter().any(|part| part.contains('.'))
+    };
+    assert!(exact(host.get(POSTS)).await);
+    for call in [host.get(POSTS).key(&shared().read_key), host.get("/api/v1/crud/demo/nope").key(&shared().read_key)] {
+        assert!(!exact(call).await);
     }
 }
 

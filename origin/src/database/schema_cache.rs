@@ -19,7 +19,7 @@ use crate::query::catalog::Table;
 use quick_cache::Equivalent;
 use quick_cache::sync::Cache;
 use shared::error::{ErrorCode, Problem, nearest};
-use shared::ident::{DatabaseName, ProjectName, shown};
+use shared::ident::{DatabaseName, ProjectName, folded, shown};
 use shared::key::Access;
 use shared::operation::TablePath;
 use std::collections::{HashMap, HashSet};
@@ -118,7 +118,7 @@ struct Entry {
     refreshing: AtomicBool,
 }
 
-/// The names of a project's views, in lower case.
+/// The names of a project's views, [`folded`].
 #[derive(Debug)]
 pub struct Views {
     names: HashSet<String>,
@@ -127,7 +127,7 @@ pub struct Views {
 }
 
 impl Views {
-    /// Returns whether a view has this name, which must be in lower case.
+    /// Returns whether a view has this name, which must be [`folded`].
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.names.contains(name)
@@ -276,7 +276,7 @@ impl SchemaCache {
         let names =
             again_if_lost(|| async { schema_reader::views(&mut self.lease(&project).await?, LOAD_TIMEOUT).await });
         let names = names.await?;
-        let views = Arc::new(Views { names: names.iter().map(|name| name.to_lowercase()).collect(), read_at, version });
+        let views = Arc::new(Views { names: names.iter().map(|name| folded(name)).collect(), read_at, version });
         let known = self.views.get(&project);
         if known.is_some_and(|known| !views.names.is_subset(&known.names)) {
             // Until now, callers' SQL that reads these views was not treated as stateful, although a view may run code

@@ -9,6 +9,7 @@ use crate::app::App;
 use crate::database::Position;
 use crate::database::run::Progress;
 use crate::metrics::{Ended, RequestLabels, StreamGuard};
+use crate::query::plan::access::Rights;
 use crate::system::keys::Caller;
 use crate::traces::EndedRequest;
 use axum::body::{Body, HttpBody};
@@ -56,6 +57,8 @@ pub(super) struct RequestRecord {
     has_begun_counted: AtomicBool,
     /// Whether the verified caller has a role.
     has_role: AtomicBool,
+    /// Whether the caller has full access and so may learn exact durations, which tell how much a statement read.
+    has_full_access: AtomicBool,
     allowance: OnceLock<Allowance>,
     progress: Arc<Progress>,
     /// The position in the header `X-Selkie-After`; empty without the header.
@@ -75,6 +78,7 @@ impl RequestRecord {
             is_counted: false,
             has_begun_counted: AtomicBool::new(false),
             has_role: AtomicBool::new(false),
+            has_full_access: AtomicBool::new(false),
             allowance: OnceLock::new(),
             progress,
             after: OnceLock::new(),
@@ -114,6 +118,7 @@ impl RequestRecord {
     pub(super) fn set_caller(&self, caller: &Caller) -> Result<(), Problem> {
         self.log.caller(Arc::clone(caller.principal()));
         self.has_role.store(caller.rights().role().is_some(), Ordering::Relaxed);
+        self.has_full_access.store(matches!(caller.rights(), Rights::Full), Ordering::Relaxed);
         if self.is_counted {
             return Ok(());
         }
@@ -222,8 +227,11 @@ impl RequestRecord {
         }
     }
 
-    /// Returns the `Server-Timing` value in milliseconds, such as `db;dur=0.31, origin;dur=0.42`.
+    /// Returns the `Server-Timing` value in milliseconds, such as `db;dur=0.31, origin;dur=0.42`; rounded to whole
+    /// milliseconds unless the caller has full access.
     fn timing(&self) -> String {
+        let is_exact = self.has_full_access.load(Ordering::Relaxed);
+        let push_millis = if is_exact { push_millis } else { push_whole_millis };
         let (db, total) = (self.progress.db_micros(), micros(self.started.elapsed()));
         let mut text = String::with_capacity(TIMING_BYTES);
         text.push_str("db;dur=");
@@ -309,6 +317,10 @@ fn micros(time: Duration) -> u64 {
 
 /// Appends `micros` as milliseconds with two decimals. By hand, since `format!` takes ten times as long and every
 /// request needs this.
+fn push_whole_millis(text: &mut String, micros: u64) {
+    text.push_str(itoa::Buffer::new().format((micros + 500) / 1000));
+}
+
 fn push_millis(text: &mut String, micros: u64) {
     let hundredths = micros % 1000 / 10;
     text.push_str(itoa::Buffer::new().format(micros / 1000));

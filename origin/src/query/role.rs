@@ -7,7 +7,7 @@ mod parse;
 
 pub use claims::{Claims, Template};
 pub use parse::RoleFault;
-use shared::ident::{DatabaseName, FieldName, TableName};
+use shared::ident::{DatabaseName, FieldName, TableName, folded};
 use shared::policy::Action;
 use shared::rate::RateLimit;
 use std::collections::BTreeSet;
@@ -230,8 +230,8 @@ impl Role {
 
 /// Returns whether two names differ at most in case.
 fn same_but_case(one: &str, other: &str) -> bool {
-    let is_ascii = one.is_ascii() || other.is_ascii();
-    one.eq_ignore_ascii_case(other) || (!is_ascii && one.to_lowercase() == other.to_lowercase())
+    let is_ascii = one.is_ascii() && other.is_ascii();
+    one.eq_ignore_ascii_case(other) || (!is_ascii && folded(one) == folded(other))
 }
 
 impl TableRule {

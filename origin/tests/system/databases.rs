@@ -3,7 +3,7 @@
 use mysql_async::prelude::Queryable;
 use origin::database::admin::{Drops, Inserted};
 use origin::system::projects::{Claim, Presence, ProjectError, Removal};
-use shared::ident::{DatabaseName, ProjectName};
+use shared::ident::{DatabaseName, ProjectName, folded};
 use shared::key::Access;
 
 use crate::server::{errno, shared};
@@ -200,4 +200,21 @@ async fn a_removed_project_leaves_nothing_and_adopted_data_stays() {
     assert!(system.projects.mend(&leaver).await.is_err());
     assert_eq!(errno(server.login(&full).await), 1045);
     assert!(system.projects.require(&leaver).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_are_folded_as_mariadb_folds_them() {
+    let (server, _, _) = shared().await;
+    let mut conn = server.root().await;
+    let letters: Vec<(String, String)> = conn
+        .query(
+            "SELECT letter, LOWER(letter COLLATE utf8mb3_general_ci) FROM (SELECT CONVERT(CHAR(seq USING ucs2) USING utf8mb3) \
+             AS letter FROM seq_32_to_65535 WHERE seq NOT BETWEEN 0xD800 AND 0xDFFF) letters \
+             HAVING BINARY letter <> BINARY LOWER(letter COLLATE utf8mb3_general_ci)",
+        )
+        .await
+        .unwrap();
+    assert!(letters.len() > 700, "{}", letters.len());
+    let differing: Vec<_> = letters.iter().filter(|(letter, lower)| folded(letter) != *lower).collect();
+    assert!(differing.is_empty(), "{differing:?}");
 }

@@ -2,7 +2,7 @@
 
 use crate::database::ask;
 use mysql_async::prelude::Queryable;
-use shared::ident::DatabaseName;
+use shared::ident::{DatabaseName, folded};
 
 use super::quote::ident;
 use super::{Admin, AdminError};
@@ -84,9 +84,7 @@ impl Admin {
         let folds: Option<u8> = self.within(ask::first(conn.query_iter("SELECT @@lower_case_table_names"))).await?;
         match folds {
             Some(0) | None => Ok(name.clone()),
-            Some(_) => {
-                DatabaseName::parse(&name.as_str().to_lowercase()).map_err(|_| AdminError::Corrupt("database name"))
-            }
+            Some(_) => DatabaseName::parse(&folded(name.as_str())).map_err(|_| AdminError::Corrupt("database name")),
         }
     }
 }

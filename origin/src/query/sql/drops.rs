@@ -9,14 +9,14 @@
 
 use std::collections::BTreeSet;
 
-use shared::ident::DatabaseName;
+use shared::ident::{DatabaseName, folded};
 use shared::json::Value;
 
 use super::tokens::{Token, Tokens};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// The names of the databases that the statement drops, in lower case.
+    /// The names of the databases that the statement drops, [`folded`].
     names: BTreeSet<String>,
     /// Whether the statement may drop a database that is not in `names`.
     unnamed: bool,
@@ -32,7 +32,7 @@ impl Dropped {
     /// Returns whether the statement's text names this database as one to drop.
     #[must_use]
     pub fn names(&self, database: &DatabaseName) -> bool {
-        self.names.contains(&database.as_str().to_lowercase())
+        self.names.contains(&folded(database.as_str()))
     }
 
     fn is_empty(&self) -> bool {
@@ -72,8 +72,8 @@ fn named(tokens: &[Token<'_>]) -> Dropped {
         let condition =
             words[at + 2..].iter().take_while(|token| is_word(Some(**token), &["IF", "EXISTS", "NOT"])).count();
         match words.get(at + 2 + condition) {
-            Some(Token::Word(name)) => dropped.names.insert(name.to_lowercase()),
-            Some(Token::Quoted(name)) => dropped.names.insert(name.replace("``", "`").to_lowercase()),
+            Some(Token::Word(name)) => dropped.names.insert(folded(name)),
+            Some(Token::Quoted(name)) => dropped.names.insert(folded(&name.replace("``", "`"))),
             _ => {
                 dropped.unnamed = true;
                 continue;
@@ -190,6 +190,15 @@ mod tests {
         let params = [Value::Text("drop database shop".into())];
         let dropped = databases("EXECUTE IMMEDIATE ?", &params).unwrap();
         assert!(dropped.may_be(&shop));
+    }
+
+    #[test]
+    fn names_are_compared_as_a_server_that_folds_them_compares_them() {
+        for (adopted, written) in [("shopi", "shopİ"), ("shopσ", "SHOPΣ"), ("łódź", "ŁÓDŹ"), ("k", "\u{212a}")]
+        {
+            let dropped = databases(&format!("DROP DATABASE `{written}`"), &[]).unwrap();
+            assert!(dropped.names(&DatabaseName::parse(adopted).unwrap()), "{written}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod words;
 use self::words::{FUNCTIONS, KEYWORDS};
 use super::tokens::{Token, Tokens};
 use crate::query::plan::Param;
+use shared::ident::folded;
 use shared::json::Value;
 
 /// The effects of a statement on the session and the schema cache, and how many result sets it can return.
@@ -112,8 +113,8 @@ const SCHEMA_KEEPING: [&str; 22] = [
 #[must_use]
 pub fn names_any(text: &str, is_one: impl Fn(&str) -> bool) -> bool {
     Tokens::new(text).any(|token| match token {
-        Token::Word(word) | Token::Called(word) => is_one(&word.to_lowercase()),
-        Token::Quoted(name) => is_one(&name.replace("``", "`").to_lowercase()),
+        Token::Word(word) | Token::Called(word) => is_one(&folded(word)),
+        Token::Quoted(name) => is_one(&folded(&name.replace("``", "`"))),
         _ => false,
     })
 }

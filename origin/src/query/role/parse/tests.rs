@@ -52,6 +52,16 @@ fn of_databases_that_differ_in_case_the_exact_name_comes_first() {
     }
 }
 
+/// A server with `lower_case_table_names=1` reads `İ` in a name as `i`.
+#[test]
+fn no_letter_leads_past_the_rule_of_a_table() {
+    let role = Role::parse(r#"{"tables": {"shop.items": {}, "shop.*": {"read": true}}}"#).unwrap();
+    for (table, is_readable) in [("items", false), ("İtems", false), ("others", true)] {
+        let (database, table) = names("shop", table);
+        assert_eq!(role.rule(&database, &table).is_some(), is_readable, "{table:?}");
+    }
+}
+
 #[test]
 fn an_omitted_field_is_omitted_in_any_case() {
     let role = Role::parse(r#"{"tables": {"*": {"read": {"fields": {"omit": ["Password", "ÄRGER"]}}}}}"#).unwrap();
