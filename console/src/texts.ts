@@ -209,6 +209,8 @@ export const texts = {
     own: "this one",
     states: { live: "live", revoked: "revoked", expired: "expired", retired: "signing key retired" } as Record<string, string>,
     revoke: "Revoke",
+    revokeAll: "Revoke these too",
+    hasCreated: "It has created keys, which stay valid unless you revoke them too:",
     revokeLabel: (name: string) => `Revoke ${name}`,
     confirm: (name: string) => `Revoke ${name}? Whoever uses it is refused within a second. It can't be undone.`,
     onlyLive: "Only live keys",

@@ -134,6 +134,21 @@ pub const ROLE_NAME_MAX_CHARS: usize = 64;
 /// Maximum size of a role's definition.
 pub const ROLE_MAX_BYTES: usize = 256 * 1024;
 
+/// Maximum roles of one project.
+pub const ROLES_PER_PROJECT_MAX_COUNT: usize = 1_000;
+
+/// Maximum bytes of the definitions of one project's roles together: 64 of the largest size.
+pub const ROLES_PER_PROJECT_MAX_BYTES: usize = 64 * ROLE_MAX_BYTES;
+
+/// Maximum keys of one project that are neither revoked nor expired. Users in larger numbers have tokens of an issuer.
+pub const KEYS_PER_PROJECT_MAX_COUNT: usize = 10_000;
+
+/// Default number of entries of one page of the lists of keys and roles.
+pub const MANAGED_PAGE_COUNT: u64 = 100;
+
+/// Maximum entries of one page of the lists of keys and roles.
+pub const MANAGED_PAGE_MAX_COUNT: u64 = 1_000;
+
 /// Maximum tables and patterns of one role.
 pub const ROLE_TABLES_MAX_COUNT: usize = 1_000;
 

@@ -17,11 +17,14 @@ cases! {
         a_key_creates_nothing_above_itself_and_ends_only_if_asked,
         faults_of_a_key_to_create_are_named,
         a_role_is_set_used_and_removed,
+        lists_of_keys_and_roles_are_read_by_pages,
+        keys_that_a_key_created_are_listed_and_revoked_with_it,
+        roles_of_a_project_are_limited,
         faults_of_a_role_are_named_with_their_place,
         a_link_to_the_console_gives_one_key,
         figures_and_last_requests_are_of_the_own_project,
     ],
-    Own: [a_link_is_used_once_on_all_origins],
+    Own: [a_link_is_used_once_on_all_origins, changes_of_one_project_leave_the_cached_keys_of_others],
 }
 
 /// Maximum time until a revocation or a changed role takes effect. Long enough for a loaded
@@ -177,6 +180,117 @@ async fn a_role_is_set_used_and_removed(host: Host) {
     for method in [Method::GET, Method::DELETE] {
         project.call(method, "roles/author").send().await.refused(ErrorCode::RecordNotFound);
     }
+}
+
+async fn lists_of_keys_and_roles_are_read_by_pages(host: Host) {
+    let project = Project::new(host);
+    for n in 0..4 {
+        project.create(&json!({"access": "read", "name": format!("key {n}")})).await.payload();
+        let role = project.call(Method::PUT, &format!("roles/role-{n}")).json(&json!({"tables": {}}));
+        role.send().await.payload();
+    }
+    for (list, cursor) in [("keys", "id"), ("roles", "name")] {
+        let whole = project.get(list).await;
+        let (mut gathered, mut after) = (Vec::new(), String::new());
+        loop {
+            let answer = project.call(Method::GET, &format!("{list}?limit=2{after}")).send().await;
+            gathered.extend(answer.payload().as_array().unwrap().clone());
+            let next = answer.json()["next"].clone();
+            let Some(next) = next.as_str() else { break };
+            assert_eq!(next, gathered.last().unwrap()[cursor]);
+            after = format!("&after={next}");
+        }
+        assert_eq!(Value::Array(gathered), whole, "{list}");
+        for wrong in ["limit=0", "limit=1001", "limit=x", "after=%20", "page=2"] {
+            let answer = project.call(Method::GET, &format!("{list}?{wrong}")).send().await;
+            answer.refused(ErrorCode::InvalidQueryOption);
+        }
+    }
+    assert!(!project.get("roles").await.to_string().contains("tables"), "a list has no definitions");
+}
+
+async fn keys_that_a_key_created_are_listed_and_revoked_with_it(host: Host) {
+    let project = Project::new(host);
+    let create = async |key: &str, access: &str| {
+        let body = json!({"access": access, "name": access});
+        let key = host.post("/api/v1/keys", &body).key(key).send().await.payload();
+        (key["id"].as_str().unwrap().to_owned(), key["key"].as_str().unwrap().to_owned())
+    };
+    let (first, first_key) = create(&project.full.token, "full").await;
+    let (second, second_key) = create(&first_key, "full").await;
+    let (third, third_key) = create(&second_key, "read").await;
+    let (other, _) = create(&project.full.token, "read").await;
+    let ids = |payload: &Value, state: &str| -> Vec<String> {
+        let created = payload["created"].as_array().cloned().unwrap_or_default();
+        assert!(created.iter().all(|key| key["state"] == state), "{payload}");
+        created.iter().map(|key| key["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let revoke = async |id: &str, options: &str| {
+        project.call(Method::DELETE, &format!("keys/{id}{options}")).send().await.payload()
+    };
+    assert_eq!(revoke(&other, "").await, json!({"id": other}));
+    // The key of a request is not revoked by mistake, as a key that the named key has created.
+    let own = host.call(Method::DELETE, &format!("/api/v1/keys/{first}?withCreated=true")).key(&second_key);
+    own.send().await.refused(ErrorCode::PermissionDenied);
+    assert_eq!(ids(&revoke(&first, "").await, "live"), [second.clone(), third.clone()]);
+    assert_eq!(project.status_of(&third_key).await, 200);
+    let listed = project.get("keys").await;
+    let creator =
+        |id: &str| listed.as_array().unwrap().iter().find(|key| key["id"] == id).unwrap()["createdBy"].clone();
+    assert_eq!([creator(&project.full.id), creator(&second)], [Value::Null, json!(first)]);
+    assert_eq!(ids(&revoke(&first, "?withCreated=true").await, "revoked"), [second, third]);
+    for key in [&second_key, &third_key] {
+        eventually("the key ends", CHANGE_MAX, || async { (project.status_of(key).await == 401).then_some(()) }).await;
+    }
+    assert_eq!(revoke(&first, "?withCreated=true").await, json!({"id": first}));
+    assert_eq!(project.status_of(&project.full.token).await, 200);
+}
+
+async fn roles_of_a_project_are_limited(host: Host) {
+    let project = Project::new(host);
+    let blanks = " ".repeat(shared::limits::ROLE_MAX_BYTES - 20);
+    let set = async |name: usize| {
+        let call =
+            project.call(Method::PUT, &format!("roles/role-{name}")).bytes(format!("{{\"tables\": {{}}}}{blanks}"));
+        call.header("content-type", "application/json").send().await
+    };
+    let most = shared::limits::ROLES_PER_PROJECT_MAX_BYTES / shared::limits::ROLE_MAX_BYTES;
+    for name in 0..most {
+        set(name).await.payload();
+    }
+    let refused = set(most).await;
+    let error = refused.refused(ErrorCode::PermissionDenied);
+    assert!(error["message"].as_str().unwrap().contains("16777216 bytes"), "{refused}");
+    set(0).await.payload();
+    // The list has none of the definitions.
+    assert!(project.get("roles").await.to_string().len() < 100 * (most + 1));
+}
+
+async fn changes_of_one_project_leave_the_cached_keys_of_others(_: Host) {
+    let service = crate::faults::start(crate::service::Edge::Without, &[]).await;
+    let keys = ["one", "other"].map(|name| {
+        service.create_project(name);
+        service.create_key(name, "full", &[]).token
+    });
+    let get = async |key: &str, path: &str| Call::new(&service.origin, Method::GET, path).key(key).send().await;
+    let looked_up = async || {
+        let text = Call::new(&service.origin, Method::GET, "/metrics").send().await.text().to_owned();
+        let line = text.lines().find(|line| line.starts_with("selkie_key_lookups_total")).expect("a counter");
+        line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    for key in &keys {
+        get(key, "/api/v1/status").await.payload();
+    }
+    let before = looked_up().await;
+    for n in 0..10 {
+        let path = format!("/api/v1/roles/role-{n}");
+        let set = Call::new(&service.origin, Method::PUT, &path).key(&keys[0]).json(&json!({"tables": {}}));
+        set.send().await.payload();
+        get(&keys[1], "/api/v1/status").await.payload();
+    }
+    // Of the other project, none. The changes' own key is looked up again after each.
+    assert!(looked_up().await - before <= 10);
+    crate::faults::stop(service).await;
 }
 
 async fn faults_of_a_role_are_named_with_their_place(host: Host) {

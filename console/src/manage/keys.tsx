@@ -18,10 +18,26 @@ interface Key {
   createdAt: string;
   lastUsedAt: string | null;
   expiresAt: string | null;
+  createdBy: string | null;
 }
 
 export const at = (time: string): string => time.slice(0, 16).replace("T", " ");
-export const roleNames = async (): Promise<string[]> => (await api().request<{ name: string }[]>("GET", "roles")).map(({ name }) => name);
+/** Entries of one page of a list: the most that the service gives. */
+const PAGE_COUNT = 1000;
+
+/** Reads all pages of a list. The cursor of a page is that of the last entry before it. */
+async function everyPage<T>(path: string, cursorOf: (entry: T) => string): Promise<T[]> {
+  const entries: T[] = [];
+  for (;;) {
+    const last = entries.at(-1);
+    const after = last === undefined ? "" : `&after=${encodeURIComponent(cursorOf(last))}`;
+    const page = await api().request<T[]>("GET", `${path}?limit=${PAGE_COUNT}${after}`);
+    entries.push(...page);
+    if (page.length < PAGE_COUNT) return entries;
+  }
+}
+
+export const roleNames = async (): Promise<string[]> => (await everyPage<{ name: string }>("roles", ({ name }) => name)).map(({ name }) => name);
 
 /** Reads a JSON object of claims; undefined for anything else. */
 export function claimsOf(text: string): object | undefined {
@@ -33,19 +49,28 @@ export function claimsOf(text: string): object | undefined {
   }
 }
 
+/** The live keys that a key has created, or keys that it has created, and so on. */
+function liveKeysOf(id: string, keys: Key[]): Key[] {
+  const made = new Set([id]);
+  // The oldest come first, so a creator comes before what it has created.
+  for (const key of keys) if (key.createdBy !== null && made.has(key.createdBy)) made.add(key.id);
+  return keys.filter((key) => key.id !== id && key.state === "live" && made.has(key.id));
+}
+
 export function Keys() {
   const [onlyLive, setOnlyLive] = useState(true);
   const [revoking, setRevoking] = useState<Key | null>(null);
   const [error, setError] = useState<unknown>(null);
-  const keys = useLoad(() => api().request<Key[]>("GET", "keys"), []);
+  const keys = useLoad(() => everyPage<Key>("keys", ({ id }) => id), []);
   useEffect(() => void (document.title = `${words.heading} · ${texts.title}`), []);
   if (holder.value.access !== "full") return <p class="pad">{words.full}</p>;
-  const revoke = async ({ id }: Key) => {
+  const revoke = async ({ id }: Key, withCreated: boolean) => {
     setRevoking(null);
     setError(null);
-    await api().request("DELETE", `keys/${id}`).catch(setError);
+    await api().request("DELETE", `keys/${id}?withCreated=${withCreated}`).catch(setError);
     keys.again();
   };
+  const created = revoking === null ? [] : liveKeysOf(revoking.id, keys.value ?? []);
   const called = ({ name, id }: Key) => name || id.slice(0, ID_SHOWN_CHARS);
   const shown = keys.value?.filter(({ state }) => !onlyLive || state === "live").reverse();
   return (
@@ -85,8 +110,15 @@ export function Keys() {
         <Dialog label={words.revoke} onClose={() => setRevoking(null)}>
           <div class="stack">
             <p>{words.confirm(called(revoking))}</p>
+            {created.length > 0 && (
+              <>
+                <p>{words.hasCreated}</p>
+                <ul>{created.map((key) => <li key={key.id}>{called(key)} ({key.role ? words.role(key.role) : key.access})</li>)}</ul>
+              </>
+            )}
             <div class="row">
-              <Button look="danger" label={words.revoke} onClick={() => void revoke(revoking)} />
+              <Button look="danger" label={words.revoke} onClick={() => void revoke(revoking, false)} />
+              {created.length > 0 && <Button look="danger" label={words.revokeAll} onClick={() => void revoke(revoking, true)} />}
               <Button label={texts.cancel} onClick={() => setRevoking(null)} />
             </div>
           </div>

@@ -72,6 +72,9 @@ struct RevokeArgs {
     /// The key's id, as `selkie key list` shows it
     #[arg(value_name = "ID")]
     id: Uuid,
+    /// Also revoke the keys that this key has created over HTTP, and those that they have created, and so on
+    #[arg(long)]
+    with_created: bool,
 }
 
 #[derive(Debug, Args)]
@@ -209,15 +212,49 @@ fn table(lines: &[KeyLine]) -> String {
 struct RevokedAnswer {
     id: Uuid,
     revoked: bool,
+    /// The live keys that the key has created, or keys that it has created, and so on.
+    created: Vec<MadeKey>,
+}
+
+#[derive(Serialize)]
+struct MadeKey {
+    id: Uuid,
+    name: String,
+    access: String,
+    revoked: bool,
 }
 
 impl RevokeArgs {
     async fn run(self, context: &Context, keys: &Keys) -> Result<(), CliError> {
         let before = keys.revoke(self.id, None).await?;
-        let answer = RevokedAnswer { id: self.id, revoked: true };
-        context.output.answer(&answer, |answer| match before {
-            KeyStatus::Live => format!("key {} is revoked; origins refuse it within a second", answer.id),
-            _ => format!("key {} was revoked before", answer.id),
+        let revoked = self.with_created;
+        let made = if revoked { keys.revoke_made_by(self.id).await? } else { keys.made_by(self.id).await? };
+        let entry = |key: &KeyRow| MadeKey {
+            id: key.id,
+            name: key.name.clone(),
+            access: key.grant.as_str().to_owned(),
+            revoked,
+        };
+        let answer = RevokedAnswer { id: self.id, revoked: true, created: made.iter().map(entry).collect() };
+        context.output.answer(&answer, |answer| {
+            let mut text = match before {
+                KeyStatus::Live => format!("key {} is revoked; origins refuse it within a second", answer.id),
+                _ => format!("key {} was revoked before", answer.id),
+            };
+            if !answer.created.is_empty() {
+                text += if revoked {
+                    "; so are the keys that it created:"
+                } else {
+                    "; the keys that it created stay valid:"
+                };
+                for MadeKey { id, name, access, .. } in &answer.created {
+                    text += &format!("\n  {id} {} ({access})", shown(name));
+                }
+                if !revoked {
+                    text += &format!("\nto revoke them too: selkie key revoke {} --with-created", answer.id);
+                }
+            }
+            text
         })
     }
 }

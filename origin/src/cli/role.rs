@@ -184,7 +184,7 @@ struct RoleLine {
 
 impl ListArgs {
     async fn run(self, context: &Context, roles: &Roles) -> Result<(), CliError> {
-        let rows = roles.list(self.project.as_ref()).await?;
+        let rows = roles.page(self.project.as_ref(), None, u64::MAX).await?;
         let lines: Vec<_> = rows
             .iter()
             .map(|row| RoleLine {

@@ -10,7 +10,7 @@ use shared::key::Access;
 use super::Finding;
 use super::secrets::is_secret;
 use crate::config::Config;
-use crate::database::admin::{AdminError, KeyGrant, KeyRow, RoleRow};
+use crate::database::admin::{AdminError, KeyGrant, KeyRow, ListedRole, RoleRow};
 use crate::database::schema_cache::SchemaCache;
 use crate::query::role::{Pattern, Role, TableRule};
 use crate::system::System;
@@ -51,7 +51,7 @@ pub(super) async fn check(system: &System, config: &Config) -> Vec<Finding> {
 }
 
 async fn examine(system: &System, config: &Config) -> Result<Vec<Finding>, AdminError> {
-    let rows = system.admin.roles(None).await?;
+    let roles = system.admin.roles(None, None, u64::MAX).await?;
     let mut keys = system.admin.keys(None).await?;
     let now = crate::clock::now();
     keys.retain(|key| is_live(key, now));
@@ -63,13 +63,16 @@ async fn examine(system: &System, config: &Config) -> Result<Vec<Finding>, Admin
             roles: Vec::new(),
             keys: keys.iter().filter(|key| key.project == project.name).collect(),
         };
-        for row in rows.iter().filter(|row| row.project == project.name) {
+        for listed in roles.iter().filter(|role| role.project == project.name) {
+            let Some(row) = system.admin.role(&project.name, &listed.name).await? else {
+                continue;
+            };
             match Role::parse(&row.definition) {
-                Ok(role) => readers.roles.push((&row.name, role)),
-                Err(fault) => findings.push(unreadable(row, &fault.to_string())),
+                Ok(role) => readers.roles.push((&listed.name, role)),
+                Err(fault) => findings.push(unreadable(&row, &fault.to_string())),
             }
         }
-        findings.extend(readers.without_role(&rows));
+        findings.extend(readers.without_role(&roles));
         let account = system.projects.account(&project.name, Access::Read);
         let columns = match system.admin.visible_columns(&account).await {
             Ok(columns) => columns,
@@ -107,8 +110,8 @@ fn unreadable(row: &RoleRow, fault: &str) -> Finding {
 
 impl Readers<'_> {
     /// Finds the keys whose role does not exist.
-    fn without_role(&self, rows: &[RoleRow]) -> Vec<Finding> {
-        let exists = |role: &RoleName| rows.iter().any(|row| row.project == *self.project && row.name == *role);
+    fn without_role(&self, roles: &[ListedRole]) -> Vec<Finding> {
+        let exists = |name: &RoleName| roles.iter().any(|role| role.project == *self.project && role.name == *name);
         let mut missing: BTreeMap<&RoleName, Vec<String>> = BTreeMap::new();
         for key in &self.keys {
             if let KeyGrant::Role(role) = &key.grant
@@ -282,6 +285,7 @@ mod tests {
             expires_at: None,
             revoked_at: None,
             last_used_at: None,
+            created_by: None,
         }
     }
 

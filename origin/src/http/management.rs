@@ -7,16 +7,17 @@ use super::respond;
 use crate::activity::{Figure, PERIOD_SECONDS};
 use crate::app::App;
 use crate::clock::{now, utc};
-use crate::database::admin::{KeyGrant, KeyRow, RoleRow};
+use crate::database::admin::{KeyGrant, KeyRow, ListedRole};
 use crate::database::pool::PoolGauge;
 use crate::system::keys::{Caller, IssuedKey, KeyError, state};
 use crate::system::roles::RoleError;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
+use shared::envelope::{self, Trailer};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{ProjectName, RoleName, shown};
 use shared::key::{Access, Grant, KeySet, RoleClaims, RoleGrant};
-use shared::operation::management::{Management, Revocable, no_key};
+use shared::operation::management::{Made, Management, Page, Revocable, no_key};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -30,9 +31,9 @@ pub(super) async fn run(
     record: &RequestRecord,
 ) -> Result<Response, Problem> {
     let project = caller.project();
-    let payload = match call {
-        Management::Status => text(&Status::of(app, project))?,
-        Management::ListRequests => text(&app.activity.requests(project.as_str()))?,
+    let answer = match call {
+        Management::Status => text(&Status::of(app, project))?.into(),
+        Management::ListRequests => text(&app.activity.requests(project.as_str()))?.into(),
         call => {
             // These calls share the few connections of the administrator account with the look-up of keys, so their
             // number is limited.
@@ -43,7 +44,35 @@ pub(super) async fn run(
             Manager { app, caller, record }.run(call, body).await?
         }
     };
-    Ok(respond::list(respond::payload(&payload)))
+    let trailer = Trailer { next: answer.next, ..Trailer::default() };
+    Ok(respond::list(respond::json(envelope::success_with(&answer.payload, &trailer))))
+}
+
+/// The payload of a response as JSON and, if it is a page of a list that goes on, the cursor of the next page.
+struct Answer {
+    payload: Vec<u8>,
+    next: Option<String>,
+}
+
+impl From<Vec<u8>> for Answer {
+    fn from(payload: Vec<u8>) -> Self {
+        Self { payload, next: None }
+    }
+}
+
+impl Answer {
+    /// Returns the answer of a list of which one entry more than `limit` was read, if there are so many. `cursor` returns
+    /// the cursor of the page after an entry.
+    fn of_list<'a, R, E: Serialize>(
+        rows: &'a [R],
+        limit: u64,
+        cursor: impl FnOnce(&R) -> String,
+        entry: impl FnMut(&'a R) -> E,
+    ) -> Result<Self, Problem> {
+        let page = &rows[..rows.len().min(usize::try_from(limit).unwrap_or(usize::MAX))];
+        let next = page.last().filter(|_| page.len() < rows.len()).map(cursor);
+        Ok(Self { payload: text(&page.iter().map(entry).collect::<Vec<_>>())?, next })
+    }
 }
 
 struct Manager<'a> {
@@ -92,11 +121,13 @@ struct ListedKey<'a> {
     last_used_at: Option<String>,
     expires_at: Option<String>,
     revoked_at: Option<String>,
+    /// The id of the key or user that created the key over HTTP.
+    created_by: Option<Uuid>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ListedRole<'a> {
+struct RoleEntry<'a> {
     name: &'a str,
     created_at: String,
     updated_at: String,
@@ -108,36 +139,39 @@ struct Named<'a> {
 }
 
 #[derive(Serialize)]
-struct RevokedKey {
+struct RevokedKey<'a> {
     id: Uuid,
+    /// The keys that the revoked key has created, or keys that it has created, and so on, if they were live.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    created: Vec<MadeKey<'a>>,
+}
+
+#[derive(Serialize)]
+struct MadeKey<'a> {
+    id: Uuid,
+    name: &'a str,
+    access: Option<Access>,
+    role: Option<&'a str>,
+    /// `live`, or `revoked` if the request has revoked the key too.
+    state: &'static str,
 }
 
 impl Manager<'_> {
-    /// Runs a call, and returns the payload of its response as JSON.
-    async fn run(self, call: Management, body: &[u8]) -> Result<Vec<u8>, Problem> {
+    async fn run(self, call: Management, body: &[u8]) -> Result<Answer, Problem> {
         let (keys, roles, project) = (self.app.keys.issued(), self.app.roles(), self.caller.project());
-        match call {
-            Management::ListKeys => {
-                let rows = keys.list(Some(project)).await.map_err(|error| of_key(&error))?;
+        let payload = match call {
+            Management::ListKeys(Page { limit, after }) => {
+                let rows = keys.page(Some(project), after, limit + 1).await.map_err(|error| of_key(&error))?;
                 let signing = keys.public_keys().await.map_err(|error| of_key(&error))?;
-                let list: Vec<_> = rows.iter().map(|row| self.listed(row, &signing)).collect();
-                text(&list)
+                return Answer::of_list(&rows, limit, |row| row.id.to_string(), |row| self.listed(row, &signing));
             }
             Management::CreateKey if self.caller.has_link() => self.open_session().await,
             Management::CreateKey => self.create(body).await,
-            Management::RevokeKey(id, Revocable::Others) if id == self.caller.key_id() => Err(Problem::new(
-                ErrorCode::PermissionDenied,
-                "The request would revoke the key that it was sent with.",
-            )
-            .with_hint("Revoke it with another key, or add ?own=true if you mean it.")),
-            Management::RevokeKey(id, _) => {
-                keys.revoke(id, Some(project)).await.map_err(|error| of_key(&error))?;
-                self.changed("a key was revoked", &id.to_string()).await;
-                text(&RevokedKey { id })
-            }
-            Management::ListRoles => {
-                let rows = roles.list(Some(project)).await.map_err(of_role)?;
-                text(&rows.iter().map(listed).collect::<Vec<_>>())
+            Management::RevokeKey(id, whose, made) => self.revoke(id, whose, made).await,
+            Management::ListRoles(Page { limit, after }) => {
+                let after = after.as_ref().map(|name| (project, name));
+                let rows = roles.page(Some(project), after, limit + 1).await.map_err(of_role)?;
+                return Answer::of_list(&rows, limit, |row| row.name.to_string(), listed);
             }
             Management::ShowRole(name) => Ok(roles.get(project, &name).await.map_err(of_role)?.definition.into_bytes()),
             Management::SetRole(name) => {
@@ -155,14 +189,43 @@ impl Manager<'_> {
             Management::Status | Management::ListRequests => {
                 Err(Problem::internal("The request can't be answered.", "status needs no manager"))
             }
+        };
+        payload.map(Answer::from)
+    }
+
+    async fn revoke(&self, id: Uuid, whose: Revocable, made: Made) -> Result<Vec<u8>, Problem> {
+        let (keys, project, own) = (self.app.keys.issued(), self.caller.project(), self.caller.key_id());
+        let is_own = async || match made {
+            _ if id == own => Ok(true),
+            Made::Kept => Ok(false),
+            Made::Revoked => Ok::<_, KeyError>(keys.made_by(id).await?.iter().any(|key| key.id == own)),
+        };
+        if whose == Revocable::Others && is_own().await.map_err(|error| of_key(&error))? {
+            return Err(Problem::new(
+                ErrorCode::PermissionDenied,
+                "The request would revoke the key that it was sent with.",
+            )
+            .with_hint("Revoke it with another key, or add ?own=true if you mean it."));
         }
+        keys.revoke(id, Some(project)).await.map_err(|error| of_key(&error))?;
+        let (rows, state) = match made {
+            Made::Kept => (keys.made_by(id).await, "live"),
+            Made::Revoked => (keys.revoke_made_by(id).await, "revoked"),
+        };
+        self.changed("a key was revoked", &id.to_string()).await;
+        let rows = rows.map_err(|error| of_key(&error))?;
+        for row in rows.iter().filter(|_| made == Made::Revoked) {
+            self.log("a key was revoked", &row.id.to_string());
+        }
+        let entry = |row| {
+            let (access, role) = grant_of(row);
+            MadeKey { id: row.id, name: &row.name, access, role, state }
+        };
+        text(&RevokedKey { id, created: rows.iter().map(entry).collect() })
     }
 
     fn listed<'a>(&self, row: &'a KeyRow, signing: &KeySet) -> ListedKey<'a> {
-        let (access, role) = match &row.grant {
-            KeyGrant::Access(access) => (Some(*access), None),
-            KeyGrant::Role(role) => (None, Some(role.as_str())),
-        };
+        let (access, role) = grant_of(row);
         ListedKey {
             id: row.id,
             name: &row.name,
@@ -174,6 +237,7 @@ impl Manager<'_> {
             last_used_at: row.last_used_at.map(utc),
             expires_at: row.expires_at.map(utc),
             revoked_at: row.revoked_at.map(utc),
+            created_by: row.created_by,
         }
     }
 
@@ -185,8 +249,7 @@ impl Manager<'_> {
         })?;
         let grant = wanted.grant()?;
         let lifetime = wanted.expires.as_deref().map(lifetime).transpose()?;
-        let (keys, project) = (self.app.keys.issued(), self.caller.project());
-        let issued = keys.issue_for(self.caller.expires_at(), project, grant, &wanted.name, lifetime);
+        let issued = self.app.keys.issued().issue_for(self.caller, grant, &wanted.name, lifetime);
         self.created(
             &issued.await.map_err(|error| of_key(&error))?,
             wanted.access,
@@ -218,9 +281,13 @@ impl Manager<'_> {
     /// Logs a change, and reloads the keys of this origin, so that the change has effect at once.
     /// Ignores an error of the reload, since the origin also polls for changes.
     async fn changed(&self, what: &'static str, which: &str) {
+        self.log(what, which);
+        let _ = self.app.keys.refresh().await;
+    }
+
+    fn log(&self, what: &'static str, which: &str) {
         let (by, project) = (self.caller.key_id(), self.caller.project().as_str());
         tracing::info!(id = self.record.id(), key = %by, project, which, "{what}");
-        let _ = self.app.keys.refresh().await;
     }
 }
 
@@ -245,8 +312,15 @@ fn lifetime(text: &str) -> Result<Duration, Problem> {
     })
 }
 
-fn listed(row: &RoleRow) -> ListedRole<'_> {
-    ListedRole { name: row.name.as_str(), created_at: utc(row.created_at), updated_at: utc(row.updated_at) }
+fn grant_of(row: &KeyRow) -> (Option<Access>, Option<&str>) {
+    match &row.grant {
+        KeyGrant::Access(access) => (Some(*access), None),
+        KeyGrant::Role(role) => (None, Some(role.as_str())),
+    }
+}
+
+fn listed(row: &ListedRole) -> RoleEntry<'_> {
+    RoleEntry { name: row.name.as_str(), created_at: utc(row.created_at), updated_at: utc(row.updated_at) }
 }
 
 fn invalid(message: impl Into<Cow<'static, str>>) -> Problem {
@@ -269,7 +343,8 @@ fn of_key(error: &KeyError) -> Problem {
         }
         KeyError::Unknown(id) => return no_key(&id.to_string()),
         KeyError::Name | KeyError::Lifetime | KeyError::Claims | KeyError::NoRole(..) => ErrorCode::InvalidBody,
-        KeyError::UsedLink => ErrorCode::RevokedKey,
+        KeyError::TooMany(_) => ErrorCode::PermissionDenied,
+        KeyError::UsedLink | KeyError::RevokedCreator => ErrorCode::RevokedKey,
         KeyError::Outlives(_) => ErrorCode::PermissionDenied,
     };
     Problem::new(code, sentence(error)).with_hint_if(error.hint().map(|hint| sentence(&hint)))
@@ -279,6 +354,10 @@ fn of_role(error: RoleError) -> Problem {
     match error {
         RoleError::Admin(_) | RoleError::Project(_) => no_system(&error),
         RoleError::Unknown(..) => Problem::new(ErrorCode::RecordNotFound, sentence(&error)),
+        RoleError::TooMany(_) | RoleError::TooLarge(_) => {
+            let hint = error.hint().map(|hint| sentence(&hint));
+            Problem::new(ErrorCode::PermissionDenied, sentence(&error)).with_hint_if(hint)
+        }
         RoleError::Fault(_) => {
             invalid(sentence(&error)).with_hint("Nothing was changed; docs/roles.md describes the file.")
         }

@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use shared::ident::ProjectName;
 use shared::key::{Claims, Grant, KeySet, RoleGrant, SigningKey};
-use shared::limits::KEY_CLAIMS_MAX_BYTES;
+use shared::limits::{KEY_CLAIMS_MAX_BYTES, KEYS_PER_PROJECT_MAX_COUNT};
 use uuid::Uuid;
 
 pub use self::caller::Caller;
 pub use self::error::KeyError;
 pub use self::registry::KeyRegistry;
 use crate::clock::now;
-use crate::database::admin::{Admin, KeyRow, KeyStatus, NewKey, SigningKeyRow};
+use crate::database::admin::{Admin, Inserted, KeyRow, KeyStatus, NewKey, SigningKeyRow};
 use crate::secret::InstallationSecret;
 use crate::system::projects::Projects;
 
@@ -50,6 +50,12 @@ pub struct IssuedKey {
     pub token: String,
     /// Expiry in seconds since 1970; `None` if the key never expires.
     pub expires_at: Option<u64>,
+}
+
+/// The id of a key to issue, and of its creator; see [`NewKey`].
+struct Wanted {
+    id: Uuid,
+    created_by: Option<Uuid>,
 }
 
 /// The effects of rotating the signing key.
@@ -100,27 +106,29 @@ impl Keys {
         name: &str,
         lifetime: Option<Duration>,
     ) -> Result<IssuedKey, KeyError> {
-        self.issue_as(Uuid::now_v7(), project, grant.into(), name, lifetime).await
+        let wanted = Wanted { id: Uuid::now_v7(), created_by: None };
+        self.issue_as(wanted, project, grant.into(), name, lifetime).await
     }
 
-    /// Issues a key like [`Keys::issue`], at the request of a caller with a key or a token, its creator. The creator
-    /// expires at `creator_ends`, in seconds since 1970; `None` if never. The new key must not outlive its creator, so
-    /// that access for a limited time stays limited.
+    /// Issues a key of the creator's project like [`Keys::issue`], at the request of its creator. The new key must not
+    /// outlive its creator, so that access for a limited time stays limited.
     ///
     /// # Errors
-    /// The new key would outlive its creator; the errors of [`Keys::issue`].
+    /// The new key would outlive its creator; the creator was revoked; the errors of [`Keys::issue`].
     pub async fn issue_for(
         &self,
-        creator_ends: Option<u64>,
-        project: &ProjectName,
+        creator: &Caller,
         grant: Grant,
         name: &str,
         lifetime: Option<Duration>,
     ) -> Result<IssuedKey, KeyError> {
         let ends = lifetime.map(|lifetime| expiry(now(), lifetime)).transpose()?;
-        match creator_ends {
+        match creator.expires_at() {
             Some(limit) if ends.is_none_or(|end| end > limit) => Err(KeyError::Outlives(limit)),
-            _ => self.issue(project, grant, name, lifetime).await,
+            _ => {
+                let wanted = Wanted { id: Uuid::now_v7(), created_by: Some(creator.key_id()) };
+                self.issue_as(wanted, creator.project(), grant, name, lifetime).await
+            }
         }
     }
 
@@ -145,7 +153,8 @@ impl Keys {
     /// # Errors
     /// The link was used before; the project doesn't exist; MariaDB failed.
     pub async fn open_session(&self, link: Uuid, project: &ProjectName) -> Result<IssuedKey, KeyError> {
-        match self.issue_as(link, project, Grant::Full, SESSION_NAME, Some(SESSION_LIFETIME)).await {
+        let wanted = Wanted { id: link, created_by: None };
+        match self.issue_as(wanted, project, Grant::Full, SESSION_NAME, Some(SESSION_LIFETIME)).await {
             Err(KeyError::Admin(error)) if error.errno() == Some(DUPLICATE_KEY) => Err(KeyError::UsedLink),
             outcome => outcome,
         }
@@ -153,7 +162,7 @@ impl Keys {
 
     async fn issue_as(
         &self,
-        id: Uuid,
+        Wanted { id, created_by }: Wanted,
         project: &ProjectName,
         grant: Grant,
         name: &str,
@@ -166,11 +175,17 @@ impl Keys {
         let issued_at = now();
         let expires_at = lifetime.map(|lifetime| expiry(issued_at, lifetime)).transpose()?;
         self.projects.require(project).await?;
+        if self.admin.live_keys(project, issued_at).await? >= KEYS_PER_PROJECT_MAX_COUNT {
+            return Err(KeyError::TooMany(project.clone()));
+        }
         self.prepare().await?;
         let newest = self.live_signing_keys().await?.into_iter().next().ok_or(KeyError::NoSigningKey)?;
         // The key is recorded before it is signed, because a key without a row could not be revoked.
-        let row = NewKey { id, project, name, grant: &grant, kid: &newest.kid, created_at: issued_at, expires_at };
-        self.admin.insert_key(&row).await?;
+        let (grant_of, kid, created_at) = (&grant, &newest.kid, issued_at);
+        let row = NewKey { id, project, name, grant: grant_of, kid, created_at, expires_at, created_by };
+        if self.admin.insert_key(&row).await? == Inserted::Existing {
+            return Err(KeyError::RevokedCreator);
+        }
         let claims = Claims::new(id, project, grant, issued_at, expires_at);
         Ok(IssuedKey { id, token: self.signing_key(&newest.kid).sign(&claims)?, expires_at })
     }
@@ -188,16 +203,53 @@ impl Keys {
         }
     }
 
-    /// Returns the keys of project `of`, or of all projects if it is `None`, oldest first, including revoked and
-    /// expired keys.
+    /// Returns at most `limit` keys of project `of`, or of all projects if it is `None`, oldest first, including revoked
+    /// and expired keys, from the one that follows the key `after`.
     ///
     /// # Errors
     /// The project doesn't exist; MariaDB failed.
-    pub async fn list(&self, of: Option<&ProjectName>) -> Result<Vec<KeyRow>, KeyError> {
+    pub async fn page(
+        &self,
+        of: Option<&ProjectName>,
+        after: Option<Uuid>,
+        limit: u64,
+    ) -> Result<Vec<KeyRow>, KeyError> {
         if let Some(project) = of {
             self.projects.require(project).await?;
         }
-        Ok(self.admin.keys(of).await?)
+        Ok(self.admin.some_keys(of, after, limit).await?)
+    }
+
+    /// Returns all keys that [`Keys::page`] returns page by page.
+    pub async fn list(&self, of: Option<&ProjectName>) -> Result<Vec<KeyRow>, KeyError> {
+        self.page(of, None, u64::MAX).await
+    }
+
+    /// Returns the live keys that the key `id` has created, or keys that it has created, and so on.
+    ///
+    /// # Errors
+    /// MariaDB failed.
+    pub async fn made_by(&self, id: Uuid) -> Result<Vec<KeyRow>, KeyError> {
+        Ok(self.admin.keys_made_by(id, now()).await?)
+    }
+
+    /// Revokes the live keys that the revoked key `id` has created, or keys that it has created, and so on, and returns
+    /// them.
+    ///
+    /// # Errors
+    /// MariaDB failed; some of the keys may be revoked then.
+    pub async fn revoke_made_by(&self, id: Uuid) -> Result<Vec<KeyRow>, KeyError> {
+        let mut revoked = Vec::new();
+        loop {
+            let made = self.made_by(id).await?;
+            let Some(of) = made.first().map(|key| key.project.clone()) else {
+                return Ok(revoked);
+            };
+            let ids: Vec<Uuid> = made.iter().map(|key| key.id).collect();
+            self.admin.revoke_all(&ids, &of, now()).await?;
+            // One of these keys may have created another key just before. A revoked key creates none.
+            revoked.extend(made);
+        }
     }
 
     /// Revokes a key of project `of`, or of any project if it is `None`, and returns its previous status. Succeeds if

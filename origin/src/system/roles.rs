@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use shared::error::Problem;
 use shared::ident::{ProjectName, RoleName};
+use shared::limits::{ROLES_PER_PROJECT_MAX_BYTES, ROLES_PER_PROJECT_MAX_COUNT};
 use shared::operation::TablePath;
 
 use crate::clock::now;
 use crate::config::Config;
-use crate::database::admin::{Admin, AdminError, RoleRow};
+use crate::database::admin::{Admin, AdminError, ListedRole, RoleRow};
 use crate::database::schema_cache::SchemaCache;
 use crate::database::{AccountSource, PoolSettings, Pools};
 use crate::query::plan::access::{CallerRole, ProjectRole, Rights, TableAccess, check_rule};
@@ -30,6 +31,10 @@ pub enum RoleError {
     Project(#[from] ProjectError),
     #[error("the project {0} has no role {1}")]
     Unknown(ProjectName, RoleName),
+    #[error("the project {0} has {ROLES_PER_PROJECT_MAX_COUNT} roles, the maximum")]
+    TooMany(ProjectName),
+    #[error("the roles of the project {0} would have more than {ROLES_PER_PROJECT_MAX_BYTES} bytes, the maximum")]
+    TooLarge(ProjectName),
     #[error("the role is wrong at {0}")]
     Fault(#[from] RoleFault),
     /// The schema of a table can't be read, or the role may do nothing with the table.
@@ -45,6 +50,7 @@ impl RoleError {
             Self::Admin(error) => error.hint().map(str::to_owned),
             Self::Project(error) => error.hint(),
             Self::Unknown(project, _) => Some(format!("`selkie role list --project {project}` shows the roles")),
+            Self::TooMany(_) | Self::TooLarge(_) => Some("remove roles that no key has".to_owned()),
             Self::Fault(_) => Some("nothing was changed; docs/roles.md describes the file".to_owned()),
             Self::Schema(problem) => problem.hint().map(str::to_owned),
         }
@@ -73,18 +79,31 @@ impl Roles {
         for (pattern, rule) in role.tables() {
             check_table(project, pattern, rule, tables).await?;
         }
+        let (others, bytes) = self.admin.roles_extent(project, name).await?;
+        if others >= ROLES_PER_PROJECT_MAX_COUNT {
+            return Err(RoleError::TooMany(project.clone()));
+        }
+        if bytes + definition.len() > ROLES_PER_PROJECT_MAX_BYTES {
+            return Err(RoleError::TooLarge(project.clone()));
+        }
         Ok(self.admin.set_role(project, name, definition, now()).await?)
     }
 
-    /// Returns the roles of project `of`, or of all projects if it is `None`.
+    /// Returns at most `limit` roles of project `of`, or of all projects if it is `None`, without their definitions, from
+    /// the one that follows the role `after`.
     ///
     /// # Errors
     /// The project does not exist; MariaDB failed.
-    pub async fn list(&self, of: Option<&ProjectName>) -> Result<Vec<RoleRow>, RoleError> {
+    pub async fn page(
+        &self,
+        of: Option<&ProjectName>,
+        after: Option<(&ProjectName, &RoleName)>,
+        limit: u64,
+    ) -> Result<Vec<ListedRole>, RoleError> {
         if let Some(project) = of {
             self.projects.require(project).await?;
         }
-        Ok(self.admin.roles(of).await?)
+        Ok(self.admin.roles(of, after, limit).await?)
     }
 
     /// Returns a role.

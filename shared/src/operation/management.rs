@@ -5,6 +5,8 @@ use super::options::{self, Options};
 use super::route::decode_segment;
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{RoleName, shown};
+use crate::json::Value;
+use crate::limits::{MANAGED_PAGE_COUNT, MANAGED_PAGE_MAX_COUNT};
 use crate::policy::Action;
 use uuid::Uuid;
 
@@ -18,12 +20,45 @@ pub enum Revocable {
     Own,
 }
 
+/// The keys that a request revokes, besides the one that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// The keys that the named key has created stay valid.
+    Kept,
+    /// The option `withCreated` is set: the keys that the named key has created, and those that they have created and so
+    /// on, are revoked too.
+    Revoked,
+}
+
+/// A page of a list: at most `limit` entries, from the one that follows the entry `after`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<T> {
+    pub limit: u64,
+    pub after: Option<T>,
+}
+
+impl<T> Page<T> {
+    const FIRST: Self = Self { limit: MANAGED_PAGE_COUNT, after: None };
+
+    fn with(self, pairs: &Options, parse: impl Fn(&str) -> Option<T>) -> Result<Self, Problem> {
+        pairs.iter().try_fold(self, |page, (name, value)| match (name.as_str(), value) {
+            ("limit", value) => match options::whole_number(name, value)? {
+                limit @ 1..=MANAGED_PAGE_MAX_COUNT => Ok(Self { limit, ..page }),
+                _ => Err(options::wrong(name, &format!("a whole number from 1 to {MANAGED_PAGE_MAX_COUNT}"), value)),
+            },
+            ("after", Value::Text(text)) if parse(text).is_some() => Ok(Self { after: parse(text), ..page }),
+            ("after", value) => Err(options::wrong(name, "the next of the page before", value)),
+            _ => Err(options::unknown(name, &["limit", "after"])),
+        })
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Management {
-    ListKeys,
+    ListKeys(Page<Uuid>),
     CreateKey,
-    RevokeKey(Uuid, Revocable),
-    ListRoles,
+    RevokeKey(Uuid, Revocable, Made),
+    ListRoles(Page<RoleName>),
     ShowRole(RoleName),
     SetRole(RoleName),
     RemoveRole(RoleName),
@@ -46,12 +81,12 @@ impl Management {
     ) -> Result<Option<(Self, &'static str)>, Problem> {
         Ok(Some(match (kind, name, method) {
             ("keys", None, "POST") => (Self::CreateKey, "GET, HEAD, POST"),
-            ("keys", None, _) => (Self::ListKeys, "GET, HEAD, POST"),
+            ("keys", None, _) => (Self::ListKeys(Page::FIRST), "GET, HEAD, POST"),
             ("keys", Some(id), _) => {
                 let id = Uuid::try_parse(id).map_err(|_| no_key(id))?;
-                (Self::RevokeKey(id, Revocable::Others), "DELETE")
+                (Self::RevokeKey(id, Revocable::Others, Made::Kept), "DELETE")
             }
-            ("roles", None, _) => (Self::ListRoles, "GET, HEAD"),
+            ("roles", None, _) => (Self::ListRoles(Page::FIRST), "GET, HEAD"),
             ("roles", Some(name), _) => {
                 let name = RoleName::parse(&decode_segment(name)?)?;
                 let call = match method {
@@ -67,27 +102,36 @@ impl Management {
         }))
     }
 
-    /// Parses the options of a call. Only a revocation has an option, `own`.
+    /// Parses the options of a call: `own` and `withCreated` of a revocation, `limit` and `after` of a list.
     ///
     /// # Errors
-    /// `invalid_query_option` for any other option, or if the value of `own` is no boolean.
+    /// `invalid_query_option` for any other option or a wrong value.
     pub(super) fn with_options(self, pairs: &Options) -> Result<Self, Problem> {
-        match (self, pairs.as_slice()) {
-            (Self::RevokeKey(id, _), [(name, value)]) if name == "own" => {
-                let whose = if options::flag(name, value)? { Revocable::Own } else { Revocable::Others };
-                Ok(Self::RevokeKey(id, whose))
+        match self {
+            Self::RevokeKey(id, mut whose, mut made) => {
+                for (name, value) in pairs {
+                    match name.as_str() {
+                        "own" if options::flag(name, value)? => whose = Revocable::Own,
+                        "withCreated" if options::flag(name, value)? => made = Made::Revoked,
+                        "own" | "withCreated" => {}
+                        _ => return Err(options::unknown(name, &["own", "withCreated"])),
+                    }
+                }
+                Ok(Self::RevokeKey(id, whose, made))
             }
-            (call, _) => options::none(pairs).map(|()| call),
+            Self::ListKeys(page) => page.with(pairs, |id| Uuid::try_parse(id).ok()).map(Self::ListKeys),
+            Self::ListRoles(page) => page.with(pairs, |name| RoleName::parse(name).ok()).map(Self::ListRoles),
+            call => options::none(pairs).map(|()| call),
         }
     }
 
     #[must_use]
     pub(super) fn action(&self) -> Action {
         match self {
-            Self::ListKeys => Action::ListKeys,
+            Self::ListKeys(_) => Action::ListKeys,
             Self::CreateKey => Action::CreateKey,
             Self::RevokeKey(..) => Action::RevokeKey,
-            Self::ListRoles | Self::ShowRole(_) => Action::ListRoles,
+            Self::ListRoles(_) | Self::ShowRole(_) => Action::ListRoles,
             Self::SetRole(_) => Action::SetRole,
             Self::RemoveRole(_) => Action::RemoveRole,
             Self::Status | Self::ListRequests => Action::Observe,
@@ -120,10 +164,10 @@ mod tests {
         let id = Uuid::from_u128(7);
         let role = || RoleName::parse("author").unwrap();
         for (method, kind, name, expected) in [
-            ("GET", "keys", None, Some(Management::ListKeys)),
+            ("GET", "keys", None, Some(Management::ListKeys(Page::FIRST))),
             ("POST", "keys", None, Some(Management::CreateKey)),
-            ("DELETE", "keys", Some(id.to_string()), Some(Management::RevokeKey(id, Revocable::Others))),
-            ("HEAD", "roles", None, Some(Management::ListRoles)),
+            ("DELETE", "keys", Some(id.to_string()), Some(Management::RevokeKey(id, Revocable::Others, Made::Kept))),
+            ("HEAD", "roles", None, Some(Management::ListRoles(Page::FIRST))),
             ("GET", "roles", Some("author".to_owned()), Some(Management::ShowRole(role()))),
             ("PUT", "roles", Some("auth%6Fr".to_owned()), Some(Management::SetRole(role()))),
             ("DELETE", "roles", Some("author".to_owned()), Some(Management::RemoveRole(role()))),

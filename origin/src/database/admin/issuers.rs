@@ -78,13 +78,13 @@ impl Admin {
             serde_json::Value::Object(map).to_string(),
             row.created_at,
         );
-        self.change_keys(vec![(set, values.into())]).await
+        self.change_keys(Some(&row.project), vec![(set, values.into())]).await
     }
 
     /// Deletes the issuer with the URL `issuer` from project `of`, if it exists.
     pub async fn remove_issuer(&self, of: &ProjectName, issuer: &str) -> Result<(), AdminError> {
         let remove = "DELETE FROM selkie.issuers WHERE project = ? AND issuer = ?";
-        self.change_keys(vec![(remove, (of.as_str(), issuer).into())]).await
+        self.change_keys(Some(of), vec![(remove, (of.as_str(), issuer).into())]).await
     }
 
     /// Returns the issuers of project `of`, or of all projects if `of` is `None`, sorted by project and URL.

@@ -9,7 +9,7 @@ use shared::key::{Access, Grant};
 use std::collections::HashMap;
 use uuid::Uuid;
 
-use super::projects::project;
+use super::projects::{Inserted, project};
 use super::{Admin, AdminError};
 
 /// The maximum number of ids in one statement.
@@ -18,6 +18,11 @@ const IDS_MAX_COUNT: usize = 500;
 /// Increments the version that [`Admin::key_changes`] returns, which origins poll each second. Part of every
 /// transaction that revokes keys, adds or retires signing keys, changes roles or issuers, or deletes a project.
 pub(super) const CHANGED: &str = "UPDATE selkie.key_changes SET version = version + 1 WHERE id = 1";
+/// Like [`CHANGED`], for a change of one project, which [`PROJECT_CHANGED`] then records in the same transaction.
+const ONE_CHANGED: &str =
+    "UPDATE selkie.key_changes SET version = version + 1, of_projects = of_projects + 1 WHERE id = 1";
+const PROJECT_CHANGED: &str = "REPLACE INTO selkie.project_key_changes (project, version) \
+     SELECT ?, version FROM selkie.key_changes WHERE id = 1";
 
 /// An API key to record. Times are seconds since 1970.
 #[derive(Clone, Debug)]
@@ -33,6 +38,17 @@ pub struct NewKey<'a> {
     pub created_at: u64,
     /// `None` if the key never expires.
     pub expires_at: Option<u64>,
+    /// The id of the key or user that creates the key over HTTP; `None` for `selkie key create` and links.
+    pub created_by: Option<Uuid>,
+}
+
+/// A version of all keys, roles and issuers. Other versions than before mean that something has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyVersion {
+    /// The number of all changes.
+    pub all: u64,
+    /// The number of changes of one project each.
+    pub of_projects: u64,
 }
 
 /// A row of `selkie.keys`: an API key. Times are seconds since 1970.
@@ -51,6 +67,8 @@ pub struct KeyRow {
     pub revoked_at: Option<u64>,
     /// The time of the key's last use, recorded with a delay of some seconds; `None` if no use is recorded.
     pub last_used_at: Option<u64>,
+    /// See [`NewKey::created_by`].
+    pub created_by: Option<Uuid>,
 }
 
 /// The rights of a recorded key, or of tokens with a certain role claim (see [`IssuerRow`](super::IssuerRow)).
@@ -88,15 +106,32 @@ pub struct SigningKeyRow {
     pub retired_at: Option<u64>,
 }
 
-type RawKey = (String, String, String, String, Option<String>, String, u64, Option<u64>, Option<u64>, Option<u64>);
+type RawKey = (
+    String,
+    String,
+    String,
+    String,
+    Option<String>,
+    String,
+    u64,
+    Option<u64>,
+    Option<u64>,
+    Option<u64>,
+    Option<String>,
+);
+
+/// The columns of [`RawKey`].
+const COLUMNS: &str =
+    "id, project, name, access, role, kid, created_at, expires_at, revoked_at, last_used_at, created_by";
 
 impl Admin {
-    /// Records an issued key. Does not increment the version that [`Admin::key_changes`] returns.
+    /// Records an issued key, unless its creator is revoked. Does not increment the version that
+    /// [`Admin::key_changes`] returns.
     ///
     /// # Errors
     /// [`AdminError::Refused`] if the project or the signing key does not exist, or the id is already recorded; other
     /// errors of MariaDB.
-    pub async fn insert_key(&self, key: &NewKey<'_>) -> Result<(), AdminError> {
+    pub async fn insert_key(&self, key: &NewKey<'_>) -> Result<Inserted, AdminError> {
         let mut conn = self.conn().await?;
         // An older version of this program ignores the column `role`: it lists a key with a role as a read key, and
         // refuses its token.
@@ -105,28 +140,64 @@ impl Admin {
             Grant::Read => (Access::Read.as_str(), None),
             Grant::Role(grant) => (Access::Read.as_str(), Some(grant.role.as_str())),
         };
+        let creator = key.created_by.map(|id| id.to_string());
+        let (id, project, created_at, expires_at) =
+            (key.id.to_string(), key.project.as_str(), key.created_at, key.expires_at);
         let values: Params =
-            (key.id.to_string(), key.project.as_str(), key.name, access, role, key.kid, key.created_at, key.expires_at)
-                .into();
+            (id, project, key.name, access, role, key.kid, created_at, expires_at, &creator, &creator).into();
         self.within(conn.exec_drop(
-            "INSERT INTO selkie.`keys` (id, project, name, access, role, kid, created_at, expires_at)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO selkie.`keys` (id, project, name, access, role, kid, created_at, expires_at, created_by)
+             SELECT ?, ?, ?, ?, ?, ?, ?, ?, ? FROM DUAL
+             WHERE NOT EXISTS (SELECT 1 FROM selkie.`keys` WHERE id = ? AND revoked_at IS NOT NULL)",
             values,
         ))
-        .await
+        .await?;
+        Ok(Inserted::of(conn.affected_rows()))
+    }
+
+    /// Returns the number of a project's keys that are neither revoked nor expired at `now`.
+    pub async fn live_keys(&self, of: &ProjectName, now: u64) -> Result<usize, AdminError> {
+        let mut conn = self.conn().await?;
+        let query = "SELECT COUNT(*) FROM selkie.`keys` \
+             WHERE project = ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)";
+        let count = self.within(ask::first(conn.exec_iter(query, (of.as_str(), now)))).await?;
+        Ok(count.unwrap_or(0))
     }
 
     /// Returns all recorded keys of project `of`, or of all projects if `of` is `None`, oldest first. Includes revoked
     /// and expired keys.
     pub async fn keys(&self, of: Option<&ProjectName>) -> Result<Vec<KeyRow>, AdminError> {
+        self.some_keys(of, None, u64::MAX).await
+    }
+
+    /// Returns at most `limit` of [`Admin::keys`], from the one that follows the key `after`.
+    pub async fn some_keys(
+        &self,
+        of: Option<&ProjectName>,
+        after: Option<Uuid>,
+        limit: u64,
+    ) -> Result<Vec<KeyRow>, AdminError> {
+        let of = of.map(ProjectName::as_str);
+        let after = after.map(|id| id.to_string()).unwrap_or_default();
+        // Ids are UUIDv7, so they sort keys by their age.
+        let condition = "(? IS NULL OR project = ?) AND id > ? ORDER BY id LIMIT ?";
+        self.key_rows("", condition, (of, of, after, limit).into()).await
+    }
+
+    /// Returns the keys that the key `id` has created, or keys that it has created, and so on, if they are neither
+    /// revoked nor expired at `now`; oldest first.
+    pub async fn keys_made_by(&self, id: Uuid, now: u64) -> Result<Vec<KeyRow>, AdminError> {
+        let made = "WITH RECURSIVE made (made) AS (SELECT id FROM selkie.`keys` WHERE created_by = ? \
+             UNION SELECT id FROM selkie.`keys` JOIN made ON created_by = made) ";
+        let condition = "id IN (SELECT made FROM made) AND id <> ? AND revoked_at IS NULL \
+             AND (expires_at IS NULL OR expires_at > ?) ORDER BY id";
+        self.key_rows(made, condition, (id.to_string(), id.to_string(), now).into()).await
+    }
+
+    async fn key_rows(&self, with: &str, condition: &str, values: Params) -> Result<Vec<KeyRow>, AdminError> {
         let mut conn = self.conn().await?;
-        let rows: Vec<RawKey> = self
-            .within(ask::all(conn.exec_iter(
-                "SELECT id, project, name, access, role, kid, created_at, expires_at, revoked_at, last_used_at
-                 FROM selkie.`keys` WHERE ? IS NULL OR project = ? ORDER BY created_at, id",
-                (of.map(ProjectName::as_str), of.map(ProjectName::as_str)),
-            )))
-            .await?;
+        let query = format!("{with}SELECT {COLUMNS} FROM selkie.`keys` WHERE {condition}");
+        let rows: Vec<RawKey> = self.within(ask::all(conn.exec_iter(query, values))).await?;
         rows.into_iter().map(key_row).collect()
     }
 
@@ -174,9 +245,20 @@ impl Admin {
         let before = self.key_status(id, of).await?;
         if before == KeyStatus::Live {
             let revoke = "UPDATE selkie.`keys` SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL";
-            self.change_keys(vec![(revoke, (now, id.to_string()).into())]).await?;
+            let owner = match of {
+                Some(project) => Some(project.clone()),
+                None => self.key_rows("", "id = ?", (id.to_string(),).into()).await?.pop().map(|row| row.project),
+            };
+            self.change_keys(owner.as_ref(), vec![(revoke, (now, id.to_string()).into())]).await?;
         }
         Ok(before)
+    }
+
+    /// Revokes keys of project `of` that are not revoked yet, as of `now`.
+    pub async fn revoke_all(&self, ids: &[Uuid], of: &ProjectName, now: u64) -> Result<(), AdminError> {
+        let revoke = "UPDATE selkie.`keys` SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL";
+        let changes = ids.iter().map(|id| (revoke, (now, id.to_string()).into())).collect();
+        self.change_keys(Some(of), changes).await
     }
 
     /// Revokes all keys of a project that are not revoked yet, as of `now`, and returns their number.
@@ -184,7 +266,7 @@ impl Admin {
         let mut rows = self.keys(Some(project)).await?;
         rows.retain(|row| row.revoked_at.is_none());
         let revoke = "UPDATE selkie.`keys` SET revoked_at = ? WHERE project = ? AND revoked_at IS NULL";
-        self.change_keys(vec![(revoke, (now, project.as_str()).into())]).await?;
+        self.change_keys(Some(project), vec![(revoke, (now, project.as_str()).into())]).await?;
         Ok(rows.len())
     }
 
@@ -207,7 +289,7 @@ impl Admin {
     pub async fn add_first_signing_key(&self, kid: &str, now: u64) -> Result<(), AdminError> {
         let add = "INSERT INTO selkie.signing_keys (kid, created_at) SELECT ?, ? FROM DUAL
             WHERE NOT EXISTS (SELECT 1 FROM selkie.signing_keys WHERE retired_at IS NULL)";
-        self.change_keys(vec![(add, (kid, now).into())]).await
+        self.change_keys(None, vec![(add, (kid, now).into())]).await
     }
 
     /// Records the signing key `added` and retires the signing keys `retired`, in one transaction. Keys that were
@@ -217,16 +299,35 @@ impl Admin {
         let retire = "UPDATE selkie.signing_keys SET retired_at = ? WHERE kid = ? AND retired_at IS NULL";
         let mut changes: Vec<(&str, Params)> = vec![(add, (added, now).into())];
         changes.extend(retired.iter().map(|kid| (retire, (now, kid).into())));
-        self.change_keys(changes).await
+        self.change_keys(None, changes).await
     }
 
-    /// Returns a number that grows with every revocation of keys, every change of signing keys, roles or issuers, and
-    /// every deletion of a project. Recording a new key or a use of a key leaves the number as it is.
-    pub async fn key_changes(&self) -> Result<u64, AdminError> {
+    /// Returns a version that grows with every revocation of keys, every change of signing keys, roles or issuers, and
+    /// every deletion of a project. Recording a new key or a use of a key leaves the version as it is.
+    pub async fn key_changes(&self) -> Result<KeyVersion, AdminError> {
         let mut conn = self.conn().await?;
-        let version =
-            self.within(ask::first(conn.query_iter("SELECT version FROM selkie.key_changes WHERE id = 1"))).await?;
-        version.ok_or(AdminError::Corrupt("state of keys"))
+        let query = "SELECT version, of_projects FROM selkie.key_changes WHERE id = 1";
+        let found: Option<(u64, u64)> = self.within(ask::first(conn.query_iter(query))).await?;
+        let (all, of_projects) = found.ok_or(AdminError::Corrupt("state of keys"))?;
+        Ok(KeyVersion { all, of_projects })
+    }
+
+    /// Returns the projects whose keys, roles or issuers have changed since a version; `None` for all projects.
+    /// `version` is the present one.
+    pub async fn changed_projects(
+        &self,
+        since: KeyVersion,
+        version: KeyVersion,
+    ) -> Result<Option<Vec<ProjectName>>, AdminError> {
+        // The version of a restored database may be smaller.
+        let all = version.all.checked_sub(since.all);
+        if all.is_none() || all != version.of_projects.checked_sub(since.of_projects) {
+            return Ok(None);
+        }
+        let mut conn = self.conn().await?;
+        let query = "SELECT project FROM selkie.project_key_changes WHERE version > ?";
+        let names: Vec<String> = self.within(ask::all(conn.exec_iter(query, (since.all,)))).await?;
+        names.iter().map(|name| project(name)).collect::<Result<_, _>>().map(Some)
     }
 
     /// Sets the time of last use of the keys `ids` to `now`, unless a later time is recorded.
@@ -251,14 +352,24 @@ impl Admin {
         Ok(())
     }
 
-    /// Runs `changes` in one transaction that begins with [`CHANGED`], whose row lock makes concurrent calls wait for
-    /// each other. In a cluster, whose nodes share no locks, only one of several concurrent transactions commits, and
+    /// Runs `changes` of project `of`, or of all projects if `of` is `None`, in one transaction that begins with
+    /// [`CHANGED`] or [`ONE_CHANGED`], whose row lock makes concurrent calls wait for each other. In a cluster, whose nodes share no locks, only one of several concurrent transactions commits, and
     /// the other calls fail with [`AdminError::Contended`].
-    pub(super) async fn change_keys(&self, changes: Vec<(&str, Params)>) -> Result<(), AdminError> {
+    pub(super) async fn change_keys(
+        &self,
+        of: Option<&ProjectName>,
+        changes: Vec<(&str, Params)>,
+    ) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         self.within(async {
             let mut transaction = conn.start_transaction(TxOpts::default()).await?;
-            transaction.query_drop(CHANGED).await?;
+            match of {
+                None => transaction.query_drop(CHANGED).await?,
+                Some(project) => {
+                    transaction.query_drop(ONE_CHANGED).await?;
+                    transaction.exec_drop(PROJECT_CHANGED, (project.as_str(),)).await?;
+                }
+            }
             for (statement, values) in changes {
                 transaction.exec_drop(statement, values).await?;
             }
@@ -269,7 +380,7 @@ impl Admin {
 }
 
 fn key_row(raw: RawKey) -> Result<KeyRow, AdminError> {
-    let (id, owner, name, access, role, kid, created_at, expires_at, revoked_at, last_used_at) = raw;
+    let (id, owner, name, access, role, kid, created_at, expires_at, revoked_at, last_used_at, creator) = raw;
     Ok(KeyRow {
         id: Uuid::try_parse(&id).map_err(|_| AdminError::Corrupt("key id"))?,
         project: project(&owner)?,
@@ -283,5 +394,9 @@ fn key_row(raw: RawKey) -> Result<KeyRow, AdminError> {
         expires_at,
         revoked_at,
         last_used_at,
+        created_by: match creator {
+            Some(id) => Some(Uuid::try_parse(&id).map_err(|_| AdminError::Corrupt("key's creator"))?),
+            None => None,
+        },
     })
 }

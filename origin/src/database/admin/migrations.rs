@@ -14,7 +14,7 @@ struct Migration {
 }
 
 /// All migrations. The version of a migration is its position in this list, counted from 1.
-const MIGRATIONS: &[Migration] = &[PROJECTS, MEDIA, DROPS, INSTALLATION, ROLES];
+const MIGRATIONS: &[Migration] = &[PROJECTS, MEDIA, DROPS, INSTALLATION, ROLES, KEYS];
 
 const PROJECTS: Migration = Migration {
     name: "projects, databases and keys",
@@ -178,6 +178,23 @@ const ROLES: Migration = Migration {
         // The hash (SHA-256) that identifies the uploader; NULL for files uploaded without a role.
         "ALTER TABLE selkie.media ADD COLUMN IF NOT EXISTS uploader VARBINARY(32) NULL",
         "ALTER TABLE selkie.media_uploads ADD COLUMN IF NOT EXISTS uploader VARBINARY(32) NULL",
+    ],
+};
+
+/// Adds the creator of a key: the id of the key, or of the user, that created it over HTTP. Also adds for each project the
+/// version of its last change, and the number of changes that were of one project: the other ones concern all projects.
+const KEYS: Migration = Migration {
+    name: "creators of keys, and changes by project",
+    statements: &[
+        "ALTER TABLE selkie.`keys` ADD COLUMN IF NOT EXISTS
+            created_by CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NULL",
+        "ALTER TABLE selkie.`keys` ADD KEY IF NOT EXISTS by_creator (created_by)",
+        "ALTER TABLE selkie.key_changes ADD COLUMN IF NOT EXISTS of_projects BIGINT UNSIGNED NOT NULL DEFAULT 0",
+        // Not a column of `projects`, whose rows are locked by each transaction that adds a row of a project.
+        "CREATE TABLE IF NOT EXISTS selkie.project_key_changes (
+            project VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
+            version BIGINT UNSIGNED NOT NULL
+        ) ENGINE = InnoDB",
     ],
 };
 

@@ -111,17 +111,18 @@ impl Admin {
         let mut conn = self.conn().await?;
         self.within(async {
             let mut transaction = conn.start_transaction(TxOpts::default()).await?;
+            transaction.query_drop(super::keys::CHANGED).await?;
             for statement in [
                 "DELETE FROM selkie.`keys` WHERE project = ?",
                 "DELETE FROM selkie.roles WHERE project = ?",
                 "DELETE FROM selkie.issuers WHERE project = ?",
                 "DELETE FROM selkie.media_uploads WHERE project = ?",
                 "DELETE FROM selkie.media_folders WHERE project = ?",
+                "DELETE FROM selkie.project_key_changes WHERE project = ?",
                 "DELETE FROM selkie.projects WHERE name = ?",
             ] {
                 transaction.exec_drop(statement, (name.as_str(),)).await?;
             }
-            transaction.query_drop(super::keys::CHANGED).await?;
             transaction.commit().await
         })
         .await
@@ -141,7 +142,7 @@ pub enum Inserted {
 }
 
 impl Inserted {
-    fn of(affected_rows: u64) -> Self {
+    pub(super) fn of(affected_rows: u64) -> Self {
         if affected_rows > 0 { Self::New } else { Self::Existing }
     }
 }

@@ -1,7 +1,6 @@
 //! Rows of `selkie.roles`. Each change increments the version that origins poll each second, [`Admin::key_changes`].
 
 use crate::database::ask;
-use mysql_async::Params;
 use mysql_async::prelude::Queryable;
 use shared::ident::{ProjectName, RoleName};
 
@@ -19,7 +18,14 @@ pub struct RoleRow {
     pub updated_at: u64,
 }
 
-type RawRole = (String, String, String, u64, u64);
+/// A stored role without its definition. Times are seconds since 1970.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedRole {
+    pub project: ProjectName,
+    pub name: RoleName,
+    pub created_at: u64,
+    pub updated_at: u64,
+}
 
 impl Admin {
     /// Stores a role of project `of`. If the project has a role of this name, replaces its definition and sets its
@@ -36,45 +42,63 @@ impl Admin {
     ) -> Result<(), AdminError> {
         let set = "INSERT INTO selkie.roles (project, name, definition, created_at, updated_at) VALUES (?, ?, ?, ?, ?)
             ON DUPLICATE KEY UPDATE definition = VALUE(definition), updated_at = VALUE(updated_at)";
-        self.change_keys(vec![(set, (of.as_str(), name.as_str(), definition, now, now).into())]).await
+        self.change_keys(Some(of), vec![(set, (of.as_str(), name.as_str(), definition, now, now).into())]).await
     }
 
     /// Deletes a role of project `of`, if it exists. The role's keys stay recorded, but requests with these keys are
     /// refused.
     pub async fn remove_role(&self, of: &ProjectName, name: &RoleName) -> Result<(), AdminError> {
         let remove = "DELETE FROM selkie.roles WHERE project = ? AND name = ?";
-        self.change_keys(vec![(remove, (of.as_str(), name.as_str()).into())]).await
+        self.change_keys(Some(of), vec![(remove, (of.as_str(), name.as_str()).into())]).await
     }
 
     /// Returns a role; `None` if project `of` has no role of this name.
     pub async fn role(&self, of: &ProjectName, name: &RoleName) -> Result<Option<RoleRow>, AdminError> {
-        let rows = self.role_rows("project = ? AND name = ?", (of.as_str(), name.as_str()).into()).await?;
-        Ok(rows.into_iter().next())
-    }
-
-    /// Returns the roles of project `of`, or of all projects if `of` is `None`, sorted by project and name.
-    pub async fn roles(&self, of: Option<&ProjectName>) -> Result<Vec<RoleRow>, AdminError> {
-        let of = of.map(ProjectName::as_str);
-        self.role_rows("? IS NULL OR project = ?", (of, of).into()).await
-    }
-
-    async fn role_rows(&self, condition: &'static str, values: Params) -> Result<Vec<RoleRow>, AdminError> {
         let mut conn = self.conn().await?;
-        let query = format!(
-            "SELECT project, name, definition, created_at, updated_at FROM selkie.roles WHERE {condition}
-             ORDER BY project, name"
-        );
-        let rows: Vec<RawRole> = self.within(ask::all(conn.exec_iter(query, values))).await?;
-        rows.into_iter().map(role_row).collect()
+        let query = "SELECT definition, created_at, updated_at FROM selkie.roles WHERE project = ? AND name = ?";
+        let found = self.within(ask::first(conn.exec_iter(query, (of.as_str(), name.as_str())))).await?;
+        let row = |(definition, created_at, updated_at)| RoleRow {
+            project: of.clone(),
+            name: name.clone(),
+            definition,
+            created_at,
+            updated_at,
+        };
+        Ok(found.map(row))
     }
-}
 
-fn role_row((of, name, definition, created_at, updated_at): RawRole) -> Result<RoleRow, AdminError> {
-    Ok(RoleRow {
-        project: project(&of)?,
-        name: RoleName::parse(&name).map_err(|_| AdminError::Corrupt("role's name"))?,
-        definition,
-        created_at,
-        updated_at,
-    })
+    /// Returns at most `limit` roles of project `of`, or of all projects if `of` is `None`, sorted by project and name,
+    /// from the one that follows the role `after`.
+    pub async fn roles(
+        &self,
+        of: Option<&ProjectName>,
+        after: Option<(&ProjectName, &RoleName)>,
+        limit: u64,
+    ) -> Result<Vec<ListedRole>, AdminError> {
+        let mut conn = self.conn().await?;
+        let of = of.map(ProjectName::as_str);
+        let (project_before, before) = after.map(|(of, name)| (of.as_str(), name.as_str())).unwrap_or_default();
+        let rows: Vec<(String, String, u64, u64)> = self
+            .within(ask::all(conn.exec_iter(
+                "SELECT project, name, created_at, updated_at FROM selkie.roles
+                 WHERE (? IS NULL OR project = ?) AND (project > ? OR project = ? AND name > ?)
+                 ORDER BY project, name LIMIT ?",
+                (of, of, project_before, project_before, before, limit),
+            )))
+            .await?;
+        let row = |(of, name, created_at, updated_at): (String, String, u64, u64)| {
+            let name = RoleName::parse(&name).map_err(|_| AdminError::Corrupt("role's name"))?;
+            Ok(ListedRole { project: project(&of)?, name, created_at, updated_at })
+        };
+        rows.into_iter().map(row).collect()
+    }
+
+    /// Returns the number of roles of project `of`, without the role `but`, and the bytes of their definitions.
+    pub async fn roles_extent(&self, of: &ProjectName, but: &RoleName) -> Result<(usize, usize), AdminError> {
+        let mut conn = self.conn().await?;
+        let query = "SELECT COUNT(*), CAST(COALESCE(SUM(LENGTH(definition)), 0) AS UNSIGNED) FROM selkie.roles \
+             WHERE project = ? AND name <> ?";
+        let found = self.within(ask::first(conn.exec_iter(query, (of.as_str(), but.as_str())))).await?;
+        Ok(found.unwrap_or_default())
+    }
 }

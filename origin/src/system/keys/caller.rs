@@ -1,5 +1,6 @@
 //! The authenticated sender of a request: a verified key or token, and its rights.
 
+use crate::database::Lessee;
 use crate::database::media::{FileScope, ReadableFiles, Uploader};
 use crate::media::rights::{self, UploadRights};
 use crate::query::catalog::Reference;
@@ -101,6 +102,12 @@ impl Caller {
             Rights::Role(role) if role.role().only_reads() => Access::Read,
             Rights::Role(_) => Access::Full,
         }
+    }
+
+    /// Returns whose connections run the caller's statements.
+    #[must_use]
+    pub fn lessee(&self) -> Lessee<'_> {
+        Lessee { project: self.project(), access: self.account(), caller: self.key_id() }
     }
 
     /// Returns the rate limit of the caller's role; `None` if the role has none or the caller has no role.

@@ -2,6 +2,7 @@
 
 use shared::ident::{ProjectName, RoleName};
 use shared::key::SigningError;
+use shared::limits::KEYS_PER_PROJECT_MAX_COUNT;
 use uuid::Uuid;
 
 use crate::clock::utc;
@@ -28,6 +29,10 @@ pub enum KeyError {
     UsedLink,
     #[error("the key would outlive the key that creates it, which expires at {}", utc(*.0))]
     Outlives(u64),
+    #[error("the project {0} has {KEYS_PER_PROJECT_MAX_COUNT} keys that are neither revoked nor expired, the maximum")]
+    TooMany(ProjectName),
+    #[error("the key that creates the key was revoked")]
+    RevokedCreator,
     #[error("the key could not be signed")]
     Signing(#[from] SigningError),
     #[error("there is no signing key")]
@@ -42,7 +47,8 @@ impl KeyError {
             Self::Admin(error) => error.hint().map(str::to_owned),
             Self::Project(error) => error.hint(),
             Self::Unknown(_) => Some("`selkie key list` shows the ids".to_owned()),
-            Self::Name | Self::Claims | Self::Signing(_) => None,
+            Self::Name | Self::Claims | Self::RevokedCreator | Self::Signing(_) => None,
+            Self::TooMany(_) => Some("revoke keys, or give your users tokens of an issuer".to_owned()),
             Self::NoRole(project, _) => Some(format!("`selkie role list --project {project}` shows the roles")),
             Self::Lifetime => Some("write it as 90d, 12h or 1y".to_owned()),
             Self::UsedLink => Some("`selkie console` makes a new one".to_owned()),

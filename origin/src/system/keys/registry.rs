@@ -1,10 +1,11 @@
 //! Authenticates requests: verifies keys, and checks that they are recorded and not revoked; verifies users' tokens by
 //! the keys of their issuers. Results are cached. Each revocation of keys and each change of signing keys, roles or
-//! issuers, by any process, increments a number in MariaDB, the *generation*. [`KeyRegistry::watch`] polls it each
-//! second, and results of an earlier generation are not used. If somebody revokes or deletes a key's row by hand,
+//! issuers, by any process, increments a number in MariaDB. [`KeyRegistry::watch`] polls it each second, and begins a new
+//! *generation* of the project that has changed: its results of an earlier generation are not used. If somebody revokes or deletes a key's row by hand,
 //! without a new generation, new requests with the key are refused within a minute.
 
 mod entry;
+mod generations;
 mod roles;
 
 use std::collections::HashMap;
@@ -15,18 +16,20 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use quick_cache::sync::Cache;
 use shared::error::{ErrorCode, Problem};
+use shared::ident::ProjectName;
 use shared::key::{Grant, KeySet, Principal, Token, TokenDigest, UserToken};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use self::entry::{Entry, EntryBytes, KeyUse};
+use self::generations::{Generation, Generations};
 use self::roles::Roles;
 use super::caller::Credential;
 use super::tokens::Issuers;
 use super::{Caller, KeyError, Keys};
 use crate::clock::now;
-use crate::database::admin::{Admin, AdminError, KeyStatus};
+use crate::database::admin::{Admin, AdminError, KeyStatus, KeyVersion};
 use crate::database::single_flight::LoadAborted;
 use crate::query::plan::access::{CallerRole, Rights};
 use crate::query::role::Claims as RuleClaims;
@@ -51,6 +54,7 @@ pub struct KeyRegistry {
     admin: Admin,
     keys: Keys,
     present: ArcSwap<Present>,
+    generations: Generations,
     tokens: Cache<TokenDigest, Arc<Entry>, EntryBytes>,
     roles: Roles,
     /// Counters since the start: requests whose token was cached (`hits`), and other requests with a token (`lookups`).
@@ -59,16 +63,17 @@ pub struct KeyRegistry {
     uses: Mutex<HashMap<Uuid, u64>>,
     /// The latest change of keys, roles or issuers that this origin noticed.
     changes: watch::Sender<Arc<Change>>,
-    /// The keys of the callers that wait in [`KeyRegistry::ended`], with the number of waiting callers of each.
-    awaited: Mutex<HashMap<Uuid, usize>>,
+    /// The keys of the callers that wait in [`KeyRegistry::ended`], with their projects and the number of waiting callers
+    /// of each.
+    awaited: Mutex<HashMap<Uuid, (ProjectName, usize)>>,
 }
 
 /// A change of keys, roles or issuers.
 #[derive(Debug)]
 struct Change {
     noticed_at: Instant,
-    /// The status of the keys in `awaited` after the change, read once, so that not every waiting caller queries
-    /// MariaDB.
+    /// The status of the changed projects' keys in `awaited` after the change, read once, so that not every waiting
+    /// caller queries MariaDB.
     keys: HashMap<Uuid, KeyStatus>,
 }
 
@@ -81,7 +86,7 @@ struct Awaited<'a> {
 impl Drop for Awaited<'_> {
     fn drop(&mut self) {
         let mut awaited = lock(&self.registry.awaited);
-        if let Some(count) = awaited.get_mut(&self.id) {
+        if let Some((_, count)) = awaited.get_mut(&self.id) {
             *count -= 1;
             if *count == 0 {
                 awaited.remove(&self.id);
@@ -90,10 +95,10 @@ impl Drop for Awaited<'_> {
     }
 }
 
-/// The public signing keys and the issuers, and the generation in which they were read.
+/// The public signing keys and the issuers, and the version in which they were read.
 #[derive(Debug)]
 struct Present {
-    generation: u64,
+    version: KeyVersion,
     keys: KeySet,
     issuers: Issuers,
 }
@@ -111,6 +116,7 @@ impl KeyRegistry {
             admin,
             keys,
             present: ArcSwap::from_pointee(present),
+            generations: Generations::default(),
             tokens: Cache::with_weighter(TOKENS_EXPECTED_COUNT, TOKENS_MAX_BYTES, EntryBytes),
             hits: AtomicU64::new(0),
             lookups: AtomicU64::new(0),
@@ -163,7 +169,7 @@ impl KeyRegistry {
         let token = Token::from_header(authorization)?;
         let digest = token.digest();
         if let Some(entry) = self.tokens.get(&digest)
-            && entry.holds(self.present.load().generation, now)
+            && entry.holds(now)
         {
             self.hits.fetch_add(1, Ordering::Relaxed);
             return self.used(&entry, now);
@@ -191,46 +197,50 @@ impl KeyRegistry {
     }
 
     async fn look_up(&self, token: Token<'_>, now: u64) -> Result<Arc<Entry>, Problem> {
-        // The generation is read before the key's row: if keys change in between, the entry has an old generation and
-        // is not used.
         let present = self.present.load_full();
-        let entry = |caller, key| Arc::new(Entry::new(present.generation, now, caller, key));
         if let Some(token) = token.of_user() {
-            return Ok(entry(self.verify_user(token, &present, now).await?, None));
+            return self.verify_user(token, &present, now).await;
         }
         let principal = token.verify(&present.keys, now)?;
+        // The generation is read before the key's row: if keys change in between, the entry has an old generation and
+        // is not used.
+        let generation = self.generation(principal.project(), &present);
         let id = principal.key_id();
         let status = self.status(id).await?;
-        let caller = match self.rights(&principal, present.generation).await? {
+        let caller = match self.rights(&principal, &generation).await? {
             Some(rights) => Ok(Caller::new(principal, rights, Credential::Key)),
             None => Err(Problem::new(ErrorCode::RoleForbids, "The key's role does not exist any more.")
                 .with_hint("Ask for a new key: selkie key create.")),
         };
-        Ok(entry(caller, Some(KeyUse::new(id, status))))
+        Ok(Arc::new(Entry::new(generation, now, caller, Some(KeyUse::new(id, status)))))
     }
 
-    /// Verifies a user's token. The inner error means that the signature is valid, but the token gives no existing
-    /// role: this result may be cached.
-    async fn verify_user(
-        &self,
-        token: UserToken<'_>,
-        present: &Present,
-        now: u64,
-    ) -> Result<Result<Caller, Problem>, Problem> {
+    /// Returns the present generation of a project for an entry that was verified with `present`. If that has been
+    /// replaced, the returned generation is an old one.
+    fn generation(&self, project: &ProjectName, present: &Arc<Present>) -> Generation {
+        let generation = self.generations.of(project);
+        // `refresh` replaces `present` before it begins a generation.
+        if Arc::ptr_eq(&self.present.load(), present) { generation } else { generation.ended() }
+    }
+
+    /// Verifies a user's token. The entry has an error if the signature is valid, but the token gives no existing role.
+    async fn verify_user(&self, token: UserToken<'_>, present: &Arc<Present>, now: u64) -> Result<Arc<Entry>, Problem> {
         let issuer = Arc::clone(present.issuers.of(&token)?);
+        let generation = self.generation(&issuer.row().project, present);
         issuer.check_signature(&token, now).await?;
         let identity = token.identify(now)?;
         let grant = match issuer.grant(token.into_claims()) {
             Ok(grant) => grant,
-            Err(problem) => return Ok(Err(problem)),
+            Err(problem) => return Ok(Arc::new(Entry::new(generation, now, Err(problem), None))),
         };
         let project = issuer.row().project.clone();
         let principal = Principal::of_user(project, identity.subject, grant, identity.expires_at);
-        Ok(match self.rights(&principal, present.generation).await? {
+        let caller = match self.rights(&principal, &generation).await? {
             Some(rights) => Ok(Caller::new(principal, rights, Credential::UserToken(issuer))),
             None => Err(Problem::new(ErrorCode::RoleForbids, "The token's role does not exist.")
                 .with_hint("selkie issuer list shows how roles are named, selkie role list which exist.")),
-        })
+        };
+        Ok(Arc::new(Entry::new(generation, now, caller, None)))
     }
 
     async fn status(&self, id: Uuid) -> Result<KeyStatus, Problem> {
@@ -238,13 +248,13 @@ impl KeyRegistry {
     }
 
     /// Returns the rights of a principal; `None` if its role does not exist.
-    async fn rights(&self, principal: &Principal, generation: u64) -> Result<Option<Rights>, Problem> {
+    async fn rights(&self, principal: &Principal, generation: &Generation) -> Result<Option<Rights>, Problem> {
         let grant = match principal.grant() {
             Grant::Full => return Ok(Some(Rights::Full)),
             Grant::Read => return Ok(Some(Rights::Read)),
             Grant::Role(grant) => grant,
         };
-        let role = self.roles.role(principal.project(), &grant.role, generation).await?;
+        let role = self.roles.role(principal.project(), &grant.role, generation.number()).await?;
         Ok(role.map(|role| Rights::Role(Arc::new(CallerRole::new(role, RuleClaims::new(&grant.claims))))))
     }
 
@@ -283,20 +293,24 @@ impl KeyRegistry {
         let _ = self.flush().await;
     }
 
-    /// Reads the signing keys and issuers again if the generation in MariaDB has changed, and wakes the callers that
-    /// wait in [`KeyRegistry::ended`].
+    /// Reads the signing keys and issuers again if the version in MariaDB has changed, begins a new generation of the
+    /// changed projects, and wakes the callers that wait in [`KeyRegistry::ended`].
     ///
     /// # Errors
     /// MariaDB failed. The cached keys stay in use.
     pub async fn refresh(&self) -> Result<(), KeyError> {
-        let present = self.present.load_full();
-        if self.admin.key_changes().await? != present.generation {
-            let present = read(&self.admin, &self.keys, &present.issuers).await?;
-            // The statuses are read after the generation. A caller that begins to wait after this queries its key's
+        let before = self.present.load_full();
+        if self.admin.key_changes().await? != before.version {
+            let present = read(&self.admin, &self.keys, &before.issuers).await?;
+            let projects = self.admin.changed_projects(before.version, present.version).await?;
+            let concerns = |of: &ProjectName| projects.as_ref().is_none_or(|projects| projects.contains(of));
+            // The statuses are read after the version. A caller that begins to wait after this queries its key's
             // status itself.
-            let ids: Vec<Uuid> = lock(&self.awaited).keys().copied().collect();
+            let ids: Vec<Uuid> =
+                lock(&self.awaited).iter().filter(|(_, (of, _))| concerns(of)).map(|(id, _)| *id).collect();
             let keys = self.admin.key_statuses(&ids).await?;
             self.present.store(Arc::new(present));
+            self.generations.begin(concerns);
             self.changes.send_replace(Arc::new(Change { noticed_at: Instant::now(), keys }));
         }
         Ok(())
@@ -307,7 +321,8 @@ impl KeyRegistry {
     /// generation has changed: [`KeyRegistry::refresh`] then reads the keys of all waiting callers at once.
     pub async fn ended(self: Arc<Self>, caller: Caller, since: Instant) {
         let mut changes = self.changes.subscribe();
-        let _awaited = caller.issuer().is_none().then(|| self.await_key(caller.key_id()));
+        let _awaited = caller.issuer().is_none().then(|| self.await_key(&caller));
+        let mut checked_in: Option<Generation> = None;
         let mut change = Some(changes.borrow_and_update().clone()).filter(|change| change.noticed_at >= since);
         loop {
             if change.is_none() {
@@ -315,11 +330,15 @@ impl KeyRegistry {
                 if changes.changed().await.is_err() {
                     return;
                 }
+                if checked_in.as_ref().is_some_and(Generation::is_present) {
+                    continue;
+                }
                 change = Some(changes.borrow_and_update().clone());
             }
+            let generation = self.generations.of(caller.project());
             let known = change.as_ref().and_then(|change| change.keys.get(&caller.key_id()).copied());
-            match self.is_live(&caller, known).await {
-                Ok(true) => change = None,
+            match self.is_live(&caller, known, &generation).await {
+                Ok(true) => (change, checked_in) = (None, Some(generation)),
                 Ok(false) => return,
                 // As long as the status can't be read, the caller counts as valid.
                 Err(_) => tokio::time::sleep(POLL_INTERVAL).await,
@@ -327,14 +346,20 @@ impl KeyRegistry {
         }
     }
 
-    fn await_key(&self, id: Uuid) -> Awaited<'_> {
-        *lock(&self.awaited).entry(id).or_default() += 1;
+    fn await_key(&self, caller: &Caller) -> Awaited<'_> {
+        let id = caller.key_id();
+        lock(&self.awaited).entry(id).or_insert_with(|| (caller.project().clone(), 0)).1 += 1;
         Awaited { registry: self, id }
     }
 
     /// Returns whether a caller's key is live or its issuer unchanged, and its role is unchanged. `known` is the status
     /// of the key; if it is `None`, the status is read from MariaDB.
-    async fn is_live(&self, caller: &Caller, known: Option<KeyStatus>) -> Result<bool, Problem> {
+    async fn is_live(
+        &self,
+        caller: &Caller,
+        known: Option<KeyStatus>,
+        generation: &Generation,
+    ) -> Result<bool, Problem> {
         let present = self.present.load_full();
         let is_trusted = match (caller.issuer(), known) {
             (Some(issuer), _) => present.issuers.has(issuer),
@@ -344,7 +369,7 @@ impl KeyRegistry {
         if !is_trusted {
             return Ok(false);
         }
-        let rights = self.rights(caller.principal(), present.generation).await?;
+        let rights = self.rights(caller.principal(), generation).await?;
         // If the role has changed, it may allow less than the running request was checked for.
         let is_same = match (caller.rights().role(), rights.as_ref().and_then(Rights::role)) {
             (Some(before), Some(role)) => before.role() == role.role(),
@@ -367,10 +392,10 @@ impl KeyRegistry {
     }
 }
 
-/// Reads the generation, the signing keys and the issuers. Issuers that are also in `before` keep their fetched keys.
+/// Reads the version, the signing keys and the issuers. Issuers that are also in `before` keep their fetched keys.
 async fn read(admin: &Admin, keys: &Keys, before: &Issuers) -> Result<Present, KeyError> {
-    // The generation is read first, so that the next poll notices a change made between the two reads.
-    let generation = admin.key_changes().await?;
+    // The version is read first, so that the next poll notices a change made between the two reads.
+    let version = admin.key_changes().await?;
     let rows = match admin.issuers(None).await {
         // Revocations of keys must take effect even if somebody has damaged an issuer's row by hand.
         Err(error @ AdminError::Corrupt(_)) => {
@@ -379,7 +404,7 @@ async fn read(admin: &Admin, keys: &Keys, before: &Issuers) -> Result<Present, K
         }
         rows => rows?,
     };
-    Ok(Present { generation, keys: keys.public_keys().await?, issuers: Issuers::new(rows, before) })
+    Ok(Present { version, keys: keys.public_keys().await?, issuers: Issuers::new(rows, before) })
 }
 
 impl From<LoadAborted> for Problem {

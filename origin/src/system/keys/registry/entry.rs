@@ -9,6 +9,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::key::{Grant, Principal, TokenDigest};
 use uuid::Uuid;
 
+use super::generations::Generation;
 use crate::database::admin::KeyStatus;
 use crate::system::keys::Caller;
 
@@ -35,7 +36,7 @@ const USE_GRANULARITY_SECONDS: u64 = 60;
 /// A cached token. Only tokens with a valid signature are cached.
 #[derive(Debug)]
 pub(super) struct Entry {
-    generation: u64,
+    generation: Generation,
     looked_up_at: u64,
     caller: Result<Caller, Problem>,
     /// The recorded key; `None` for a user's token, which MariaDB doesn't record.
@@ -69,7 +70,7 @@ impl KeyUse {
 impl Entry {
     /// Creates the entry of a token that was looked up in this generation, at `looked_up_at` in seconds since 1970.
     pub(super) fn new(
-        generation: u64,
+        generation: Generation,
         looked_up_at: u64,
         caller: Result<Caller, Problem>,
         key: Option<KeyUse>,
@@ -82,13 +83,13 @@ impl Entry {
         self.key.as_ref().map_or(KeyStatus::Live, |key| key.status)
     }
 
-    /// Returns whether the entry has the current `generation` and is young enough to be used at `now`.
-    pub(super) fn holds(&self, generation: u64, now: u64) -> bool {
+    /// Returns whether the entry has its project's present generation and is young enough to be used at `now`.
+    pub(super) fn holds(&self, now: u64) -> bool {
         let seconds = match self.status() {
             KeyStatus::Unknown => RECHECK_UNKNOWN_SECONDS,
             KeyStatus::Live | KeyStatus::Revoked => RECHECK_SECONDS,
         };
-        self.generation == generation && now < self.looked_up_at.saturating_add(seconds)
+        self.generation.is_present() && now < self.looked_up_at.saturating_add(seconds)
     }
 
     /// Returns the caller if its key or token is valid at `now`.

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use shared::error::Problem;
 use shared::ident::{ProjectName, RoleName};
+use shared::limits::ROLE_MAX_BYTES;
 
 use super::unavailable;
 use crate::database::admin::Admin;
@@ -12,28 +14,53 @@ use crate::database::single_flight::SingleFlight;
 use crate::query::plan::access::ProjectRole;
 use crate::query::role::Role;
 
-/// The maximum number of cached roles. Each of them may have its own description, with only the columns that it may
-/// read, of [`ROLE_TABLES_MAX_COUNT`] tables.
-///
-/// [`ROLE_TABLES_MAX_COUNT`]: shared::limits::ROLE_TABLES_MAX_COUNT
-const ROLES_MAX_COUNT: usize = 1_000;
+/// The number of roles for which the cache is laid out. [`ROLES_MAX_BYTES`] limits the actual number.
+const ROLES_EXPECTED_COUNT: usize = 1_000;
+
+/// The maximum memory of all cached roles, without their tables: eight of the largest definitions.
+const ROLES_MAX_BYTES: u64 = 8 * PARSED_TIMES * ROLE_MAX_BYTES as u64;
+
+/// The approximate memory of a parsed definition, as a multiple of its text.
+const PARSED_TIMES: u64 = 8;
+
+/// The approximate memory of a role without its definition, in bytes.
+const ROLE_BYTES: u64 = 512;
 
 type RoleKey = (ProjectName, RoleName);
+
+/// A role, with its project's generation in which it was read, and the bytes of its definition.
+#[derive(Clone, Debug)]
+struct Cached {
+    generation: u64,
+    role: Arc<ProjectRole>,
+    bytes: u64,
+}
+
+type RoleCache = Cache<RoleKey, Cached, CachedBytes>;
+
+#[derive(Clone, Copy, Debug)]
+struct CachedBytes;
+
+impl Weighter<RoleKey, Cached> for CachedBytes {
+    fn weight(&self, _: &RoleKey, cached: &Cached) -> u64 {
+        ROLE_BYTES + PARSED_TIMES * cached.bytes
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Roles {
     admin: Admin,
-    /// Roles, with the generation in which they were read.
-    cached: Arc<Cache<RoleKey, (u64, Arc<ProjectRole>)>>,
+    cached: Arc<RoleCache>,
     loads: SingleFlight<(RoleKey, u64), Option<Arc<ProjectRole>>, Problem>,
 }
 
 impl Roles {
     pub(super) fn new(admin: Admin) -> Self {
-        Self { admin, cached: Arc::new(Cache::new(ROLES_MAX_COUNT)), loads: SingleFlight::default() }
+        let cached = Cache::with_weighter(ROLES_EXPECTED_COUNT, ROLES_MAX_BYTES, CachedBytes);
+        Self { admin, cached: Arc::new(cached), loads: SingleFlight::default() }
     }
 
-    /// Returns a role, read in the given generation or later; `None` if the role does not exist. Concurrent calls for
+    /// Returns a role, read in the given generation of its project or later; `None` if the role does not exist. Concurrent calls for
     /// the same role share one query.
     ///
     /// # Errors
@@ -57,22 +84,23 @@ impl Roles {
                 if let Some(role) = cached(&roles, &key, generation) {
                     return Ok(Some(role));
                 }
-                let role = load(&admin, &key).await?;
-                if let Some(role) = &role {
-                    roles.insert(key, (generation, Arc::clone(role)));
-                }
-                Ok(role)
+                let Some((role, bytes)) = load(&admin, &key).await? else {
+                    return Ok(None);
+                };
+                roles.insert(key, Cached { generation, role: Arc::clone(&role), bytes });
+                Ok(Some(role))
             }
         };
         self.loads.run((key, generation), load).await
     }
 }
 
-fn cached(roles: &Cache<RoleKey, (u64, Arc<ProjectRole>)>, key: &RoleKey, generation: u64) -> Option<Arc<ProjectRole>> {
-    roles.get(key).filter(|(read_in, _)| *read_in == generation).map(|(_, role)| role)
+fn cached(roles: &RoleCache, key: &RoleKey, generation: u64) -> Option<Arc<ProjectRole>> {
+    roles.get(key).filter(|cached| cached.generation == generation).map(|cached| cached.role)
 }
 
-async fn load(admin: &Admin, (project, name): &RoleKey) -> Result<Option<Arc<ProjectRole>>, Problem> {
+/// Reads a role and the number of bytes of its definition.
+async fn load(admin: &Admin, (project, name): &RoleKey) -> Result<Option<(Arc<ProjectRole>, u64)>, Problem> {
     let row = admin.role(project, name).await.map_err(|error| unavailable(&error))?;
     let Some(row) = row else {
         return Ok(None);
@@ -80,5 +108,5 @@ async fn load(admin: &Admin, (project, name): &RoleKey) -> Result<Option<Arc<Pro
     let role = Role::parse(&row.definition).map_err(|fault| {
         Problem::internal("The key's role can't be read.", format!("role {name} of project {project}: {fault}"))
     })?;
-    Ok(Some(Arc::new(ProjectRole::new(name.clone(), role))))
+    Ok(Some((Arc::new(ProjectRole::new(name.clone(), role)), row.definition.len() as u64)))
 }
