@@ -20,6 +20,7 @@ use crate::media::store::Watch;
 use crate::metrics::{Metrics, Readings};
 use crate::query::cursor::PageTokens;
 use crate::rates::Rates;
+use crate::recent::Recent;
 use crate::shares::Shares;
 use crate::system::System;
 use crate::system::edge_secret::EdgeSecret;
@@ -83,9 +84,19 @@ pub struct App {
     /// Limits the number of uploads that are received or validated at the same time.
     pub uploads: Shares,
     admin: Admin,
+    probes: Probes,
     hosts: Hosts,
     projects: Projects,
     database: Option<watch::Receiver<Health>>,
+}
+
+/// What `/readyz` and `/metrics` ask MariaDB, which anybody may call: each answer is used for a second, and they have a
+/// connection of their own, so that they neither wait for requests of projects nor delay them.
+#[derive(Debug)]
+struct Probes {
+    admin: Admin,
+    answers: Recent<bool>,
+    prepared_xa: Recent<Option<usize>>,
 }
 
 /// Limits that apply to each request separately. All are configured, except `packet_max_bytes`.
@@ -170,7 +181,8 @@ impl App {
             descriptions: descriptions(),
             managers: managers(),
             activity: Activity::default(),
-            uploads: Shares::new(UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT),
+            uploads: Shares::with_callers(UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT),
+            probes: Probes { admin: system.admin.apart(), answers: Recent::default(), prepared_xa: Recent::default() },
             admin: system.admin.clone(),
             hosts: system.hosts.clone(),
             projects: system.projects.clone(),
@@ -215,7 +227,11 @@ impl App {
     /// Reads the metrics that are not counted in `metrics`: the state of pools, caches and queues,
     /// and the number of prepared XA transactions, which takes a query to MariaDB.
     pub async fn readings(&self) -> Readings {
-        let prepared_xa = self.admin.prepared_xa().await;
+        let prepared_xa = async {
+            let found = self.probes.admin.prepared_xa().await;
+            found.inspect_err(|error| tracing::debug!(%error, "XA RECOVER failed")).ok()
+        };
+        let prepared_xa = self.probes.prepared_xa.get(prepared_xa).await;
         let (images_waiting, images_running) = self.intake.load();
         let (shared_statements, shared_requests) = self.coalescer.shared();
         let (key_lookups, key_cache_hits) = self.keys.lookups();
@@ -235,7 +251,7 @@ impl App {
             tus_uploads: self.resumable.running(),
             spans_sent,
             spans_dropped,
-            prepared_xa: prepared_xa.inspect_err(|error| tracing::debug!(%error, "XA RECOVER failed")).ok(),
+            prepared_xa,
         }
     }
 
@@ -245,10 +261,11 @@ impl App {
         self.hosts.gauge()
     }
 
-    /// Returns whether MariaDB answers a query. False while this process restarts a private MariaDB (see `embedded`).
+    /// Returns whether MariaDB answers a query, now or within the last second. False while this process restarts a private MariaDB (see `embedded`).
     pub async fn is_ready(&self) -> bool {
         let healthy = self.database.as_ref().is_none_or(|health| *health.borrow() == Health::Up);
-        healthy && self.admin.key_changes().await.is_ok()
+        let answers = async { self.probes.admin.key_changes().await.is_ok() };
+        healthy && self.probes.answers.get(answers).await
     }
 }
 

@@ -41,5 +41,5 @@ pub(crate) use connection::KILLS_PER_ACCOUNT_MAX_COUNT;
 pub use error::DbError;
 pub use hosts::Hosts;
 pub(crate) use pool::KILLS_MAX_COUNT;
-pub use pool::{Lease, PoolSettings, Pools, ReadFrom};
+pub use pool::{Lease, Lessee, PoolSettings, Pools, ReadFrom};
 pub use position::Position;

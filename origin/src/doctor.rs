@@ -14,7 +14,9 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::config::{Config, TlsFiles};
-use crate::database::admin::{AdminError, CONNECTIONS_MAX_COUNT as ADMIN_CONNECTIONS, SCHEMA_VERSION, ServerFacts};
+use crate::database::admin::{
+    AdminError, CONNECTIONS_MAX_COUNT as ADMIN_CONNECTIONS, PROBE_CONNECTIONS, SCHEMA_VERSION, ServerFacts,
+};
 use crate::database::media::CONNECTIONS_MAX_COUNT as MEDIA_CONNECTIONS;
 use crate::database::{KILLS_MAX_COUNT, schema_cache};
 use crate::system::System;
@@ -149,7 +151,12 @@ fn connections(facts: &ServerFacts, pool_total: usize) -> Finding {
 /// statements, the administrator account, and the two pools for media.
 fn connections_needed(pool_total: usize) -> usize {
     let of_media = 2 * MEDIA_CONNECTIONS;
-    pool_total + schema_cache::connections(pool_total) + KILLS_MAX_COUNT + ADMIN_CONNECTIONS + of_media
+    pool_total
+        + schema_cache::connections(pool_total)
+        + KILLS_MAX_COUNT
+        + ADMIN_CONNECTIONS
+        + PROBE_CONNECTIONS
+        + of_media
 }
 
 fn engines(facts: &ServerFacts) -> Finding {

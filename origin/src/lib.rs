@@ -35,6 +35,7 @@ pub mod metrics;
 pub mod notify;
 pub mod query;
 pub mod rates;
+pub mod recent;
 pub mod secret;
 pub mod serve;
 pub mod shares;

@@ -1,12 +1,14 @@
 //! A limit of slots or bytes for the whole process, with a maximum share for each project. Does not know what is
 //! limited, or who uses it.
+//!
+//! A limit may also have a share for each caller within a project: see [`Shares::with_callers`].
 
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
-use std::collections::HashMap;
-use std::pin::pin;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
+use tokio::sync::oneshot;
+use uuid::Uuid;
 
 /// A limit for the whole process, with a share for each project. Clones share the counts.
 #[derive(Clone, Debug)]
@@ -18,15 +20,44 @@ pub struct Shares {
 struct Inner {
     whole: u64,
     share: u64,
+    /// What a project may use beyond its share by callers that use little; 0 if callers are not distinguished.
+    beyond: u64,
     taken: Mutex<Taken>,
-    given_back: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Taken {
     whole: u64,
-    /// The amount in use by each project. Projects that use nothing have no entry.
-    by_project: HashMap<ProjectName, u64>,
+    /// The amount in use by each project. Projects that neither use anything nor wait have no entry.
+    by_project: HashMap<ProjectName, OfProject>,
+    queue: VecDeque<Waiter>,
+    /// The number of waiters that were served or came; it grows with each.
+    serial: u64,
+}
+
+#[derive(Debug, Default)]
+struct OfProject {
+    held: Held,
+    /// The callers that use something or wait. Empty if callers are not distinguished.
+    by_caller: HashMap<Uuid, Held>,
+}
+
+/// The amount in use by a project or a caller.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    amount: u64,
+    waiting: u32,
+    /// The serial number of the last waiter that was served; 0 if none was.
+    served: u64,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    serial: u64,
+    project: ProjectName,
+    caller: Uuid,
+    amount: u64,
+    grant: oneshot::Sender<Guard>,
 }
 
 /// An amount that a project uses. Dropping the guard gives the amount back.
@@ -34,7 +65,14 @@ struct Taken {
 pub struct Guard {
     inner: Arc<Inner>,
     project: ProjectName,
+    caller: Uuid,
     amount: u64,
+}
+
+/// A place in the queue, left when dropped.
+struct Place<'a> {
+    inner: &'a Inner,
+    serial: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,11 +103,29 @@ impl Refused {
     }
 }
 
+/// Returns what a project may use beyond a share by callers that use little: half as much again.
+#[must_use]
+pub fn beyond(share: u64) -> u64 {
+    (share / 2).max(1)
+}
+
 impl Shares {
     /// Creates a limit of `whole` for all projects together and `share` for each project.
     #[must_use]
     pub fn new(whole: u64, share: u64) -> Self {
-        Self { inner: Arc::new(Inner { whole, share, taken: Mutex::default(), given_back: Notify::new() }) }
+        Self::with(whole, share, 0)
+    }
+
+    /// Creates a limit like [`Shares::new`], with a share for each caller within a project. One caller may use the whole
+    /// share of its project, but its project may then use [`beyond`] it: each other caller as much as is left when it has
+    /// taken it. So no caller alone can keep others of its project out, and an idle project leaves its share to one.
+    #[must_use]
+    pub fn with_callers(whole: u64, share: u64) -> Self {
+        Self::with(whole, share, beyond(share))
+    }
+
+    fn with(whole: u64, share: u64, beyond: u64) -> Self {
+        Self { inner: Arc::new(Inner { whole, share, beyond, taken: Mutex::default() }) }
     }
 
     #[must_use]
@@ -82,27 +138,58 @@ impl Shares {
         self.inner.share
     }
 
+    /// Returns the number of those that wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.inner.taken().queue.len()
+    }
+
     /// Takes `amount` for a project, without waiting for other amounts to be given back.
     ///
     /// # Errors
     /// The amount would exceed the project's share or the whole limit.
     pub fn try_take(&self, project: &ProjectName, amount: u64) -> Result<Guard, Refused> {
-        self.inner.add(project, amount)?;
-        Ok(Guard { inner: Arc::clone(&self.inner), project: project.clone(), amount })
+        self.try_take_as(project, Uuid::nil(), amount)
+    }
+
+    /// Takes `amount` as [`Shares::try_take`] does, for a caller of the project.
+    ///
+    /// # Errors
+    /// The amount would exceed the caller's share, the project's share or the whole limit.
+    pub fn try_take_as(&self, project: &ProjectName, caller: Uuid, amount: u64) -> Result<Guard, Refused> {
+        self.inner.add(&mut self.inner.taken(), project, caller, amount)?;
+        Ok(self.guard(project, caller, amount))
     }
 
     /// Waits until both limits allow `amount`, then takes it for the project. Callers need a timeout, because an amount
     /// above one of the limits is never granted.
     pub async fn take(&self, project: &ProjectName, amount: u64) -> Guard {
-        loop {
-            let mut given_back = pin!(self.inner.given_back.notified());
-            // The waiter is registered before the attempt, so that no amount given back in between is missed.
-            given_back.as_mut().enable();
-            if let Ok(guard) = self.try_take(project, amount) {
-                return guard;
+        self.take_as(project, Uuid::nil(), amount).await
+    }
+
+    /// Waits as [`Shares::take`] does, for a caller of the project. Of those that wait and whom the limits allow their
+    /// amount, projects take turns, and within a project the caller is served first that uses least.
+    pub async fn take_as(&self, project: &ProjectName, caller: Uuid, amount: u64) -> Guard {
+        let (place, granted) = {
+            let mut taken = self.inner.taken();
+            if self.inner.add(&mut taken, project, caller, amount).is_ok() {
+                return self.guard(project, caller, amount);
             }
-            given_back.await;
+            let (grant, granted) = oneshot::channel();
+            let serial = self.inner.enqueue(&mut taken, (project, caller, amount), grant);
+            (Place { inner: &self.inner, serial }, granted)
+        };
+        let granted = granted.await;
+        drop(place);
+        match granted {
+            Ok(guard) => guard,
+            // The queue drops no sender without a grant while the place is held.
+            Err(_) => std::future::pending().await,
         }
+    }
+
+    fn guard(&self, project: &ProjectName, caller: Uuid, amount: u64) -> Guard {
+        Guard { inner: Arc::clone(&self.inner), project: project.clone(), caller, amount }
     }
 }
 
@@ -112,7 +199,7 @@ impl Guard {
     /// # Errors
     /// The amount would exceed the project's share or the whole limit. The guard is unchanged.
     pub fn grow(&mut self, amount: u64) -> Result<(), Refused> {
-        self.inner.add(&self.project, amount)?;
+        self.inner.add(&mut self.inner.taken(), &self.project, self.caller, amount)?;
         self.amount += amount;
         Ok(())
     }
@@ -120,37 +207,135 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.inner.give_back(&self.project, self.amount);
+        let mut taken = self.inner.taken();
+        taken.whole -= self.amount;
+        taken.change(&self.project, self.inner.distinguished(self.caller), |held| held.amount -= self.amount);
+        let refused = Inner::serve(&self.inner, &mut taken);
+        drop(taken);
+        // Guards whose waiters have left; dropping them locks the counts again.
+        drop(refused);
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut taken = self.inner.taken();
+        if let Some(at) = taken.queue.iter().position(|waiter| waiter.serial == self.serial) {
+            taken.dequeue(self.inner, at);
+        }
+    }
+}
+
+impl Taken {
+    /// Changes the counts of a project and, if there is one, of its caller. Forgets those that use nothing.
+    fn change(&mut self, project: &ProjectName, caller: Option<Uuid>, change: impl Fn(&mut Held)) {
+        if !self.by_project.contains_key(project) {
+            self.by_project.insert(project.clone(), OfProject::default());
+        }
+        let Some(of) = self.by_project.get_mut(project) else {
+            return;
+        };
+        change(&mut of.held);
+        if let Some(caller) = caller {
+            let held = of.by_caller.entry(caller).or_default();
+            change(held);
+            if held.is_idle() {
+                of.by_caller.remove(&caller);
+            }
+        }
+        if of.held.is_idle() {
+            self.by_project.remove(project);
+        }
+    }
+
+    fn dequeue(&mut self, inner: &Inner, at: usize) -> Option<Waiter> {
+        let waiter = self.queue.remove(at)?;
+        self.change(&waiter.project, inner.distinguished(waiter.caller), |held| held.waiting -= 1);
+        Some(waiter)
+    }
+}
+
+impl Held {
+    fn is_idle(self) -> bool {
+        self.amount == 0 && self.waiting == 0
     }
 }
 
 impl Inner {
-    fn add(&self, project: &ProjectName, amount: u64) -> Result<(), Refused> {
-        let mut taken = self.taken();
-        let held = taken.by_project.get(project).copied().unwrap_or_default();
-        if held.saturating_add(amount) > self.share {
+    fn distinguished(&self, caller: Uuid) -> Option<Uuid> {
+        (self.beyond > 0).then_some(caller)
+    }
+
+    fn held(taken: &Taken, project: &ProjectName, caller: Uuid) -> (Held, Held) {
+        let Some(of) = taken.by_project.get(project) else {
+            return Default::default();
+        };
+        (of.held, of.by_caller.get(&caller).copied().unwrap_or_default())
+    }
+
+    fn check(&self, taken: &Taken, project: &ProjectName, caller: Uuid, amount: u64) -> Result<(), Refused> {
+        let (of_project, of_caller) = Self::held(taken, project, caller);
+        let is_in_share = of_project.amount.saturating_add(amount) <= self.share;
+        let left = (self.share + self.beyond).saturating_sub(of_project.amount);
+        if !is_in_share && (self.beyond == 0 || of_caller.amount.saturating_add(amount) > left) {
             return Err(Refused::Share { limit: self.share });
         }
         if taken.whole.saturating_add(amount) > self.whole {
             return Err(Refused::Whole { limit: self.whole });
         }
-        taken.whole += amount;
-        match taken.by_project.get_mut(project) {
-            Some(held) => *held += amount,
-            None => drop(taken.by_project.insert(project.clone(), amount)),
-        }
         Ok(())
     }
 
-    fn give_back(&self, project: &ProjectName, amount: u64) {
-        let mut taken = self.taken();
-        taken.whole -= amount;
-        match taken.by_project.get_mut(project) {
-            Some(held) if *held > amount => *held -= amount,
-            _ => drop(taken.by_project.remove(project)),
+    fn add(&self, taken: &mut Taken, project: &ProjectName, caller: Uuid, amount: u64) -> Result<(), Refused> {
+        self.check(taken, project, caller, amount)?;
+        taken.whole += amount;
+        taken.change(project, self.distinguished(caller), |held| held.amount += amount);
+        Ok(())
+    }
+
+    /// Adds a waiter, and returns its serial number.
+    fn enqueue(
+        &self,
+        taken: &mut Taken,
+        (project, caller, amount): (&ProjectName, Uuid, u64),
+        grant: oneshot::Sender<Guard>,
+    ) -> u64 {
+        taken.serial += 1;
+        let serial = taken.serial;
+        taken.change(project, self.distinguished(caller), |held| held.waiting += 1);
+        taken.queue.push_back(Waiter { serial, project: project.clone(), caller, amount, grant });
+        serial
+    }
+
+    /// Serves the waiters whom the limits allow their amount. Returns the guards of those that have left meanwhile.
+    fn serve(inner: &Arc<Self>, taken: &mut Taken) -> Vec<Guard> {
+        let mut refused = Vec::new();
+        loop {
+            let allowed = taken
+                .queue
+                .iter()
+                .enumerate()
+                .filter(|(_, waiter)| inner.check(taken, &waiter.project, waiter.caller, waiter.amount).is_ok());
+            let next = allowed.min_by_key(|(at, waiter)| {
+                let (of_project, of_caller) = Self::held(taken, &waiter.project, waiter.caller);
+                (of_project.served, of_caller.amount, of_caller.served, *at)
+            });
+            let Some(at) = next.map(|(at, _)| at) else {
+                return refused;
+            };
+            taken.serial += 1;
+            let (serial, waiter) = (taken.serial, &taken.queue[at]);
+            let (project, caller, amount) = (waiter.project.clone(), waiter.caller, waiter.amount);
+            taken.whole += amount;
+            taken.change(&project, inner.distinguished(caller), |held| {
+                held.amount += amount;
+                held.served = serial;
+            });
+            if let Some(waiter) = taken.dequeue(inner, at) {
+                let guard = Guard { inner: Arc::clone(inner), project, caller, amount };
+                refused.extend(waiter.grant.send(guard).err());
+            }
         }
-        drop(taken);
-        self.given_back.notify_waiters();
     }
 
     /// Locks the counts. They are consistent even if a thread panicked with the lock, so poisoning is ignored.

@@ -193,7 +193,7 @@ const LAYERS: [&[&str]; 20] = [
     &["logging", "tls"],
     &["config"],
     &["address", "secret"],
-    &["shares", "process", "notify"],
+    &["shares", "process", "notify", "recent"],
     &["clock", "durations", "fault", "files"],
 ];
 

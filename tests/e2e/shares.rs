@@ -32,6 +32,7 @@ cases! {
     Own: [
         a_stream_ends_when_its_time_is_over,
         reads_by_read_keys_do_not_wait_for_statements_of_full_keys,
+        one_caller_leaves_connections_and_streams_to_others,
         a_description_stays_in_use_while_it_can_not_be_read_again,
         a_project_has_half_of_the_upload_slots_with_all_its_keys,
         a_json_body_may_take_long_but_neither_pause_nor_drip,
@@ -197,6 +198,34 @@ async fn reads_by_read_keys_do_not_wait_for_statements_of_full_keys(_: Host) {
     tenant.get("u").send().await.refused(ErrorCode::TableNotFound);
     for statement in busy {
         statement.abort();
+    }
+    faults::stop(service).await;
+}
+
+async fn one_caller_leaves_connections_and_streams_to_others(_: Host) {
+    let settings = &[("SELKIE_POOL_SIZE", "2"), ("SELKIE_POOL_WAIT_TIMEOUT", "1s")];
+    let service = faults::start(Edge::Without, settings).await;
+    let statements =
+        [ENDLESS, "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE VIEW slow AS SELECT SLEEP(28) AS seconds"];
+    let tenant = Tenant::new(&service, &service.origin, &statements).await;
+    let other = service.create_key(tenant.db.trim_end_matches("_d"), "read", &[]).token;
+    let stream = tenant.stream("endless").await;
+    tenant.get("endless").send().await.refused(ErrorCode::RateLimited);
+    let beside = tenant.get("endless").key(&other).request().send().await.unwrap();
+    assert_eq!(beside.status(), StatusCode::OK);
+    drop((stream, beside));
+    let busy: Vec<_> = (0..6).map(|_| tokio::spawn(tenant.get("slow").attempt())).collect();
+    eventually("the caller has all connections of its share", SOON, || async {
+        let running = service.root_sql(
+            "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER LIKE 'selkie-%' AND INFO LIKE '%`slow`%'",
+        );
+        (running.unwrap().trim() == "2").then_some(())
+    })
+    .await;
+    tenant.get("t").send().await.refused(ErrorCode::Overloaded);
+    assert_eq!(tenant.get("t").key(&other).send().await.payload(), json!([]));
+    for read in busy {
+        read.abort();
     }
     faults::stop(service).await;
 }

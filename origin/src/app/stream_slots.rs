@@ -7,7 +7,8 @@ use std::time::Duration;
 
 /// Limits of streamed responses. A stream occupies a MariaDB connection for as long as its client reads. So the streams
 /// that run under a project's full account, and separately those under its read account, may use at most half of
-/// `pool_size` in each project and half of `pool_total` in all projects together (but always at least one).
+/// `pool_size` in each project, and half as much again for callers with few of them, and half of `pool_total` in all
+/// projects together (but always at least one).
 #[derive(Debug)]
 pub struct StreamSlots {
     full: Shares,
@@ -21,7 +22,7 @@ impl StreamSlots {
     #[must_use]
     pub fn new(pools: PoolSettings, timeout: Duration) -> Self {
         let half = |count: usize| (count / 2).max(1) as u64;
-        let shares = || Shares::new(half(pools.total), half(pools.size));
+        let shares = || Shares::with_callers(half(pools.total), half(pools.size));
         Self { full: shares(), read: shares(), second_connections: shares(), timeout }
     }
 

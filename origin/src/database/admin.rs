@@ -35,15 +35,18 @@ pub use databases::Created;
 pub use error::AdminError;
 pub use facts::{ServerFacts, StrangeGrant};
 pub use issuers::{IssuerKeys, IssuerRow};
-pub use keys::{KeyGrant, KeyRow, KeyStatus, NewKey, SigningKeyRow};
+pub use keys::{KeyGrant, KeyRow, KeyStatus, KeyVersion, NewKey, SigningKeyRow};
 pub use migrations::SCHEMA_VERSION;
 pub use projects::{DatabaseRow, Drops, Inserted, ProjectRow};
 pub(crate) use quote::pattern_fits;
-pub use roles::RoleRow;
+pub use roles::{ListedRole, RoleRow};
 
 /// The maximum number of connections in this module's pool, per host. Small, to leave MariaDB's connections to
 /// requests.
 pub(crate) const CONNECTIONS_MAX_COUNT: usize = 3;
+
+/// The number of connections of [`Admin::apart`].
+pub(crate) const PROBE_CONNECTIONS: usize = 1;
 
 /// The time limit for one statement or transaction of the admin account. Dropping a large database takes longest.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -72,13 +75,14 @@ impl Admin {
     /// Prepares the pool without connecting. `connect_timeout` limits opening a connection, and waiting for a free one.
     #[must_use]
     pub fn new(hosts: &Hosts, secret: &InstallationSecret, connect_timeout: Duration) -> Self {
-        let pool_options = PoolOpts::default()
-            .with_constraints(PoolConstraints::new(0, CONNECTIONS_MAX_COUNT).unwrap_or_default())
-            .with_inactive_connection_ttl(IDLE_TTL)
-            // A connection whose session state was changed does not return to the pool, so the pool need not reset it.
-            .with_reset_connection(false);
-        let pool = HostPools::new(hosts, |options| options.setup(vec![SESSION]).pool_opts(pool_options.clone()));
-        Self { pool, hosts: hosts.clone(), connect_timeout, lock_name: lock_name(secret) }
+        let (pool, hosts) = (pool(hosts, CONNECTIONS_MAX_COUNT), hosts.clone());
+        Self { pool, hosts, connect_timeout, lock_name: lock_name(secret) }
+    }
+
+    /// Returns the same with a pool of its own for a single connection, so that its statements wait for no others.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        Self { pool: pool(&self.hosts, PROBE_CONNECTIONS), ..self.clone() }
     }
 
     #[must_use]
@@ -176,6 +180,15 @@ impl AdminLock {
     pub async fn release(self) {
         let _ = tokio::time::timeout(Duration::from_secs(1), self.conn.disconnect()).await;
     }
+}
+
+fn pool(hosts: &Hosts, connections: usize) -> HostPools {
+    let pool_options = PoolOpts::default()
+        .with_constraints(PoolConstraints::new(0, connections).unwrap_or_default())
+        .with_inactive_connection_ttl(IDLE_TTL)
+        // A connection whose session state was changed does not return to the pool, so the pool need not reset it.
+        .with_reset_connection(false);
+    HostPools::new(hosts, |options| options.setup(vec![SESSION]).pool_opts(pool_options.clone()))
 }
 
 /// Returns the name of the installation's lock. The name is secret, because any account may take a lock whose name it

@@ -13,20 +13,19 @@ mod select_by_key;
 
 use super::DbError;
 use super::connection::Connection;
-use super::pool::{Account, Lease, Pools, QueueTicket, ReadFrom};
+use super::pool::{Account, Lease, Lessee, Pools, QueueTicket, ReadFrom};
 use super::run::{Found, Progress, Written, ended, found, within};
 use crate::query::plan::{InsertOne, SelectByKey};
 use in_flight::InFlight;
 use insert_one::Inserts;
 use queue::{Joined, Queue};
 use select_by_key::Reads;
-use shared::ident::ProjectName;
-use shared::key::Access;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+use uuid::Uuid;
 
 /// Runs reads by key and inserts of one record, coalesced by shape.
 #[derive(Debug)]
@@ -166,15 +165,15 @@ impl Coalescer {
     /// connection.
     pub async fn select_by_key(
         self: &Arc<Self>,
-        (project, access): (&ProjectName, Access),
+        lessee: Lessee<'_>,
         from: ReadFrom,
         read: &SelectByKey,
         limit: Duration,
         progress: &Progress,
     ) -> Result<Found, DbError> {
         let (shape, key) = (read.shape(), read.key());
-        let account = self.pools.account_for_read(project, access, from)?;
-        let row = self.run::<Reads>(account, shape, key, limit, progress).await?;
+        let account = self.pools.account_for_read(lessee.project, lessee.access, from)?;
+        let row = self.run::<Reads>((account, lessee.caller), shape, key, limit, progress).await?;
         Ok(match row {
             Some(row) => found(&row, read.layout(), read.format(), progress),
             None => Found::Nothing,
@@ -189,14 +188,14 @@ impl Coalescer {
     /// error for which [`DbError::is_lost`] is true, the record may have been written.
     pub async fn insert_one(
         self: &Arc<Self>,
-        (project, access): (&ProjectName, Access),
+        lessee: Lessee<'_>,
         insert: InsertOne,
         limit: Duration,
         progress: &Progress,
     ) -> Result<Written, DbError> {
         let (shape, row) = insert.into_parts();
-        let account = self.pools.account(project, access)?;
-        let written = self.run::<Inserts>(account, &shape, row, limit, progress).await;
+        let account = self.pools.account(lessee.project, lessee.access)?;
+        let written = self.run::<Inserts>((account, lessee.caller), &shape, row, limit, progress).await;
         let written = written?;
         progress.add_rows(written.affected);
         progress.set_position(written.position.clone());
@@ -207,7 +206,7 @@ impl Coalescer {
     /// the shared statement fails without effect, the request then runs alone.
     async fn run<K: CoalescedStatement>(
         self: &Arc<Self>,
-        account: Arc<Account>,
+        (account, caller_id): (Arc<Account>, Uuid),
         shape: &Arc<K::Shape>,
         item: K::Item,
         limit: Duration,
@@ -216,7 +215,7 @@ impl Coalescer {
         let key = Key { account, shape: Arc::clone(shape), limit };
         let waiter = || {
             let (caller, answer) = oneshot::channel();
-            let waiter = Waiter { item: item.clone(), caller, _ticket: self.pools.ticket(&key.account)? };
+            let waiter = Waiter { item: item.clone(), caller, _ticket: self.pools.ticket(&key.account, caller_id)? };
             Ok::<_, DbError>((waiter, answer))
         };
         let in_flight = match K::requests(self).join(&key, K::IN_FLIGHT_MAX, waiter)? {
@@ -237,10 +236,10 @@ impl Coalescer {
                 None
             }
         };
-        let _ticket = self.pools.ticket(&key.account)?;
+        let _ticket = self.pools.ticket(&key.account, caller_id)?;
         let mut lease = match &in_flight {
-            Some(in_flight) => in_flight.connection().await?,
-            None => self.pools.connection(&key.account).await?,
+            Some(in_flight) => in_flight.connection(caller_id).await?,
+            None => self.pools.connection(&key.account, caller_id).await?,
         };
         let (started, limit) = (Instant::now(), lease.limit(limit));
         let statement = run_alone::<K>(&mut lease, shape, item);

@@ -67,6 +67,9 @@ pub enum DbError {
     /// The position of `X-Selkie-After` is of another kind than the positions of this database.
     #[error("the position is another database's")]
     OtherPosition,
+    /// The position of `X-Selkie-After` is so far ahead of the database that it can't be the position of a write.
+    #[error("the position is none of this database")]
+    NoPosition,
     /// A written record breaks a rule of the caller's role. The transaction is rolled back.
     #[error("the caller's role does not allow the record")]
     RoleForbids,
@@ -275,6 +278,12 @@ impl DbError {
             Self::OtherPosition => Problem::new(
                 ErrorCode::InvalidQueryOption,
                 "The position in X-Selkie-After is not of the kind that this database has.",
+            )
+            .with_hint("Send the value of X-Selkie-Position from the answer to a write of this installation."),
+            Self::NoPosition => Problem::new(
+                ErrorCode::InvalidQueryOption,
+                "The position in X-Selkie-After is of no write to this database: it is far ahead of the last write, or of \
+                 another replication domain.",
             )
             .with_hint("Send the value of X-Selkie-Position from the answer to a write of this installation."),
             Self::RoleForbids => role_forbids("write a record with these values; nothing was written"),

@@ -15,8 +15,9 @@ use super::account_source::{AccountSource, Repaired};
 use super::connection::Connector;
 use super::error::DbError;
 use super::hosts::{Hosts, HostsGauge};
-use super::position::{Position, REPLICA_WAIT, WAIT_TIMEOUT};
+use super::position::{POLL_MAX, POLL_MIN, Position, REPLICA_WAIT, WAIT_TIMEOUT};
 use crate::durations::Durations;
+use crate::shares::{self, Guard, Shares};
 use deadpool::managed::{self, Metrics, Timeouts};
 use shared::ident::ProjectName;
 use shared::key::Access;
@@ -26,6 +27,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
+use uuid::Uuid;
 
 /// The maximum length of the queues of all accounts together, as a multiple of the maximum length of one account's
 /// queue (`pool_queue`).
@@ -36,13 +38,15 @@ const CLOSE_AFTER_IDLE: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Copy, Debug)]
 pub struct PoolSettings {
-    /// The maximum number of connections of one account.
+    /// The maximum number of connections that one caller uses of an account. The account may have [`shares::beyond`] it,
+    /// for other callers.
     pub size: usize,
     /// The maximum number of connections of all accounts together. For this and `size`, connections to replicas are
     /// counted apart, with the same maximum.
     pub total: usize,
     /// The maximum length of one account's queue: the number of tickets (see `Pools::ticket`) that an account may have
-    /// beyond `size`. Further requests fail with [`DbError::Overloaded`].
+    /// beyond `size`, or [`shares::beyond`] it for callers that wait with few requests. Further requests fail with
+    /// [`DbError::Overloaded`].
     pub queue: usize,
     /// How long a request may wait for a connection of its account; and again, if a new connection must be opened,
     /// until all accounts together have fewer than `total`.
@@ -80,6 +84,16 @@ pub enum ReadFrom {
     Primary,
 }
 
+/// Who leases a connection, and of which account.
+#[derive(Clone, Copy, Debug)]
+pub struct Lessee<'a> {
+    pub project: &'a ProjectName,
+    pub access: Access,
+    /// The id of the caller, which shares the account's connections with the project's other callers; nil for work that
+    /// is not one caller's.
+    pub caller: Uuid,
+}
+
 /// Accounts by project, in one map for each access, so that a look-up allocates nothing.
 #[derive(Default)]
 struct Accounts {
@@ -113,6 +127,10 @@ pub(super) struct Account {
     /// The number of requests that hold a [`QueueTicket`] of this account.
     requests: AtomicUsize,
     project: ProjectName,
+    /// Limits the leased connections, and lets callers take turns. The limits are those of this account, so the share is
+    /// the account's.
+    leases: Shares,
+    queue: Shares,
 }
 
 impl std::fmt::Debug for Pools {
@@ -200,28 +218,45 @@ impl Pools {
     ///
     /// # Errors
     /// [`DbError::NotReached`] if the primary does not reach the position within about [`WAIT_TIMEOUT`];
-    /// [`DbError::OtherPosition`] if the position is of another kind than the primary's; [`DbError::Timeout`] and
-    /// errors of MariaDB or the connection while waiting for the position; the errors of [`Pools::lease`].
+    /// [`DbError::OtherPosition`] if the position is of another kind than the primary's; [`DbError::NoPosition`] if the
+    /// primary can't reach it; [`DbError::Timeout`] and errors of MariaDB or the connection while waiting for the position; the errors of [`Pools::lease`].
     pub async fn lease_for(
         &self,
-        (project, access): (&ProjectName, Access),
+        lessee: Lessee<'_>,
         from: ReadFrom,
         after: Option<&Position>,
     ) -> Result<Lease, DbError> {
-        if let Some(replicas) = self.replicas(access, from)
-            && let Ok(mut lease) = Box::pin(replicas.lease(project, access)).await
-        {
-            match after {
-                None => return Ok(lease),
-                Some(after) if Box::pin(lease.reach(after, REPLICA_WAIT)).await.is_ok() => return Ok(lease),
-                Some(_) => {}
+        if let Some(replicas) = self.replicas(lessee.access, from) {
+            let lease = match after {
+                None => Box::pin(replicas.lease_as(lessee)).await,
+                Some(after) => Box::pin(replicas.lease_at(lessee, after, REPLICA_WAIT)).await,
+            };
+            if lease.is_ok() {
+                return lease;
             }
         }
-        let mut lease = self.lease(project, access).await?;
-        if let Some(after) = after {
-            Box::pin(lease.reach(after, WAIT_TIMEOUT)).await?;
+        match after {
+            None => self.lease_as(lessee).await,
+            Some(after) => Box::pin(self.lease_at(lessee, after, WAIT_TIMEOUT)).await,
         }
-        Ok(lease)
+    }
+
+    /// Leases a connection whose host has reached a position. Waits for the position for about `limit` at most, and holds
+    /// no connection while it waits.
+    async fn lease_at(&self, lessee: Lessee<'_>, after: &Position, limit: Duration) -> Result<Lease, DbError> {
+        let (started, mut pause) = (Instant::now(), POLL_MIN);
+        loop {
+            let mut lease = self.lease_as(lessee).await?;
+            if lease.has_reached(after).await? {
+                return Ok(lease);
+            }
+            drop(lease);
+            if started.elapsed() >= limit {
+                return Err(DbError::NotReached);
+            }
+            tokio::time::sleep(pause.min(limit.saturating_sub(started.elapsed()))).await;
+            pause = (pause * 2).min(POLL_MAX);
+        }
     }
 
     #[must_use]
@@ -243,35 +278,49 @@ impl Pools {
     /// timeout, or MariaDB has too many connections; [`DbError::Unavailable`] if MariaDB can't be reached or refuses
     /// the connection.
     pub async fn lease(&self, project: &ProjectName, access: Access) -> Result<Lease, DbError> {
-        let account = self.account(project, access)?;
-        let _ticket = self.ticket(&account)?;
-        self.connection(&account).await
+        self.lease_as(Lessee { project, access, caller: Uuid::nil() }).await
     }
 
-    /// Counts a request until the returned ticket is dropped, without waiting. Tickets beyond the first `size` of an
-    /// account count as its queue.
+    /// Leases a connection as [`Pools::lease`] does, for a caller.
+    ///
+    /// # Errors
+    /// The errors of [`Pools::lease`].
+    pub async fn lease_as(&self, Lessee { project, access, caller }: Lessee<'_>) -> Result<Lease, DbError> {
+        let account = self.account(project, access)?;
+        let _ticket = self.ticket(&account, caller)?;
+        self.connection(&account, caller).await
+    }
+
+    /// Counts a request of a caller until the returned ticket is dropped, without waiting. Tickets beyond the first
+    /// `size` of an account count as its queue.
     ///
     /// # Errors
     /// [`DbError::Overloaded`] if the account's queue or the queue of all accounts is full.
-    pub(super) fn ticket(&self, account: &Arc<Account>) -> Result<QueueTicket, DbError> {
-        let mut place = QueueTicket { account: Arc::clone(account), queue: None };
+    pub(super) fn ticket(&self, account: &Arc<Account>, caller: Uuid) -> Result<QueueTicket, DbError> {
+        let mut place = QueueTicket { account: Arc::clone(account), queue: None, _share: None };
         let before = account.requests.fetch_add(1, Ordering::Relaxed);
-        let Some(ahead) = before.checked_sub(self.settings.size) else {
+        if before < self.settings.size {
             return Ok(place);
-        };
+        }
         let queue = place.queue.insert(Arc::clone(&self.waiting));
-        let all = queue.fetch_add(1, Ordering::Relaxed);
-        if ahead >= self.settings.queue || all >= self.settings.queue * QUEUES_OF_ALL {
+        if queue.fetch_add(1, Ordering::Relaxed) >= self.settings.queue * QUEUES_OF_ALL {
             return Err(DbError::Overloaded);
         }
+        let share = account.queue.try_take_as(&account.project, caller, 1).map_err(|_| DbError::Overloaded)?;
+        place._share = Some(share);
         Ok(place)
     }
 
-    /// Leases a connection of an account. The caller must hold a ticket of the account (see [`Pools::ticket`]). If
+    /// Leases a connection of an account for a caller, which must hold a ticket of the account (see [`Pools::ticket`]). If
     /// MariaDB refuses the account's login, repairs the account and, if the repair succeeded, tries once more. Fails as
     /// [`Pools::lease`] does, except for full queues.
-    pub(super) async fn connection(&self, account: &Account) -> Result<Lease, DbError> {
-        let mut got = self.timed(account.pool.get()).await;
+    pub(super) async fn connection(&self, account: &Account, caller: Uuid) -> Result<Lease, DbError> {
+        let getting = async {
+            let turn = account.leases.take_as(&account.project, caller, 1);
+            let turn = tokio::time::timeout(self.settings.wait_timeout, turn).await.map_err(|_| DbError::Overloaded)?;
+            Ok::<_, DbError>((turn, account.pool.get().await))
+        };
+        let (turn, mut got) = self.timed(getting).await?;
         if got.as_ref().is_err_and(is_locked_out) {
             // A caller with a full key can change the password of its account; the repair restores it.
             if self.source.repair(&account.project).await == Repaired::Yes {
@@ -279,7 +328,7 @@ impl Pools {
             }
         }
         let object = got.map_err(pool_error)?;
-        Ok(Lease::new(object))
+        Ok(Lease::new(object, turn))
     }
 
     /// Waits for `getting`, which leases a connection, and records the waiting time. Does not read the clock if an idle
@@ -325,7 +374,7 @@ impl Pools {
         let budget = Arc::clone(&self.budget);
         let connector = Connector::new(&self.hosts, &account, budget);
         let pool = managed::Pool::builder(connector)
-            .max_size(self.settings.size)
+            .max_size(self.settings.size + beyond(self.settings.size))
             .runtime(deadpool::Runtime::Tokio1)
             .timeouts(Timeouts {
                 wait: Some(self.settings.wait_timeout),
@@ -337,7 +386,9 @@ impl Pools {
             .queue_mode(managed::QueueMode::Lifo)
             .build()
             .map_err(|_| DbError::Unavailable("the pool can't be built".into()))?;
-        Ok(Account { pool, requests: AtomicUsize::new(0), project: project.clone() })
+        let share = |count: usize| Shares::with_callers(u64::MAX, count as u64);
+        let (leases, queue) = (share(self.settings.size), share(self.settings.queue));
+        Ok(Account { pool, requests: AtomicUsize::new(0), project: project.clone(), leases, queue })
     }
 
     /// Closes idle connections whose last lease began longer ago than [`CLOSE_AFTER_IDLE`], and drops accounts that
@@ -394,7 +445,7 @@ impl PoolGauge {
             Self {
                 open: sum.open + status.size,
                 in_use: sum.in_use + status.size.saturating_sub(status.available),
-                waiting: sum.waiting + status.waiting,
+                waiting: sum.waiting + status.waiting + account.leases.waiting(),
                 ..sum
             }
         })
@@ -408,6 +459,13 @@ pub(super) struct QueueTicket {
     /// `size` tickets when this ticket was taken. Such a request may have to wait too: [`Pools::lease`] drops its
     /// ticket as soon as it has a connection, so connections that it leased hold no ticket.
     queue: Option<Arc<AtomicUsize>>,
+    /// The caller's part of the account's queue.
+    _share: Option<Guard>,
+}
+
+/// Returns [`shares::beyond`] for a number of connections.
+fn beyond(count: usize) -> usize {
+    usize::try_from(shares::beyond(count as u64)).unwrap_or(count)
 }
 
 impl std::fmt::Debug for QueueTicket {

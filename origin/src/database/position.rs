@@ -9,7 +9,7 @@ use super::error::DbError;
 use mysql_async::prelude::Queryable as _;
 use shared::error::{ErrorCode, Problem};
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Maximum time that a request waits until the primary or cluster node has reached the position of `X-Selkie-After`;
 /// the request then fails.
@@ -17,9 +17,13 @@ pub const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum time that a read waits until a replica has reached the position; the read then runs on the primary.
 pub(super) const REPLICA_WAIT: Duration = Duration::from_millis(500);
 
-/// The pause between two queries for a host's position while a read waits. Not used for replicas, on which one query
-/// (`MASTER_GTID_WAIT`) waits.
-const POLL: Duration = Duration::from_millis(10);
+/// The pauses between two queries for a host's position while a read waits: the first one, and the longest one.
+pub(super) const POLL_MIN: Duration = Duration::from_millis(5);
+pub(super) const POLL_MAX: Duration = Duration::from_millis(80);
+
+/// The maximum number of writes by which a position may be ahead of the primary, or of a cluster's node: more than MariaDB
+/// makes within [`WAIT_TIMEOUT`].
+const AHEAD_MAX: u64 = 1_000_000;
 
 /// The maximum number of GTIDs in the value of `X-Selkie-After`.
 const GTIDS_MAX_COUNT: usize = 16;
@@ -107,7 +111,15 @@ fn number(text: &str) -> Option<u64> {
 /// Returns whether the GTIDs of a server, `found`, cover each GTID in `wanted`: the same domain and at least the same
 /// sequence number, whatever the server id.
 fn include(found: &[Gtid], wanted: &[Gtid]) -> bool {
-    wanted.iter().all(|wanted| found.iter().any(|it| it.domain == wanted.domain && it.number >= wanted.number))
+    are_near(found, wanted, 0)
+}
+
+/// Returns whether each GTID in `wanted` has a domain of `found`, and a sequence number that is greater by at most
+/// `ahead`.
+fn are_near(found: &[Gtid], wanted: &[Gtid], ahead: u64) -> bool {
+    let is_near =
+        |it: &Gtid, wanted: &Gtid| it.domain == wanted.domain && it.number.saturating_add(ahead) >= wanted.number;
+    wanted.iter().all(|wanted| found.iter().any(|it| is_near(it, wanted)))
 }
 
 impl Connection {
@@ -130,35 +142,32 @@ impl Connection {
         found.inspect_err(|error| tracing::debug!(%error, "the position of a write is not known")).ok().flatten()
     }
 
-    /// Waits for at most `limit` until the host has reached a position, and returns whether the host has reached the
-    /// position. Returns true at once if the host has no positions ([`Positions::None`]).
+    /// Returns whether the host has reached a position; true if the host has no positions ([`Positions::None`]).
     ///
     /// # Errors
-    /// [`DbError::OtherPosition`] if the position is of another kind than the host's; errors of MariaDB or the
-    /// connection.
-    pub(super) async fn reach(&mut self, position: &Position, limit: Duration) -> Result<bool, DbError> {
-        let started = Instant::now();
-        loop {
-            let is_reached = match (self.positions, position) {
-                (Positions::None, _) => true,
-                (Positions::Galera, Position::WriteSet(wanted)) => {
-                    self.write_set().await?.is_some_and(|found| found >= *wanted)
-                }
-                (Positions::Replica, Position::Gtids(wanted)) => {
-                    let query = "SELECT MASTER_GTID_WAIT(?, ?)";
-                    let waited: Vec<Option<i64>> = self.ask(query, (list(wanted), limit.as_secs_f64())).await?;
-                    return Ok(waited.first() == Some(&Some(0)));
-                }
-                (Positions::Primary, Position::Gtids(wanted)) => {
-                    include(&self.gtids("SELECT CONCAT_WS(',', NULLIF(@@GLOBAL.gtid_binlog_pos, ''), NULLIF(@@GLOBAL.gtid_slave_pos, ''))").await?, wanted)
-                }
-                _ => return Err(DbError::OtherPosition),
-            };
-            if is_reached || started.elapsed() >= limit {
-                return Ok(is_reached);
+    /// [`DbError::OtherPosition`] if the position is of another kind than the host's; [`DbError::NoPosition`] if the host
+    /// is no replica and can't reach it, since it is more than [`AHEAD_MAX`] ahead or of another domain; errors of MariaDB
+    /// or the connection.
+    pub(super) async fn has_reached(&mut self, position: &Position) -> Result<bool, DbError> {
+        let (is_reached, is_near) = match (self.positions, position) {
+            (Positions::None, _) => (true, true),
+            (Positions::Galera, Position::WriteSet(wanted)) => {
+                let found = self.write_set().await?.unwrap_or_default();
+                (found >= *wanted, found.saturating_add(AHEAD_MAX) >= *wanted)
             }
-            tokio::time::sleep(POLL).await;
-        }
+            (Positions::Replica, Position::Gtids(wanted)) => {
+                (include(&self.gtids("SELECT @@GLOBAL.gtid_slave_pos").await?, wanted), true)
+            }
+            (Positions::Primary, Position::Gtids(wanted)) => {
+                let found = self.gtids(
+                    "SELECT CONCAT_WS(',', NULLIF(@@GLOBAL.gtid_binlog_pos, ''), NULLIF(@@GLOBAL.gtid_slave_pos, ''))",
+                );
+                let found = found.await?;
+                (include(&found, wanted), are_near(&found, wanted, AHEAD_MAX))
+            }
+            _ => return Err(DbError::OtherPosition),
+        };
+        if is_near { Ok(is_reached) } else { Err(DbError::NoPosition) }
     }
 
     async fn write_set(&mut self) -> mysql_async::Result<Option<u64>> {
@@ -215,5 +224,7 @@ mod tests {
         assert!(include(&[of("0-1-5"), of("0-2-7")].concat(), &of("0-1-7")));
         assert!(!include(&of("0-1-5,1-2-9"), &of("0-1-5,1-2-10")));
         assert!(!include(&of("0-1-5"), &of("1-1-1")));
+        let near = |wanted| are_near(&of("0-1-5,1-2-9"), &of(wanted), AHEAD_MAX);
+        assert!(near("0-1-6,1-2-1000009") && !near("1-2-1000010") && !near("0-1-5,2-1-1"));
     }
 }

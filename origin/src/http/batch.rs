@@ -130,8 +130,7 @@ impl Attempt<'_> {
     }
 
     async fn once(&self) -> Result<Answer, Fault> {
-        let (project, access) = (self.caller.project(), self.caller.account());
-        let lease = self.app.pools.lease_for((project, access), ReadFrom::Primary, self.record.after());
+        let lease = self.app.pools.lease_for(self.caller.lessee(), ReadFrom::Primary, self.record.after());
         let mut lease = lease.await?;
         let limit = self.caller.statement_timeout(self.app.pools.query_timeout());
         let mut transaction = Transaction::begin(&mut lease, limit, self.record.progress()).await?;

@@ -51,8 +51,7 @@ impl<'a> IdempotentInsert<'a> {
     /// `idempotency_mismatch`: the key was used for another insert; `idempotency_in_progress`: an earlier request with
     /// the key still runs; errors of MariaDB and of the insert.
     pub(super) async fn run(self) -> Result<Response, Failure> {
-        let (project, access) = (self.caller.project(), self.caller.account());
-        let lease = &mut self.app.pools.lease(project, access).await?;
+        let lease = &mut self.app.pools.lease_as(self.caller.lessee()).await?;
         let mut is_created = false;
         for attempt in 0..CLAIMS_MAX_COUNT {
             if attempt > 0 {

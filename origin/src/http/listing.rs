@@ -138,8 +138,7 @@ impl Lister<'_> {
     }
 
     async fn lease(&self) -> Result<Lease, DbError> {
-        let account = (self.caller.project(), self.caller.account());
-        self.app.pools.lease_for(account, ReadFrom::Primary, self.record.after()).await
+        self.app.pools.lease_for(self.caller.lessee(), ReadFrom::Primary, self.record.after()).await
     }
 
     fn timeout(&self) -> Duration {

@@ -58,7 +58,7 @@ async fn upload(
     progress: &Progress,
 ) -> Result<Response, Problem> {
     let rights = caller.upload_rights()?;
-    let slot = app.uploads.try_take(caller.project(), 1);
+    let slot = app.uploads.try_take_as(caller.project(), caller.key_id(), 1);
     let _slot = slot.map_err(|refused| refused.into_problem("uploads"))?;
     let terms = ReceiveLimits {
         limits: app.bounds.upload,

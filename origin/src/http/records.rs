@@ -230,14 +230,12 @@ impl<'a> Attempt<'a> {
     }
 
     async fn lease(&self) -> Result<Lease, DbError> {
-        let caller = self.caller;
-        self.app.pools.lease_for((caller.project(), caller.account()), self.from, self.record.after()).await
+        self.app.pools.lease_for(self.caller.lessee(), self.from, self.record.after()).await
     }
 
     async fn insert_one(&self, insert: InsertOne) -> Result<run::Written, DbError> {
-        let account = (self.caller.project(), self.caller.account());
         let coalescer = &self.app.coalescer;
-        coalescer.insert_one(account, insert, self.timeout(), self.record.progress()).await
+        coalescer.insert_one(self.caller.lessee(), insert, self.timeout(), self.record.progress()).await
     }
 
     async fn write(&self, statements: Vec<Statement>, effect: run::SessionEffect) -> Result<run::Written, Failure> {

@@ -52,11 +52,10 @@ pub(super) async fn run(
     if effects.schema == Schema::Changed {
         refuse_drop(app, caller, &call).await?;
     }
-    let account = (caller.project(), caller.account());
     let limit = caller.statement_timeout(app.pools.query_timeout());
     record.progress().begin("SQL", None);
     let attempt = async || {
-        let lease = app.pools.lease_for(account, ReadFrom::Primary, record.after()).await?;
+        let lease = app.pools.lease_for(caller.lessee(), ReadFrom::Primary, record.after()).await?;
         let change = (effects.schema == Schema::Changed).then(|| app.schema_cache.change(caller.project()));
         let statement = sql::verbatim(&call, schema.as_ref());
         let call = UserSql { statement, schema: schema.clone(), effects, change, format };

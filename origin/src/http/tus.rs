@@ -97,7 +97,7 @@ async fn create(
         let begun = async {
             let upload = lock(app, caller, id, OnLocked::Fail).await?;
             upload.expect(0, content.size_hint().exact())?;
-            arrive(app, &rights, upload, content).await
+            arrive(app, caller, &rights, upload, content).await
         };
         match begun.await {
             Ok(outcome) => add_outcome(&mut response, &outcome, request),
@@ -124,7 +124,7 @@ async fn status(app: &Arc<App>, request: &UploadRequest<'_>, id: TusId) -> Resul
     let rights = request.caller.upload_rights()?;
     // A complete upload lacks its media file if publishing failed or was interrupted, for example by a crash.
     let outcome = if upload.is_complete() {
-        arrive(app, &rights, upload, &mut Body::empty()).await?
+        arrive(app, request.caller, &rights, upload, &mut Body::empty()).await?
     } else {
         reached(app, &upload).await?
     };
@@ -150,7 +150,7 @@ async fn append(
     upload.expect(offset, content.size_hint().exact())?;
     let outcome = match upload.file() {
         Some(_) => reached(app, &upload).await?,
-        None => arrive(app, &rights, upload, content).await?,
+        None => arrive(app, request.caller, &rights, upload, content).await?,
     };
     let mut response = empty(StatusCode::NO_CONTENT);
     add_outcome(&mut response, &outcome, request);
@@ -211,12 +211,13 @@ async fn reached(app: &App, upload: &LockedUpload) -> Result<Outcome, Problem> {
 /// disconnects.
 async fn arrive(
     app: &Arc<App>,
+    caller: &Caller,
     rights: &UploadRights,
     upload: LockedUpload,
     content: &mut Body,
 ) -> Result<Outcome, Problem> {
     let body = std::mem::take(content);
-    let task = tokio::spawn(arrive::run(Arc::clone(app), rights.clone(), upload, body));
+    let task = tokio::spawn(arrive::run(Arc::clone(app), caller.clone(), rights.clone(), upload, body));
     let Arrival { outcome, body } = task.await.map_err(|error| {
         Problem::internal(
             "Something went wrong in the service itself.",

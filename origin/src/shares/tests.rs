@@ -60,3 +60,55 @@ fn a_refusal_names_the_limit_and_whose_it_is() {
     assert_eq!(whole.code(), ErrorCode::Overloaded);
     assert!(whole.message().contains("9 uploads, the most that all projects together may have"));
 }
+
+#[test]
+fn one_caller_may_use_the_whole_share_and_leaves_room_for_others() {
+    let (shares, one) = (Shares::with_callers(100, 8), project("one"));
+    let [greedy, second, third] = [1, 2, 3].map(Uuid::from_u128);
+    let take = |caller| shares.try_take_as(&one, caller, 1);
+    let held: Vec<_> = std::iter::from_fn(|| take(greedy).ok()).collect();
+    assert_eq!(held.len(), 8);
+    let others: Vec<_> = [second, second, second, third, third].map(take).into_iter().collect();
+    assert_eq!(others.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, false, true, false]);
+    drop(held);
+    assert!(take(greedy).is_ok());
+}
+
+#[tokio::test]
+async fn projects_that_wait_take_turns_and_the_caller_with_least_comes_first() {
+    let shares = Shares::with_callers(2, 2);
+    let [one, other] = ["one", "other"].map(project);
+    let [greedy, modest] = [1, 2].map(Uuid::from_u128);
+    let mut held = VecDeque::from([shares.take_as(&one, greedy, 1).await, shares.take_as(&one, greedy, 1).await]);
+    let (order, mut served) = tokio::sync::mpsc::unbounded_channel();
+    for (name, project, caller) in
+        [("a", &one, greedy), ("b", &one, greedy), ("c", &one, modest), ("d", &other, greedy), ("e", &other, greedy)]
+    {
+        let (shares, project, order) = (shares.clone(), project.clone(), order.clone());
+        tokio::spawn(async move {
+            let guard = shares.take_as(&project, caller, 1).await;
+            let _ = order.send((name, guard));
+        });
+        tokio::task::yield_now().await;
+    }
+    let mut names = String::new();
+    for _ in 0..5 {
+        held.pop_front();
+        let (name, guard) = served.recv().await.unwrap();
+        names += name;
+        held.push_back(guard);
+    }
+    assert_eq!(names, "cdaeb");
+}
+
+#[tokio::test]
+async fn one_that_leaves_the_queue_takes_nothing() {
+    let (shares, one) = (Shares::new(1, 1), project("one"));
+    let held = shares.take(&one, 1).await;
+    let left = tokio::time::timeout(std::time::Duration::ZERO, shares.take(&one, 1)).await;
+    assert!(left.is_err());
+    assert_eq!(shares.waiting(), 0);
+    drop(held);
+    drop(shares.try_take(&one, 1).unwrap());
+    assert!(shares.inner.taken().by_project.is_empty());
+}

@@ -10,6 +10,7 @@ use crate::database::run::within;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use uuid::Uuid;
 
 /// The time after which a running statement no longer counts as in flight, so that requests of its shape don't wait for
 /// a slow statement. The value is a few times the duration of an undisturbed statement.
@@ -36,10 +37,10 @@ impl<K: CoalescedStatement> InFlight<K> {
         Self { coalescer: Arc::clone(coalescer), key: key.clone(), state: State::Running }
     }
 
-    /// Leases a connection. If that fails with [`DbError::Overloaded`], all waiting requests of the shape fail with it
+    /// Leases a connection for a caller, or for several if `caller` is nil. If that fails with [`DbError::Overloaded`], all waiting requests of the shape fail with it
     /// too; after any other error, they run alone.
-    pub(super) async fn connection(&self) -> Result<Lease, DbError> {
-        let lease = self.coalescer.pools.connection(&self.key.account).await;
+    pub(super) async fn connection(&self, caller: Uuid) -> Result<Lease, DbError> {
+        let lease = self.coalescer.pools.connection(&self.key.account, caller).await;
         if let Err(error) = &lease {
             for (_, caller) in self.take(|waiting| waiting) {
                 // Sending fails if the client has disconnected.
@@ -84,7 +85,7 @@ impl<K: CoalescedStatement> InFlight<K> {
     async fn run_shared(mut self) {
         self.state = State::Running;
         loop {
-            if let Ok(lease) = self.connection().await {
+            if let Ok(lease) = self.connection(Uuid::nil()).await {
                 // Requests that arrived before the connection was leased share the statement.
                 let waiting = self.take(|waiting| K::share(&self.key.shape, waiting));
                 if !waiting.is_empty() {

@@ -2,7 +2,9 @@
 //! on the origin that received them.
 
 use crate::database::ask;
+use crate::shares::beyond;
 use mysql_async::prelude::Queryable;
+use mysql_async::{Params, Value};
 use shared::ident::ProjectName;
 use shared::operation::media::MediaId;
 use uuid::Uuid;
@@ -35,7 +37,8 @@ type RawUpload = (Vec<u8>, String, u64, u64, String, Option<u64>, u64, u64, Opti
 
 impl MediaTable {
     /// Records an upload. Returns false and records nothing if the project would then have more than `most` unfinished,
-    /// unexpired uploads, or if their declared sizes would exceed `most_bytes` together. Concurrent calls may exceed
+    /// unexpired uploads, or if their declared sizes would exceed `most_bytes` together; for an uploader with few of them,
+    /// [`beyond`] that, as for [`Shares::with_callers`](crate::shares::Shares::with_callers). Concurrent calls may exceed
     /// both limits. `upload.length` must be at most `most_bytes`.
     ///
     /// # Errors
@@ -43,24 +46,34 @@ impl MediaTable {
     pub async fn insert_upload(&self, upload: &UploadRow, most: usize, most_bytes: u64) -> Result<bool, TableError> {
         let statement = "INSERT INTO selkie.media_uploads
             (id, project, length, received, metadata, created_at, expires_at, uploader)
-            SELECT ?, ?, ?, ?, ?, ?, ?, ? FROM (SELECT COUNT(*) AS uploads, COALESCE(SUM(length), 0) AS bytes
+            SELECT ?, ?, ?, ?, ?, ?, ?, ? FROM (SELECT COUNT(*) AS uploads, COALESCE(SUM(length), 0) AS bytes,
+            COALESCE(SUM(uploader <=> ?), 0) AS own, COALESCE(SUM(IF(uploader <=> ?, length, 0)), 0) AS own_bytes
             FROM selkie.media_uploads WHERE project = ? AND media_id IS NULL AND expires_at > ?) AS open
-            WHERE open.uploads < ? AND open.bytes <= ?";
-        let values = (
-            upload.id,
-            upload.project.as_str(),
-            upload.length,
-            upload.received,
-            &upload.metadata,
-            upload.created_at,
-            upload.expires_at,
-            upload.uploader.as_ref().map(Uploader::as_bytes),
-            upload.project.as_str(),
-            upload.created_at,
-            most,
-            most_bytes.saturating_sub(upload.length),
-        );
-        Ok(self.run(Some(&upload.project), statement, &values.into()).await? > 0)
+            WHERE (open.uploads + 1 <= ? OR open.uploads + open.own + 1 <= ?)
+            AND (open.bytes + ? <= ? OR open.bytes + open.own_bytes + ? <= ?)";
+        let uploader = upload.uploader.as_ref().map(Uploader::as_bytes);
+        let (project, length, most) = (upload.project.as_str(), upload.length, most as u64);
+        let values: Vec<Value> = vec![
+            upload.id.into(),
+            project.into(),
+            length.into(),
+            upload.received.into(),
+            upload.metadata.as_str().into(),
+            upload.created_at.into(),
+            upload.expires_at.into(),
+            uploader.into(),
+            uploader.into(),
+            uploader.into(),
+            project.into(),
+            upload.created_at.into(),
+            most.into(),
+            (most + beyond(most)).into(),
+            length.into(),
+            most_bytes.into(),
+            length.into(),
+            most_bytes.saturating_add(beyond(most_bytes)).into(),
+        ];
+        Ok(self.run(Some(&upload.project), statement, &Params::Positional(values)).await? > 0)
     }
 
     /// Returns the upload with this id; `None` if there is none or if it belongs to another project.

@@ -5,13 +5,14 @@ use crate::database::deadline::{Limit, within};
 use crate::database::error::DbError;
 use crate::database::position::Position;
 use crate::database::run::{Progress, SessionEffect};
+use crate::shares::Guard;
 use deadpool::managed::Object;
 use std::time::Duration;
 
 /// The time limit for resetting a session.
 const RESET_TIMEOUT: Duration = Duration::from_secs(5);
-/// The time limit for asking a host's position after a write. Short, because the write is committed and its caller
-/// waits for the answer.
+/// The time limit for asking a host's position. Short, because after a write, the write is committed and its caller waits
+/// for the answer.
 const POSITION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A connection leased from a pool. Dropping the lease returns the connection to the pool, first resetting a dirty
@@ -21,6 +22,8 @@ const POSITION_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Lease {
     object: Option<Object<Connector>>,
     stage: Stage,
+    /// The caller's turn, which ends when the connection is back in the pool.
+    turn: Option<Guard>,
 }
 
 /// Whether a statement is in flight, or a transaction open.
@@ -31,8 +34,8 @@ enum Stage {
 }
 
 impl Lease {
-    pub(super) fn new(object: Object<Connector>) -> Self {
-        Self { object: Some(object), stage: Stage::Idle }
+    pub(super) fn new(object: Object<Connector>, turn: Guard) -> Self {
+        Self { object: Some(object), stage: Stage::Idle, turn: Some(turn) }
     }
 
     /// Returns the connection.
@@ -53,28 +56,24 @@ impl Lease {
         Limit { time, left: self.object.as_ref().and_then(|object| object.host.left.clone()) }
     }
 
-    /// Waits for about `time` at most until the connection's host has reached a position.
+    /// Returns whether the connection's host has reached a position.
     ///
     /// # Errors
-    /// [`DbError::NotReached`] if the host has not reached the position in time; [`DbError::OtherPosition`] if the
-    /// position is of another kind than the host's; [`DbError::Timeout`] if the host does not answer; errors of MariaDB
-    /// or the connection.
-    pub(in crate::database) async fn reach(&mut self, position: &Position, time: Duration) -> Result<(), DbError> {
-        // `reach` itself returns after about `time`. The longer limit is for a host that does not
-        // answer at all.
-        let limit = self.limit(time * 2);
+    /// [`DbError::OtherPosition`] if the position is of another kind than the host's; [`DbError::NoPosition`] if the host
+    /// can't reach it; [`DbError::Timeout`] if the host does not answer; errors of MariaDB or the connection.
+    pub(in crate::database) async fn has_reached(&mut self, position: &Position) -> Result<bool, DbError> {
+        let limit = self.limit(POSITION_TIMEOUT);
         self.begin();
-        let reached = within(limit, self.connection()?.reach(position, time)).await;
-        match reached {
-            Ok(is_reached) => {
+        match within(limit, self.connection()?.has_reached(position)).await {
+            Err(error @ (DbError::OtherPosition | DbError::NoPosition)) => {
                 self.end();
-                if is_reached { Ok(()) } else { Err(DbError::NotReached) }
-            }
-            Err(DbError::OtherPosition) => {
-                self.end();
-                Err(DbError::OtherPosition)
+                Err(error)
             }
             Err(error) => Err(self.failed(error)),
+            reached => {
+                self.end();
+                reached
+            }
         }
     }
 
@@ -181,6 +180,7 @@ impl Lease {
             | DbError::RowsAdded
             | DbError::NotReached
             | DbError::OtherPosition
+            | DbError::NoPosition
             | DbError::RoleForbids => {}
         }
         error
@@ -230,7 +230,11 @@ impl Drop for Lease {
             // Resets now, because the session's locks must not last until the connection's next use.
             SessionState::Dirty => match tokio::runtime::Handle::try_current() {
                 Ok(runtime) => {
-                    runtime.spawn(reset(object));
+                    let turn = self.turn.take();
+                    runtime.spawn(async move {
+                        drop(reset(object).await);
+                        drop(turn);
+                    });
                 }
                 Err(_) => drop(Object::take(object)),
             },

@@ -5,7 +5,7 @@ use super::related::{members, size};
 use super::{CHUNK_ROOM_BYTES, SessionEffect, decoders, within, write_row, write_rows};
 use crate::database::DbError;
 use crate::database::json::Decoder;
-use crate::database::pool::{Lease, Pools};
+use crate::database::pool::{Lease, Lessee, Pools};
 use crate::query::catalog::Layout;
 use crate::query::plan::include::Included;
 use crate::shares::Guard;
@@ -17,6 +17,7 @@ use shared::key::Access;
 use shared::limits::{INCLUDE_BATCH_MAX_RECORDS, INCLUDE_MAX_BYTES};
 use std::sync::Arc;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// The means to lease a second connection, always to the primary, on which related records are read while the first
 /// connection still streams.
@@ -25,6 +26,8 @@ pub struct SecondConnection {
     pub pools: Arc<Pools>,
     pub project: ProjectName,
     pub access: Access,
+    /// The id of the caller.
+    pub caller: Uuid,
     /// A permit that limits how many requests wait for a second connection while holding a first: otherwise such
     /// requests could hold the whole pool and wait for each other.
     pub guard: Guard,
@@ -32,7 +35,8 @@ pub struct SecondConnection {
 
 impl SecondConnection {
     async fn lease(&self) -> Result<Lease, DbError> {
-        self.pools.lease(&self.project, self.access).await
+        let (project, access, caller) = (&self.project, self.access, self.caller);
+        self.pools.lease_as(Lessee { project, access, caller }).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Attempt, Extent, Failure, Prepared};
 use crate::database::run::{Counting, Found, MaxRows, Page, Reading, ReadingOne, SecondConnection};
-use crate::database::{self, DbError, run};
+use crate::database::{self, DbError, Lessee, run};
 use crate::http::respond;
 use crate::query::cursor;
 use crate::query::plan::scope::Scope;
@@ -85,12 +85,11 @@ impl Attempt<'_> {
     /// # Errors
     /// [`DbError::Overloaded`] after the time limit for waiting for a connection.
     async fn second_connection(&self) -> Result<SecondConnection, DbError> {
-        let project = self.caller.project();
-        let taken = self.app.streams.second_connections().take(project, 1);
+        let Lessee { project, access, caller } = self.caller.lessee();
+        let taken = self.app.streams.second_connections().take_as(project, caller, 1);
         let guard = tokio::time::timeout(self.app.pools.wait_timeout(), taken).await;
         let guard = guard.map_err(|_| DbError::Overloaded)?;
-        let (pools, access) = (Arc::clone(&self.app.pools), self.caller.account());
-        Ok(SecondConnection { pools, project: project.clone(), access, guard })
+        Ok(SecondConnection { pools: Arc::clone(&self.app.pools), project: project.clone(), access, caller, guard })
     }
 
     pub(super) async fn one(&self, reading: ReadingOne, effect: run::SessionEffect) -> Result<Response, Failure> {
@@ -102,10 +101,9 @@ impl Attempt<'_> {
     }
 
     pub(super) async fn by_key(&self, read: &SelectByKey) -> Result<Response, Failure> {
-        let account = (self.caller.project(), self.caller.account());
         let progress = self.record.progress();
         let coalescer = &self.app.coalescer;
-        let found = coalescer.select_by_key(account, self.from, read, self.timeout(), progress).await?;
+        let found = coalescer.select_by_key(self.caller.lessee(), self.from, read, self.timeout(), progress).await?;
         answer(found, read.format())
     }
 

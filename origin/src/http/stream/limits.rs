@@ -33,7 +33,7 @@ impl StreamLimits {
     /// that time.
     ///
     /// # Errors
-    /// `rate_limited` if the project has no stream slot left, `overloaded` if all projects together have none left.
+    /// `rate_limited` if the project or the caller has no stream slot left, `overloaded` if all projects together have none left.
     pub(in crate::http) fn of_records(
         app: &App,
         caller: &Caller,
@@ -41,7 +41,7 @@ impl StreamLimits {
         request_id: RequestId,
     ) -> Result<Self, Problem> {
         let shares = app.streams.of(caller.account());
-        let slot = shares.try_take(caller.project(), 1);
+        let slot = shares.try_take_as(caller.project(), caller.key_id(), 1);
         let slot = slot.map_err(|refused| refused.into_problem("streamed answers"))?;
         let lifetime = caller.expires_at().map_or(Duration::MAX, |end| Duration::from_secs(end.saturating_sub(now())));
         let total = tokio::time::sleep(app.streams.timeout().min(lifetime));

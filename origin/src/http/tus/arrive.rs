@@ -9,6 +9,7 @@ use crate::media::intake::Claim;
 use crate::media::library::Publication;
 use crate::media::resumable::LockedUpload;
 use crate::media::rights::UploadRights;
+use crate::system::keys::Caller;
 use axum::body::Body;
 use shared::error::{ErrorCode, Problem};
 use std::sync::Arc;
@@ -30,9 +31,15 @@ pub(super) struct Arrival {
 
 /// Appends `body` to the upload, holding one of the project's upload slots, and publishes the upload once it is
 /// complete.
-pub(super) async fn run(app: Arc<App>, rights: UploadRights, mut upload: LockedUpload, mut body: Body) -> Arrival {
+pub(super) async fn run(
+    app: Arc<App>,
+    caller: Caller,
+    rights: UploadRights,
+    mut upload: LockedUpload,
+    mut body: Body,
+) -> Arrival {
     let outcome = async {
-        let slot = app.uploads.try_take(&upload.row().project, 1);
+        let slot = app.uploads.try_take_as(caller.project(), caller.key_id(), 1);
         let _slot = slot.map_err(|refused| refused.into_problem("uploads"))?;
         receive(&mut upload, &mut body, app.bounds.body_timeout).await?;
         if upload.is_complete() {
