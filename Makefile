@@ -4,7 +4,7 @@
 EDGE_SOURCES := $(shell find edge/src shared/src -name '*.rs') edge/Cargo.toml shared/Cargo.toml \
 	Cargo.toml Cargo.lock rust-toolchain.toml package-lock.json tools/bindgen/main.rs tools/edge.sh tools/setup.sh
 CLIENT_SOURCES := $(wildcard clients/typescript/src/*.ts) clients/typescript/tsconfig.json package-lock.json tools/client.sh
-PAGES_SOURCES := $(wildcard pages/docs/*) $(shell find console clients/typescript/src -type f) tools/pages.mjs tools/console.mjs package-lock.json
+PAGES_SOURCES := $(wildcard pages/*/*.*) README.md $(shell find console clients/typescript/src -type f) tools/pages.mjs tools/console.mjs package-lock.json
 # Private items are documented too, for who works on them, so links to them resolve.
 RUSTDOCFLAGS := -D warnings -A rustdoc::private_intra_doc_links
 export RUSTDOCFLAGS
@@ -38,7 +38,7 @@ test-packages: build edge-program ## Test the Debian package in a clean Debian w
 	@tools/test-packages.sh
 	@tools/test-containers.sh
 
-run: setup build ## Start everything here: MariaDB, origin, edge, demo database. Ctrl-C ends it
+run: setup build client ## Start everything here: MariaDB, origin, edge, demo database. Ctrl-C ends it
 	@exec target/release/selkie dev
 
 edge: edge/build/index.js ## Build the worker (edge/build/) if a source of it changed

@@ -13,7 +13,9 @@ const swagger = join(root, "node_modules/swagger-ui-dist");
 
 /** The files of each page, as paths. */
 const PAGES = {
+  home: [join(root, "pages/home/index.html")],
   docs: [
+    join(root, "README.md"),
     ...readdirSync(join(root, "pages/docs")).map((name) => join(root, "pages/docs", name)),
     ...["swagger-ui-bundle.js", "swagger-ui.css", "swagger-ui-bundle.js.LICENSE.txt", "LICENSE", "NOTICE"].map((name) => join(swagger, name)),
   ],

@@ -5,7 +5,7 @@
 #   compile        compilers
 #   build          compilers, and the tools of worker and client
 #   run            as build, and MariaDB (default)
-#   test           as run, and Galera, MariaDB's client programs, a browser and Python;
+#   test           as run, and Galera, MariaDB's client programs, a browser, Python and a generator of Python clients;
 #                  with MARIADB, that version in .tools/ instead of this machine's
 #   package        compilers and cargo-deb
 #   test-packages  as package, and debootstrap, systemd-nspawn and podman
@@ -21,6 +21,7 @@ cd "$(dirname "$0")/.."
 CARGO_DEB_VERSION=3.8.0
 CARGO_DENY_VERSION=0.20.2
 CARGO_FUZZ_VERSION=0.13.2
+OPENAPI_PYTHON_CLIENT_VERSION=0.29.1
 NODE_MIN_MAJOR=20            # what wrangler in package.json asks for
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
@@ -177,6 +178,17 @@ testers() {
   fi
   have chromium || install_packages "the tests open pages in a browser" chromium
   have python3 || install_packages "the tests run the documents' examples in Python" python3
+  python_generator
+}
+
+python_generator() {
+  local wanted="openapi-python-client==$OPENAPI_PYTHON_CLIENT_VERSION" folder=.tools/python
+  [ "$(cat $folder/.installed 2>/dev/null)" = "$wanted" ] && return
+  python3 -c 'import ensurepip' 2>/dev/null || install_packages "the tests install a generator of Python clients" python3-venv
+  say "$wanted is missing: installing it with pip into $folder/"
+  python3 -m venv --clear $folder && $folder/bin/pip install --quiet --disable-pip-version-check "$wanted" ||
+    stop "pip could not install $wanted (see above)."
+  echo "$wanted" > $folder/.installed
 }
 
 counter() {

@@ -2,10 +2,10 @@
 import { effect } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import type { ComponentType } from "preact";
-import { client, endTest, holder, isTesting, key, route, signOut } from "./session";
+import { client, endTest, holder, isTesting, key, link, route, signOut } from "./session";
 import { databases, forget, loadDatabases, tables } from "./schema";
 import { SideBar } from "./sidebar";
-import { SignIn } from "./signin";
+import { LinkSignIn, SignIn } from "./signin";
 import { Keys } from "./manage/keys";
 import { Roles } from "./manage/roles";
 import { Media } from "./media";
@@ -21,6 +21,7 @@ effect(() => {
 });
 
 export function App() {
+  if (link.value) return <LinkSignIn token={link.value} />;
   return key.value ? <Frame /> : <SignIn />;
 }
 
@@ -47,6 +48,7 @@ function Frame() {
           {texts.title}
         </a>
         <span class="grow" />
+        <a class="docs" href="/docs" target="_blank">{texts.docs}</a>
         <span class="who">
           <Icon name="key" />
           {[project, access === "role" ? `${texts.who.role} ${name ?? ""}`.trim() : texts.who[access]].filter(Boolean).join(" · ")}

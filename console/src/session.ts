@@ -38,7 +38,7 @@ export function api(): Selkie {
 /** Returns the client's table of this name, such as `shop.orders`. */
 export const tableOf = (name: string) => api().table(name as `${string}.${string}`);
 
-function holderOf(token: string): Holder {
+export function holderOf(token: string): Holder {
   try {
     const part = token.split(".")[1]!.replace(/-/g, "+").replace(/_/g, "/");
     const bytes = Uint8Array.from(atob(part), (byte) => byte.charCodeAt(0));
@@ -55,18 +55,21 @@ export function signIn(own: string): void {
   key.value = own;
 }
 
-/** Returns the token of the link by which the console was opened, and removes it from the address.
- * Returns null if the address has no such token. */
-export function takeLink(): string | null {
-  if (!location.hash.startsWith(LINK)) return null;
-  const link = location.hash.slice(LINK.length);
-  history.replaceState(null, "", location.pathname);
-  return link;
-}
+/** The token of the link by which the console was opened, until the user accepts or declines it. */
+export const link = signal<string | null>(null);
 
-/** Exchanges a link's token for a key, and signs in with it. `signOut` revokes this key. */
-export async function signInByLink(link: string): Promise<void> {
-  const created = await clientOf(link).request<{ key: string }>("POST", "keys", { body: {}, retries: 0 });
+/** Moves the token of a link from the address to `link`. */
+function takeLink(): void {
+  if (!location.hash.startsWith(LINK)) return;
+  link.value = location.hash.slice(LINK.length);
+  history.replaceState(null, "", location.pathname);
+}
+takeLink();
+
+/** Exchanges the link's token for a key, and signs in with it instead of the present key. `signOut` revokes this key. */
+export async function signInByLink(token: string): Promise<void> {
+  const created = await clientOf(token).request<{ key: string }>("POST", "keys", { body: {}, retries: 0 });
+  if (key.value) signOut();
   keep("linked", true);
   signIn(created.key);
 }
@@ -143,7 +146,10 @@ function read(): Route {
 }
 
 export const route = signal<Route>(read());
-addEventListener("hashchange", () => (route.value = read()));
+addEventListener("hashchange", () => {
+  takeLink();
+  route.value = read();
+});
 
 /** Returns the address of a view. */
 export function to(view: string, parts: string[] = [], options: Record<string, unknown> = {}): string {

@@ -1,6 +1,6 @@
-// Signing in: a request checks the key before the tab stores it.
+// Signing in with a key, which a request checks before the tab stores it, or by a link, which the user must accept.
 import { useEffect, useState } from "preact/hooks";
-import { clientOf, signIn, signInByLink, takeLink } from "./session";
+import { clientOf, holder, holderOf, key as present, link, signIn, signInByLink } from "./session";
 import { texts } from "./texts";
 import { Button, Problem } from "./ui";
 
@@ -11,10 +11,6 @@ export function SignIn() {
   const [isBusy, setBusy] = useState(false);
   useEffect(() => {
     document.title = `${texts.signIn.heading} · ${texts.title}`;
-    const link = takeLink();
-    if (!link) return;
-    setBusy(true);
-    signInByLink(link).catch((refused) => (setError(refused), setBusy(false)));
   }, []);
   const submit = async (event: Event) => {
     event.preventDefault();
@@ -48,6 +44,34 @@ export function SignIn() {
         <p class="dim">
           {texts.signIn.how} <code>selkie key create --access full</code>
         </p>
+      </form>
+    </main>
+  );
+}
+
+/** Asks before a link signs in: anybody can write a link to a project of their own. */
+export function LinkSignIn({ token }: { token: string }) {
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const accept = async () => {
+    setBusy(true);
+    try {
+      await signInByLink(token);
+      link.value = null;
+    } catch (refused) {
+      setError(refused);
+    }
+  };
+  return (
+    <main class="signin" id="content">
+      <form onSubmit={(event) => (event.preventDefault(), void accept())}>
+        <img src="/console/icon.svg" alt="" width="40" height="40" />
+        <h1>{texts.signIn.heading}</h1>
+        <p>{texts.signIn.link(holderOf(token).project)}</p>
+        {present.value && <p>{texts.signIn.replaced(holder.value.project)}</p>}
+        {error !== null && <Problem error={error} />}
+        <Button type="submit" look="main" label={isBusy && error === null ? texts.signIn.busy : texts.signIn.submit} disabled={isBusy} />
+        <Button label={present.value ? texts.signIn.stay : texts.signIn.refuse} onClick={() => (link.value = null)} />
       </form>
     </main>
   );

@@ -187,5 +187,5 @@ export function useLoad<T>(load: () => Promise<T>, on: readonly unknown[]): { va
       isCurrent = false;
     };
   }, [...on, round]);
-  return { ...state, again: () => setRound(round + 1) };
+  return { ...state, again: () => setRound((last) => last + 1) };
 }

@@ -75,14 +75,19 @@ export function same(one: unknown, other: unknown): boolean {
 /** Returns a value as a short plain text, for labels. */
 export const label = (value: unknown): string => (typeof value === "object" && value !== null ? jsonText(value) : String(value));
 
+/** The most characters of an integer. */
+const DIGITS: Record<string, number> = { tiny: 4, small: 6, medium: 8, "": 11, big: 20 };
+
 /** Returns the width of a field's column in pixels. */
 export function widthOf(field: Field): number {
   const least = field.name.length * 8 + 44;
   const widths: Partial<Record<Kind, number>> = {
-    integer: 90, decimal: 100, float: 110, boolean: 80, date: 110, datetime: 165, time: 100, enum: 150, long: 300, json: 240, binary: 220,
+    integer: 80, decimal: 100, float: 110, boolean: 80, date: 110, datetime: 165, time: 100, enum: 150, long: 300, json: 240, binary: 220,
   };
-  const digits = Number(/^decimal\((\d+)/i.exec(field.type)?.[1] ?? 0);
-  return Math.min(320, Math.max(least, digits * 8 + 32, widths[kindOf(field)] ?? 180));
+  const [, size, digits = DIGITS[size ?? "none"] ?? 0] = /^(?:(tiny|small|medium|big|)int|decimal\((\d+))/i.exec(field.type) ?? [];
+  // The first column has a button beside the value, and a reference has a link.
+  const beside = field.primaryKey || field.references ? 24 : 0;
+  return Math.min(320, Math.max(least, Number(digits) * 8 + 32 + beside, widths[kindOf(field)] ?? 180));
 }
 
 /** Returns the rows as CSV (RFC 4180); NULL is an empty cell, the empty text is `""`. */

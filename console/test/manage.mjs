@@ -7,11 +7,17 @@ const roleOf = (database) => `{"tables": {"${database}.authors": {"read": {"rows
 
 export async function manage(browser, { url, database, link, call, folder }) {
   const tab = await Tab.open(browser, `${url}/console#link=${link}`);
+  await tab.sees("The link signs in to the project", ".signin");
+  await tab.isAccessible("link", ["dark", "light"]);
+  await tab.press("Sign in");
   await tab.sees("full key", ".who");
   await tab.sees(database, ".home");
   assert.ok(!(await tab.page.url()).includes("link"), "the link is not in the address");
   const again = await Tab.open(browser, `${url}/console#link=${link}`);
+  await again.press("Sign in");
   await again.sees("The link was used before.", "[role=alert]");
+  await again.press("Don't sign in");
+  await again.page.waitForSelector("#key");
   again.check();
 
   const status = async (key) => (await fetch(`${url}/api/v1/crud`, { headers: { authorization: `Bearer ${key}` } })).status;
@@ -25,6 +31,9 @@ export async function manage(browser, { url, database, link, call, folder }) {
       area.dispatchEvent(new Event("input", { bubbles: true }));
     }, text);
 
+  await tab.go(`#link=${link}`);
+  await tab.sees("It ends your session in the project", ".signin");
+  await tab.press("Stay signed in");
   await tab.press("Keys", "link");
   await tab.sees("Your key ends at", ".manage");
   await tab.fill("Name", "reports", ".manage form");

@@ -15,4 +15,6 @@ UPDATE books SET note = '', sold_on = NULL, meta = NULL WHERE id = 2;
 UPDATE books SET meta = '{"n": 9007199254740993, "pages": 9}' WHERE id = 4;
 CREATE TABLE logs (id INT PRIMARY KEY, word VARCHAR(5) NOT NULL) ENGINE = Aria;
 INSERT INTO logs VALUES (1, 'a'), (2, 'b'), (3, 'c');
+CREATE TABLE tickets (id INT PRIMARY KEY);
+INSERT INTO tickets VALUES (123456), (-2147483648);
 CREATE VIEW cheap AS SELECT id, title FROM books WHERE price < 3

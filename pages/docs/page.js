@@ -24,21 +24,9 @@ async function listDatabases() {
   database.disabled = false;
 }
 
-/** Shows options that are JSON as texts: Swagger UI would fill in made-up objects, and send them with each call. */
-function withTexts(spec) {
-  for (const parameter of Object.values(spec.components.parameters)) {
-    if (parameter.content) {
-      delete parameter.content;
-      parameter.schema = { type: "string" };
-      parameter.description += " (JSON)";
-    }
-  }
-  return spec;
-}
-
 async function show() {
   const chosen = database.value ? `?database=${encodeURIComponent(database.value)}` : "";
-  const spec = withTexts(await ask(`/api/v1/openapi.json${chosen}`));
+  const spec = await ask(`/api/v1/openapi.json${chosen}`);
   SwaggerUIBundle({
     spec,
     dom_id: "#document",

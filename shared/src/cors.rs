@@ -20,7 +20,8 @@ const ALLOWED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 /// Response headers that web pages may read, in addition to those that CORS always allows.
 const EXPOSED_HEADERS: &str = "Accept-Ranges, Age, Allow, Content-Disposition, Content-Length, Content-Range, ETag, \
                                Idempotency-Replayed, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, \
-                               Selkie-Media-Id, Selkie-Media-Url, Server-Timing, Tus-Extension, Tus-Max-Size, \
+                               Selkie-Media-Id, Selkie-Media-Thumbnail-Url, Selkie-Media-Url, Server-Timing, \
+                               Tus-Extension, Tus-Max-Size, \
                                Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Metadata, \
                                Upload-Offset, WWW-Authenticate, X-Request-Id, X-Selkie-Code, X-Selkie-Limited, \
                                X-Selkie-Position";

@@ -118,6 +118,35 @@ pub enum ApiForm {
     OpenApi,
     /// TypeScript types of the tables.
     TypeScript,
+    /// Python types of the tables.
+    Python,
+    /// Rust types of the tables.
+    Rust,
+}
+
+impl ApiForm {
+    pub const ALL: [Self; 4] = [Self::OpenApi, Self::TypeScript, Self::Python, Self::Rust];
+
+    /// Returns the last part of the description's path, `/api/v1/…`.
+    #[must_use]
+    pub const fn file_name(self) -> &'static str {
+        match self {
+            Self::OpenApi => "openapi.json",
+            Self::TypeScript => "types.ts",
+            Self::Python => "types.py",
+            Self::Rust => "types.rs",
+        }
+    }
+
+    #[must_use]
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Self::OpenApi => "application/json",
+            Self::TypeScript => "application/typescript; charset=utf-8",
+            Self::Python => "text/x-python; charset=utf-8",
+            Self::Rust => "text/x-rust; charset=utf-8",
+        }
+    }
 }
 
 /// An operation on the records of a table, which the origin translates to SQL.

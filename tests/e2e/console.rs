@@ -19,6 +19,7 @@ cases! {
         the_console_can_be_switched_off,
         the_command_prints_the_address,
         the_browser_that_the_command_starts_gets_no_secret,
+        the_link_is_not_in_the_arguments_of_the_browser,
     ],
 }
 
@@ -79,6 +80,24 @@ async fn the_browser_that_the_command_starts_gets_no_secret(_: Host) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let environment = std::fs::read_to_string(&printed).expect("the browser was started");
     assert!(environment.contains("ENVIRONMENT=") && !environment.contains("5ec2e7"), "{environment}");
+}
+
+async fn the_link_is_not_in_the_arguments_of_the_browser(_: Host) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (browser, printed) = (directory.path().join("xdg-open"), directory.path().join("arguments"));
+    std::fs::write(&browser, "#!/bin/sh\necho \"$@\" > \"$ARGUMENTS\"\n").expect("a file");
+    std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).expect("a mode");
+    let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").expect("a PATH"));
+    let mut command = shared().cli_command(&["console", "--open"]);
+    let output = command.envs([("PATH", path.as_ref()), ("ARGUMENTS", printed.as_os_str())]);
+    let output = output.env("TMPDIR", directory.path()).output().expect("it runs");
+    let link = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    assert!(output.status.success() && link.contains("#link="), "{}", String::from_utf8_lossy(&output.stderr));
+    let opened = std::fs::read_to_string(&printed).expect("the browser was started");
+    let page = std::path::Path::new(opened.trim());
+    assert_eq!(page.parent(), Some(directory.path()), "{opened}");
+    assert_eq!(std::fs::metadata(page).expect("a page").permissions().mode() & 0o777, 0o600);
+    assert!(std::fs::read_to_string(page).expect("a page").contains(&format!("url={link}\"")));
 }
 
 /// Runs a statement of the script in a project's database.

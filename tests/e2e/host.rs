@@ -164,7 +164,7 @@ impl Answer {
 
     /// Returns whether the request was for a page for browsers.
     pub(crate) fn is_page(&self) -> bool {
-        ["docs", "console"].iter().any(|page| {
+        ["", "docs", "console"].iter().any(|page| {
             let rest = self.path().strip_prefix(page);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })

@@ -87,19 +87,17 @@ export class Media {
     const blob = file instanceof Blob ? file : new Blob([file as BlobPart]);
     const name = options.name ?? (file as File).name;
     if (!name) throw new TypeError("The file has no name: give it as the option name.");
-    const { folder, onProgress, timeout = this.#http.options.timeout ?? 60_000 } = options;
-    const fields = { folder, private: options.private, update: options.update };
+    const { onProgress, timeout = this.#http.options.timeout ?? 60_000 } = options;
+    const fields = { folder: options.folder, private: options.private, update: options.update };
     const type = options.type ?? kindOf(blob.type);
     const within = (bytes: number) => ({ ...options, timeout: timeout && timeout + bytes / BYTES_PER_MS });
     if (options.resume || blob.size > (options.resumableAbove ?? RESUMABLE_ABOVE_BYTES)) {
       const metadata = { filename: name, filetype: blob.type, kind: type, ...fields };
-      const { id, url } = await resumable(this.#http, blob, metadata, options, within);
-      const info = await this.get(id, { signal: options.signal }).catch((error) => {
-        // A role may allow uploads but no reads.
-        if (error instanceof SelkieError && error.status === 403) return null;
-        throw error;
-      });
-      return info ?? { id, name, folder: folder ?? "", url };
+      const { id, url, thumbnailUrl } = await resumable(this.#http, blob, metadata, options, within);
+      // A role may choose the folder, and need not allow to ask for it.
+      const path = new URL(url, this.#http.url).pathname.split("/media/").pop()!.split("/").slice(1).map(decodeURIComponent);
+      const file = { id, name: path.pop()!, folder: path.join("/"), url };
+      return type === "image" ? { ...file, thumbnailUrl } : file;
     }
     const form = new FormData();
     for (const [field, value] of Object.entries({ type, ...fields })) if (value !== undefined) form.append(field, String(value));

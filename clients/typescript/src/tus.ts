@@ -12,20 +12,21 @@ const base64 = (text: string) => btoa(String.fromCharCode(...new TextEncoder().e
 /** The state of an upload: its offset in bytes, and the finished file once the upload is complete. */
 interface State {
   offset: number;
-  file?: { id: number; url: string };
+  file?: { id: number; url: string; thumbnailUrl: string | null };
 }
 
 /** Uploads a file and returns it. After a temporary failure, asks the server for the offset and continues there;
  * throws after more than `retries` failures in a row. */
 export async function resumable(
   http: Http, blob: Blob, metadata: Record<string, unknown>, options: UploadOptions, within: (bytes: number) => CallOptions,
-): Promise<{ id: number; url: string }> {
+): Promise<NonNullable<State["file"]>> {
   const total = blob.size;
   const send = <R>(request: Omit<Request, "repeat">, repeat: Request["repeat"], call: CallOptions, read: (response: Response) => R) =>
     http.send({ ...request, repeat, headers: { "tus-resumable": "1.0.0", ...request.headers } }, call, async (response) => read(response));
   const state = ({ headers }: Response): State => {
     const id = headers.get("selkie-media-id");
-    return { offset: Number(headers.get("upload-offset")), file: id ? { id: Number(id), url: headers.get("selkie-media-url") ?? "" } : undefined };
+    const file = { id: Number(id), url: headers.get("selkie-media-url") ?? "", thumbnailUrl: headers.get("selkie-media-thumbnail-url") };
+    return { offset: Number(headers.get("upload-offset")), file: id ? file : undefined };
   };
 
   const create = () => {

@@ -104,13 +104,15 @@ export type Where<DB, T extends AnyTable> = { readonly [F in Field<T>]?: Conditi
 // Reads
 
 type Direction = "asc" | "desc" | "ASC" | "DESC";
-type OrderItem<T extends AnyTable> =
+type OrderItem<T extends AnyTable, Alias extends string> =
   | Field<T>
   | `-${Field<T>}`
-  | { readonly [F in Field<T>]?: Direction }
+  | Alias
+  | `-${Alias}`
+  | { readonly [F in Field<T> | Alias]?: Direction }
   | { readonly field: string; readonly strategy?: Direction; readonly tableName?: string };
-/** `"id"`, `"-id"` for descending, `{ id: "desc" }`, or a list of these. */
-export type Order<T extends AnyTable> = OrderItem<T> | readonly OrderItem<T>[];
+/** `"id"`, `"-id"` for descending, `{ id: "desc" }`, or a list of these. A list of records may also be ordered by an `Alias`. */
+export type Order<T extends AnyTable, Alias extends string = never> = OrderItem<T, Alias> | readonly OrderItem<T, Alias>[];
 
 export type AggregateName = "COUNT" | "COUNT_DISTINCT" | "SUM" | "AVG" | "MIN" | "MAX";
 interface SelectObject<T extends AnyTable> {
@@ -171,7 +173,8 @@ export interface GetOptions<DB, T extends AnyTable> extends Fields<T>, CallOptio
 
 export interface ListOptions<DB, T extends AnyTable> extends GetOptions<DB, T> {
   readonly where?: Where<DB, T>;
-  readonly order?: Order<T>;
+  /** Fields, or aliases of `select` and `fullTextSearch`. */
+  readonly order?: Order<T, string>;
   readonly limit?: number;
   readonly page?: number;
   readonly offset?: number;
@@ -240,9 +243,10 @@ export type Strict<DB, T extends AnyTable, O, Shape> = {
   [K in keyof O]: K extends keyof Shape
     ? K extends "include"
       ? O[K] extends readonly unknown[] ? O[K] : StrictMap<DB, T, O[K]>
-      : K extends "where" ? StrictWhere<DB, T, O[K]> : O[K]
+      : K extends "where" ? StrictWhere<DB, T, O[K]> : K extends "order" ? Order<T, Alias<O>> : O[K]
     : never;
 };
+type Alias<O> = (O extends { select: readonly (infer I)[] } ? AliasOf<I> : never) | Text<keyof (unknown extends Scored<O> ? {} : Scored<O>)>;
 type StrictWhere<DB, T extends AnyTable, W> = IsAny<T["row"]> extends true
   ? W
   : {

@@ -243,7 +243,9 @@ export class Edits {
       this.fault.value = error;
       return;
     }
-    const faults: Fault[] = own.filter((fault) => fault.at === undefined || fault.at === at).map(({ code, message, field }) => ({ code, message, field }));
+    const faults: Fault[] = own.filter((fault) => fault.at === undefined || fault.at === at)
+      // The index counts the operations of the request, which the user does not see.
+      .map(({ code, message, field }) => ({ code, message: message.replace(/^Operation \d+: /, ""), field }));
     if (faults[0]) faults[0].hint = error.hint;
     this.#patch(edit.id, { faults });
     if (error.code === "precondition_failed" || error.code === "record_not_found") {

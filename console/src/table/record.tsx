@@ -1,9 +1,9 @@
 // One record beside the grid: every field with its editor and errors, and links to related records.
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { type Field, kindOf, type Relation, type Schema } from "../schema";
-import { to } from "../session";
+import { tableOf, to } from "../session";
 import { texts } from "../texts";
-import { Button, Icon } from "../ui";
+import { Button, Icon, useLoad } from "../ui";
 import { jsonText, label, type Row, show } from "../values";
 import type { Edits } from "./edits";
 import { Conflict } from "./edits-bar";
@@ -25,11 +25,14 @@ interface Props {
   onClose: () => void;
 }
 
-export function RecordPanel({ database, table, schema, edits, may, id, row, focus, query, setQuery, onClose }: Props) {
+export function RecordPanel({ database, table, schema, edits, may, id, row: shown, focus, query, setQuery, onClose }: Props) {
   const own = useRef<HTMLElement>(null);
   const edit = edits.byId.value.get(id);
   const isNew = id.startsWith("new:");
-  // A record that was opened from the list of changes, or after a reload, is known by its edit.
+  // A record that was opened from the list of changes, or after a reload, is known by its edit until it is read.
+  const isUnread = !shown && !isNew && may.read && edit !== undefined;
+  const read = useLoad(async () => (isUnread ? ((await tableOf(`${database}.${table}`).get(edit.key as any)) as Row | null) : null), [id, isUnread]);
+  const row = shown ?? (read.value && edit ? { ...read.value, ...edit.before } : undefined);
   const base: Row = row ?? (edit ? { ...Object.fromEntries(edits.keys.map((name, at) => [name, edit.key[at]])), ...edit.before } : {});
   const record: Row = isNew ? (edit?.data ?? {}) : { ...base, ...(edit?.kind === "update" ? edit.data : {}) };
   useLayoutEffect(() => {

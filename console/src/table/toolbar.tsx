@@ -1,10 +1,10 @@
 // The controls above a table: filters, search, columns, and the request as code.
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { indexesOf, kindOf, type Schema } from "../schema";
 import { holder } from "../session";
 import { texts } from "../texts";
-import { Button, Copy, Popup } from "../ui";
+import { Button, Copy, Popup, useLoad } from "../ui";
 import { asClient, asCurl, type Filter, isComplete, operatorOf, operatorsOf, type Query } from "./query";
 
 const SHOWN_LIMIT = 100;
@@ -19,15 +19,18 @@ interface Props {
 }
 
 export function ToolBar({ children, ...props }: Props & { children: ComponentChildren }) {
-  const { query } = props;
+  const { database, table, schema, query } = props;
+  const index = useSearched(database, table, schema);
   return (
     <div class="toolbar" role="toolbar" aria-label={props.table}>
       <Popup icon="filter" label={texts.table.filter} badge={query.filters.filter(isComplete).length || undefined} wide>
         {(close) => <Filters {...props} close={close} />}
       </Popup>
-      <Popup icon="search" label={texts.table.search} badge={query.search ? 1 : undefined}>
-        {(close) => <Search {...props} close={close} />}
-      </Popup>
+      {index !== null && (
+        <Popup icon="search" label={texts.table.search} badge={query.search ? 1 : undefined}>
+          {(close) => <Search {...props} fields={index} close={close} />}
+        </Popup>
+      )}
       <Popup icon="columns" label={texts.table.columns} badge={query.columns?.length}>
         {() => <Columns {...props} />}
       </Popup>
@@ -38,6 +41,20 @@ export function ToolBar({ children, ...props }: Props & { children: ComponentChi
     </div>
   );
 }
+
+/** Returns the fields of the table's first FULLTEXT index, which only full keys can read; for other keys all text
+ * fields. Returns null if there is none, or as long as it is not known. */
+function useSearched(database: string, table: string, schema: Schema): string[] | null {
+  const { value } = useLoad(async () => {
+    const fields = holder.value.access === "full"
+      ? (await indexesOf(database, table)).find(({ type }) => type === "FULLTEXT")?.fields
+      : textFields(schema);
+    return fields?.length ? fields : null;
+  }, [database, table, schema]);
+  return value ?? null;
+}
+
+const textFields = (schema: Schema) => schema.schema.filter((field) => ["text", "long"].includes(kindOf(field))).map(({ name }) => name);
 
 type PanelProps = Props & { close: () => void };
 
@@ -102,20 +119,10 @@ function Filters({ schema, query, setQuery, close }: PanelProps) {
   );
 }
 
-function Search({ database, table, schema, query, setQuery, close }: PanelProps) {
-  const candidates = schema.schema.filter((field) => ["text", "long"].includes(kindOf(field))).map(({ name }) => name);
-  const [fields, setFields] = useState<string[]>(query.search?.fields ?? candidates);
+function Search({ schema, query, setQuery, close, fields: preselected }: PanelProps & { fields: string[] }) {
+  const candidates = textFields(schema);
+  const [fields, setFields] = useState<string[]>(query.search?.fields ?? preselected);
   const [term, setTerm] = useState(query.search?.searchTerm ?? "");
-  // With a full key, the indexes can be read; the fields of the first FULLTEXT index are preselected.
-  const [isReady, setReady] = useState(query.search !== null || holder.value.access !== "full");
-  useEffect(() => {
-    if (isReady) return;
-    indexesOf(database, table).then((indexes) => {
-      const index = indexes.find(({ type }) => type === "FULLTEXT");
-      if (index) setFields(index.fields);
-    }, () => {}).then(() => setReady(true));
-  }, []);
-  if (candidates.length === 0) return <p>{texts.table.searchNone}</p>;
   const submit = (event: Event) => {
     event.preventDefault();
     const isBoolean = /[+\-*"<>~]/.test(term);
@@ -125,7 +132,7 @@ function Search({ database, table, schema, query, setQuery, close }: PanelProps)
   return (
     <form class="stack" onSubmit={submit}>
       <input type="search" aria-label={texts.table.searchHint} placeholder={texts.table.searchHint} value={term} onInput={(event) => setTerm(event.currentTarget.value)} />
-      <fieldset disabled={!isReady}>
+      <fieldset>
         <legend>{texts.table.searchIn}</legend>
         {candidates.map((name) => (
           <label class="check" key={name}>
@@ -139,7 +146,7 @@ function Search({ database, table, schema, query, setQuery, close }: PanelProps)
       <div class="row">
         <span class="grow" />
         <Button label={texts.table.clear} onClick={() => (setQuery({ ...query, search: null }), close())} />
-        <Button type="submit" look="main" label={texts.table.search} disabled={!isReady || fields.length === 0} />
+        <Button type="submit" look="main" label={texts.table.search} disabled={fields.length === 0} />
       </div>
     </form>
   );

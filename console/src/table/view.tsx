@@ -83,7 +83,7 @@ function Records({ database, table, schema }: { database: string; table: string;
   };
   const reload = () => {
     rows?.reload();
-    setRound(round + 1);
+    setRound((last) => last + 1);
   };
   const download = async () => {
     const found: Row[] = [];
@@ -122,7 +122,7 @@ function Records({ database, table, schema }: { database: string; table: string;
           />
         )}
       </div>
-      <EditsBar edits={edits} onOpen={(id) => setOpen({ id })} onSaved={() => (setOpen(null), reload())} onPartly={reload} />
+      <EditsBar edits={edits} onOpen={(id) => setOpen(open?.id === id ? open : { id })} onSaved={() => (setOpen(null), reload())} onPartly={reload} />
     </div>
   );
 }

@@ -146,6 +146,10 @@ impl Gateway {
             log.route("preflight");
             return Ok(Decision::Answer(Answer::preflight(&self.config.cors)));
         }
+        if route::is_home(request.method(), &request.path, request.header("accept")) {
+            log.route("/");
+            return Ok(Decision::Forward(BodyPlan::Drop));
+        }
         if let Some(page) = route::page(&request.path) {
             log.route(page);
             return only_get(request).map(|()| Decision::Forward(BodyPlan::Drop));

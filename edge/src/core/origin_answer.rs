@@ -3,7 +3,7 @@
 
 use shared::error::{ErrorCode, Problem, UNAVAILABLE_DATABASE};
 use shared::media::FilePath;
-use shared::operation::{route, tus};
+use shared::operation::{ApiForm, route, tus};
 use shared::request_id::RequestId;
 
 /// The head of a response from an origin's address.
@@ -17,7 +17,7 @@ pub struct OriginHead<'a> {
 /// The kind of body that a successful response must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// JSON, CSV, NDJSON or TypeScript: responses of the API.
+    /// JSON, CSV, NDJSON or types of a language: responses of the API.
     Interface,
     /// Any type: a media file, whole or in part, or a file of a page.
     File,
@@ -29,7 +29,7 @@ impl Form {
     /// Returns the kind of body of successful responses at a path.
     #[must_use]
     pub fn at(path: &str) -> Self {
-        if path.starts_with(FilePath::PREFIX) || route::page(path).is_some() {
+        if path.starts_with(FilePath::PREFIX) || path == "/" || route::page(path).is_some() {
             Self::File
         } else if tus::is_at(path) {
             Self::Headers
@@ -59,7 +59,7 @@ impl NoAnswer {
     }
 }
 
-const SUCCESS_TYPES: [&str; 4] = ["application/json", "text/csv", "application/x-ndjson", "application/typescript"];
+const SUCCESS_TYPES: [&str; 3] = ["application/json", "text/csv", "application/x-ndjson"];
 
 /// Checks that a response comes from Selkie: it repeats the request id `sent`, and its status and media type match
 /// `form`.
@@ -78,7 +78,10 @@ pub fn judge(head: &OriginHead<'_>, form: Form, sent: &RequestId) -> Result<(), 
         202 | 204 | 304 => true,
         200 | 206 if form == Form::File => true,
         200 | 201 if form == Form::Headers => essence.is_empty(),
-        200..=299 => is_any(&SUCCESS_TYPES),
+        200..=299 => {
+            let is_types = |form: &ApiForm| form.content_type().split(';').next() == Some(essence);
+            is_any(&SUCCESS_TYPES) || ApiForm::ALL.iter().any(is_types)
+        }
         400..=599 => is_any(&["application/json"]),
         // Selkie never redirects.
         _ => false,

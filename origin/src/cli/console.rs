@@ -1,11 +1,15 @@
 //! `selkie console`: prints the address of the console, as a link that signs in once.
 
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::{Command, Stdio};
 
 use clap::Args;
 use serde::Serialize;
 use shared::ident::ProjectName;
+use uuid::Uuid;
 
 use super::system::{Opened, note, project};
 use super::{CliError, Context};
@@ -57,8 +61,11 @@ impl ConsoleArgs {
                 ));
             }
         }
-        if self.open && !is_opened(&url) {
-            note("no browser could be started: open the address yourself");
+        if self.open {
+            let opened = if url.contains('#') { redirection(&url) } else { Ok(url.clone()) };
+            if !opened.is_ok_and(|address| is_opened(&address)) {
+                note("no browser could be started: open the address yourself");
+            }
         }
         context.output.answer(&Answer { url }, |answer| answer.url.clone())
     }
@@ -77,6 +84,18 @@ fn address(config: &Config) -> String {
         format!("{scheme}://{}", SocketAddr::new(ip, config.listen.port()))
     };
     format!("{}/console", base.unwrap_or_else(own))
+}
+
+/// Writes a page that leads to the URL into a file that only this user may read, since every user of the machine may read
+/// the arguments of a browser. Returns the file's path. The file stays, because a browser may read it at any later time;
+/// the link in it soon ends.
+fn redirection(url: &str) -> io::Result<String> {
+    let path = std::env::temp_dir().join(format!("selkie-console-{}.html", Uuid::now_v7()));
+    let url = url.replace('&', "&amp;").replace('"', "&quot;");
+    let page =
+        format!("<!doctype html><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0;url={url}\">\n");
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?.write_all(page.as_bytes())?;
+    Ok(path.display().to_string())
 }
 
 fn is_opened(url: &str) -> bool {

@@ -1,4 +1,4 @@
-//! The API that `selkie import` and `selkie export` send their requests to: the API at a URL, with a key, or an origin
+//! The API that `selkie import`, `selkie export` and `selkie types` send their requests to: the API at a URL, with a key, or an origin
 //! within this process, which stops with the command. In both cases the API checks the rows.
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,7 +22,7 @@ use crate::transfer::Api;
 /// The environment variable that holds the key.
 const KEY_VARIABLE: &str = "SELKIE_KEY";
 
-const KEY_NAME: &str = "selkie import or export";
+const KEY_NAME: &str = "selkie import, export or types";
 
 /// Lifetime of the key for the origin within this process, in case the command ends without having revoked the key.
 const KEY_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -42,7 +42,7 @@ pub(super) struct TargetArgs {
     /// A file with the key
     #[arg(long, value_name = "FILE", requires = "url")]
     key_file: Option<PathBuf>,
-    /// The project that owns the database
+    /// The project of the tables
     #[arg(long, value_name = "PROJECT", default_value = "default", conflicts_with = "url", value_parser = project)]
     project: ProjectName,
 }

@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Request, Version};
 use axum::response::Response;
 use shared::format::Format;
+use shared::operation::ApiForm;
 use std::convert::Infallible;
 use std::future::ready;
 use tower::{Service as _, service_fn};
@@ -18,10 +19,7 @@ use tower_http::compression::predicate::SizeAbove;
 /// The minimum size of a compressed response. A smaller one fits into one packet, so compressing it gains nothing.
 const COMPRESSED_MIN_BYTES: u64 = 1_024;
 
-/// The media type of API descriptions in TypeScript.
-pub(super) const TYPESCRIPT: &str = "application/typescript; charset=utf-8";
-
-/// Compresses a response in an API format (JSON, CSV, NDJSON, TypeScript) that is long enough or of unknown length, if
+/// Compresses a response in an API format (JSON, CSV, NDJSON, types) that is long enough or of unknown length, if
 /// the request accepts a coding, is not `HEAD`, and is newer than HTTP/1.0. Returns any other response unchanged. While
 /// a stream waits for its next row, the rows compressed so far are sent.
 pub(super) async fn compress(request: &Parts, response: Response) -> Response {
@@ -37,7 +35,7 @@ fn may_be_compressed(request: &Parts, response: &Response) -> bool {
     let is_long = response.body().size_hint().exact().is_none_or(|bytes| bytes >= COMPRESSED_MIN_BYTES);
     let is_form = |found: &HeaderValue| {
         [Format::Envelope, Format::Csv, Format::NdJson].iter().any(|form| found == form.content_type())
-            || found == TYPESCRIPT
+            || ApiForm::ALL.iter().any(|form| found == form.content_type())
     };
     // An HTTP/1.0 client can't tell the end of a compressed response from a broken connection.
     is_long

@@ -1,12 +1,11 @@
-//! `GET /api/v1/openapi.json` and `/api/v1/types.ts`: describes all operations that the caller may use.
+//! `GET /api/v1/openapi.json`, `types.ts`, `types.py` and `types.rs`: describes all operations that the caller may use.
 
-use super::compression::TYPESCRIPT;
 use super::listing;
 use super::request_log::RequestRecord;
 use super::respond;
 use crate::app::App;
 use crate::database::schema_cache::SchemaAge;
-use crate::query::interface::{Interface, openapi, typescript};
+use crate::query::interface::{Interface, openapi, python, rust, typescript};
 use crate::system::keys::Caller;
 use axum::response::Response;
 use bytes::Bytes;
@@ -45,16 +44,14 @@ pub(super) async fn run(
         match form {
             ApiForm::OpenApi => openapi::document(&interface),
             ApiForm::TypeScript => Ok(typescript::types(&interface).into_bytes()),
+            ApiForm::Python => Ok(python::types(&interface).into_bytes()),
+            ApiForm::Rust => Ok(rust::types(&interface).into_bytes()),
         }
     });
     let text = text.await.map_err(|error| {
         Problem::internal("The description can't be written.", format!("its task failed: {error}"))
     })??;
-    let content_type = match form {
-        ApiForm::OpenApi => "application/json",
-        ApiForm::TypeScript => TYPESCRIPT,
-    };
-    Ok(respond::tagged(Bytes::from_owner(Kept { text, _slot: slot }), content_type))
+    Ok(respond::tagged(Bytes::from_owner(Kept { text, _slot: slot }), form.content_type()))
 }
 
 /// A description in memory. Its slot, one of a limited number, is freed when the response has been sent.

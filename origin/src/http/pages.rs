@@ -1,4 +1,4 @@
-//! Serves the pages for browsers, which need no key: `/docs`, the API's documentation, and (unless it is turned off)
+//! Serves the pages for browsers, which need no key: `/`, which leads to the others, `/docs`, the API's documentation, and (unless it is turned off)
 //! `/console`, the user interface of a project. `tools/pages.mjs` makes their files, which a release build embeds.
 //!
 //! The scripts of a page come from this host only. They call the API with the key that the user types in, or that a
@@ -63,14 +63,13 @@ pub(super) async fn answer(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Failed> {
-    if let Some(page) = route::page(uri.path()) {
-        record.log().route(page);
-    }
+    record.log().route(route::page(uri.path()).unwrap_or("/"));
     Ok(file(uri.path(), &headers)?)
 }
 
 fn file(path: &str, headers: &HeaderMap) -> Result<Response, Problem> {
     let name = match path.trim_matches('/') {
+        "" => "home/index.html",
         "docs" => "docs/index.html",
         "console" => "console/index.html",
         name => name,

@@ -1,13 +1,15 @@
 //! The origin's routes. Paths below `/api/` are parsed by `shared::operation`, as at the edge, since axum's router
 //! can't tell `a,b` from `a%2Cb` in an id, or `POST …/query` from a record whose key is "query".
 
+use super::request_log::RequestRecord;
 use super::respond::Failed;
 use super::{files, health, pages, pipeline};
 use crate::app::App;
 use crate::config::ConsoleConfig;
-use axum::Router;
-use axum::http::Uri;
+use axum::http::{HeaderMap, Method, Uri, header};
+use axum::response::Response;
 use axum::routing::{any, get};
+use axum::{Extension, Router};
 use shared::operation::route::{self, MCP};
 use std::sync::Arc;
 
@@ -29,10 +31,20 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .route(health::READYZ, get(health::ready))
         .route(health::METRICS, get(health::metrics))
         .method_not_allowed_fallback(health::only_read)
-        .fallback(not_found)
+        .fallback(home_or_nothing)
         .with_state(app)
 }
 
-async fn not_found(uri: Uri) -> Failed {
-    route::not_found(uri.path()).into()
+/// Answers a browser at `/` with a page, and every other request with `route_not_found`.
+async fn home_or_nothing(
+    record: Extension<Arc<RequestRecord>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Failed> {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    if route::is_home(method.as_str(), uri.path(), accept) {
+        return pages::answer(record, uri, headers).await;
+    }
+    Err(route::not_found(uri.path()).into())
 }

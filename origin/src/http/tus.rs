@@ -37,6 +37,8 @@ const TUS_MAX_SIZE: HeaderName = HeaderName::from_static("tus-max-size");
 const MEDIA_ID: HeaderName = HeaderName::from_static("selkie-media-id");
 /// The response header with the URL of the media file that a complete upload has become.
 const MEDIA_URL: HeaderName = HeaderName::from_static("selkie-media-url");
+/// The response header with the URL of the thumbnail, if the file has one.
+const MEDIA_THUMBNAIL_URL: HeaderName = HeaderName::from_static("selkie-media-thumbnail-url");
 
 /// Adds the headers that the tus protocol requires on every response. `path` is the request's path.
 pub(super) fn add_headers(path: &str, response: &mut Response) {
@@ -245,9 +247,9 @@ fn add_outcome(response: &mut Response, outcome: &Outcome, request: &UploadReque
 
 fn add_file(headers: &mut HeaderMap, file: &MediaRow, links: &Links) {
     headers.insert(MEDIA_ID, file.id.get().into());
-    if let Ok(url) = HeaderValue::try_from(payload::url(file, links)) {
-        headers.insert(MEDIA_URL, url);
-    }
+    let urls =
+        [(MEDIA_URL, Some(payload::url(file, links))), (MEDIA_THUMBNAIL_URL, payload::thumbnail_url(file, links))];
+    headers.extend(urls.into_iter().filter_map(|(name, url)| Some((name, HeaderValue::try_from(url?).ok()?))));
 }
 
 fn expires(headers: &mut HeaderMap, row: &UploadRow) {

@@ -239,6 +239,27 @@ impl Api {
         Ok(())
     }
 
+    /// Returns the types of the tables in a language, whose files end with `extension`; `None` for the tables of all
+    /// databases.
+    ///
+    /// # Errors
+    /// The API can't be reached or refuses the request, such as for a database that the project lacks.
+    pub async fn types(&self, extension: &str, database: Option<&DatabaseName>) -> Result<String, TransferError> {
+        let mut url = self.base.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(["api", "v1", &format!("types.{extension}")]);
+        }
+        url.query_pairs_mut().extend_pairs(database.map(|name| ("database", name.as_str())));
+        let answer = match (self.send(Method::GET, url, &HeaderMap::new(), Bytes::new()).await, database) {
+            (Err(NoAnswer::Refused(refusal)), Some(name)) if refusal.code == "database_not_found" => {
+                let message = format!("the project has no database {name}");
+                return Err(TransferError::Failed { message, hint: refusal.hint });
+            }
+            (answer, _) => answer?,
+        };
+        answer.text().await.map_err(|error| failed("the answer ended early", &error))
+    }
+
     /// Starts a read, and returns the response, whose body streams the rows in the media type `accept`. `options` are
     /// the body of the request.
     pub(super) async fn read(

@@ -18,7 +18,7 @@ pub(super) enum Resource {
     Databases,
     /// `/api/v1/crud/{db}`
     Tables(DatabaseName),
-    /// `/api/v1/openapi.json` or `/api/v1/types.ts`
+    /// `/api/v1/openapi.json`, `/api/v1/types.ts`, …
     Api(ApiForm),
     /// `/api/v1/crud/{db}/{table}`
     Table(TablePath),
@@ -69,6 +69,13 @@ pub fn page(path: &str) -> Option<&'static str> {
     pages.into_iter().find(|(page, _)| is_below(page)).map(|(_, route)| route)
 }
 
+/// Returns whether a browser asks for the page at `/`, which leads to the other pages. Programs get `route_not_found`
+/// there.
+#[must_use]
+pub fn is_home(method: &str, path: &str, accept: Option<&str>) -> bool {
+    path == "/" && matches!(method, "GET" | "HEAD") && accept.is_some_and(|types| types.contains("text/html"))
+}
+
 const TABLE_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 const RECORD_METHODS: &str = "GET, HEAD, PUT, PATCH, DELETE";
 const UPLOAD_METHODS: &str = "OPTIONS, HEAD, PATCH, DELETE";
@@ -86,6 +93,9 @@ pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
     let path = head.path.strip_prefix("/api/v1/").ok_or_else(|| not_found(head.path))?;
     // Some clients end every path with a slash.
     let path = path.strip_suffix('/').unwrap_or(path);
+    if let Some(form) = ApiForm::ALL.into_iter().find(|form| form.file_name() == path) {
+        return allow(head.method, "GET, HEAD").map(|()| Resource::Api(form));
+    }
     let mut segments = path.split('/');
     match (segments.next(), segments.next(), segments.next(), segments.next(), segments.next()) {
         (Some("sql"), None, ..) => allow(head.method, "POST").map(|()| Resource::Sql),
@@ -104,8 +114,6 @@ pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
             allow(head.method, "POST")?;
             Ok(Resource::Signature(MediaId::parse(id)?))
         }
-        (Some("openapi.json"), None, ..) => allow(head.method, "GET, HEAD").map(|()| Resource::Api(ApiForm::OpenApi)),
-        (Some("types.ts"), None, ..) => allow(head.method, "GET, HEAD").map(|()| Resource::Api(ApiForm::TypeScript)),
         (Some("crud"), None, ..) => allow(head.method, "GET, HEAD").map(|()| Resource::Databases),
         (Some("crud"), Some(database), None, ..) if !database.is_empty() => {
             allow(head.method, "GET, HEAD")?;
@@ -188,8 +196,12 @@ fn allow(method: &str, methods: &'static str) -> Result<(), Problem> {
 
 #[must_use]
 pub fn not_found(path: &str) -> Problem {
-    Problem::new(ErrorCode::RouteNotFound, format!("There is nothing at {}.", crate::ident::shown(path)))
-        .with_hint("Records are at /api/v1/crud/{database}/{table}, SQL is at /api/v1/sql.")
+    Problem::new(ErrorCode::RouteNotFound, format!("There is nothing at {}.", crate::ident::shown(path))).with_hint(
+        match path {
+            "/" => "The API is at /api/v1, its documentation at /docs, the console at /console.",
+            _ => "Records are at /api/v1/crud/{database}/{table}, SQL is at /api/v1/sql.",
+        },
+    )
 }
 
 #[cfg(test)]

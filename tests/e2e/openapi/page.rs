@@ -11,6 +11,7 @@ use std::process::Command;
 
 cases! {
     Both: [
+        a_browser_at_the_root_finds_the_pages_and_a_program_an_error,
         files_of_the_page_need_no_key_and_are_its_own,
         a_browser_shows_what_the_key_may_do_and_makes_a_call,
     ],
@@ -18,6 +19,24 @@ cases! {
 
 fn page(host: Host, path: &str) -> Call {
     Call::new(host.url(), Method::GET, path)
+}
+
+async fn a_browser_at_the_root_finds_the_pages_and_a_program_an_error(host: Host) {
+    let browser = |method| Call::new(host.url(), method, "/").header("accept", "text/html,*/*;q=0.8");
+    let home = browser(Method::GET).send().await;
+    assert_eq!((home.status.as_u16(), home.header("content-type")), (200, Some("text/html; charset=utf-8")), "{home}");
+    let text = home.text();
+    for path in ["/console", "/docs", "/docs/README.md"] {
+        assert!(text.contains(&format!("href=\"{path}\"")), "{text}");
+        assert_eq!(page(host, path).send().await.status, 200, "{path}");
+    }
+    assert!(page(host, "/docs").send().await.text().contains("href=\"/console\""));
+    assert_eq!(browser(Method::HEAD).send().await.status, 200);
+    for call in [page(host, "/").header("accept", "application/json"), browser(Method::POST)] {
+        let refused = call.send().await.refused(ErrorCode::RouteNotFound);
+        let hint = refused["hint"].as_str().expect("a hint");
+        assert!(hint.contains("/docs") && hint.contains("/console"), "{hint}");
+    }
 }
 
 async fn files_of_the_page_need_no_key_and_are_its_own(host: Host) {

@@ -81,8 +81,15 @@ async fn types_are_stable_and_compile_in_each_language(host: Host) {
         assert_eq!(text, types(language), "{language}");
         text
     });
-    let served = call(Method::GET, "/api/v1/types.ts").send().await.text();
-    assert_eq!(served, ts);
+    for (language, extension, text) in [("ts", "ts", &ts), ("python", "py", &python), ("rust", "rs", &rust)] {
+        let served = call(Method::GET, &format!("/api/v1/types.{extension}")).send().await.text();
+        assert_eq!(served.trim_end(), text.trim_end());
+        for host in [Host::Origin, Host::Edge] {
+            let mut command = shared().cli_command(&["types", "--lang", language, "--url", host.url()]);
+            let output = command.env("SELKIE_KEY", &key).output().expect("it runs");
+            assert_eq!(String::from_utf8_lossy(&output.stdout), *text, "{}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
 
     file("types.ts", &ts);
     file("use.ts", USE);

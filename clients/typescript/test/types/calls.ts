@@ -53,6 +53,11 @@ const [sums] = await orders.list({
   group: "status",
 });
 is<{ status: "open" | "paid"; orders: number; max_at: string | null; why: string | null }>()(sums!);
+await orders.list({ select: ["status", { aggregate: "SUM", fieldName: "total", alias: "sum" }], group: "status", order: "-sum" });
+await orders.list({ select: [{ aggregate: "COUNT", fieldName: "id" }, "status"], group: "status", order: ["-count_id", { status: "asc" }] });
+await orders.list({ fullTextSearch: { fields: ["note"], searchTerm: "gift", scoreAlias: "score" }, order: { score: "desc" } });
+// @ts-expect-error: neither a field nor an alias
+await orders.list({ select: [{ aggregate: "COUNT", fieldName: "id", alias: "orders" }], order: "-order" });
 const [scored] = await orders.list({ select: ["id"], fullTextSearch: { fields: ["note"], searchTerm: "gift", scoreAlias: "score" } });
 is<{ id: number; score: number }>()(scored!);
 const [joined] = await orders.list({ select: ["id"], join: [{ tableName: "customers", match: { source: "customer_id", target: "id" } }] });

@@ -5,7 +5,8 @@ import { broken, failure, serve, success } from "./server.mjs";
 
 const at = (offset, headers = {}) => () => new Response(null, { status: 204, headers: { "upload-offset": String(offset), ...headers } });
 const created = () => new Response(null, { status: 201, headers: { location: "/api/v1/media/tus/u1" } });
-const finished = { "selkie-media-id": "7", "selkie-media-url": "http://selkie.test/media/p/a" };
+const finished = { "selkie-media-id": "7", "selkie-media-url": "http://selkie.test/media/p/users/7/%C3%A4.bin?v=1" };
+const whole = { id: 7, name: "ä.bin", folder: "users/7", url: finished["selkie-media-url"] };
 const options = { name: "ä.bin", folder: "f", resumableAbove: 5, chunkSize: 4, timeout: 0 };
 const file = new Blob(["0123456789"], { type: "video/mp4" });
 
@@ -22,11 +23,11 @@ test("a small file is one form", async () => {
 });
 
 test("a large file goes in parts, with its metadata", async () => {
-  const { selkie, sent } = serve([created, at(4), at(8), at(10, finished), success({ id: 7, size: 10 })]);
+  const { selkie, sent } = serve([created, at(4), at(8), at(10, finished)]);
   const progress = [];
   let address;
   const uploaded = await selkie.media.upload(file, { ...options, onProgress: (p) => progress.push(p.sent), onStart: (upload) => (address = upload) });
-  assert.deepEqual(uploaded, { id: 7, size: 10 });
+  assert.deepEqual(uploaded, whole);
   assert.equal(address, "http://selkie.test/api/v1/media/tus/u1");
   assert.deepEqual(progress, [0, 4, 8, 10]);
   const [create, ...parts] = sent;
@@ -41,12 +42,12 @@ test("a part that failed is followed by the offset's question", async (t) => {
   t.mock.method(Math, "random", () => 0);
   const mismatch = failure(409, "upload_offset_mismatch");
   for (const failed of [broken, mismatch, failure(503, "database_unavailable", { retryable: true })]) {
-    const { selkie, sent } = serve([created, at(4), failed, at(6), at(10, finished), success({ id: 7 })]);
+    const { selkie, sent } = serve([created, at(4), failed, at(6), at(10, finished)]);
     await selkie.media.upload(file, options);
     assert.deepEqual(sent.slice(1, 5).map(({ method }) => method), ["PATCH", "PATCH", "HEAD", "PATCH"]);
     assert.equal(sent[4].headers["upload-offset"], "6");
   }
-  const lastAnswerLost = serve([created, at(8), broken, at(10, finished), success({ id: 7 })]);
+  const lastAnswerLost = serve([created, at(8), broken, at(10, finished)]);
   assert.equal((await lastAnswerLost.selkie.media.upload(file, options)).id, 7);
 });
 
@@ -58,10 +59,11 @@ test("a refusal ends an upload, and so do failures without progress", async (t) 
   assert.equal(sent.length, 6);
 });
 
-test("an interrupted upload is resumed by its address", async () => {
-  const { selkie, sent } = serve([at(8), at(10, finished), failure(403, "role_forbids")]);
+test("an interrupted upload is resumed by its address, and the file is known without a read", async () => {
+  const { selkie, sent } = serve([at(8), at(10, finished), at(10, { ...finished, "selkie-media-thumbnail-url": "t" })]);
   const resume = "http://selkie.test/api/v1/media/tus/u1";
   const uploaded = await selkie.media.upload(file, { ...options, resume });
-  assert.deepEqual(uploaded, { id: 7, name: "ä.bin", folder: "f", url: "http://selkie.test/media/p/a" });
-  assert.deepEqual(sent.map(({ method }) => method), ["HEAD", "PATCH", "GET"]);
+  assert.deepEqual(uploaded, whole);
+  assert.deepEqual(sent.map(({ method }) => method), ["HEAD", "PATCH"]);
+  assert.deepEqual(await selkie.media.upload(file, { ...options, resume, type: "image" }), { ...whole, thumbnailUrl: "t" });
 });

@@ -100,7 +100,7 @@ pub(in crate::http) fn url(row: &MediaRow, links: &Links) -> String {
 }
 
 /// Returns the URL of the file's thumbnail; `None` if the file has no thumbnail.
-pub(super) fn thumbnail_url(row: &MediaRow, links: &Links) -> Option<String> {
+pub(in crate::http) fn thumbnail_url(row: &MediaRow, links: &Links) -> Option<String> {
     let thumbnail = row.thumbnail.as_ref()?;
     Some(links.thumbnail(place(row), &thumbnail.sha256))
 }

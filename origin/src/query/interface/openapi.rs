@@ -84,10 +84,10 @@ fn paths(interface: &Interface, out: &mut Vec<u8>) -> serde_json::Result<()> {
         separator.write(out);
         serde_json::to_writer(&mut *out, path)?;
         out.push(b':');
-        serde_json::to_writer(&mut *out, &operations.path_item(interface))?;
+        serde_json::to_writer(&mut *out, &operations.path_item())?;
     }
     let of_database: Operations = template::read::<Vec<Template>>(OF_DATABASE)?.into_iter().collect();
-    let of_database = template::Text::new(&of_database.path_item(interface))?;
+    let of_database = template::Text::new(&of_database.path_item())?;
     for (name, _) in &interface.databases {
         separator.write(out);
         let (component, name) = (identifier::component(name.as_str()), name.as_str());
@@ -101,13 +101,6 @@ fn paths(interface: &Interface, out: &mut Vec<u8>) -> serde_json::Result<()> {
 
 fn components(interface: &Interface, out: &mut Vec<u8>) -> serde_json::Result<()> {
     let mut fixed: BTreeMap<String, Map<String, Value>> = template::read(COMPONENTS)?;
-    if !interface.may(Action::Explain) {
-        drop(fixed.get_mut("parameters").map(|parameters| parameters.remove("explain")));
-        let options =
-            fixed.get_mut("schemas").and_then(|schemas| schemas.get_mut("ReadOptions")?.get_mut("properties"));
-        drop(options.and_then(|options| options.as_object_mut()?.remove("explain")));
-        drop(fixed.get_mut("schemas").map(|schemas| schemas.remove("Explanation")));
-    }
     fixed.insert("responses".to_owned(), responses());
     let mut separator = Separator::default();
     for (kind, parts) in &fixed {
@@ -134,20 +127,9 @@ fn responses() -> Map<String, Value> {
     for code in ErrorCode::ALL {
         codes.entry(code.status()).or_default().push(code.as_str());
     }
-    let fault = |codes: &[&str]| {
-        json!({"type": "object", "required": ["code", "message"], "properties": {
-            "code": {"enum": codes}, "message": {"type": "string"}, "hint": {"type": "string"},
-            "details": {"type": "object"}, "retryable": {"type": "boolean"}, "requestId": {"type": "string"},
-        }})
-    };
     let response = |(status, codes): (u16, Vec<&str>)| {
-        let envelope = json!({"type": "object", "required": ["success", "payload", "error"], "properties": {
-            "success": {"const": false}, "payload": {"type": "null"}, "error": fault(&codes),
-            "errors": {"type": "array", "items": {"type": "object"}},
-        }});
-        let description = codes.join(", ");
-        let content = json!({"application/json": {"schema": envelope}});
-        (format!("E{status}"), json!({"description": description, "content": content}))
+        let content = json!({"application/json": {"schema": {"$ref": "#/components/schemas/Failure"}}});
+        (format!("E{status}"), json!({"description": codes.join(", "), "content": content}))
     };
     let unchanged =
         ("Unchanged".to_owned(), json!({"description": "The entity tag is still the one in If-None-Match"}));

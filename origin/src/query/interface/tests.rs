@@ -60,9 +60,11 @@ fn the_document_is_json_without_placeholders_and_every_reference_leads_somewhere
     for pointer in references {
         assert!(document.pointer(pointer).is_some(), "{pointer}");
     }
+    // Generators and testers fail at lists of types, and leave out parameters that are no plain values.
+    assert!(!text.contains("\"type\":[") && !text.contains("\"in\":\"query\",\"content\""));
     let record = &document["components"]["schemas"]["shop.order-20lines"]["properties"];
-    assert_eq!(record["total"]["pattern"], "^-?[0-9]+\\.[0-9]{2}$");
-    assert_eq!(record["big"]["maximum"], 9_007_199_254_740_991_u64);
+    assert_eq!(record["total"]["anyOf"][0]["pattern"], "^-?[0-9]+\\.[0-9]{2}$");
+    assert_eq!(record["big"]["anyOf"][0]["maximum"], 9_007_199_254_740_991_u64);
     assert!(document["paths"]["/crud/shop/order%20lines/{id}"]["patch"].is_object());
 }
 

@@ -80,10 +80,10 @@ impl<'a> ValueType<'a> {
     pub(super) fn answered(self) -> Value {
         match self {
             Self::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
-            Self::Long { min, max } => json!({
-                "type": ["integer", "string"], "pattern": "^-?[0-9]+$",
-                "minimum": min.max(-EXACT_MAX), "maximum": max.min(EXACT_MAX.unsigned_abs()),
-            }),
+            Self::Long { min, max } => json!({"anyOf": [
+                {"type": "integer", "minimum": min.max(-EXACT_MAX), "maximum": max.min(EXACT_MAX.unsigned_abs())},
+                {"type": "string", "pattern": "^-?[0-9]+$"},
+            ]}),
             Self::Float => json!({"type": "number"}),
             Self::Decimal { scale: 0 } => json!({"type": "string", "pattern": "^-?[0-9]+$"}),
             Self::Decimal { scale } => json!({"type": "string", "pattern": format!("^-?[0-9]+\\.[0-9]{{{scale}}}$")}),
@@ -110,18 +110,22 @@ impl<'a> ValueType<'a> {
     /// Returns the JSON schema of the values that a write takes.
     pub(super) fn accepted(self) -> Value {
         let integer = |min: i64, max: u64| {
-            json!({
-                "type": ["integer", "string", "boolean"], "pattern": "^(-?[0-9]+|true|false)$",
-                "minimum": min, "maximum": max,
-            })
+            json!({"anyOf": [
+                {"type": "integer", "minimum": min, "maximum": max},
+                {"type": "string", "pattern": "^(-?[0-9]+|true|false)$"},
+                {"type": "boolean"},
+            ]})
         };
+        let number = || {
+            let text = json!({"type": "string", "pattern": "^[-+0-9.eE]+$"});
+            json!({"anyOf": [{"type": "number"}, text, {"type": "boolean"}]})
+        };
+        let text = |text: Value| json!({"anyOf": [text, {"type": "number"}]});
         match self {
             Self::Integer { min, max } => integer(min, max.unsigned_abs()),
             Self::Long { min, max } => integer(min, max),
-            Self::Float => json!({"type": ["number", "string", "boolean"], "pattern": "^[-+0-9.eE]+$"}),
-            Self::Decimal { .. } => json!({"type": ["string", "number", "boolean"], "pattern": "^[-+0-9.eE]+$"}),
-            Self::Text { max: Some(max) } => json!({"type": ["string", "number"], "maxLength": max}),
-            Self::Text { max: None } => json!({"type": ["string", "number"]}),
+            Self::Float | Self::Decimal { .. } => number(),
+            Self::Text { .. } => text(self.answered()),
             Self::Formed(_, example) => json!({"type": "string", "examples": [example]}),
             Self::DateTime { .. } => {
                 json!({"type": "string", "examples": ["2026-11-20 08:36:16", "2026-11-20T10:36:16+02:00"]})
@@ -144,24 +148,16 @@ impl<'a> ValueType<'a> {
     }
 }
 
-/// Returns the schema with null as a further allowed value.
+/// Returns the schema with null as a further allowed value. Uses `anyOf`, since several generators and testers fail at
+/// lists in `type`.
 pub(super) fn or_null(mut schema: Value) -> Value {
-    let Some(parts) = schema.as_object_mut() else {
+    let is_null = json!({"type": "null"});
+    if let Some(Value::Array(alternatives)) = schema.get_mut("anyOf") {
+        alternatives.push(is_null);
         return schema;
-    };
-    // A schema without a type allows null already, unless it refers to another schema.
-    if parts.contains_key("$ref") {
-        return json!({"anyOf": [schema, {"type": "null"}]});
     }
-    match parts.get_mut("type") {
-        Some(Value::Array(kinds)) => kinds.push(json!("null")),
-        Some(kind) => *kind = json!([kind, "null"]),
-        None => {}
-    }
-    if let Some(Value::Array(members)) = parts.get_mut("enum") {
-        members.push(Value::Null);
-    }
-    schema
+    // The schema of a JSON field allows every value.
+    if schema == json!({}) { schema } else { json!({"anyOf": [schema, is_null]}) }
 }
 
 fn of_set(members: &[String]) -> String {

@@ -43,7 +43,7 @@ pub(super) fn paths(
                     let is_offered =
                         |template: &&Template| template.path == path && allowed.contains(&template.action.as_str());
                     let operations: Operations = templates.iter().filter(is_offered).cloned().collect();
-                    let item = operations.path_item(interface);
+                    let item = operations.path_item();
                     new.insert((!operations.is_empty()).then(|| Text::new(&item)).transpose()?)
                 }
             };
@@ -81,7 +81,7 @@ fn id_parameter(table: &TableInterface) -> Value {
 fn id_schema(column: &Column) -> Value {
     match ValueType::of(column) {
         ValueType::Integer { .. } => json!({"type": "integer"}),
-        ValueType::Long { .. } => json!({"type": ["integer", "string"], "minLength": 1}),
+        ValueType::Long { .. } => json!({"anyOf": [{"type": "integer"}, {"type": "string", "minLength": 1}]}),
         _ => json!({"type": "string", "minLength": 1}),
     }
 }
@@ -98,21 +98,29 @@ pub(super) fn schemas(
         separator.write(out);
         member(&format!("{component}{part}"), schema, out)
     };
-    let selected = reference("SelectedFields");
+    let name = format!("{component}.selected");
     let selected = match table.may(Action::Read) {
         true => {
-            write("", &record(table, interface))?;
-            write(".selected", &json!({"anyOf": [reference(&component), selected]}))?;
-            reference(&format!("{component}.selected"))
+            let mut record = record(table, interface);
+            write(".selected", &record)?;
+            let visible = table.table().visible_columns();
+            record["required"] = visible.iter().map(|column| column.name.as_str()).collect();
+            // Generators that check fields at run time (openapi-python-client) replace the record by its only part, and
+            // so accept records of which a call selects fields.
+            record["allOf"] = json!([reference(&name)]);
+            write("", &record)?;
+            name.as_str()
         }
-        false => selected,
+        false => "SelectedFields",
     };
+    let selected = reference(selected);
+    let number_or_null = || or_null(json!({"type": "integer"}));
     if table.may(Action::Insert) {
         write(".insert", &insert(table))?;
         let key = match table.id() {
             Some(Id::One(column)) => or_null(ValueType::of(column).answered()),
             Some(Id::Several(_)) => json!({}),
-            None | Some(Id::Hidden) => json!({"type": ["integer", "null"]}),
+            None | Some(Id::Hidden) => number_or_null(),
         };
         let one = json!({"anyOf": [key, selected, {"type": "integer"}]});
         write(".inserted", &json!({"anyOf": [one, {"type": "array", "items": one}]}))?;
@@ -121,7 +129,7 @@ pub(super) fn schemas(
         write(".update", &update(table))?;
     }
     if table.may(Action::Update) || table.may(Action::Delete) {
-        write(".written", &json!({"anyOf": [{"type": ["integer", "null"]}, selected]}))?;
+        write(".written", &json!({"anyOf": [number_or_null(), selected]}))?;
         write(".writtenMany", &json!({"anyOf": [{"type": "integer"}, {"type": "array", "items": selected}]}))?;
     }
     Ok(())
@@ -131,9 +139,8 @@ fn reference(schema: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
-/// Returns the schema of a record in the response to a read.
+/// Returns the schema of a record of which a read may select fields.
 fn record(table: &TableInterface, interface: &Interface) -> Value {
-    let visible = table.table().visible_columns();
     let mut properties: Map<String, Value> =
         table.columns().iter().map(|column| (column.name.as_str().to_owned(), answered(column))).collect();
     for (name, relations) in table.included() {
@@ -141,8 +148,7 @@ fn record(table: &TableInterface, interface: &Interface) -> Value {
         let schema = if let [one] = schemas.as_slice() { one.clone() } else { json!({"anyOf": schemas}) };
         properties.insert(name.to_owned(), schema);
     }
-    let required: Vec<_> = visible.iter().map(|column| column.name.as_str()).collect();
-    json!({"type": "object", "required": required, "properties": properties})
+    json!({"type": "object", "properties": properties})
 }
 
 fn answered(column: &Column) -> Value {
@@ -162,7 +168,7 @@ fn answered(column: &Column) -> Value {
 /// Returns the schema of the related records in a record that is read with `include`.
 fn related(relation: &Relation, table: &TableInterface, interface: &Interface) -> Value {
     let record = match interface.readable(table.database(), relation.table.as_str()) {
-        Some(far) => reference(&format!("{}.selected", far.component())),
+        Some(far) => reference(&far.component()),
         None => reference("SelectedFields"),
     };
     let description = format!("With include={}", relation.spelling);

@@ -1,11 +1,9 @@
 //! The templates of operations in the JSON files of the OpenAPI document. A template has only the parts that differ
 //! from operation to operation.
 
-use super::Interface;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use shared::policy::Action;
 
 /// The placeholder for the name by which schemas and operation ids refer to a table or database.
 const COMPONENT: &str = "@T@";
@@ -30,16 +28,12 @@ pub(super) struct Template {
     parameters: Vec<String>,
     /// The schema of the body.
     body: Option<Value>,
-    /// The body may be CSV or lines of JSON.
-    imports: bool,
     /// The body may be a form with files.
     form: bool,
     /// The schema of the envelope's payload.
     payload: Value,
     /// The members of the envelope beside the payload.
     members: Vec<String>,
-    /// The response may be CSV or lines of JSON.
-    rows: bool,
     /// The media type of a response without an envelope; `None` for a response with one.
     raw: Option<String>,
     /// The response has an entity tag.
@@ -84,26 +78,24 @@ impl Operations {
         self.0.is_empty()
     }
 
-    pub(super) fn path_item(&self, interface: &Interface) -> Map<String, Value> {
-        self.0.iter().map(|template| (template.method.clone(), template.operation(interface))).collect()
+    pub(super) fn path_item(&self) -> Map<String, Value> {
+        self.0.iter().map(|template| (template.method.clone(), template.operation())).collect()
     }
 }
 
 impl Template {
-    fn operation(&self, interface: &Interface) -> Value {
+    fn operation(&self) -> Value {
         // The id of an operation that belongs to no table and no database has no placeholder.
         let id = if self.path.starts_with('/') && self.tag.is_some() {
             self.name.clone()
         } else {
             format!("{COMPONENT}.{}", self.name)
         };
-        let explains = interface.may(Action::Explain);
-        let parameters = self.parameters.iter().filter(|name| explains || *name != "explain");
-        let parameters = parameters.map(|name| json!({"$ref": format!("#/components/parameters/{name}")}));
+        let parameters = self.parameters.iter().map(|name| json!({"$ref": format!("#/components/parameters/{name}")}));
         let mut operation = json!({
             "operationId": id, "tags": [self.tag.as_deref().unwrap_or(NAME)],
             "summary": self.summary, "description": self.description,
-            "parameters": parameters.collect::<Vec<_>>(), "responses": self.responses(explains),
+            "parameters": parameters.collect::<Vec<_>>(), "responses": self.responses(),
         });
         if let (Some(body), Some(parts)) = (self.request_body(), operation.as_object_mut()) {
             parts.insert("requestBody".to_owned(), body);
@@ -113,11 +105,6 @@ impl Template {
 
     fn request_body(&self) -> Option<Value> {
         let mut content = json!({"application/json": {"schema": self.body.as_ref()?}});
-        let text = json!({"schema": {"type": "string"}});
-        let further: &[&str] = if self.imports { &["text/csv", "application/x-ndjson"] } else { &[] };
-        for form in further {
-            content[*form] = text.clone();
-        }
         if self.form {
             content["multipart/form-data"] = json!({"schema": {"type": "object", "properties": {
                 "type": {"enum": ["image", "video", "audio", "file"]}, "folder": {"type": "string"},
@@ -128,21 +115,17 @@ impl Template {
         Some(json!({"required": true, "content": content}))
     }
 
-    fn responses(&self, explains: bool) -> Value {
-        let mut payload = self.payload.clone();
-        if explains && self.members.iter().any(|name| name == "next") {
-            payload = json!({"anyOf": [payload, {"$ref": "#/components/schemas/Explanation"}]});
-        }
-        let mut content = match &self.raw {
-            Some(form) if form == "application/json" => json!({form: {"schema": {"type": "object"}}}),
-            Some(form) => json!({form: {"schema": {"type": "string"}}}),
-            None => json!({"application/json": {"schema": self.envelope(&payload)}}),
+    fn responses(&self) -> Value {
+        let schema = match self.raw.as_deref() {
+            None => Some(self.envelope()),
+            Some("application/json") => Some(json!({"type": "object", "additionalProperties": true})),
+            // Generators leave out responses of media types that they don't know.
+            Some(_) => None,
         };
-        let rows: &[&str] = if self.rows { &["text/csv", "application/x-ndjson"] } else { &[] };
-        for form in rows {
-            content[*form] = json!({"schema": {"type": "string"}});
+        let mut answer = json!({"description": "Done"});
+        if let Some(schema) = schema {
+            answer["content"] = json!({"application/json": {"schema": schema}});
         }
-        let mut answer = json!({"description": "Done", "content": content});
         if self.tagged {
             answer["headers"] = json!({"ETag": {"schema": {"type": "string"}}});
         }
@@ -156,13 +139,14 @@ impl Template {
         responses
     }
 
-    fn envelope(&self, payload: &Value) -> Value {
-        let mut properties = json!({"success": {"const": true}, "payload": payload});
+    fn envelope(&self) -> Value {
+        let mut properties = json!({"success": {"type": "boolean", "const": true}, "payload": self.payload});
         for name in &self.members {
             properties[name] = match name.as_str() {
                 "count" => json!({"type": "integer", "description": "The total without paging"}),
-                "next" => json!({"type": ["string", "null"], "description": "The option after of the next page"}),
-                _ => json!({"const": true, "description": "The key's role or the service withholds records"}),
+                "next" => json!({"type": "string", "description": "The option after of the next page"}),
+                "more" => json!({"type": "boolean", "description": "There are further records"}),
+                _ => json!({"type": "boolean", "description": "The key's role or the service withholds records"}),
             };
         }
         json!({"type": "object", "required": ["success", "payload"], "properties": properties})
