@@ -102,7 +102,7 @@ const required = (alternative, schema, names, depth) =>
 function drawNamed(name, schema, names, depth) {
   if (["field", "key", "fieldName", "source", "target"].includes(name)) return pick(names);
   if (["fields", "group", "omitFields"].includes(name)) return [pick(names)];
-  if (name === "selectFields") return chance(0.5) ? names.slice(0, 1 + below(3)) : draw(schema, names, depth + 1);
+  if (["selectFields", "select"].includes(name)) return chance(0.5) ? names.slice(0, 1 + below(3)) : draw(schema, names, depth + 1);
   if (name === "order") return chance(0.5) ? pick(names) : draw(schema, names, depth + 1);
   if (name === "equality") return pick(["=", "!=", ">", "<=", "LIKE", "IN", "IS NULL", "CONTAINS"]);
   return draw(schema, names, depth + 1);
@@ -179,7 +179,7 @@ async function send(operation, pointer, request, expectation) {
 
 const isRead = ({ operationId }) => /\.(list|get|query)$/.test(operationId);
 
-const SHAPING = ["selectFields", "omitFields", "join", "include", "group", "fullTextSearch"];
+const SHAPING = ["selectFields", "select", "omitFields", "join", "include", "group", "fullTextSearch"];
 /** What changes more than this database, or asks others. */
 const LEFT_OUT = ["databases", "sql", "upload", "deleteFile", "signFile", "files", "file"];
 
@@ -202,7 +202,7 @@ for (const [path, item] of Object.entries(document.paths)) {
             filled = filled.replace(`{${parameter.name}}`, chance(0.7) ? String(1 + below(4)) : encodeURIComponent(String(draw(parameter.schema, fields)) || "0"));
           } else if (parameter.in === "query" && parameter.name !== "database" && chance(0.15)) {
             const schema = parameter.schema.contentSchema ?? parameter.schema;
-            const value = ["order", "group", "selectFields", "omitFields", "returning"].includes(parameter.name)
+            const value = ["order", "group", "selectFields", "select", "omitFields", "returning"].includes(parameter.name)
               ? [pick(fields)] : draw(schema, fields);
             query.push([parameter.name, inQuery(parameter, value)]);
             if (SHAPING.includes(parameter.name)) isWhole = false;
