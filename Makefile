@@ -13,7 +13,7 @@ export RUSTDOCFLAGS
 export PATH := $(if $(MARIADB),$(CURDIR)/.tools/mariadb-$(MARIADB)/bin:)$(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run edge client pages test check fuzz bench bench-thumbnails bench-micro bench-check cluster soak bench-console deb test-packages edge-program audit clean
+.PHONY: help setup build run quick edge client pages test check fuzz bench bench-thumbnails bench-micro bench-check cluster soak bench-console deb test-packages edge-program audit clean
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -38,8 +38,13 @@ test-packages: build edge-program ## Test the Debian package in a clean Debian w
 	@tools/test-packages.sh
 	@tools/test-containers.sh
 
-run: setup build client ## Start everything here: MariaDB, origin, edge, demo database. Ctrl-C ends it
-	@exec target/release/selkie dev
+# Builds the worker beside the origin: each has parts that keep one core only busy.
+run: setup pages client ## Start everything here: MariaDB, origin, edge, demo database. Ctrl-C ends it
+	@CARGO_TERM_PROGRESS_WHEN=never $(MAKE) --no-print-directory edge & $(MAKE) --no-print-directory quick && wait $$!
+	@exec target/quick/selkie dev
+
+quick:
+	@cargo build --locked --profile quick -p selkie-origin
 
 edge: edge/build/index.js ## Build the worker (edge/build/) if a source of it changed
 
