@@ -1,13 +1,13 @@
 //! Saves an installation's databases and media to a directory or a bucket, and restores them. A backup has the form of
-//! a media store. Its objects are copies of the media, a dump by MariaDB's own tools, and a list of the copies. A
-//! manifest names the dump and the list. It is written last, so that an interrupted backup has no manifest of its own
+//! a media store. Its objects are copies of the media, a dump of each project's databases, and a list of the copies. A
+//! manifest names the dumps and the list. It is written last, so that an interrupted backup has no manifest of its own
 //! and can't be restored by mistake.
 
 mod copy;
+mod dumps;
 mod manifest;
 mod restore;
 mod save;
-mod tools;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -35,14 +35,10 @@ pub enum BackupError {
     BadManifest { name: String, reason: String },
     #[error("{0} of the backup is damaged: its size or SHA-256 differs from the manifest")]
     Damaged(&'static str),
-    #[error("`{0}` isn't installed on this machine")]
-    NotInstalled(&'static str),
-    #[error("`{program}` failed ({status}): {told}")]
-    Program { program: &'static str, status: String, told: String },
-    #[error("`{0}` ended before its work was complete")]
-    Incomplete(&'static str),
-    #[error("a program couldn't be run: {0}")]
-    Run(#[source] std::io::Error),
+    #[error("{object} of the schema `selkie` can't be {verb}: {reason}")]
+    SystemDump { verb: &'static str, object: String, reason: String },
+    #[error("the dump couldn't be compressed: {0}")]
+    Compress(#[source] std::io::Error),
     #[error("{}", .0.in_full())]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -60,7 +56,6 @@ impl BackupError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::NotInstalled(_) => Some("install it (Debian: `apt install mariadb-client`)".to_owned()),
             Self::Admin(error) => error.hint().map(str::to_owned),
             Self::System(error) => error.hint(),
             Self::Project(error) => error.hint(),

@@ -109,6 +109,8 @@ fn main() -> ExitCode {
         auth_matrix::cases(),
         health_cors::cases(),
         backup::cases(),
+        backup::load::cases(),
+        backup::tenant::cases(),
         batch::cases(),
         cluster::cases(),
         codes::cases(),

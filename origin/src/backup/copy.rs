@@ -114,12 +114,12 @@ async fn copy_one(
 
 /// Writes the list of a backup's media objects, compressed, to the backup's store, and returns its key, size and hash.
 pub(super) async fn write_list(store: &Store, objects: &Objects) -> Result<Part, BackupError> {
-    let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 0).map_err(BackupError::Run)?;
+    let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 0).map_err(BackupError::Compress)?;
     for (key, (size, sha256)) in objects {
-        writeln!(encoder, "{key} {size} {sha256}").map_err(BackupError::Run)?;
+        writeln!(encoder, "{key} {size} {sha256}").map_err(BackupError::Compress)?;
     }
     let mut staging = store.stage();
-    staging.write(&encoder.finish().map_err(BackupError::Run)?).await?;
+    staging.write(&encoder.finish().map_err(BackupError::Compress)?).await?;
     Part::store(store, staging.finish().await?).await
 }
 

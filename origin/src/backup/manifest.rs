@@ -1,13 +1,18 @@
 //! The manifest of a backup: a JSON file that names the parts of the backup.
 
 use serde::{Deserialize, Serialize};
+use shared::ident::{DatabaseName, ProjectName};
 
 use super::{BackupError, hex};
+use crate::database::admin::{DatabaseRow, Fault};
 use crate::database::media::ObjectKey;
 use crate::media::store::{Staged, Store};
 
 /// The version of the format that this program writes, and the only one that it reads.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+
+/// The first version of the format: a dump in SQL, in which a project could run statements as the admin account.
+const FORMAT_IN_SQL: u32 = 1;
 
 /// The name of the manifest of the newest backup. Each manifest is also stored under its own
 /// [`Manifest::name`].
@@ -28,13 +33,12 @@ pub struct Manifest {
     /// The installation's secret in hex; `None` unless the backup was made with `--with-secret`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    /// The names of the projects' databases in the dump. The dump also contains the schema `selkie`.
-    pub databases: Vec<String>,
+    pub projects: Vec<ProjectDump>,
     /// Position of MariaDB's binary log at the moment of the dump, `file:position`; `None` without a binary log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binlog: Option<String>,
-    /// The dump in SQL, compressed with zstd.
-    pub dump: Part,
+    /// The dump of the schema `selkie`.
+    pub system: Part,
     /// The list of the media objects, compressed with zstd. Each line has an object's key, size and
     /// SHA-256.
     pub objects: Part,
@@ -42,7 +46,43 @@ pub struct Manifest {
     pub object_bytes: u64,
 }
 
-/// A file of the backup other than a copied media object: the dump, or the list of objects.
+/// The databases of one project.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectDump {
+    pub project: String,
+    pub databases: Vec<SavedDatabase>,
+    /// The databases' objects and rows, as records compressed with zstd.
+    pub dump: Part,
+    /// Objects that are not in the dump, or not whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<Fault>,
+    /// Objects that are in the dump, but that MariaDB could not use, such as a view of a table that was dropped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub broken: Vec<Fault>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SavedDatabase {
+    pub name: String,
+    /// What the project's full keys may drop in the database.
+    pub drops: String,
+}
+
+impl ProjectDump {
+    /// Returns the project and its databases in the form of the system schema.
+    pub(super) fn rows(&self) -> Option<(ProjectName, Vec<DatabaseRow>)> {
+        let project = ProjectName::parse(&self.project).ok()?;
+        let row = |database: &SavedDatabase| {
+            let name = DatabaseName::parse(&database.name).ok().filter(|name| !name.is_system())?;
+            Some(DatabaseRow { name, project: project.clone(), drops: database.drops.parse().ok()? })
+        };
+        let rows: Option<_> = self.databases.iter().map(row).collect();
+        Some((project, rows?))
+    }
+}
+
+/// A file of the backup other than a copied media object: a dump, or the list of objects.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Part {
     key: String,
@@ -76,11 +116,11 @@ pub(super) struct Facts {
     pub(super) installation: String,
     pub(super) secret_id: String,
     pub(super) secret: Option<String>,
-    pub(super) databases: Vec<String>,
+    pub(super) projects: Vec<ProjectDump>,
 }
 
 impl Manifest {
-    pub(super) fn new(facts: Facts, binlog: Option<String>, dump: Part, objects: Part, sums: (u64, u64)) -> Self {
+    pub(super) fn new(facts: Facts, binlog: Option<String>, system: Part, objects: Part, sums: (u64, u64)) -> Self {
         Self {
             format: FORMAT,
             program: env!("CARGO_PKG_VERSION").to_owned(),
@@ -89,13 +129,25 @@ impl Manifest {
             installation: facts.installation,
             secret_id: facts.secret_id,
             secret: facts.secret,
-            databases: facts.databases,
+            projects: facts.projects,
             binlog,
-            dump,
+            system,
             objects,
             object_count: sums.0,
             object_bytes: sums.1,
         }
+    }
+
+    /// Returns the names of the projects' databases.
+    #[must_use]
+    pub fn databases(&self) -> Vec<String> {
+        self.projects.iter().flat_map(|project| &project.databases).map(|database| database.name.clone()).collect()
+    }
+
+    /// Returns the size of all dumps in bytes.
+    #[must_use]
+    pub fn dump_bytes(&self) -> u64 {
+        self.projects.iter().map(|project| project.dump.size).sum::<u64>() + self.system.size
     }
 
     /// Returns the manifest's own name, such as `manifest-20261122T101500.000Z.json`.
@@ -122,9 +174,18 @@ impl Manifest {
         let text = store.named(name).await?.ok_or_else(|| BackupError::NoManifest(name.to_owned()))?;
         let found: serde_json::Value = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
         let format = &found["format"];
+        if *format == FORMAT_IN_SQL {
+            let reason = "it has the format 1, a dump in SQL, which could run a project's statements as the admin \
+                 account: restore it with the version that made it, then back up again";
+            return Err(bad(reason.to_owned()));
+        }
         if *format != FORMAT {
             return Err(bad(format!("it has the format {format}, and this program reads only {FORMAT}")));
         }
-        serde_json::from_value(found).map_err(|error| bad(error.to_string()))
+        let manifest: Self = serde_json::from_value(found).map_err(|error| bad(error.to_string()))?;
+        match manifest.projects.iter().find(|project| project.rows().is_none()) {
+            Some(project) => Err(bad(format!("the databases of project {} can't be read", project.project))),
+            None => Ok(manifest),
+        }
     }
 }

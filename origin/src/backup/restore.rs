@@ -1,11 +1,14 @@
-//! Restores a backup: copies the media back, loads the dump, and then sets the installation's id,
-//! the accounts and their grants.
+//! Restores a backup: copies the media back, loads each project's databases under the project's own account, then the
+//! schema `selkie`, and sets the installation's id, the accounts and their grants.
 
 use std::collections::HashSet;
 
+use shared::key::Access;
+
 use super::copy::{copy, named, read_list};
-use super::tools::{OptionFile, check_dump, run_dump};
+use super::dumps::{check_dump, load_dump};
 use super::{BackupError, Manifest, Parts, Watcher};
+use crate::database::admin::{Fault, Loaded};
 use crate::database::media::ObjectKey;
 use crate::media::store::Store;
 
@@ -35,6 +38,8 @@ pub struct Restored {
     pub removed: u64,
     /// Objects that were not copied, because their bytes in the backup are damaged.
     pub damaged: Vec<ObjectKey>,
+    /// Objects of the projects that are missing or have another definer.
+    pub loaded: Loaded,
 }
 
 /// Describes what a restore would replace: databases of the backup that exist already, and the content of the
@@ -44,7 +49,7 @@ pub struct Restored {
 /// MariaDB can't be read.
 pub async fn refusals(parts: &Parts<'_>, manifest: &Manifest) -> Result<Vec<String>, BackupError> {
     let mut there = Vec::new();
-    for name in &manifest.databases {
+    for name in &manifest.databases() {
         if parts.system.admin.exists(name).await? {
             there.push(format!("database {name}"));
         }
@@ -62,11 +67,11 @@ pub async fn refusals(parts: &Parts<'_>, manifest: &Manifest) -> Result<Vec<Stri
     Ok(there)
 }
 
-/// Restores a backup. Checks the dump and copies the media before it drops any database, and loads the schema `selkie`
-/// last, so that there is no installation if the restore stops before the dump is loaded.
+/// Restores a backup. Checks the dumps and copies the media before it drops any database, and loads the schema `selkie`
+/// last, so that there is no installation if the restore stops before all dumps are loaded.
 ///
 /// # Errors
-/// The backup is damaged, and nothing was dropped; MariaDB, its tools or a store failed. The databases may be dropped
+/// The backup is damaged, and nothing was dropped; MariaDB or a store failed. The databases may be dropped
 /// then, and the restore can be repeated with [`Scope::Replace`].
 pub async fn load(
     parts: &Parts<'_>,
@@ -77,18 +82,34 @@ pub async fn load(
     watcher: &dyn Watcher,
 ) -> Result<Restored, BackupError> {
     let objects = read_list(from, &manifest.objects).await?;
-    check_dump(from, &manifest.dump, watcher).await?;
-    let copied = copy(from, parts.media, &objects, watcher).await?;
-    let address = parts.system.hosts.serving_address().await;
-    let options = OptionFile::write(&address, &parts.config.data_dir)?;
-    if scope == Scope::Replace {
-        parts.system.admin.drop_for_restore(&manifest.databases).await?;
-    } else {
-        // Drops only the schema `selkie`, which has no content in a new installation.
-        parts.system.admin.drop_for_restore(&[]).await?;
+    for part in manifest.projects.iter().map(|project| &project.dump).chain([&manifest.system]) {
+        check_dump(from, part, watcher).await?;
     }
-    run_dump(&options, from, &manifest.dump, watcher).await?;
-    drop(options);
+    let copied = copy(from, parts.media, &objects, watcher).await?;
+    let admin = &parts.system.admin;
+    // Without `Replace`, drops only the schema `selkie`, which has no content in a new installation.
+    admin.drop_for_restore(if scope == Scope::Replace { manifest.databases() } else { Vec::new() }).await?;
+    let mut loaded = Loaded::default();
+    for dump in &manifest.projects {
+        let Some((project, databases)) = dump.rows() else { continue };
+        for database in &databases {
+            admin.create_database(&database.name).await?;
+        }
+        parts.system.projects.settle_for_restore(&project, &databases).await?;
+        let account = parts.system.projects.account(&project, Access::Full);
+        watcher.begin(format!("loading the databases of project {project}"), Some(dump.dump.size));
+        let loader = admin.open_loader(Some(&account)).await?;
+        let of_project = load_dump(loader, from, &dump.dump, watcher).await?;
+        loaded.missing.extend(dump.missing.iter().cloned().chain(of_project.missing));
+        loaded.redefined.extend(of_project.redefined);
+    }
+    watcher.begin("loading the schema selkie".to_owned(), Some(manifest.system.size));
+    admin.create_schema().await?;
+    let system = load_dump(admin.open_loader(None).await?, from, &manifest.system, watcher).await?;
+    if let Some(Fault { object, reason }) = system.missing.into_iter().next() {
+        admin.drop_for_restore(Vec::new()).await?;
+        return Err(BackupError::SystemDump { verb: "restored", object, reason });
+    }
     watcher.begin("setting accounts and grants".to_owned(), None);
     // An older version of the program may have made the backup, with an older schema.
     parts.system.migrate().await?;
@@ -104,5 +125,5 @@ pub async fn load(
     let lost: Vec<ObjectKey> = named(parts.table).await?.into_keys().filter(lost).collect();
     let removed = parts.table.remove_rows_of(&lost).await?;
     parts.media.take_over(format!("{}\n", parts.table.installation().await?)).await?;
-    Ok(Restored { copied: copied.new, removed, damaged: copied.damaged })
+    Ok(Restored { copied: copied.new, removed, damaged: copied.damaged, loaded })
 }

@@ -1,10 +1,13 @@
 //! Makes a backup: copies the media, dumps the databases, copies the media that were added in the
 //! meantime, and writes the manifest.
 
+use std::collections::BTreeMap;
+
 use super::copy::{copy, named, write_list};
-use super::manifest::{Facts, Part};
-use super::tools::{Binlog, OptionFile, dump};
+use super::dumps::save_dump;
+use super::manifest::{Facts, ProjectDump, SavedDatabase};
 use super::{BackupError, Manifest, Parts, Watcher, secret_id};
+use crate::database::admin::{Fault, Incomplete};
 use crate::database::media::ObjectKey;
 use crate::media::store::{Effect, Store};
 use crate::secret::InstallationSecret;
@@ -21,7 +24,16 @@ pub struct Saved {
     pub damaged: Vec<ObjectKey>,
 }
 
-/// Makes a backup. `own` is the installation's secret, whose id the manifest records. `secret` is its text if the
+impl Saved {
+    /// Returns the objects of databases that the backup lacks, or that can't be used.
+    #[must_use]
+    pub fn incomplete(&self) -> Vec<Fault> {
+        let of = |project: &ProjectDump| [project.missing.clone(), project.broken.clone()].concat();
+        self.manifest.projects.iter().flat_map(of).collect()
+    }
+}
+
+/// Makes a backup. Objects of projects that MariaDB can't read are left out, and named in the manifest. `own` is the installation's secret, whose id the manifest records. `secret` is its text if the
 /// backup should contain it.
 ///
 /// The media are copied before and after the dump, so that the backup has every object that the dump refers to, unless
@@ -29,7 +41,7 @@ pub struct Saved {
 /// A restore removes the rows of files whose object is missing.
 ///
 /// # Errors
-/// MariaDB, its tools or a store failed. Earlier backups in the same store can still be restored.
+/// MariaDB or a store failed. Earlier backups in the same store can still be restored.
 pub async fn save(
     parts: &Parts<'_>,
     to: &Store,
@@ -40,25 +52,37 @@ pub async fn save(
     to.sweep_staging(Effect::Deletes).await?;
     let mut objects = named(parts.table).await?;
     let before = copy(parts.media, to, &objects, watcher).await?;
-    let owned = parts.system.projects.databases(None).await?;
-    let present = owned.into_iter().filter(|database| database.presence == Presence::Present);
-    let databases: Vec<String> = present.map(|database| database.name.to_string()).collect();
+    let mut owned: BTreeMap<String, Vec<SavedDatabase>> = BTreeMap::new();
+    for database in parts.system.projects.databases(None).await? {
+        if database.presence == Presence::Present {
+            let saved = SavedDatabase { name: database.name.to_string(), drops: database.drops.as_str().to_owned() };
+            owned.entry(database.project.to_string()).or_default().push(saved);
+        }
+    }
+    let created_at = humantime::format_rfc3339_millis(std::time::SystemTime::now()).to_string();
+    let mut dump = parts.system.admin.open_dump().await?;
+    let mut projects = Vec::with_capacity(owned.len());
+    for (project, databases) in owned {
+        watcher.begin(format!("dumping {} databases of project {project}", databases.len()), None);
+        let names: Vec<String> = databases.iter().map(|database| database.name.clone()).collect();
+        let (part, Incomplete { missing, broken }) = save_dump(&mut dump, &names, to, watcher).await?;
+        projects.push(ProjectDump { project, databases, dump: part, missing, broken });
+    }
+    watcher.begin("dumping the schema selkie".to_owned(), None);
+    let (system, incomplete) = save_dump(&mut dump, &["selkie".to_owned()], to, watcher).await?;
+    if let Some(Fault { object, reason }) = incomplete.missing.into_iter().next() {
+        return Err(BackupError::SystemDump { verb: "saved", object, reason });
+    }
+    let binlog = dump.binlog.clone();
+    drop(dump);
     let facts = Facts {
-        created_at: humantime::format_rfc3339_millis(std::time::SystemTime::now()).to_string(),
+        created_at,
         mariadb: parts.system.admin.server_facts().await?.version,
         installation: parts.table.installation().await?,
         secret_id: secret_id(own),
         secret,
-        databases: databases.clone(),
+        projects,
     };
-    let binlog = if parts.system.admin.writes_binlog().await? { Binlog::On } else { Binlog::Off };
-    let address = parts.system.hosts.serving_address().await;
-    let options = OptionFile::write(&address, &parts.config.data_dir)?;
-    watcher.begin(format!("dumping the schema selkie and {} of the projects' databases", databases.len()), None);
-    // The schema `selkie` comes last, so that a restore that stops earlier leaves no installation.
-    let names: Vec<String> = databases.into_iter().chain(["selkie".to_owned()]).collect();
-    let dumped = dump(&options, &names, binlog, to, watcher).await?;
-    drop(options);
     let since = named(parts.table).await?;
     let after = copy(parts.media, to, &since, watcher).await?;
     // A file was deleted during the backup if its object is missing and no row refers to the object
@@ -73,8 +97,7 @@ pub async fn save(
     objects.retain(|key, _| !missing.contains(key) && !damaged.contains(key));
     let list = write_list(to, &objects).await?;
     let sums = (objects.len() as u64, objects.values().map(|(size, _)| size).sum());
-    let dump = Part::store(to, dumped.staged).await?;
-    let manifest = Manifest::new(facts, dumped.binlog, dump, list, sums);
+    let manifest = Manifest::new(facts, binlog, system, list, sums);
     manifest.write(to).await?;
     Ok(Saved { manifest, copied: before.new + after.new, missing, damaged })
 }

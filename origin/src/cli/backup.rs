@@ -12,6 +12,7 @@ use super::system::{Consent, Opened, confirm, note};
 use super::{CliError, Context};
 use crate::backup::{self, BackupError, LATEST, Manifest, MediaOwner, Parts, Scope, Watcher};
 use crate::config::Config;
+use crate::database::admin::Fault;
 use crate::database::media::{MediaTable, ObjectKey};
 use crate::media::store::Store;
 use crate::secret::InstallationSecret;
@@ -113,14 +114,17 @@ struct SavedAnswer {
     has_secret: bool,
     missing_objects: Vec<String>,
     damaged_objects: Vec<String>,
+    /// Objects of databases that the backup lacks, or that can't be used.
+    incomplete: Vec<Fault>,
 }
 
 impl BackupArgs {
     /// Makes a backup; the installation may be in use.
     ///
     /// # Errors
-    /// The place can't be a backup's; the installation can't be opened; a stop signal arrived; MariaDB, its tools or a
-    /// store failed; a media object is missing or damaged, in which case the backup was made without that object.
+    /// The place can't be a backup's; the installation can't be opened; a stop signal arrived; MariaDB or a
+    /// store failed; a media object or an object of a database is missing or damaged, in which case the backup was made
+    /// without that object.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let to = backup::open(&self.place, &context.config)?;
         let installation = context.open().await?;
@@ -144,15 +148,17 @@ impl BackupArgs {
         let texts = |keys: &[ObjectKey]| keys.iter().map(ToString::to_string).collect::<Vec<_>>();
         let answer = SavedAnswer {
             manifest: saved.manifest.name(),
-            databases: saved.manifest.databases.clone(),
-            dump_bytes: saved.manifest.dump.size,
+            databases: saved.manifest.databases(),
+            dump_bytes: saved.manifest.dump_bytes(),
             media_objects: saved.manifest.object_count,
             media_bytes: saved.manifest.object_bytes,
             copied_objects: saved.copied,
             has_secret: self.with_secret,
             missing_objects: texts(&saved.missing),
             damaged_objects: texts(&saved.damaged),
+            incomplete: saved.incomplete(),
         };
+        report(&answer.incomplete);
         context.output.answer(&answer, |answer| {
             format!(
                 "{}: databases: {}; dump: {} bytes; media: {} objects, {} bytes, {} of them new",
@@ -164,6 +170,12 @@ impl BackupArgs {
                 answer.copied_objects
             )
         })?;
+        if !answer.incomplete.is_empty() {
+            return Err(CliError::failed(
+                format!("the backup was made, but objects of databases are incomplete: {}", names(&answer.incomplete)),
+                "repair or drop them, then back up again; everything else is saved",
+            ));
+        }
         if saved.missing.is_empty() && saved.damaged.is_empty() {
             return Ok(());
         }
@@ -176,6 +188,23 @@ impl BackupArgs {
             [texts(&saved.missing), texts(&saved.damaged)].concat().join(", "),
         ))
     }
+}
+
+/// Writes a line for each object, with MariaDB's reason.
+fn report(faults: &[Fault]) {
+    for Fault { object, reason } in faults {
+        note(&printable(&format!("{object}: {reason}")));
+    }
+}
+
+/// Escapes control characters: a project chooses the names of its objects, and a terminal obeys control characters.
+fn printable(text: &str) -> String {
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(escaped).collect()
+}
+
+fn names(faults: &[Fault]) -> String {
+    printable(&faults.iter().map(|fault| fault.object.as_str()).collect::<Vec<_>>().join(", "))
 }
 
 /// Writes the secret of a backup, if any, as the installation's secret.
@@ -196,6 +225,10 @@ struct RestoredAnswer {
     copied_objects: u64,
     removed_files: u64,
     keys_stay_valid: bool,
+    /// Objects of databases that were not restored.
+    missing: Vec<Fault>,
+    /// Objects that have the project's account as definer instead of another.
+    redefined: Vec<String>,
 }
 
 impl RestoreArgs {
@@ -209,7 +242,7 @@ impl RestoreArgs {
     /// There is no such backup, or it is damaged; the installation can't be opened; another process runs the private
     /// MariaDB (an origin with a configured MariaDB is not noticed); the installation is not empty and `--replace` is
     /// not given; the user does not confirm; a stop signal arrived; the media store belongs to another installation;
-    /// MariaDB, its tools or a store failed.
+    /// MariaDB or a store failed.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let config = &context.config;
         if !self.place.contains("://") && !Path::new(&self.place).is_dir() {
@@ -254,11 +287,18 @@ impl RestoreArgs {
         let answer = RestoredAnswer {
             manifest: manifest.name(),
             created_at: manifest.created_at.clone(),
-            databases: manifest.databases.clone(),
+            databases: manifest.databases(),
             copied_objects: restored.copied,
             removed_files: restored.removed,
             keys_stay_valid,
+            missing: restored.loaded.missing,
+            redefined: restored.loaded.redefined,
         };
+        report(&answer.missing);
+        if !answer.redefined.is_empty() {
+            let names = printable(&answer.redefined.join(", "));
+            note(&format!("these objects now have the project's account as definer: {names}"));
+        }
         context.output.answer(&answer, |answer| {
             format!(
                 "restored the backup of {}: databases: {}; media objects copied: {}; files removed because the backup lacks their bytes: {}",
@@ -267,7 +307,14 @@ impl RestoreArgs {
                 answer.copied_objects,
                 answer.removed_files
             )
-        })
+        })?;
+        if answer.missing.is_empty() {
+            return Ok(());
+        }
+        Err(CliError::failed(
+            format!("the backup is restored, but these objects are missing: {}", names(&answer.missing)),
+            "everything else is restored; the lines above have MariaDB's reasons",
+        ))
     }
 
     /// Checks that the restore is allowed, and does it. `unwritten` is the backup's secret if it is to become the
@@ -295,7 +342,7 @@ impl RestoreArgs {
             let warning = format!(
                 "This drops the schema selkie and these databases with all their tables, and restores the backup of {}: {}.",
                 manifest.created_at,
-                manifest.databases.join(", ")
+                manifest.databases().join(", ")
             );
             confirm(Consent::of(self.yes), &warning, "restore")?;
         }

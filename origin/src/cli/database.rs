@@ -1,10 +1,13 @@
-//! `selkie database`: creates, adopts, releases, lists and drops a project's databases.
+//! `selkie database`: creates, adopts, loads, releases, lists and drops a project's databases.
+
+mod load;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use shared::ident::{DatabaseName, ProjectName};
 
+use self::load::LoadArgs;
 use super::system::{Consent, Opened, confirm, database, note, project};
 use super::{CliError, Context, Table};
 use crate::database::admin::Drops;
@@ -22,6 +25,8 @@ enum DatabaseCommand {
     Create(NameArgs),
     /// Give a project an existing database, or change what its keys may drop in it
     Adopt(AdoptArgs),
+    /// Run a file of SQL, such as a dump, in a project's database, with the rights of the project's full keys
+    Load(LoadArgs),
     /// Take a database from a project, without changing it
     Release(NameArgs),
     /// List the projects' databases
@@ -84,6 +89,7 @@ impl DatabaseArgs {
                 .await
                 .map_err(CliError::from)
                 .and_then(|name| owned(context, projects, target.project, name, allow_drop)),
+            DatabaseCommand::Load(args) => Box::pin(args.run(context, &opened.system)).await,
             DatabaseCommand::Release(args) => args.release(context, projects).await,
             DatabaseCommand::List(args) => args.run(context, projects).await,
             DatabaseCommand::Drop(args) => args.run(context, projects).await,

@@ -6,6 +6,7 @@ mod accounts;
 mod backup;
 mod databases;
 mod demo;
+mod dump;
 mod error;
 mod facts;
 mod issuers;
@@ -14,13 +15,14 @@ mod migrations;
 mod projects;
 mod quote;
 mod roles;
+mod script;
 
 use crate::database::ask;
 use std::future::Future;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, PoolConstraints, PoolOpts};
+use mysql_async::{Conn, OptsBuilder, PoolConstraints, PoolOpts};
 use secrecy::SecretString;
 
 use super::error::HostLost;
@@ -32,6 +34,7 @@ pub use accounts::{AccountName, AccountState, Accounts, DatabaseRights, LoginChe
 pub(crate) use accounts::{exact_pattern, rights_on};
 pub use backup::Content;
 pub use databases::Created;
+pub use dump::{Dump, Fault, Incomplete, Loaded, Loader, RecordReader, Refusal};
 pub use error::AdminError;
 pub use facts::{ServerFacts, StrangeGrant};
 pub use issuers::{IssuerKeys, IssuerRow};
@@ -40,6 +43,7 @@ pub use migrations::SCHEMA_VERSION;
 pub use projects::{DatabaseRow, Drops, Inserted, ProjectRow};
 pub(crate) use quote::pattern_fits;
 pub use roles::{ListedRole, RoleRow};
+pub use script::ScriptSession;
 
 /// The maximum number of connections in this module's pool, per host. Small, to leave MariaDB's connections to
 /// requests.
@@ -131,9 +135,18 @@ impl Admin {
     /// Opens a connection to the serving host, outside of the pool. The outer error is always [`AdminError::TimedOut`];
     /// the inner one is the driver's.
     async fn connect(&self, user: &str, password: &SecretString) -> Result<mysql_async::Result<Conn>, AdminError> {
+        self.connect_with(user, password, |options| options.setup(vec![SESSION])).await
+    }
+
+    async fn connect_with(
+        &self,
+        user: &str,
+        password: &SecretString,
+        finish: impl Fn(OptsBuilder) -> OptsBuilder,
+    ) -> Result<mysql_async::Result<Conn>, AdminError> {
         let connecting = async {
             let host = self.hosts.pick().await;
-            let options = self.hosts.options(user, password, |options| options.setup(vec![SESSION]));
+            let options = self.hosts.options(user, password, finish);
             let opts = host.as_ref().and_then(|host| options.into_iter().nth(host.index));
             match (host, opts) {
                 (Some(host), Some(opts)) => self.hosts.on(&host, Conn::new(opts)).await,

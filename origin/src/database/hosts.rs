@@ -158,14 +158,6 @@ impl Hosts {
         &self.0.address
     }
 
-    /// Returns an address with only the host for a new connection: the serving host, or the next healthy
-    /// replica; the first host if there is none. May wait for a probe, for at most 3 s.
-    pub async fn serving_address(&self) -> DatabaseAddress {
-        let index = self.pick().await.map_or(0, |host| host.index);
-        let endpoint = self.0.endpoints.get(index).unwrap_or(&self.0.address.endpoint).clone();
-        DatabaseAddress { endpoint, others: Vec::new(), ..self.0.address.clone() }
-    }
-
     /// Returns the driver's connection options of an account, one for each host, in the order of
     /// the URL. `finish` sets further options.
     pub(in crate::database) fn options(

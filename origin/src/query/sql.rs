@@ -3,6 +3,7 @@
 
 mod builder;
 pub mod create_table;
+pub mod definer;
 mod delete;
 pub mod drops;
 mod expression;
@@ -13,6 +14,7 @@ mod insert_one;
 mod predicate;
 pub mod receipt;
 mod returning;
+pub mod script;
 mod select;
 mod select_by_key;
 pub mod session;

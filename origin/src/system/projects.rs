@@ -169,6 +169,18 @@ impl Projects {
         self.settle(project, &databases, &self.admin.accounts().await?).await
     }
 
+    /// Creates or corrects the accounts of a project that a restore is about to record, with rights on `databases`.
+    ///
+    /// # Errors
+    /// The errors of [`Projects::prepare`].
+    pub async fn settle_for_restore(
+        &self,
+        project: &ProjectName,
+        databases: &[DatabaseRow],
+    ) -> Result<(), ProjectError> {
+        self.settle(project, databases, &self.admin.accounts().await?).await
+    }
+
     /// Returns all projects, sorted by name.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Statements for backups and restores. The dump itself is written and loaded by MariaDB's own tools.
+//! Statements for backups and restores, beside the dumps themselves.
 
 use mysql_async::prelude::Queryable;
 
@@ -17,13 +17,6 @@ pub struct Content {
 }
 
 impl Admin {
-    /// Returns whether MariaDB writes a binary log.
-    pub async fn writes_binlog(&self) -> Result<bool, AdminError> {
-        let mut conn = self.conn().await?;
-        let on: Option<u8> = self.within(ask::first(conn.query_iter("SELECT @@log_bin"))).await?;
-        Ok(on == Some(1))
-    }
-
     /// Counts the rows of the system schema: recorded keys (expired and revoked ones too), databases, media files,
     /// projects, roles and issuers.
     pub async fn content(&self) -> Result<Content, AdminError> {
@@ -37,7 +30,7 @@ impl Admin {
     }
 
     /// Drops `databases` and the system schema `selkie`, if they exist.
-    pub async fn drop_for_restore(&self, databases: &[String]) -> Result<(), AdminError> {
+    pub async fn drop_for_restore(&self, databases: Vec<String>) -> Result<(), AdminError> {
         for name in databases.iter().map(String::as_str).chain(["selkie"]) {
             self.run(format!("DROP DATABASE IF EXISTS {}", ident(name))).await?;
         }

@@ -1,0 +1,83 @@
+//! Stores dumps in a backup, compressed, and reads them from there. What a dump contains is known to `database::admin`.
+
+use std::io::Write as _;
+
+use futures_util::StreamExt as _;
+use sha2::{Digest, Sha256};
+
+use super::{BackupError, Part, Watcher};
+use crate::database::admin::{Dump, Incomplete, Loaded, Loader, RecordReader};
+use crate::media::store::Store;
+
+const DAMAGED: BackupError = BackupError::Damaged("a dump");
+
+/// Dumps databases, compressed with zstd.
+pub(super) async fn save_dump(
+    dump: &mut Dump,
+    databases: &[String],
+    store: &Store,
+    watcher: &dyn Watcher,
+) -> Result<(Part, Incomplete), BackupError> {
+    let mut staging = store.stage();
+    let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 0).map_err(BackupError::Compress)?;
+    encoder.include_checksum(true).map_err(BackupError::Compress)?;
+    let mut sink = async |bytes: Vec<u8>| {
+        encoder.write_all(&bytes).map_err(BackupError::Compress)?;
+        staging.write(&std::mem::take(encoder.get_mut())).await?;
+        watcher.advance(bytes.len());
+        Ok(())
+    };
+    let incomplete = dump.save::<BackupError>(databases, &mut sink).await?;
+    staging.write(&encoder.finish().map_err(BackupError::Compress)?).await?;
+    Ok((Part::store(store, staging.finish().await?).await?, incomplete))
+}
+
+/// Checks the size and hash of a dump.
+///
+/// # Errors
+/// The dump is missing or damaged; the store failed.
+pub(super) async fn check_dump(store: &Store, part: &Part, watcher: &dyn Watcher) -> Result<(), BackupError> {
+    watcher.begin("checking a dump".to_owned(), Some(part.size));
+    let (mut bytes, mut size, mut hash) = (store.read(part.key()?, None).await?, 0, Sha256::new());
+    while let Some(chunk) = bytes.next().await {
+        let chunk = chunk?;
+        size += chunk.len() as u64;
+        hash.update(&chunk);
+        watcher.advance(chunk.len());
+    }
+    if part.is(size, &hash.finalize()) { Ok(()) } else { Err(DAMAGED) }
+}
+
+/// Runs the statements of a dump.
+///
+/// # Errors
+/// The dump is missing or malformed; the store failed; the connection to MariaDB was lost. A part of the dump may be
+/// loaded then.
+pub(super) async fn load_dump(
+    mut loader: Loader,
+    store: &Store,
+    part: &Part,
+    watcher: &dyn Watcher,
+) -> Result<Loaded, BackupError> {
+    let mut records = RecordReader::default();
+    let mut decoder = zstd::stream::write::Decoder::new(Vec::new()).map_err(BackupError::Compress)?;
+    let mut bytes = store.read(part.key()?, None).await?;
+    while let Some(chunk) = bytes.next().await {
+        let chunk = chunk?;
+        watcher.advance(chunk.len());
+        decoder.write_all(&chunk).map_err(BackupError::Compress)?;
+        records.push(&std::mem::take(decoder.get_mut()));
+        while let Some(record) = records.next_record().map_err(|_| DAMAGED)? {
+            loader.load(record).await?;
+        }
+    }
+    decoder.flush().map_err(BackupError::Compress)?;
+    records.push(decoder.get_ref());
+    while let Some(record) = records.next_record().map_err(|_| DAMAGED)? {
+        loader.load(record).await?;
+    }
+    if !records.is_empty() {
+        return Err(DAMAGED);
+    }
+    Ok(loader.finish().await?)
+}

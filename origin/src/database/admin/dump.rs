@@ -1,0 +1,264 @@
+//! Dumps of databases: a sequence of records, each of which is a line of JSON ([`RecordHead`]) and one SQL statement.
+//! Nothing is ever split by looking for delimiters: a tenant writes the text of routines, views, triggers, events,
+//! comments and defaults, and could write it so that a client and MariaDB see different statements.
+
+mod load;
+mod save;
+
+use mysql_async::{Conn, OptsBuilder};
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+
+pub use self::load::{Loaded, Loader};
+pub use self::save::{Dump, Incomplete};
+use super::AdminError;
+
+/// The time limit for one statement or one row of a dump, or one statement of a script.
+const WAIT: std::time::Duration = std::time::Duration::from_secs(3600);
+
+/// The largest packet that the driver allows.
+const PACKET_MAX_BYTES: usize = 1024 * 1024 * 1024;
+
+/// What a record's statement makes. The order is that of the records in a dump: all that a statement needs comes before
+/// it, except that a view may need a later view. Triggers and events come after the rows, which they must not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum RecordKind {
+    /// Sets the character set, collation and comment of a database, which exists.
+    Database,
+    Sequence,
+    Table,
+    Rows,
+    Routine,
+    View,
+    Trigger,
+    Event,
+}
+
+impl RecordKind {
+    const fn noun(self) -> &'static str {
+        match self {
+            Self::Database => "database",
+            Self::Sequence => "sequence",
+            Self::Table => "table",
+            Self::Rows => "rows of table",
+            Self::Routine => "routine",
+            Self::View => "view",
+            Self::Trigger => "trigger",
+            Self::Event => "event",
+        }
+    }
+}
+
+/// The session settings under which a statement was run first, and on which its meaning depends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Settings {
+    sql_mode: String,
+    character_set: String,
+    collation: String,
+    time_zone: String,
+}
+
+impl Default for Settings {
+    /// Returns the settings for tables and rows: those in which MariaDB stores every value as it was read.
+    fn default() -> Self {
+        Self {
+            sql_mode: "NO_AUTO_VALUE_ON_ZERO".to_owned(),
+            character_set: "utf8mb4".to_owned(),
+            collation: "utf8mb4_general_ci".to_owned(),
+            time_zone: "+00:00".to_owned(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RecordHead {
+    kind: RecordKind,
+    database: String,
+    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    settings: Option<Settings>,
+    /// The database's default collation when the object was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    database_collation: Option<String>,
+    /// Length of the statement, which follows the line.
+    bytes: usize,
+}
+
+impl RecordHead {
+    fn new(kind: RecordKind, database: &str, name: &str) -> Self {
+        let (database, name) = (database.to_owned(), name.to_owned());
+        Self { kind, database, name, settings: None, database_collation: None, bytes: 0 }
+    }
+
+    fn fault(&self, reason: String) -> Fault {
+        let object = match self.kind {
+            RecordKind::Database => format!("database {}", self.database),
+            kind => format!("{} {}.{}", kind.noun(), self.database, self.name),
+        };
+        Fault { object, reason }
+    }
+
+    fn with_statement(mut self, statement: &[u8]) -> Result<Vec<u8>, AdminError> {
+        self.bytes = statement.len();
+        let mut record = serde_json::to_vec(&self).map_err(|_| AdminError::Corrupt("name"))?;
+        record.push(b'\n');
+        record.extend_from_slice(statement);
+        record.push(b'\n');
+        Ok(record)
+    }
+}
+
+/// An object that could not be saved or restored, such as `view shop.sales`, and MariaDB's reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    pub object: String,
+    pub reason: String,
+}
+
+#[derive(Debug)]
+pub struct Record {
+    head: RecordHead,
+    statement: Vec<u8>,
+}
+
+/// A dump is not a sequence of records.
+#[derive(Debug)]
+pub struct Malformed;
+
+/// Splits the bytes of a dump into records.
+#[derive(Default)]
+pub struct RecordReader {
+    buffer: Vec<u8>,
+    /// Number of bytes at the beginning of `buffer` that were read.
+    at: usize,
+    head: Option<RecordHead>,
+}
+
+impl RecordReader {
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.drain(..std::mem::take(&mut self.at));
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Returns the next record; `None` if it is not complete yet.
+    ///
+    /// # Errors
+    /// The dump is malformed.
+    pub fn next_record(&mut self) -> Result<Option<Record>, Malformed> {
+        let head = match self.head.take() {
+            Some(head) => head,
+            None => {
+                let rest = &self.buffer[self.at..];
+                let Some(end) = memchr::memchr(b'\n', rest) else {
+                    return Ok(None);
+                };
+                let head = serde_json::from_slice(&rest[..end]).map_err(|_| Malformed)?;
+                self.at += end + 1;
+                head
+            }
+        };
+        let rest = &self.buffer[self.at..];
+        if rest.len() <= head.bytes {
+            self.head = Some(head);
+            return Ok(None);
+        }
+        if rest[head.bytes] != b'\n' {
+            return Err(Malformed);
+        }
+        let statement = rest[..head.bytes].to_vec();
+        self.at += head.bytes + 1;
+        Ok(Some(Record { head, statement }))
+    }
+
+    /// Returns whether all bytes were returned as records.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.head.is_none() && self.at == self.buffer.len()
+    }
+}
+
+/// Splits MariaDB's refusals of one statement, after which the session can go on, from errors that end it.
+fn refusal(error: mysql_async::Error, user: &str) -> Result<Refusal, AdminError> {
+    let of = match &error {
+        mysql_async::Error::Server(server) => {
+            Some(Refusal { errno: server.code, reason: format!("{} ({})", server.message, server.code) })
+        }
+        _ => None,
+    };
+    match (AdminError::of(error, user), of) {
+        (error @ AdminError::Unreachable(_), _) | (error, None) => Err(error),
+        (_, Some(refusal)) => Ok(refusal),
+    }
+}
+
+/// MariaDB's refusal of one statement.
+#[derive(Debug)]
+pub struct Refusal {
+    pub errno: u16,
+    pub reason: String,
+}
+
+impl super::Admin {
+    /// Opens a connection whose rows and statements may be as large as the protocol allows, and which has no session
+    /// settings of its own.
+    pub(super) async fn connect_for_dump(&self, user: &str, password: &SecretString) -> Result<Conn, AdminError> {
+        let finish = |options: OptsBuilder| options.max_allowed_packet(Some(PACKET_MAX_BYTES)).stmt_cache_size(0);
+        let opened = self.connect_with(user, password, finish).await?;
+        opened.map_err(|error| AdminError::of(error, user))
+    }
+
+    /// Awaits a statement of a dump for at most [`WAIT`], and returns MariaDB's refusal of the statement as the inner
+    /// error.
+    pub(super) async fn try_within<T>(
+        &self,
+        user: &str,
+        exchange: impl Future<Output = mysql_async::Result<T>>,
+    ) -> Result<Result<T, Refusal>, AdminError> {
+        match tokio::time::timeout(WAIT, self.pool.on(exchange)).await {
+            Ok(Ok(value)) => Ok(Ok(value)),
+            Ok(Err(error)) => refusal(error, user).map(Err),
+            Err(_) => Err(AdminError::TimedOut),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_read_back_however_their_bytes_arrive() {
+        let statements: [&[u8]; 3] = [b"SELECT 1 --\x01 ;;\n{\"kind\":\"table\"}\n", b"", b"\xff\n\n"];
+        let mut dump = Vec::new();
+        for statement in statements {
+            let head = RecordHead::new(RecordKind::View, "a\nb", "c\"`");
+            dump.extend(head.with_statement(statement).unwrap());
+        }
+        for size in [1, 7, 1_000] {
+            let (mut reader, mut found) = (RecordReader::default(), Vec::new());
+            for bytes in dump.chunks(size) {
+                reader.push(bytes);
+                while let Some(record) = reader.next_record().unwrap() {
+                    assert_eq!((record.head.database.as_str(), record.head.name.as_str()), ("a\nb", "c\"`"));
+                    found.push(record.statement);
+                }
+            }
+            assert_eq!(found, statements);
+            assert!(reader.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_malformed_or_cut_dump_is_noticed() {
+        let head = RecordHead::new(RecordKind::View, "a", "b");
+        let dump = head.with_statement(b"SELECT 1").unwrap();
+        let mut reader = RecordReader::default();
+        reader.push(&dump[..dump.len() - 1]);
+        assert!(reader.next_record().unwrap().is_none() && !reader.is_empty());
+        reader.push(b"x");
+        assert!(reader.next_record().is_err());
+    }
+}

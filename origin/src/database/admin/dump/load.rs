@@ -1,0 +1,228 @@
+//! Runs the statements of a dump, each as one statement: under the account of the project that owns the databases, so
+//! that a statement can do nothing that the project could not do; under the admin account for the schema `selkie`.
+
+use std::collections::{HashMap, HashSet};
+
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+
+use super::{AdminError, Fault, Record, RecordHead, RecordKind, Refusal, Settings};
+use crate::config::Account;
+use crate::database::admin::Admin;
+use crate::database::admin::quote::ident;
+use crate::database::ask;
+use crate::query::sql::definer::blank_definer;
+
+/// Maximum bytes of the views that wait for other views.
+const WAITING_MAX_BYTES: usize = 256 * 1024 * 1024;
+
+/// Session settings beside [`Settings`]. Keys and checks held when the rows were saved.
+const SESSION: &str = "SET NAMES utf8mb4, foreign_key_checks = 0, unique_checks = 0, check_constraint_checks = 0, \
+     innodb_strict_mode = 0, lock_wait_timeout = 60, max_statement_time = 0, wait_timeout = 28800, autocommit = 1";
+
+/// The result of loading a dump.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// Objects that MariaDB refused.
+    pub missing: Vec<Fault>,
+    /// Objects whose definer was no account of the project, such as `view shop.sales (root)`.
+    pub redefined: Vec<String>,
+}
+
+pub struct Loader {
+    admin: Admin,
+    conn: Conn,
+    user: String,
+    /// MariaDB's `max_allowed_packet`.
+    packet_max_bytes: usize,
+    database: String,
+    settings: Settings,
+    /// For each database, its default collation now, and the statement that sets the proper one.
+    collations: HashMap<String, (String, Vec<u8>)>,
+    /// Tables that could not be created.
+    lost: HashSet<(String, String)>,
+    /// Views that MariaDB refused, perhaps because a view that they need comes later.
+    waiting: Vec<(Record, String)>,
+    loaded: Loaded,
+}
+
+impl Admin {
+    /// Opens a connection to load a dump: as a project's account, or as the admin account if `account` is `None`.
+    pub async fn open_loader(&self, account: Option<&Account>) -> Result<Loader, AdminError> {
+        let address = self.hosts.address();
+        let (user, password) = account
+            .map_or((self.user(), &address.admin_password), |account| (account.user.as_str(), &account.password));
+        let mut conn = self.connect_for_dump(user, password).await?;
+        self.within(conn.query_drop(SESSION)).await?;
+        let packet: Option<usize> = self.within(ask::first(conn.query_iter("SELECT @@max_allowed_packet"))).await?;
+        let settings = Settings { sql_mode: "unset".to_owned(), ..Settings::default() };
+        Ok(Loader {
+            admin: self.clone(),
+            conn,
+            user: user.to_owned(),
+            packet_max_bytes: packet.ok_or(AdminError::Corrupt("answer about the server"))?,
+            database: String::new(),
+            settings,
+            collations: HashMap::new(),
+            lost: HashSet::new(),
+            waiting: Vec::new(),
+            loaded: Loaded::default(),
+        })
+    }
+}
+
+impl Loader {
+    /// Runs the statement of a record. A statement that MariaDB refuses is reported by [`Loader::finish`].
+    ///
+    /// # Errors
+    /// The connection to MariaDB was lost.
+    pub async fn load(&mut self, mut record: Record) -> Result<(), AdminError> {
+        let kind = record.head.kind;
+        if kind != RecordKind::View {
+            self.load_waiting().await?;
+        }
+        let key = (record.head.database.clone(), record.head.name.clone());
+        if kind == RecordKind::Rows && self.lost.contains(&key) {
+            return Ok(());
+        }
+        if record.head.settings.is_some()
+            && let Some(user) = blank_definer(&mut record.statement)
+            && user != self.user
+        {
+            self.loaded.redefined.push(format!("{} {}.{} ({user})", kind.noun(), key.0, key.1));
+        }
+        if kind == RecordKind::Database
+            && let Some(collation) = &record.head.database_collation
+        {
+            self.collations.insert(key.0.clone(), (collation.clone(), record.statement.clone()));
+        }
+        let Err(refusal) = self.run(&record).await? else {
+            return Ok(());
+        };
+        let held: usize = self.waiting.iter().map(|(record, _)| record.statement.len()).sum();
+        if kind == RecordKind::View && held + record.statement.len() <= WAITING_MAX_BYTES {
+            self.waiting.push((record, refusal.reason));
+            return Ok(());
+        }
+        if matches!(kind, RecordKind::Table | RecordKind::Sequence) {
+            self.lost.insert(key);
+        }
+        self.loaded.missing.push(record.head.fault(refusal.reason));
+        Ok(())
+    }
+
+    /// Runs the views that were refused, as long as one more of them can be created.
+    async fn load_waiting(&mut self) -> Result<(), AdminError> {
+        let mut before = usize::MAX;
+        while !self.waiting.is_empty() && self.waiting.len() < before {
+            before = self.waiting.len();
+            for (record, _) in std::mem::take(&mut self.waiting) {
+                if let Err(refusal) = self.run(&record).await? {
+                    self.waiting.push((record, refusal.reason));
+                }
+            }
+        }
+        let refused = self.waiting.drain(..).map(|(record, reason)| record.head.fault(reason));
+        self.loaded.missing.extend(refused);
+        Ok(())
+    }
+
+    /// Runs what waits, and sets the databases' collations.
+    ///
+    /// # Errors
+    /// The connection to MariaDB was lost.
+    pub async fn finish(mut self) -> Result<Loaded, AdminError> {
+        self.load_waiting().await?;
+        for (database, (_, statement)) in std::mem::take(&mut self.collations) {
+            let head = RecordHead::new(RecordKind::Database, &database, "");
+            if let Err(refusal) = self.run(&Record { head: head.clone(), statement }).await? {
+                self.loaded.missing.push(head.fault(refusal.reason));
+            }
+        }
+        // An error is ignored: nothing is in progress.
+        let _ = self.admin.within(self.conn.disconnect()).await;
+        Ok(self.loaded)
+    }
+
+    async fn ask(&mut self, statement: Vec<u8>) -> Result<Result<(), Refusal>, AdminError> {
+        self.admin.try_within(&self.user, self.conn.query_drop(statement)).await
+    }
+
+    async fn run(&mut self, record: &Record) -> Result<Result<(), Refusal>, AdminError> {
+        let Record { head, statement } = record;
+        // MariaDB would close the connection.
+        let is_rows = head.kind == RecordKind::Rows;
+        let length = if is_rows { statement.len() } else { 2 * statement.len() };
+        if length + 1024 > self.packet_max_bytes {
+            let reason = format!(
+                "its statement has {length} bytes, more than MariaDB's max_allowed_packet of {}: raise it and restore \
+                 again",
+                self.packet_max_bytes
+            );
+            return Ok(Err(Refusal { errno: 0, reason }));
+        }
+        if self.database != head.database {
+            if let Err(refusal) = self.ask(format!("USE {}", ident(&head.database)).into_bytes()).await? {
+                return Ok(Err(refusal));
+            }
+            self.database.clone_from(&head.database);
+        }
+        let default = Settings::default();
+        if let Err(refusal) = self.set(head.settings.as_ref().unwrap_or(&default)).await? {
+            return Ok(Err(refusal));
+        }
+        if let Err(refusal) = self.set_collation(head).await? {
+            return Ok(Err(refusal));
+        }
+        if is_rows {
+            return self.ask(statement.clone()).await;
+        }
+        // The driver lets MariaDB run several statements of one text, but EXECUTE IMMEDIATE takes only one. The hex
+        // digits mean the same in every SQL mode and character set.
+        let mut execute = Vec::with_capacity(2 * statement.len() + 32);
+        execute.extend_from_slice(b"EXECUTE IMMEDIATE 0x");
+        for byte in statement {
+            execute.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        }
+        self.ask(execute).await
+    }
+
+    async fn set(&mut self, settings: &Settings) -> Result<Result<(), Refusal>, AdminError> {
+        if self.settings == *settings {
+            return Ok(Ok(()));
+        }
+        let Settings { sql_mode, character_set, collation, time_zone } = settings;
+        let set = "SET sql_mode = ?, character_set_client = ?, collation_connection = ?, time_zone = ?";
+        let exchange = self
+            .conn
+            .exec_drop(set, (sql_mode.as_str(), character_set.as_str(), collation.as_str(), time_zone.as_str()));
+        let outcome = self.admin.try_within(&self.user, exchange).await?;
+        if outcome.is_ok() {
+            self.settings.clone_from(settings);
+        }
+        Ok(outcome)
+    }
+
+    /// Gives the database the default collation that it had when an object was made: the object's parameters and
+    /// variables depend on it.
+    async fn set_collation(&mut self, head: &RecordHead) -> Result<Result<(), Refusal>, AdminError> {
+        let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let Some(wanted) = head.database_collation.as_ref().filter(|name| is_word(name)) else {
+            return Ok(Ok(()));
+        };
+        match self.collations.get(&head.database) {
+            Some((current, _)) if current != wanted && head.kind != RecordKind::Database => {}
+            _ => return Ok(Ok(())),
+        }
+        let alter = format!("ALTER DATABASE {} COLLATE = {wanted}", ident(&head.database));
+        let outcome = self.ask(alter.into_bytes()).await?;
+        if outcome.is_ok()
+            && let Some((current, _)) = self.collations.get_mut(&head.database)
+        {
+            current.clone_from(wanted);
+        }
+        Ok(outcome)
+    }
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";

@@ -1,0 +1,431 @@
+//! Reads databases for a dump, over one connection of the admin account and in one transaction. Runs nothing that a
+//! tenant wrote: it reads tables, and asks MariaDB how objects are created.
+
+use mysql_async::consts::ColumnType;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Column, Conn, Row, Value};
+
+use super::{Fault, RecordHead, RecordKind, Refusal, Settings};
+use crate::database::admin::quote::ident;
+use crate::database::admin::{Admin, AdminError};
+use crate::database::ask;
+
+/// Size in bytes from which an INSERT gets no further row.
+const INSERT_BYTES: usize = 1024 * 1024;
+
+/// Session settings. Metadata locks are awaited for `lock_wait_timeout` seconds, and statements that describe an object
+/// may run for `max_statement_time` seconds, so that a tenant can't stop the dump of others for long. Rows may wait an
+/// hour until they are stored.
+const SESSION: &str = "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = '', sql_quote_show_create = 1, \
+     lock_wait_timeout = 20, max_statement_time = 50, net_write_timeout = 3600, wait_timeout = 28800";
+
+const SNAPSHOT: [&str; 3] = [
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+    // Returning to the savepoint frees the metadata locks of a table.
+    "SAVEPOINT selkie_dump",
+];
+
+const FREE_LOCKS: &str = "ROLLBACK TO SAVEPOINT selkie_dump";
+
+/// Engines whose rows are another table's or server's.
+const WITHOUT_ROWS: [&str; 9] =
+    ["MRG_MYISAM", "MRG_ISAM", "CONNECT", "OQGRAPH", "SPIDER", "VP", "FEDERATED", "BLACKHOLE", "SPHINX"];
+
+/// The object was dropped since it was listed: a table, routine, trigger or event is missing.
+const GONE: [u16; 4] = [1146, 1305, 1360, 1539];
+
+/// Names and tables compare without case and accents in `information_schema`, so each condition is repeated on bytes.
+const TABLES: &str = "SELECT TABLE_NAME, TABLE_TYPE, COALESCE(ENGINE, '') FROM information_schema.TABLES
+    WHERE TABLE_SCHEMA = DATABASE() AND BINARY TABLE_SCHEMA = DATABASE() ORDER BY TABLE_NAME";
+const COLUMNS: &str = "SELECT COLUMN_NAME FROM information_schema.COLUMNS
+    WHERE TABLE_SCHEMA = DATABASE() AND BINARY TABLE_SCHEMA = DATABASE()
+    AND TABLE_NAME = ? AND BINARY TABLE_NAME = ? AND IS_GENERATED = 'NEVER' ORDER BY ORDINAL_POSITION";
+const ROUTINES: &str = "SELECT ROUTINE_NAME, ROUTINE_TYPE FROM information_schema.ROUTINES
+    WHERE ROUTINE_SCHEMA = DATABASE() AND BINARY ROUTINE_SCHEMA = DATABASE() ORDER BY ROUTINE_TYPE, ROUTINE_NAME";
+const TRIGGERS: &str = "SELECT TRIGGER_NAME, '' FROM information_schema.TRIGGERS
+    WHERE TRIGGER_SCHEMA = DATABASE() AND BINARY TRIGGER_SCHEMA = DATABASE()
+    ORDER BY EVENT_OBJECT_TABLE, EVENT_MANIPULATION, ACTION_TIMING, ACTION_ORDER";
+const EVENTS: &str = "SELECT EVENT_NAME, '' FROM information_schema.EVENTS
+    WHERE EVENT_SCHEMA = DATABASE() AND BINARY EVENT_SCHEMA = DATABASE() ORDER BY EVENT_NAME";
+const DATABASE: &str = "SELECT DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME, SCHEMA_COMMENT
+    FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = DATABASE() AND BINARY SCHEMA_NAME = DATABASE()";
+
+/// An open snapshot of all databases. It ends when this value is dropped.
+pub struct Dump {
+    admin: Admin,
+    conn: Conn,
+    /// Position of the binary log at the snapshot, `file:position`; `None` without a binary log.
+    pub binlog: Option<String>,
+}
+
+/// The objects of a dump that are incomplete.
+#[derive(Default)]
+pub struct Incomplete {
+    /// Objects that are not in the dump, or not whole.
+    pub missing: Vec<Fault>,
+    /// Objects that are in the dump, but that MariaDB can't use, such as a view of a table that was dropped.
+    pub broken: Vec<Fault>,
+}
+
+impl Admin {
+    /// Opens a connection and a snapshot of all InnoDB tables.
+    pub async fn open_dump(&self) -> Result<Dump, AdminError> {
+        let (user, password) = (self.user(), &self.hosts.address().admin_password);
+        let mut conn = self.connect_for_dump(user, password).await?;
+        for statement in [SESSION].iter().chain(&SNAPSHOT) {
+            self.within(conn.query_drop(*statement)).await?;
+        }
+        let status: Vec<(String, String)> =
+            self.within(ask::all(conn.query_iter("SHOW STATUS LIKE 'binlog\\_snapshot\\_%'"))).await?;
+        let value = |wanted: &str| {
+            let found = status.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+            found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+        };
+        let binlog = value("binlog_snapshot_file").zip(value("binlog_snapshot_position"));
+        let binlog = binlog.map(|(file, position)| format!("{file}:{position}"));
+        Ok(Dump { admin: self.clone(), conn, binlog })
+    }
+}
+
+impl Dump {
+    /// Reads databases, and writes their records to `sink`. Objects that MariaDB can't read are left out.
+    ///
+    /// # Errors
+    /// The sink failed; the connection to MariaDB or its snapshot was lost.
+    pub async fn save<E: From<AdminError>>(
+        &mut self,
+        databases: &[String],
+        sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), E>,
+    ) -> Result<Incomplete, E> {
+        use RecordKind::{Database, Event, Routine, Sequence, Table, Trigger, View};
+        let mut incomplete = Incomplete::default();
+        for kind in [Database, Sequence, Table, Routine, View, Trigger, Event] {
+            for database in databases {
+                match self.ask(self_use(database)).await? {
+                    Ok(()) => self.save_kind(kind, database, &mut incomplete, sink).await?,
+                    // Reported once.
+                    Err(refusal) if kind == Database => {
+                        let head = RecordHead::new(kind, database, "");
+                        incomplete.missing.push(head.fault(refusal.reason));
+                    }
+                    Err(_) => {}
+                }
+            }
+        }
+        Ok(incomplete)
+    }
+
+    async fn save_kind<E: From<AdminError>>(
+        &mut self,
+        kind: RecordKind,
+        database: &str,
+        incomplete: &mut Incomplete,
+        sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let objects = match self.objects(kind).await? {
+            Ok(objects) => objects,
+            Err(refusal) => {
+                let fault = RecordHead::new(kind, database, "*").fault(refusal.reason);
+                incomplete.missing.push(fault);
+                return Ok(());
+            }
+        };
+        for (name, detail) in objects {
+            let head = RecordHead::new(kind, database, &name);
+            let saved = match kind {
+                RecordKind::Database => self.save_database(head.clone(), sink).await?,
+                RecordKind::Sequence | RecordKind::Table => self.save_table(head.clone(), &detail, sink).await?,
+                _ => self.save_code(head.clone(), &detail, sink).await?,
+            };
+            if let Err(refusal) = saved
+                && !GONE.contains(&refusal.errno)
+            {
+                incomplete.missing.push(head.fault(refusal.reason));
+            } else if kind == RecordKind::View
+                && let Err(refusal) = self.ask(format!("SHOW COLUMNS FROM {}", ident(&name))).await?
+                && !GONE.contains(&refusal.errno)
+            {
+                incomplete.broken.push(head.fault(refusal.reason));
+            }
+            self.admin.within(self.conn.query_drop(FREE_LOCKS)).await?;
+        }
+        Ok(())
+    }
+
+    async fn ask(&mut self, statement: String) -> Result<Result<(), Refusal>, AdminError> {
+        let user = self.admin.user();
+        self.admin.try_within(user, self.conn.query_drop(statement)).await
+    }
+
+    /// Lists the objects of a kind in the current database, each with a detail: the engine of a table, the type of a
+    /// routine.
+    async fn objects(&mut self, kind: RecordKind) -> Result<Result<Vec<(String, String)>, Refusal>, AdminError> {
+        let Self { admin, conn, .. } = self;
+        let user = admin.user();
+        let list = match kind {
+            RecordKind::Database => return Ok(Ok(vec![(String::new(), String::new())])),
+            RecordKind::Sequence | RecordKind::Table | RecordKind::Rows | RecordKind::View => {
+                let tables = ask::all::<(String, String, String), _>(conn.query_iter(TABLES));
+                let is_wanted = |table_type: &str| match kind {
+                    RecordKind::View => table_type == "VIEW",
+                    RecordKind::Sequence => table_type == "SEQUENCE",
+                    _ => matches!(table_type, "BASE TABLE" | "SYSTEM VERSIONED"),
+                };
+                let tables = admin.try_within(user, tables).await?;
+                return Ok(tables.map(|mut tables| {
+                    tables.retain(|(_, table_type, _)| is_wanted(table_type));
+                    let detail = |engine: String| if kind == RecordKind::View { "VIEW".to_owned() } else { engine };
+                    tables.into_iter().map(|(name, _, engine)| (name, detail(engine))).collect()
+                }));
+            }
+            RecordKind::Routine => ROUTINES,
+            RecordKind::Trigger => TRIGGERS,
+            RecordKind::Event => EVENTS,
+        };
+        let mut objects = admin.try_within(user, ask::all::<(String, String), _>(conn.query_iter(list))).await?;
+        for (_, detail) in objects.iter_mut().flatten().filter(|(_, detail)| detail.is_empty()) {
+            *detail = kind.noun().to_ascii_uppercase();
+        }
+        Ok(objects)
+    }
+
+    async fn save_database<E: From<AdminError>>(
+        &mut self,
+        mut head: RecordHead,
+        sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), E>,
+    ) -> Result<Result<(), Refusal>, E> {
+        let Self { admin, conn, .. } = self;
+        let found = ask::first::<(String, String, String), _>(conn.query_iter(DATABASE));
+        let (character_set, collation, comment) = match admin.try_within(admin.user(), found).await? {
+            Ok(found) => found.ok_or(AdminError::Corrupt("database"))?,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let mut statement = format!(
+            "ALTER DATABASE {} CHARACTER SET = {character_set} COLLATE = {collation} COMMENT = ",
+            ident(&head.database)
+        )
+        .into_bytes();
+        write_text(&mut statement, comment.as_bytes());
+        head.database_collation = Some(collation);
+        sink(head.with_statement(&statement)?).await?;
+        Ok(Ok(()))
+    }
+
+    /// Saves a table or a sequence, `detail` is its engine, with its rows or its next number.
+    async fn save_table<E: From<AdminError>>(
+        &mut self,
+        head: RecordHead,
+        detail: &str,
+        sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), E>,
+    ) -> Result<Result<(), Refusal>, E> {
+        let table = ident(&head.name);
+        let Self { admin, conn, .. } = self;
+        let is_sequence = head.kind == RecordKind::Sequence;
+        let noun = if is_sequence { "SEQUENCE" } else { "TABLE" };
+        let shown = ask::first::<Row, _>(conn.query_iter(format!("SHOW CREATE {noun} {table}")));
+        let statement = match admin.try_within(admin.user(), shown).await? {
+            Ok(row) => row.as_ref().and_then(|row| text(row, 1)).ok_or(AdminError::Corrupt("table"))?,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let rows = RecordHead::new(RecordKind::Rows, &head.database, &head.name);
+        sink(head.with_statement(&statement)?).await?;
+        if is_sequence {
+            let select = format!("SELECT next_not_cached_value, cycle_count FROM {table}");
+            let next = ask::first::<(i64, u64), _>(conn.query_iter(select));
+            return match admin.try_within(admin.user(), next).await? {
+                Ok(next) => {
+                    let (next, cycle) = next.ok_or(AdminError::Corrupt("sequence"))?;
+                    let set = format!("DO SETVAL({table}, {next}, 0, {cycle})");
+                    sink(rows.with_statement(set.as_bytes())?).await?;
+                    Ok(Ok(()))
+                }
+                Err(refusal) => Ok(Err(refusal)),
+            };
+        }
+        if WITHOUT_ROWS.iter().any(|engine| engine.eq_ignore_ascii_case(detail)) {
+            return Ok(Ok(()));
+        }
+        self.save_rows(&rows, sink).await
+    }
+
+    async fn save_rows<E: From<AdminError>>(
+        &mut self,
+        head: &RecordHead,
+        sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), E>,
+    ) -> Result<Result<(), Refusal>, E> {
+        let Self { admin, conn, .. } = self;
+        let (user, table) = (admin.user(), ident(&head.name));
+        let columns = ask::all::<String, _>(conn.exec_iter(COLUMNS, (&head.name, &head.name)));
+        let columns = match admin.try_within(user, columns).await? {
+            Ok(columns) => columns.iter().map(|name| ident(name)).collect::<Vec<_>>().join(", "),
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        // A table may have generated columns only.
+        let selected = if columns.is_empty() { "NULL" } else { &columns };
+        let select = format!("SET STATEMENT max_statement_time = 0 FOR SELECT {selected} FROM {table}");
+        let insert = format!("INSERT INTO {table} ({columns}) VALUES ");
+        let mut answer = match admin.try_within(user, conn.query_iter(select)).await? {
+            Ok(answer) => answer,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let kinds: Vec<Literal> = answer.columns().unwrap_or_default().iter().map(Literal::of).collect();
+        let kinds = if columns.is_empty() { &[] } else { kinds.as_slice() };
+        let mut statement = Vec::new();
+        loop {
+            let row: Option<Row> = match admin.try_within(user, answer.next()).await? {
+                Ok(row) => row,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            let is_full = statement.len() >= INSERT_BYTES;
+            if (row.is_none() || is_full) && !statement.is_empty() {
+                sink(head.clone().with_statement(&statement)?).await?;
+                statement.clear();
+            }
+            let Some(row) = row else {
+                return Ok(Ok(()));
+            };
+            let before: &[u8] = if statement.is_empty() { insert.as_bytes() } else { b"," };
+            statement.extend_from_slice(before);
+            write_row(&mut statement, &row, kinds);
+        }
+    }
+
+    /// Saves an object that contains code. `detail` is its kind in SQL.
+    async fn save_code<E: From<AdminError>>(
+        &mut self,
+        mut head: RecordHead,
+        detail: &str,
+        sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), E>,
+    ) -> Result<Result<(), Refusal>, E> {
+        let Self { admin, conn, .. } = self;
+        // The text comes in the character set in which it was written, of which MariaDB stores the bytes.
+        admin.within(conn.query_drop("SET character_set_results = binary")).await?;
+        let show = format!("SHOW CREATE {detail} {}", ident(&head.name));
+        let shown = admin.try_within(admin.user(), ask::first::<Row, _>(conn.query_iter(show))).await?;
+        admin.within(conn.query_drop("SET character_set_results = utf8mb4")).await?;
+        let row = match shown {
+            Ok(row) => row.ok_or(AdminError::Corrupt("object"))?,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let column = |names: &[&str]| {
+            let columns = row.columns_ref();
+            let at = columns.iter().position(|column| names.contains(&column.name_str().as_ref()))?;
+            text(&row, at)
+        };
+        let words = |names: &[&str]| column(names).map(|text| String::from_utf8_lossy(&text).into_owned());
+        let default = Settings { sql_mode: String::new(), ..Settings::default() };
+        head.settings = Some(Settings {
+            sql_mode: words(&["sql_mode"]).unwrap_or(default.sql_mode),
+            character_set: words(&["character_set_client"]).unwrap_or(default.character_set),
+            collation: words(&["collation_connection"]).unwrap_or(default.collation),
+            time_zone: words(&["time_zone"]).unwrap_or(default.time_zone),
+        });
+        head.database_collation = words(&["Database Collation"]);
+        let Some(statement) = column(&[
+            "Create Procedure",
+            "Create Function",
+            "Create Package",
+            "Create Package Body",
+            "Create View",
+            "Create Event",
+            "SQL Original Statement",
+        ]) else {
+            let reason = "MariaDB does not show its definition to the admin account".to_owned();
+            return Ok(Err(Refusal { errno: 0, reason }));
+        };
+        sink(head.with_statement(&statement)?).await?;
+        Ok(Ok(()))
+    }
+}
+
+fn self_use(database: &str) -> String {
+    format!("USE {}", ident(database))
+}
+
+fn text(row: &Row, at: usize) -> Option<Vec<u8>> {
+    match row.as_ref(at)? {
+        Value::Bytes(bytes) => Some(bytes.clone()),
+        _ => None,
+    }
+}
+
+/// How the values of a column are written.
+#[derive(Clone, Copy)]
+enum Literal {
+    Text,
+    Binary,
+}
+
+impl Literal {
+    fn of(column: &Column) -> Self {
+        /// MariaDB's number of the character set `binary`, which numbers and times have too.
+        const BINARY: u16 = 63;
+        use ColumnType as T;
+        let is_bytes = matches!(
+            column.column_type(),
+            T::MYSQL_TYPE_STRING
+                | T::MYSQL_TYPE_VAR_STRING
+                | T::MYSQL_TYPE_VARCHAR
+                | T::MYSQL_TYPE_TINY_BLOB
+                | T::MYSQL_TYPE_BLOB
+                | T::MYSQL_TYPE_MEDIUM_BLOB
+                | T::MYSQL_TYPE_LONG_BLOB
+                | T::MYSQL_TYPE_GEOMETRY
+                | T::MYSQL_TYPE_BIT
+        );
+        if is_bytes && column.character_set() == BINARY { Self::Binary } else { Self::Text }
+    }
+}
+
+fn write_row(statement: &mut Vec<u8>, row: &Row, kinds: &[Literal]) {
+    statement.push(b'(');
+    for (at, kind) in kinds.iter().enumerate() {
+        if at > 0 {
+            statement.push(b',');
+        }
+        match row.as_ref(at) {
+            Some(Value::Bytes(bytes)) => {
+                if matches!(kind, Literal::Binary) {
+                    statement.extend_from_slice(b"_binary");
+                }
+                write_text(statement, bytes);
+            }
+            // Without a prepared statement, each value that is not NULL is text.
+            _ => statement.extend_from_slice(b"NULL"),
+        }
+    }
+    statement.push(b')');
+}
+
+/// Writes a string. The session that reads it has no `NO_BACKSLASH_ESCAPES`, and in utf8mb4 no quote or backslash is a
+/// part of another character.
+fn write_text(statement: &mut Vec<u8>, text: &[u8]) {
+    statement.push(b'\'');
+    for part in text.split_inclusive(|byte| matches!(byte, b'\'' | b'\\')) {
+        match part {
+            [before @ .., special @ (b'\'' | b'\\')] => {
+                statement.extend_from_slice(before);
+                statement.extend_from_slice(&[b'\\', *special]);
+            }
+            part => statement.extend_from_slice(part),
+        }
+    }
+    statement.push(b'\'');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_can_not_end_its_quotes() {
+        for (text, written) in
+            [("a", "'a'"), ("'", "'\\''"), ("\\", "'\\\\'"), ("\\';--\x01", "'\\\\\\';--\x01'"), ("", "''")]
+        {
+            let mut statement = Vec::new();
+            write_text(&mut statement, text.as_bytes());
+            assert_eq!(statement, written.as_bytes());
+        }
+    }
+}
