@@ -44,6 +44,9 @@ const PAYLOADS: &[&str] = &[
     "SET STATEMENT sql_mode = 'ORACLE' FOR EXECUTE IMMEDIATE 'CREATE FUNCTION oracle RETURN INT AS BEGIN RETURN 1 --C ;;E;;\n + 1; END'",
     "CREATE VIEW looked AS SELECT id, 'x'';;E;;' AS `a;;E`, \"\\\\\" AS `b``;;E` FROM t",
     "CREATE SQL SECURITY DEFINER VIEW a_later AS SELECT * FROM looked",
+    "CREATE FUNCTION writes() RETURNS INT SQL SECURITY INVOKER BEGIN \
+     INSERT INTO mysql.global_priv (Host, User) VALUES ('%', 'backdoor'); RETURN 1; END",
+    "CREATE SQL SECURITY INVOKER VIEW writing AS SELECT writes() AS x FROM (SELECT 1) d WHERE writes() = 1",
     "CREATE TRIGGER noted BEFORE INSERT ON t FOR EACH ROW SET NEW.note = CONCAT('triggered', 1 --C ;;E;;\n + 1)",
     "CREATE TRIGGER second BEFORE INSERT ON t FOR EACH ROW PRECEDES noted SET NEW.id = NEW.id + 100",
     "CREATE EVENT soon ON SCHEDULE EVERY 1 SECOND DO DELETE FROM t WHERE id = 1 --C ;;E;;\n",
