@@ -154,7 +154,9 @@ export async function calls({ client, url, key, fullKey, database, folder }) {
   const progress = [];
   const large = await media.upload(content, { ...options, resume: upload, onProgress: ({ sent }) => progress.push(sent) });
   same([progress[0] >= 5_000_000, progress.at(-1)], [true, 12_000_000], "the progress");
-  same([large.name, large.size, large.private], ["whale song.bin", 12_000_000, true], "the large file");
+  same([large.name, large.folder], ["whale song.bin", folder], "the large file");
+  const { size, private: isPrivate } = await media.get(large.id);
+  same([size, isPrivate], [12_000_000, true], "what is known of the large file");
   const signed = await media.sign(large.id, { expiresIn: 60 });
   const bytes = new Uint8Array(await (await fetch(signed.url)).arrayBuffer());
   same([bytes.length, bytes.every((byte, index) => byte === content[index])], [12_000_000, true], "the large file's bytes");
