@@ -8,6 +8,7 @@ use crate::host::{Answer, Host, is_json};
 use reqwest::Method;
 use serde_json::Value;
 use shared::error::ErrorCode;
+use shared::operation::ApiForm;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
@@ -120,7 +121,7 @@ fn faults(answer: &Answer) -> Vec<String> {
         return faults;
     }
     // `openapi.rs` checks descriptions, which have no envelope.
-    let is_description = ["/openapi.json", "/types.ts"].iter().any(|path| answer.what.contains(path));
+    let is_description = ApiForm::ALL.iter().any(|form| answer.what.contains(&format!("/{}", form.file_name())));
     if answer.status == 200 && is_description {
         return faults;
     }
