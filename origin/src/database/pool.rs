@@ -152,7 +152,6 @@ pub struct PoolGauge {
 }
 
 impl Pools {
-    #[must_use]
     pub fn new(settings: PoolSettings, hosts: Hosts, source: AccountSource) -> Self {
         let accounts = Arc::<RwLock<Accounts>>::default();
         let budget = ConnectionBudget::new(settings.total, Arc::downgrade(&accounts), settings.wait_timeout);
@@ -162,7 +161,6 @@ impl Pools {
 
     /// Returns separate pools for the same accounts and hosts, with connections and a connection budget of their own,
     /// the settings that `bounds` returns, and no replicas.
-    #[must_use]
     pub(super) fn apart(&self, bounds: impl FnOnce(PoolSettings) -> PoolSettings) -> Self {
         let (hosts, source) = (self.hosts.clone(), self.source.clone());
         Self::new(bounds(self.settings), hosts, source)
@@ -170,7 +168,6 @@ impl Pools {
 
     /// Adds replicas, on which reads with [`ReadFrom::Replica`] may then run if the caller has a read-only key, or a
     /// role that can only read.
-    #[must_use]
     pub fn with_replicas(mut self, replicas: Hosts) -> Self {
         // Replication copies the accounts from the primary, so they must not be repaired on a
         // replica.
@@ -189,14 +186,12 @@ impl Pools {
     }
 
     /// Returns the state of the replicas; `None` without replicas.
-    #[must_use]
     pub fn replicas_gauge(&self) -> Option<HostsGauge> {
         self.replicas.as_ref().map(|replicas| replicas.hosts.gauge())
     }
 
     /// Returns whether a read may have run on a replica. If such a read failed, the caller can
     /// retry it on the primary.
-    #[must_use]
     pub fn may_read_replicas(&self, access: Access, from: ReadFrom) -> bool {
         self.replicas.is_some() && access == Access::Read && from == ReadFrom::Replica
     }
@@ -259,13 +254,11 @@ impl Pools {
         }
     }
 
-    #[must_use]
     pub fn query_timeout(&self) -> Duration {
         self.settings.query_timeout
     }
 
     /// Returns [`PoolSettings::wait_timeout`].
-    #[must_use]
     pub fn wait_timeout(&self) -> Duration {
         self.settings.wait_timeout
     }
@@ -420,7 +413,6 @@ impl Pools {
         }
     }
 
-    #[must_use]
     pub fn gauge(&self) -> PoolGauge {
         let of_replicas = self.replicas.as_ref().map(|replicas| replicas.gauge()).unwrap_or_default();
         let open = of_replicas.plus(self.accounts.read().unwrap_or_else(PoisonError::into_inner).all());
@@ -429,7 +421,6 @@ impl Pools {
 
     /// Returns the state of the pools of a project's accounts, at the primary and at replicas, added up, without
     /// [`PoolGauge::waits`].
-    #[must_use]
     pub fn gauge_of(&self, project: &ProjectName) -> PoolGauge {
         let of_replicas = self.replicas.as_ref().map(|replicas| replicas.gauge_of(project)).unwrap_or_default();
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
