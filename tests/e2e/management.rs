@@ -275,7 +275,8 @@ async fn changes_of_one_project_leave_the_cached_keys_of_others(_: Host) {
     let get = async |key: &str, path: &str| Call::new(&service.origin, Method::GET, path).key(key).send().await;
     let looked_up = async || {
         let metrics = Call::new(&service.origin, Method::GET, "/metrics").send().await;
-        let line = metrics.text().lines().find(|line| line.starts_with("selkie_key_lookups_total")).expect("a counter");
+        let text = metrics.text();
+        let line = text.lines().find(|line| line.starts_with("selkie_key_lookups_total")).expect("a counter");
         line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
     };
     for key in &keys {
