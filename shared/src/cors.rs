@@ -23,7 +23,7 @@ const EXPOSED_HEADERS: &str = "Accept-Ranges, Age, Allow, Content-Disposition, C
                                Selkie-Media-Id, Selkie-Media-Thumbnail-Url, Selkie-Media-Url, Server-Timing, \
                                Tus-Extension, Tus-Max-Size, \
                                Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Metadata, \
-                               Upload-Offset, WWW-Authenticate, X-Request-Id, X-Selkie-Code, X-Selkie-Limited, \
+                               Upload-Offset, WWW-Authenticate, X-Request-Id, X-Selkie-Code, X-Selkie-Limited, X-Selkie-More, \
                                X-Selkie-Position";
 
 #[derive(Clone, Debug, PartialEq, Eq)]

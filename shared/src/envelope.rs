@@ -33,6 +33,8 @@ pub struct Trailer {
     pub limited: bool,
     /// The member `next`: the cursor of the next page. Left out if `None`.
     pub next: Option<String>,
+    /// The member `more`: further records follow, but there is no cursor of the next page. Left out if false.
+    pub more: bool,
 }
 
 /// Encodes a response's body row by row.
@@ -185,6 +187,9 @@ fn end_with(out: &mut Vec<u8>, trailer: &Trailer) {
     if let Some(next) = &trailer.next {
         out.extend_from_slice(b",\"next\":");
         write_string(out, next);
+    }
+    if trailer.more {
+        out.extend_from_slice(b",\"more\":true");
     }
     out.push(b'}');
 }

@@ -69,7 +69,7 @@ impl Format {
         }
     }
 
-    /// Returns whether the format can contain `count`, `limited` and `next` after the rows.
+    /// Returns whether the format can contain `count`, `limited`, `next` and `more` after the rows.
     #[must_use]
     pub const fn has_trailer(self) -> bool {
         matches!(self, Self::Envelope)

@@ -18,6 +18,10 @@ pub const AFTER_HEADER: &str = "x-selkie-after";
 /// of the caller's role. In the envelope, the member `limited` says so.
 pub const LIMITED_HEADER: &str = "x-selkie-limited";
 
+/// Response header of CSV and lines of JSON: `true` if records follow that `limit` or a maximum left out. In the envelope,
+/// the member `next` or `more` says so.
+pub const MORE_HEADER: &str = "x-selkie-more";
+
 /// Request headers that the edge, Cloudflare and other proxies add. They are not counted, so that a request has the
 /// same number of counted headers at the origin as at the edge.
 const ADDED_BY_PROXIES: [&str; 21] = [

@@ -152,13 +152,11 @@ async fn pages_by_next_make_up_the_whole_answer(host: Host) {
     for seed in seeds(host) {
         let mut dice = Dice::new(seed);
         let stage = Stage::set(host, seed, &mut dice).await;
-        if stage.world.tables.iter().any(|table| !table.key.is_empty()) {
-            for _ in 0..PAGED {
-                let read = generate::pageable(&mut dice, &stage.world);
-                if let Some(fault) = paging::fault(&stage, &read, &mut dice).await {
-                    let style = Style::Twin;
-                    panic!("{}", stage.report(read, style, fault, &mut dice).await);
-                }
+        for _ in 0..PAGED {
+            let read = generate::pageable(&mut dice, &stage.world);
+            if let Some(fault) = paging::fault(&stage, &read, &mut dice).await {
+                let style = Style::Twin;
+                panic!("{}", stage.report(read, style, fault, &mut dice).await);
             }
         }
         stage.strike().await;

@@ -25,13 +25,13 @@ fn request(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
 }
 
-fn tool(host: Host, key: &str, name: &str, arguments: &Value) -> Call {
+pub(crate) fn tool(host: Host, key: &str, name: &str, arguments: &Value) -> Call {
     message(host, &request("tools/call", &json!({"name": name, "arguments": arguments}))).key(key)
 }
 
 /// Returns the text of a tool's result as JSON. Panics unless the result is an error if and only if `code` is given.
 #[track_caller]
-fn outcome(result: &Value, code: Option<&str>) -> Value {
+pub(crate) fn outcome(result: &Value, code: Option<&str>) -> Value {
     let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {result}"));
     let body: Value = serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"));
     assert_eq!(result["isError"], code.is_some(), "{result}");
@@ -42,7 +42,7 @@ fn outcome(result: &Value, code: Option<&str>) -> Value {
 
 /// Returns the result in a successful JSON-RPC answer.
 #[track_caller]
-fn result(answer: &Answer) -> Value {
+pub(crate) fn result(answer: &Answer) -> Value {
     assert_eq!(answer.status, 200, "{answer}");
     let mut body = answer.json();
     assert_eq!((&body["jsonrpc"], &body["id"]), (&json!("2.0"), &json!(7)), "{answer}");

@@ -36,6 +36,7 @@ mod search;
 mod together;
 mod update;
 mod update_many;
+mod whole_lists;
 mod write_options;
 
 use crate::case::Case;
@@ -78,6 +79,7 @@ pub(crate) fn cases() -> Vec<Case> {
         rejected::cases(),
         update::cases(),
         update_many::cases(),
+        whole_lists::cases(),
         write_options::cases(),
     ];
     groups.into_iter().flatten().collect()

@@ -34,7 +34,7 @@ pub(crate) fn client() -> PathBuf {
 }
 
 /// Runs Node in the client's folder and returns what it prints. Panics if it fails.
-async fn node(arguments: &[&str], variables: &[(&str, &str)]) -> String {
+pub(crate) async fn node(arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let mut command = Command::new("node");
     clear_settings(&mut command);
     command.args(arguments).envs(variables.iter().copied()).stdin(Stdio::null());

@@ -160,5 +160,6 @@ export interface Envelope {
   next?: string;
   count?: number;
   limited?: boolean;
+  more?: boolean;
   etag?: string;
 }

@@ -46,14 +46,14 @@ export class Table<DB, T extends AnyTable> {
     }
   }
 
-  /** Returns the records; the list has `next` if there are more, and `count` if requested. */
+  /** Returns the records; the list has `next` or `more` if further records follow, and `count` if requested. */
   async list<const O extends ListOptions<DB, T> = {}>(
     options?: O & Strict<DB, T, O, ListOptions<DB, T>>,
   ): Promise<List<Result<DB, T, O>>> {
     const call: ListOptions<DB, T> = options ?? {};
-    const { payload, next, count, limited } = await this.#send(describe.list(this.#path, call), call);
+    const { payload, next, more, count, limited } = await this.#send(describe.list(this.#path, call), call);
     // These members are not enumerable, so that the list compares and prints like a plain array.
-    for (const [name, value] of Object.entries({ next, count, limited })) Object.defineProperty(payload, name, { value });
+    for (const [name, value] of Object.entries({ next, more, count, limited })) Object.defineProperty(payload, name, { value });
     return payload;
   }
 
@@ -68,13 +68,13 @@ export class Table<DB, T extends AnyTable> {
     options?: O & Strict<DB, T, O, ListOptions<DB, T>>,
   ): AsyncGenerator<List<Result<DB, T, O>>, void, undefined> {
     let read: any = { limit: PAGE_RECORDS, ...options };
-    do {
-      const page = await this.list<any>(read);
-      yield page as any;
-      // The options `page` and `offset` can't be combined with a cursor.
-      const { page: _, offset: __, ...rest } = read;
-      read = page.next && { ...rest, after: page.next };
-    } while (read);
+    while (read) {
+      const records = await this.list<any>(read);
+      yield records as any;
+      // The options `page` and `offset` exclude each other, and a cursor excludes both.
+      const { page, offset = page ? (page - 1) * read.limit : 0, ...rest } = read;
+      read = records.next ? { ...rest, after: records.next } : records.more && { ...rest, offset: offset + records.length };
+    }
   }
 
   /** Reads records one by one from one streamed answer, in constant memory. */

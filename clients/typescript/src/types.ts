@@ -259,10 +259,12 @@ type StrictWhere<DB, T extends AnyTable, W> = IsAny<T["row"]> extends true
 type StrictList<DB, T extends AnyTable, L> = { [I in keyof L]: StrictWhere<DB, T, L[I]> };
 type StrictQuantified<DB, T extends AnyTable, Q> = { [N in keyof Q]: StrictWhere<DB, T, Q[N]> };
 
-/** The records of a list; `next`, `count` and `limited` are not among them. */
+/** The records of a list; `next`, `more`, `count` and `limited` are not among them. */
 export interface List<R> extends Array<R> {
-  /** The cursor of the next page, for `after`; absent on the last one. */
+  /** The cursor of the next page, for `after`; absent on the last one, and where there is no cursor. */
   readonly next?: string;
+  /** Whether further records follow without a cursor, so that `offset` goes on. */
+  readonly more?: boolean;
   /** The number of all records that match, if `count` was asked for. */
   readonly count?: number;
   /** Whether the key's role withholds further records from this answer. */

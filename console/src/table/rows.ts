@@ -1,4 +1,4 @@
-// The records of the grid, read page by page with cursors; pages far from the view are dropped. Must not know any view.
+// The records of the grid, read page by page; pages far from the view are dropped. Must not know any view.
 import { signal } from "@preact/signals";
 import { tableOf } from "../session";
 import type { Row } from "../values";
@@ -8,7 +8,8 @@ const PAGE_RECORDS = 100;
 const PAGES_MAX = 60;
 
 interface Page {
-  after: string | undefined;
+  /** Where the page begins: after a cursor, or after a number of records where there is no cursor. */
+  begin: { after?: string; offset?: number };
   rows: Row[] | undefined;
   /** The last record as JSON. If it is the same after the page was read again, the next page still follows. */
   end: string | undefined;
@@ -20,7 +21,7 @@ export class Rows {
   readonly version = signal(0);
   readonly error = signal<unknown>(null);
   readonly isLoading = signal(true);
-  #pages: Page[] = [{ after: undefined, rows: undefined, end: undefined, length: 0 }];
+  #pages: Page[] = [{ begin: {}, rows: undefined, end: undefined, length: 0 }];
   #size = PAGE_RECORDS;
   #wanted: [number, number] = [0, 0];
   #isBusy = false;
@@ -91,16 +92,18 @@ export class Rows {
 
   async #read(at: number): Promise<void> {
     const page = this.#pages[at]!;
-    const options = { ...this.options, limit: this.#size, after: page.after, signal: this.#abort.signal };
+    const options = { ...this.options, limit: this.#size, ...page.begin, signal: this.#abort.signal };
     const rows = await tableOf(this.table).list(options as any);
     // A role may allow fewer records in one answer, which then is the size of a page.
-    if (at === 0 && rows.next && rows.length > 0) this.#size = rows.length;
+    const hasMore = rows.next !== undefined || rows.more === true;
+    if (at === 0 && hasMore) this.#size = rows.length;
     const end = JSON.stringify(rows.at(-1));
-    const isFollowed = page.end === end && (this.#pages[at + 1] !== undefined) === (rows.next !== undefined);
+    const isFollowed = page.end === end && (this.#pages[at + 1] !== undefined) === hasMore;
     Object.assign(page, { rows, end, length: rows.length });
     if (!isFollowed) {
       this.#pages.length = at + 1;
-      if (rows.next) this.#pages.push({ after: rows.next, rows: undefined, end: undefined, length: 0 });
+      const begin = rows.next ? { after: rows.next } : { offset: (page.begin.offset ?? 0) + rows.length };
+      if (hasMore) this.#pages.push({ begin, rows: undefined, end: undefined, length: 0 });
     }
     this.#drop(at);
     this.version.value += 1;

@@ -116,6 +116,7 @@ fn table(name: &str, fields: &[(&str, Kind)]) -> TableAccess {
         TableName::parse(name).expect("a name"),
         fields.iter().map(column).collect(),
         vec![0],
+        Vec::new(),
         Traits::default(),
     ));
     Rights::Full.of(&table).expect("a full key sees all tables")

@@ -21,7 +21,7 @@ use crate::query::plan::include::Included;
 use crate::query::sql::{self, DuplicateReport, Statement, Verdict};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream};
-pub use many::{Counting, MaxRows, Page, Reading, SecondConnection, many};
+pub use many::{Counting, NextPage, Reading, RowLimit, SecondConnection, many};
 use mysql_async::prelude::{FromRow as _, Queryable as _};
 use mysql_async::{Column, Row, Value};
 pub(super) use params::{bind, values};

@@ -14,7 +14,7 @@ use super::view_columns;
 use crate::query::catalog::relations::{ForeignKey, Relations};
 use crate::query::catalog::{Case, Charset, CharsetCoverage, Column, InsertTraits, Kind, Reference, Table, Traits};
 use shared::ident::{DatabaseName, FieldName, TableName};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -241,11 +241,10 @@ impl TableRows {
         });
         let mut columns: Vec<Column> = columns.collect();
         columns.sort_by_key(|column| column.invisible);
-        let primary = facts
-            .primary
-            .iter()
-            .filter_map(|name| columns.iter().position(|column| column.name.as_str() == name))
-            .collect();
+        let position = |name: &String| columns.iter().position(|column| column.name.as_str() == name);
+        let primary = facts.primary.iter().filter_map(position).collect();
+        // A key of a column that the API can't name is no key here.
+        let unique = facts.keys.iter().filter_map(|names| names.iter().map(position).collect()).collect();
         let traits = Traits {
             view: self.view,
             read_only: self.read_only,
@@ -259,7 +258,7 @@ impl TableRows {
                 innodb: self.innodb,
             },
         };
-        Table::new(database.clone(), name, columns, primary, traits)
+        Table::new(database.clone(), name, columns, primary, unique, traits)
     }
 }
 
@@ -274,9 +273,11 @@ async fn missing(connection: &mut Connection, database: &DatabaseName) -> mysql_
 }
 
 /// Facts from a table's indexes and constraints: the names of the primary key's columns, of columns with a unique index
-/// of their own and of columns with a JSON check, and the target of each column with a foreign key.
+/// of their own and of columns with a JSON check, the columns of each other unique index, and the target of each column
+/// with a foreign key.
 struct Facts {
     primary: Vec<String>,
+    keys: Vec<Vec<String>>,
     unique: HashSet<String>,
     json: HashSet<String>,
     references: HashMap<String, Reference>,
@@ -284,7 +285,8 @@ struct Facts {
 
 impl Facts {
     fn gather(indexes: &[(String, String)], references: Vec<(String, String, String)>, checks: &[String]) -> Self {
-        let mut members: HashMap<&str, Vec<&str>> = HashMap::new();
+        // Sorted by name, so that every origin pages by the same key.
+        let mut members: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (index, column) in indexes {
             members.entry(index).or_default().push(column);
         }
@@ -295,6 +297,11 @@ impl Facts {
         Self {
             unique: unique.collect(),
             primary: members.get("PRIMARY").into_iter().flatten().map(|name| (*name).to_owned()).collect(),
+            keys: members
+                .iter()
+                .filter(|(index, _)| **index != "PRIMARY")
+                .map(|(_, columns)| columns.iter().map(|name| (*name).to_owned()).collect())
+                .collect(),
             // A JSON column is a LONGTEXT with exactly this check.
             json: checks.iter().filter_map(|clause| json_checked(clause)).collect(),
             references: references

@@ -69,8 +69,8 @@ pub struct Rows {
     /// JSON objects, separated by commas.
     pub json: Vec<u8>,
     pub count: usize,
-    /// Whether the query has more rows than the caller's maximum, so that rows are missing here.
-    pub is_limited: bool,
+    /// Whether the query has more rows than the maximum, so that rows are missing here.
+    pub has_more: bool,
 }
 
 /// Runs a write: a single statement by itself; several statements, or one whose records are checked against the rules
@@ -293,7 +293,7 @@ impl<'a> Transaction<'a> {
         let (mut waiting, mut bytes) = (Vec::new(), 0);
         while let Some(row) = result.next().await? {
             if max_rows.is_some_and(|most| (rows.count + waiting.len()) as u64 >= most) {
-                rows.is_limited = true;
+                rows.has_more = true;
                 continue;
             }
             if includes.is_empty() {

@@ -42,7 +42,7 @@ pub(super) async fn run(
         outcome => outcome,
     };
     let answer = answer.map_err(|fault| fault.into_problem(batch))?;
-    let trailer = Trailer { limited: answer.is_limited, ..Trailer::default() };
+    let trailer = Trailer { limited: answer.is_limited, more: answer.has_more, ..Trailer::default() };
     Ok(respond::json(envelope::success_with(&answer.payload, &trailer)))
 }
 
@@ -85,6 +85,16 @@ struct Answer {
     payload: Vec<u8>,
     /// Whether a read returned fewer records than requested, because of the maximum of the server or the caller's role.
     is_limited: bool,
+    /// Whether a list ends before its last record, for this reason or because of its `limit`.
+    has_more: bool,
+}
+
+/// Why a list ends before its last record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    ByLimit,
+    /// By the maximum of the server or of the caller's role.
+    ByMaximum,
 }
 
 struct Attempt<'a> {
@@ -142,45 +152,43 @@ impl Attempt<'_> {
     async fn all(&self, transaction: &mut Transaction<'_>) -> Result<Answer, Fault> {
         let mut ids = Ids::of(self.batch);
         let mut budget = AnswerBudget::WHOLE;
-        let mut answer = Answer { payload: vec![b'['], is_limited: false };
+        let mut answer = Answer { payload: vec![b'['], is_limited: false, has_more: false };
         for at in 0..self.batch.steps().len() {
             let done = self.step(at, transaction, &mut ids, &mut budget).await;
-            let (payload, is_limited) = done.map_err(|failure| Fault { at: Some(at), failure })?;
+            let (payload, cut) = done.map_err(|failure| Fault { at: Some(at), failure })?;
             if at > 0 {
                 answer.payload.push(b',');
             }
             answer.payload.extend_from_slice(&payload);
-            answer.is_limited |= is_limited;
+            answer.has_more |= cut.is_some();
+            answer.is_limited |= cut == Some(Cut::ByMaximum);
         }
         answer.payload.push(b']');
         Ok(answer)
     }
 
-    /// Runs the operation with the index `at`. Returns its JSON payload, and whether the payload has fewer records than
-    /// requested, because of the maximum of the server or of the caller's role.
+    /// Runs the operation with the index `at`. Returns its JSON payload, and what cut its list, if anything did.
     async fn step(
         &self,
         at: usize,
         transaction: &mut Transaction<'_>,
         ids: &mut Ids,
         budget: &mut AnswerBudget,
-    ) -> Result<(Vec<u8>, bool), Failure> {
+    ) -> Result<(Vec<u8>, Option<Cut>), Failure> {
         let operation = self.batch.steps()[at].resolve(&mut |reference| ids.get(reference))?;
         self.record.begin_statements(&operation);
         let tables = &self.tables[at];
         let scope = tables.scope(&operation)?;
         let effect = tables.session_effect();
         let payload = match plan::build(&operation, &scope, records::limits(self.app, self.caller))? {
-            Plan::Select(mut select, _) => {
-                // The response of a batch has no cursor of a next page, so the extra row that would show a next page is
-                // not read.
-                select.end_paging();
+            Plan::Select(select, _) => {
                 let layout = Arc::clone(select.layout());
-                let max_rows = select.limit().filter(|_| select.is_limited());
+                let limit = select.limit().filter(|_| select.reads_one_more());
+                let cut = if select.is_limited() { Cut::ByMaximum } else { Cut::ByLimit };
                 let includes = select.includes().to_vec();
                 let statement = sql::select(select, &scope);
-                let rows = transaction.rows(statement, &layout, &includes, effect, max_rows, budget).await?;
-                return Ok(([&b"["[..], &rows.json, b"]"].concat(), rows.is_limited));
+                let rows = transaction.rows(statement, &layout, &includes, effect, limit, budget).await?;
+                return Ok(([&b"["[..], &rows.json, b"]"].concat(), rows.has_more.then_some(cut)));
             }
             Plan::SelectOne(select, _) => {
                 let layout = Arc::clone(select.layout());
@@ -189,7 +197,7 @@ impl Attempt<'_> {
                 let rows = transaction.rows(statement, &layout, &includes, effect, None, budget).await?;
                 return match rows.count {
                     0 => Err(records::not_found().into()),
-                    1 => Ok((rows.json, false)),
+                    1 => Ok((rows.json, None)),
                     _ => Err(records::several().into()),
                 };
             }
@@ -198,7 +206,7 @@ impl Attempt<'_> {
                 let rows = transaction.rows(statement, read.layout(), &[], effect, None, budget).await?;
                 return match rows.count {
                     0 => Err(records::not_found().into()),
-                    _ => Ok((rows.json, false)),
+                    _ => Ok((rows.json, None)),
                 };
             }
             Plan::InsertOne(insert) => {
@@ -214,15 +222,15 @@ impl Attempt<'_> {
                 let mut writer = Writer { transaction, scope: &scope, effect, budget };
                 let (payload, written) = writer.insert(statements, answer).await?;
                 ids.keep(at, answer, &payload, written);
-                return Ok((payload, false));
+                return Ok((payload, None));
             }
             Plan::Update(update, Some(more)) => {
                 let mut writer = Writer { transaction, scope: &scope, effect, budget };
-                return Ok((writer.change(sql::update(update, &scope), *more).await?, false));
+                return Ok((writer.change(sql::update(update, &scope), *more).await?, None));
             }
             Plan::Delete(delete, Some(more)) => {
                 let mut writer = Writer { transaction, scope: &scope, effect, budget };
-                return Ok((writer.change(vec![sql::delete(delete, &scope)], *more).await?, false));
+                return Ok((writer.change(vec![sql::delete(delete, &scope)], *more).await?, None));
             }
             Plan::Update(update, None) => {
                 let written = transaction.execute_all(sql::update(update, &scope), effect).await?;
@@ -234,7 +242,7 @@ impl Attempt<'_> {
             }
         };
         budget.take(0, payload.len())?;
-        Ok((payload, false))
+        Ok((payload, None))
     }
 }
 

@@ -26,7 +26,6 @@ use shared::limits::MEDIA_LIST_MAX_ITEMS;
 use shared::operation::media::{MediaCall, MediaId, MediaList, SignedFor};
 use shared::policy::role_forbids;
 use shared::upload::{Existing, Shape};
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Runs a media operation. Only an upload reads the request's body.
@@ -110,21 +109,22 @@ async fn upload(
 
 async fn list(app: &App, caller: &Caller, links: &Links, list: &MediaList) -> Result<Response, Problem> {
     let readable = caller.check_media_read()?;
-    let most = caller.max_rows(app.bounds.read_max_rows);
-    let most = most.filter(|most| list.span.limit.unwrap_or(MEDIA_LIST_MAX_ITEMS) > *most);
-    let mut list = Cow::Borrowed(list);
-    if let Some(most) = most {
-        // One extra row tells whether there are more files than the maximum.
-        list.to_mut().span.limit = Some(most + 1);
+    let asked = list.span.limit.unwrap_or(MEDIA_LIST_MAX_ITEMS).min(MEDIA_LIST_MAX_ITEMS);
+    let most = caller.max_rows(app.bounds.read_max_rows).map_or(asked, |most| most.min(asked));
+    let mut list = list.clone();
+    if most > 0 {
+        // One extra row tells whether there are more files.
+        list.span.limit = Some(most + 1);
     }
     let (mut rows, count) = app.library.list(caller.project(), &list, &readable).await?;
-    let limited = most.is_some_and(|most| rows.len() as u64 > most);
-    if limited {
+    let more = rows.len() as u64 > most;
+    if more {
         rows.pop();
     }
+    let limited = more && most < asked;
     let shown: Vec<_> = rows.iter().map(|row| Whole::of(row, links)).collect();
     let payload = payload::text(&shown)?;
-    let trailer = Trailer { count, limited, next: None };
+    let trailer = Trailer { count, limited, next: None, more };
     let body = envelope::success_with(&payload, &trailer);
     Ok(respond::list(respond::json(body)))
 }

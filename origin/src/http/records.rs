@@ -116,8 +116,8 @@ enum Prepared<'a> {
     One(ReadingOne),
     /// A read of one record by its key, which may be coalesced with reads of other requests into one statement.
     ByKey(SelectByKey),
-    /// A read of many records. The second statement, if any, reads the first row beyond the maximum of the server or of
-    /// the caller's role, since the response's head must say whether there is one.
+    /// A read of many records. The second statement, if any, reads the first row beyond the limit, since the response's
+    /// head must say whether there is one.
     Many(Box<Reading>, Option<Statement>),
     /// The statement of a read, and the EXPLAIN statement for it.
     Explain(Statement, Statement),
@@ -158,7 +158,7 @@ impl<'a> Attempt<'a> {
                 self.one(ReadingOne { statement, layout, includes: Vec::new(), format }, effect).await
             }
             Prepared::ByKey(read) => Box::pin(self.by_key(&read)).await,
-            Prepared::Many(reading, withheld) => self.many(reading, withheld, effect).await,
+            Prepared::Many(reading, beyond) => self.many(reading, beyond, effect).await,
             Prepared::Explain(statement, question) => Box::pin(self.explain(statement, question, effect)).await,
             Prepared::InsertOne(insert) => {
                 let written = Box::pin(self.insert_one(insert)).await?;

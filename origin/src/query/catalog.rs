@@ -26,6 +26,9 @@ pub struct Table {
     primary: Vec<usize>,
     key: Vec<usize>,
     row_key: Vec<usize>,
+    identity: Vec<usize>,
+    /// The unique keys of NOT NULL columns, other than the primary key, by whose whole values MariaDB sorts.
+    unique: Vec<Vec<usize>>,
     number: Option<usize>,
     traits: Traits,
     whole: Arc<Layout>,
@@ -163,17 +166,18 @@ pub enum Case {
 
 impl Table {
     /// Creates the description of a table. Invisible columns must come last in `columns`; `primary` has the indexes of
-    /// the primary key's columns.
+    /// the primary key's columns, `unique` those of the other unique keys.
     #[must_use]
     pub fn new(
         database: DatabaseName,
         name: TableName,
         columns: Vec<Column>,
         primary: Vec<usize>,
+        unique: Vec<Vec<usize>>,
         traits: Traits,
     ) -> Self {
         let readable = columns.len();
-        Self::with_hidden(database, name, columns, readable, primary, traits)
+        Self::with_hidden(database, name, columns, readable, (primary, unique), traits)
     }
 
     /// Returns the table's description for a role, which hides the columns for which `may_read` is false from
@@ -185,9 +189,10 @@ impl Table {
         let readable = columns.len();
         columns.extend(hidden);
         let at = |name: &FieldName| columns.iter().position(|column| column.name == *name);
-        let primary = self.primary.iter().filter_map(|old| at(&self.columns[*old].name)).collect();
+        let moved = |key: &Vec<usize>| key.iter().filter_map(|old| at(&self.columns[*old].name)).collect();
+        let keys = (moved(&self.primary), self.unique.iter().map(moved).collect());
         let (database, name) = (self.database.clone(), self.name.clone());
-        Self::with_hidden(database, name, columns, readable, primary, self.traits)
+        Self::with_hidden(database, name, columns, readable, keys, self.traits)
     }
 
     fn with_hidden(
@@ -195,7 +200,7 @@ impl Table {
         name: TableName,
         columns: Vec<Column>,
         readable: usize,
-        primary: Vec<usize>,
+        (primary, mut unique): (Vec<usize>, Vec<Vec<usize>>),
         traits: Traits,
     ) -> Self {
         let by_name: HashMap<Box<str>, usize> =
@@ -203,7 +208,15 @@ impl Table {
         // In the API, `{id}` addresses the column `id`, or the primary key if there is no column `id`.
         let id = by_name.get("id").map(|at| vec![*at]);
         let alone = |at: &Vec<usize>| columns[at[0]].unique && !columns[at[0]].nullable;
-        let row_key = if primary.is_empty() { id.clone().filter(alone).unwrap_or_default() } else { primary.clone() };
+        let sorts = |at: &usize| !columns[*at].nullable && columns[*at].sorted_chars.is_none();
+        unique.retain(|key| key.iter().all(sorts));
+        let row_key = match id.clone().filter(alone) {
+            _ if !primary.is_empty() => primary.clone(),
+            Some(id) => id,
+            None => unique.first().cloned().unwrap_or_default(),
+        };
+        let is_readable = |key: &&Vec<usize>| key.iter().all(|at| *at < readable);
+        let identity = [&row_key].into_iter().chain(&unique).find(is_readable).cloned().unwrap_or_default();
         let key = id.unwrap_or_else(|| primary.clone());
         let number = match key.as_slice() {
             [at] if columns[*at].is_counting_number() => Some(*at),
@@ -225,6 +238,8 @@ impl Table {
             primary,
             key,
             row_key,
+            identity,
+            unique,
             number,
             traits,
         }
@@ -302,17 +317,15 @@ impl Table {
         self.traits.inserts.innodb && !self.traits.stored_code
     }
 
-    /// Returns the indexes of NOT NULL columns that identify a record: the primary key, or else a unique column `id`.
-    /// Empty if the table has neither, or the caller may not read all of those columns.
+    /// Returns the indexes of NOT NULL columns that identify a record and that the caller may read: [`Table::row_key`],
+    /// or else another unique key. Empty if there is none.
     #[must_use]
     pub fn identity(&self) -> &[usize] {
-        match self.row_key.iter().all(|at| *at < self.readable) {
-            true => &self.row_key,
-            false => &[],
-        }
+        &self.identity
     }
 
-    /// Returns the indexes that [`Table::identity`] returns to a caller who may read all columns.
+    /// Returns the indexes of NOT NULL columns that identify a record, even if the caller may not read them: the primary
+    /// key, or else a unique column `id`, or else a unique key. Empty if the table has none of these.
     #[must_use]
     pub fn row_key(&self) -> &[usize] {
         &self.row_key

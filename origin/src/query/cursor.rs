@@ -84,7 +84,7 @@ impl ReadCursors {
                 ErrorCode::InvalidQueryOption,
                 "The option after is not a cursor of this query.",
             )
-            .with_hint("Send next as it came, with the same query, order, join and fullTextSearch as before; to change these, begin at the first page.")
+            .with_hint("Send next as it came, with the same query, order, join, group and fullTextSearch as before (with distinct, also the same selectFields); to change these, begin at the first page.")
         })
     }
 

@@ -24,7 +24,7 @@ use include::Included;
 pub use insert_one::{InsertOne, RowShape};
 use keyset::Keyset;
 use related::Exists;
-pub use returning::{ChangeAnswer, KeyedReread, Precondition, Reread, Returning, TransactionSteps};
+pub use returning::{ChangeAnswer, KeyedReread, MaxAffected, Precondition, Reread, Returning, TransactionSteps};
 use scope::Scope;
 pub use select_by_key::{KeyShape, SelectByKey};
 use shared::error::Problem;
@@ -71,11 +71,14 @@ pub struct Select {
     pub(super) joins: Vec<Join>,
     pub(super) filter: Option<Predicate>,
     pub(super) group: Vec<ColumnRef>,
+    /// The condition on groups (HAVING).
+    pub(super) having: Option<Predicate>,
     /// Whether duplicate rows are removed (SELECT DISTINCT).
     pub(super) rows: Rows,
     pub(super) order: Vec<(Expression, Direction)>,
     pub(super) limit: Option<u64>,
     is_limited: bool,
+    is_list: bool,
     pub(super) offset: u64,
     keyset: Option<Keyset>,
     includes: Vec<Included>,
@@ -99,7 +102,7 @@ impl Select {
     }
 
     /// Returns the total order for keyset pagination. `None` unless this is the read of a list with a limit above 0 or
-    /// the option `after`; also `None` if the read can't be paginated by keyset, and after [`Select::end_paging`].
+    /// the option `after`; also `None` if the read can't be paginated by keyset.
     #[must_use]
     pub fn keyset(&self) -> Option<&Keyset> {
         self.keyset.as_ref()
@@ -118,32 +121,24 @@ impl Select {
         self.is_limited
     }
 
-    /// Returns whether a read with a limit reads one row more than [`Select::limit`]. The extra row shows that another
-    /// page follows, or that [`PlanLimits::read_max_rows`] withholds rows.
+    /// Returns whether the read reads one row more than [`Select::limit`], to see whether the limit cuts the list.
     #[must_use]
     pub fn reads_one_more(&self) -> bool {
-        self.is_limited || self.keyset.is_some()
+        self.is_list && self.limit.is_some_and(|limit| limit > 0)
     }
 
-    /// Returns a read of the first row beyond [`Select::limit`], to see whether [`PlanLimits::read_max_rows`] withholds
-    /// rows; `None` unless [`Select::is_limited`].
+    /// Returns a read of the first row beyond [`Select::limit`]; `None` unless [`Select::reads_one_more`].
     #[must_use]
-    pub fn withheld(&self) -> Option<Self> {
-        let limit = self.limit.filter(|_| self.is_limited)?;
+    pub fn beyond(&self) -> Option<Self> {
+        let limit = self.limit.filter(|_| self.reads_one_more())?;
         let offset = self.offset.saturating_add(limit);
-        let order = Vec::new();
-        let includes = Vec::new();
-        Some(Self { limit: Some(1), is_limited: false, offset, order, keyset: None, includes, ..self.clone() })
-    }
-
-    /// Turns keyset pagination off, so that no extra row is read to see whether another page follows.
-    pub fn end_paging(&mut self) {
-        self.keyset = None;
+        let (order, includes) = (Vec::new(), Vec::new());
+        Some(Self { limit: Some(1), is_list: false, offset, order, keyset: None, includes, ..self.clone() })
     }
 
     pub fn limit_to_one(&mut self) {
         self.limit = Some(self.limit.unwrap_or(1).min(1));
-        self.is_limited = false;
+        self.is_list = false;
     }
 }
 
@@ -287,8 +282,7 @@ pub struct Update {
     pub(super) filter: Predicate,
     /// The condition of the caller's role on the changed records, if a change could break it.
     pub(super) check: Option<Predicate>,
-    /// The LIMIT of the UPDATE: one more than `maxAffected`, to detect that it is exceeded; `None` without
-    /// `maxAffected`.
+    /// The LIMIT of the UPDATE: one more than [`MaxAffected`], to detect that it is exceeded; `None` without a maximum.
     pub(super) limit: Option<u64>,
 }
 
@@ -303,8 +297,7 @@ pub enum Change {
 #[derive(Debug)]
 pub struct Delete {
     pub(super) filter: Predicate,
-    /// The LIMIT of the DELETE: one more than `maxAffected`, to detect that it is exceeded; `None` without
-    /// `maxAffected`.
+    /// The LIMIT of the DELETE: one more than [`MaxAffected`], to detect that it is exceeded; `None` without a maximum.
     pub(super) limit: Option<u64>,
     /// What to return of the deleted records; `None` if they are not returned.
     pub(super) records: Option<Returning>,
@@ -429,7 +422,7 @@ pub enum Form {
 pub struct PlanLimits {
     /// The maximum number of rows of one insert.
     pub batch_max_rows: usize,
-    /// The maximum number of records that one read returns, not counting included records; `None` for no limit.
+    /// The maximum number of records that one read or write returns, not counting included records; `None` for no limit.
     pub read_max_rows: Option<u64>,
 }
 
@@ -443,8 +436,8 @@ pub fn build<'a>(operation: &'a RecordOperation, scope: &Scope<'_>, limits: Plan
     match operation {
         RecordOperation::Read(read) => Ok(Plan::Select(read::records(read, scope, limits.read_max_rows)?, read)),
         RecordOperation::ReadOne(read) => read::one(read, scope),
-        RecordOperation::Insert(insert) => write::insert(insert, scope.access(0), limits.batch_max_rows),
-        RecordOperation::Update(update) => write::update(update, scope),
-        RecordOperation::Delete(delete) => write::delete(delete, scope),
+        RecordOperation::Insert(insert) => write::insert(insert, scope.access(0), limits),
+        RecordOperation::Update(update) => write::update(update, scope, limits.read_max_rows),
+        RecordOperation::Delete(delete) => write::delete(delete, scope, limits.read_max_rows),
     }
 }

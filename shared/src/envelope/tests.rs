@@ -111,7 +111,7 @@ fn a_flat_row_is_the_same_by_either_way() {
 
 #[test]
 fn what_an_envelope_tells_beside_its_payload_comes_after_it() {
-    let trailer = |count, next: Option<&str>| Trailer { count, limited: false, next: next.map(str::to_owned) };
+    let trailer = |count, next: Option<&str>| Trailer { count, next: next.map(str::to_owned), ..Trailer::default() };
     let limited = |next| Trailer { limited: true, ..trailer(None, next) };
     for (trailer, end) in [
         (trailer(None, None), "}"),
@@ -120,6 +120,7 @@ fn what_an_envelope_tells_beside_its_payload_comes_after_it() {
         (trailer(Some(0), Some("x")), r#","count":0,"next":"x"}"#),
         (limited(None), r#","limited":true}"#),
         (limited(Some("x")), r#","limited":true,"next":"x"}"#),
+        (Trailer { more: true, ..limited(None) }, r#","limited":true,"more":true}"#),
     ] {
         let mut encoder = Encoder::begin(Shape::Rows, 0);
         row(&mut encoder, &ColumnLabels::new(["id"]), &["1"]);

@@ -1,4 +1,4 @@
-//! Follows a read by `next` from page to page: all pages together must be the whole answer, each row once.
+//! Follows a read by `next`, or by `more` and `offset`, from page to page: all pages together must be the whole answer, each row once.
 
 use super::Stage;
 use super::dice::Dice;
@@ -39,14 +39,19 @@ pub(super) async fn fault(stage: &Stage, read: &Read, dice: &mut Dice) -> Option
             return Some(format!("{} rows on a page of {wanted}\n{answers}", page.len()));
         }
         came.extend(page);
-        after = match body.member("next") {
-            None if came.len() < total => return Some(format!("no next page\n{answers}")),
-            None => break,
-            Some(Json::Text(_)) if came.len() >= total => {
-                return Some(format!("a next page after the last\n{answers}"));
+        let (next, more) = (body.member("next"), body.member("more"));
+        if (next.is_some() || more.is_some()) != (came.len() < total) || (next.is_some() && more.is_some()) {
+            return Some(format!("{} of {total} records, next {next:?}, more {more:?}\n{answers}", came.len()));
+        }
+        let keyed = (0..=read.joins.len()).all(|at| !read.table(&stage.world, at).key.is_empty());
+        (after, read.window.offset) = match (next, more) {
+            (None, None) => break,
+            (Some(Json::Text(next)), _) => (Some(next.clone()), None),
+            (None, Some(_)) if keyed && !read.distinct && !read.is_aggregated() => {
+                return Some(format!("no cursor over keys\n{answers}"));
             }
-            Some(Json::Text(next)) => Some(next.clone()),
-            Some(other) => return Some(format!("{other} is no next page\n{answers}")),
+            (None, Some(Json::Bool(true))) => (None, Some(came.len())),
+            (next, more) => return Some(format!("{next:?} is no cursor, or {more:?} not true\n{answers}")),
         };
         // The limit may change from page to page.
         if dice.chance(30) {

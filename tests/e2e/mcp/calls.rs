@@ -14,6 +14,7 @@ cases! {
     Both: [
         errors_of_the_api_are_errors_of_the_tool,
         a_long_answer_is_truncated_after_a_record,
+        a_record_that_is_too_large_can_be_passed_over,
         a_role_binds_an_agent,
         a_tool_call_counts_as_its_api_requests,
         a_file_that_an_agent_replaces_is_fresh,
@@ -43,6 +44,8 @@ async fn errors_of_the_api_are_errors_of_the_tool(host: Host) {
         ("read_records", on(json!({"lmit": 1})), "invalid_body", "Did you mean \\\"limit\\\"?"),
         ("read_records", on(json!({"limit": -1})), "invalid_query_option", "limit"),
         ("read_records", on(json!({"id": 99})), "record_not_found", "no record"),
+        ("read_records", on(json!({"id": "9".repeat(66_000)})), "uri_too_long", "query"),
+        ("read_records", on(json!({"id": "9".repeat(20_000)})), "uri_too_long", "query"),
         ("read_records", json!({"table": "t"}), "invalid_body", "database is missing"),
         ("write_records", on(json!({"action": "insert", "records": [{"name": "a"}]})), "duplicate_key", "name"),
         (
@@ -89,6 +92,36 @@ async fn a_long_answer_is_truncated_after_a_record(host: Host) {
     let record = json!({"database": db.name, "table": "long_", "id": 1000});
     let refused = outcome(&called(host, "read_records", record).await, Some("body_too_large"));
     assert!(refused["error"]["hint"].as_str().is_some_and(|hint| hint.contains("selectFields")));
+}
+
+async fn a_record_that_is_too_large_can_be_passed_over(host: Host) {
+    let db = TestDb::new(
+        host,
+        &[
+            "CREATE TABLE big (id INT PRIMARY KEY, text LONGTEXT)",
+            "CREATE VIEW shown AS SELECT * FROM big",
+            "INSERT INTO big VALUES (1, REPEAT('x', 300000)), (2, 'y'), (3, 'z')",
+        ],
+    )
+    .await;
+    for table in ["big", "shown"] {
+        let mut arguments = json!({"database": db.name, "table": table});
+        let stuck = outcome(&called(host, "read_records", arguments.clone()).await, None);
+        assert_eq!((&stuck["payload"], &stuck["truncated"]["records"]), (&json!([]), &json!(0)));
+        let hint = stuck["truncated"]["hint"].as_str().expect("a hint");
+        assert!(hint.contains("omitFields") && hint.contains("`limit` 1"), "{hint}");
+        // Follows the hint.
+        arguments["omitFields"] = json!(["text"]);
+        arguments["limit"] = json!(1);
+        let passed = outcome(&called(host, "read_records", arguments).await, None);
+        let mut rest = json!({"database": db.name, "table": table});
+        match passed.get("next") {
+            Some(next) => rest["after"] = next.clone(),
+            None => rest["offset"] = passed["nextOffset"].clone(),
+        }
+        let rest = outcome(&called(host, "read_records", rest).await, None);
+        assert_eq!(rest["payload"], json!([{"id": 2, "text": "y"}, {"id": 3, "text": "z"}]));
+    }
 }
 
 async fn a_role_binds_an_agent(host: Host) {

@@ -14,8 +14,8 @@ cases! {
         pages_follow_joined_fields,
         pages_follow_groups,
         pages_follow_distinct_rows,
-        a_table_without_a_primary_key_has_one_page,
-        a_view_has_one_page,
+        a_table_without_a_primary_key_has_pages_by_another_key_or_by_offset,
+        a_view_has_no_cursor_but_says_that_it_has_more,
         the_last_page_has_no_next,
         records_that_come_and_go_do_not_move_the_others,
     ],
@@ -207,7 +207,7 @@ async fn pages_follow_joined_fields(host: Host) {
         stars.sort();
         assert_eq!(stars, ["1", "2", "2", "3", "4", "5", "null"]);
     }
-    // A join with a table without a key has one page and no cursor.
+    // A join with a table without a key has no cursor.
     let keyless =
         json!({"tableName": "keyless", "joinType": "LEFT JOIN", "match": {"source": "id", "target": "book_id"}});
     match walk(&db, "books", &json!({"join": [keyless], "selectFields": ["id"]}), 1).await {
@@ -228,35 +228,36 @@ async fn pages_follow_groups(host: Host) {
         if !total.is_empty() {
             options["order"] = order.clone();
         }
+        let direction = total.last().map_or(json!("ASC"), |order| order["strategy"].clone());
         for tie in ["g", "h"] {
             if !total.iter().any(|order| order["field"] == tie) {
-                total.push(by(tie, "ASC"));
+                total.push(by(tie, direction.as_str().unwrap()));
             }
         }
         let whole = json!({"group": ["g", "h"], "selectFields": select, "order": total});
         let whole = ask(&db, "t", &whole).await.payload();
-        match walk(&db, "t", &options, 2).await {
-            // Groups have one page and no cursor.
-            Ok(paged) => assert_eq!(paged, whole.as_array().unwrap()[..2], "{order}"),
-            Err(answer) => panic!("{answer}"),
-        }
+        let Ok(paged) = walk(&db, "t", &options, 2).await else { panic!("{order}") };
+        assert_eq!(json!(paged), whole, "{order}");
     }
+    // A cursor is of one grouping.
+    let page = ask(&db, "t", &json!({"group": ["g"], "limit": 1})).await;
+    let other = json!({"selectFields": ["g"], "distinct": true, "limit": 1, "after": page.json()["next"]});
+    ask(&db, "t", &other).await.refused(ErrorCode::InvalidQueryOption);
 }
 
 async fn pages_follow_distinct_rows(host: Host) {
     let db = TestDb::new(host, SHOP).await;
     let options = json!({"distinct": true, "selectFields": ["country"], "order": by("country", "DESC")});
-    match walk(&db, "authors", &options, 1).await {
-        Ok(paged) => assert_eq!(paged.len(), 1, "{paged:?}"),
-        Err(answer) => panic!("{answer}"),
-    }
+    let Ok(paged) = walk(&db, "authors", &options, 1).await else { panic!("{options}") };
+    let whole = ask(&db, "authors", &options).await.payload();
+    assert_eq!(json!(paged), whole);
 }
 
-async fn a_table_without_a_primary_key_has_one_page(host: Host) {
+async fn a_table_without_a_primary_key_has_pages_by_another_key_or_by_offset(host: Host) {
     let db = TestDb::new(host, SHOP).await;
     let answer = ask(&db, "keyless", &json!({"limit": 2, "order": by("tag", "ASC")})).await;
     assert_eq!(answer.payload().as_array().unwrap().len(), 2);
-    assert!(answer.json()["next"].is_null(), "{answer}");
+    assert_eq!((&answer.json()["next"], &answer.json()["more"]), (&json!(null), &json!(true)), "{answer}");
     // A unique `id` may contain many NULLs, so the primary key breaks ties.
     db.exec("CREATE TABLE n (id INT UNIQUE, b INT, pk INT PRIMARY KEY)").await;
     db.exec("INSERT INTO n VALUES (NULL,1,1),(NULL,1,2),(3,1,3),(NULL,1,4)").await;
@@ -264,19 +265,31 @@ async fn a_table_without_a_primary_key_has_one_page(host: Host) {
         let Ok(paged) = walk(&db, "n", &options, 1).await else { panic!("{options}") };
         assert_eq!(paged.len(), 4, "{options}");
     }
-    // A table whose only key is UNIQUE and NOT NULL, but not primary, has no cursor.
-    db.exec("CREATE TABLE u (a INT NOT NULL, b INT, UNIQUE KEY (a))").await;
-    db.exec("INSERT INTO u VALUES (1,1),(2,1),(3,2),(4,NULL)").await;
-    let answer = ask(&db, "u", &json!({"limit": 1, "order": by("b", "ASC")})).await;
-    assert!(answer.json()["next"].is_null(), "{answer}");
+    // Of the unique keys, those whose fields are NOT NULL order the records.
+    db.exec("CREATE TABLE u (a INT NOT NULL, b INT, c INT NOT NULL, UNIQUE KEY k0 (b), UNIQUE KEY k1 (c, a))").await;
+    db.exec("INSERT INTO u VALUES (1,1,2),(2,3,1),(3,2,1),(4,NULL,2),(5,NULL,2)").await;
+    for (options, whole) in [
+        (json!({}), json!([2, 3, 1, 4, 5])),
+        (json!({"order": by("b", "ASC")}), json!([4, 5, 1, 3, 2])),
+        (json!({"order": by("c", "DESC")}), json!([5, 4, 1, 3, 2])),
+    ] {
+        let Ok(paged) = walk(&db, "u", &options, 2).await else { panic!("{options}") };
+        assert_eq!(json!(paged.iter().map(|row| &row["a"]).collect::<Vec<_>>()), whole, "{options}");
+    }
 }
 
-async fn a_view_has_one_page(host: Host) {
+async fn a_view_has_no_cursor_but_says_that_it_has_more(host: Host) {
     let db = TestDb::new(host, SHOP).await;
-    match walk(&db, "modern", &json!({"order": by("title", "ASC")}), 1).await {
-        Ok(paged) => assert_eq!(paged.len(), 1, "{paged:?}"),
-        Err(answer) => panic!("{answer}"),
-    }
+    let read = async |limit: usize, offset: usize| {
+        let options = json!({"order": by("title", "ASC"), "limit": limit, "offset": offset});
+        let answer = ask(&db, "modern", &options).await.json();
+        (answer["payload"].as_array().map(Vec::len), answer["next"].clone(), answer["more"].clone())
+    };
+    let all = ask(&db, "modern", &json!({})).await.payload().as_array().unwrap().len();
+    assert_eq!(read(1, 0).await, (Some(1), json!(null), json!(true)));
+    assert_eq!(read(1, all - 1).await, (Some(1), json!(null), json!(null)));
+    assert_eq!(read(all, 0).await, (Some(all), json!(null), json!(null)));
+    assert_eq!(read(0, 0).await, (Some(0), json!(null), json!(null)));
 }
 
 async fn the_last_page_has_no_next(host: Host) {

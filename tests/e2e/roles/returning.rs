@@ -1,6 +1,6 @@
 //! Roles and writes: which written records are returned, and which entity tags allow a write.
 
-use super::{Caller, is_claim};
+use super::{Caller, create_role, is_claim, role_of};
 use crate::host::Host;
 use crate::test_db::TestDb;
 use reqwest::Method;
@@ -15,6 +15,7 @@ cases! {
         a_tag_is_that_of_the_record_as_the_role_sees_it,
         rules_hold_for_dry_runs_and_sums,
         errors_name_no_field_that_may_not_be_read,
+        no_write_returns_more_than_max_rows,
     ],
 }
 
@@ -146,4 +147,45 @@ async fn errors_name_no_field_that_may_not_be_read(host: Host) {
         (fields(0)["code"].clone(), fields(1)["code"].clone()),
         (json!("unknown_field"), json!("unknown_field"))
     );
+}
+
+async fn no_write_returns_more_than_max_rows(host: Host) {
+    let db = TestDb::new(host, T).await;
+    let mut role = role_of(&db, [("t", json!({"read": true, "insert": true, "update": true, "delete": true}))]);
+    role["maxRows"] = json!(2);
+    let caller = Caller::with_role(&db, &create_role(&role), json!({}));
+    let all = json!({"id": {"value": 0, "equality": ">"}});
+    let rows = |count: usize| json!({"batchData": vec![json!({"n": 4}); count]});
+    let before = db.exec("SELECT * FROM t").await;
+    for (method, rest, body) in [
+        (Method::POST, "t?returning=*", rows(3)),
+        (Method::PUT, "t?returning=id", json!({"query": all, "data": {"n": 9}})),
+        (Method::PUT, "t?returning=id&maxAffected=3", json!({"query": all, "data": {"n": 9}})),
+        (Method::DELETE, "t?returning=*", json!({"query": all})),
+    ] {
+        for is_batch in [false, true] {
+            let answer = match is_batch {
+                false => caller.call(method.clone(), rest).json(&body).send().await,
+                true => {
+                    let path = format!("{}/{rest}", db.name);
+                    caller.batch(&[json!({"method": method.as_str(), "path": path, "body": body})]).await
+                }
+            };
+            let error = answer.refused(ErrorCode::TooManyAffected);
+            assert!(error["message"].as_str().unwrap().contains("the 2 that maxRows allows"), "{answer}");
+            assert_eq!(db.exec("SELECT * FROM t").await, before, "{answer}");
+        }
+    }
+    // The smaller maximum is named; what returns no list has none.
+    let body = json!({"query": all, "data": {"n": 9}});
+    let answer = caller.put("t?returning=id&maxAffected=1", &body).await;
+    assert!(
+        answer.refused(ErrorCode::TooManyAffected)["message"].as_str().unwrap().contains("maxAffected"),
+        "{answer}"
+    );
+    assert_eq!(caller.put("t?returning=id&dryRun=true", &body).await.payload(), json!(3));
+    assert_eq!(caller.put("t", &body).await.payload(), json!(3));
+    assert_eq!(caller.put("t/1?returning=n", &json!({"n": 8})).await.payload(), json!({"n": 8}));
+    assert_eq!(caller.post("t?returning=n", &rows(2)).await.payload(), json!([{"n": 4}, {"n": 4}]));
+    assert_eq!(caller.post("t", &rows(3)).await.payload().as_array().map(Vec::len), Some(3));
 }

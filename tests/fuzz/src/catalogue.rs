@@ -99,6 +99,7 @@ fn table(name: &str, fields: &[(&str, Kind)], key: &[&str], traits: Traits) -> A
         TableName::parse(name).expect("a name"),
         columns,
         primary,
+        Vec::new(),
         traits,
     ))
 }

@@ -8,7 +8,7 @@ use httpdate::HttpDate;
 use shared::conditional::{self, Conditions, Validators, Verdict};
 use shared::error::Problem;
 use shared::range::{self, Extent};
-use shared::request::LIMITED_HEADER;
+use shared::request::{LIMITED_HEADER, MORE_HEADER};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::time::SystemTime;
@@ -45,8 +45,10 @@ const FILE_HEADERS: HeaderNames = HeaderNames {
     not_modified: &["etag", "last-modified", "cache-control"],
 };
 
-const READ_HEADERS: HeaderNames =
-    HeaderNames { stored: &["content-length", "content-type", "etag", LIMITED_HEADER], not_modified: &["etag"] };
+const READ_HEADERS: HeaderNames = HeaderNames {
+    stored: &["content-length", "content-type", "etag", LIMITED_HEADER, MORE_HEADER],
+    not_modified: &["etag"],
+};
 
 /// Request headers that change the response for a file, so that the response can't be shared with other requests.
 pub(super) const FILE_REQUEST_HEADERS: [&str; 6] =

@@ -13,8 +13,8 @@ use super::row::{COLUMNS, MediaRow, read};
 use super::{MediaTable, ProjectConn, ReadableFiles};
 
 impl MediaTable {
-    /// Returns the page that `list` asks for of those files of a project that are `readable`, at most
-    /// [`MEDIA_LIST_MAX_ITEMS`] files. Also returns the number of readable files on all pages that match the filters of
+    /// Returns the page that `list` asks for of those files of a project that are `readable`, at most one more than
+    /// [`MEDIA_LIST_MAX_ITEMS`]. Also returns the number of readable files on all pages that match the filters of
     /// `list`; `None` unless `list.count` is set.
     pub async fn list(
         &self,
@@ -37,7 +37,7 @@ impl MediaTable {
         let statement =
             format!("SELECT {COLUMNS} FROM selkie.media WHERE {conditions} ORDER BY {} LIMIT ? OFFSET ?", order(list));
         let limit = list.span.limit.unwrap_or(MEDIA_LIST_MAX_ITEMS);
-        let span = [limit.min(MEDIA_LIST_MAX_ITEMS), list.span.offset].map(Value::from);
+        let span = [limit.min(MEDIA_LIST_MAX_ITEMS + 1), list.span.offset].map(Value::from);
         let values = Params::Positional(values.into_iter().chain(span).collect());
         let rows: Vec<Row> =
             self.within(async { Ok::<_, TableError>(ask::all(conn.exec_iter(statement, values)).await?) }).await?;

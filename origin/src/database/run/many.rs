@@ -26,17 +26,12 @@ pub struct Reading {
     /// The names and kinds of the statement's columns.
     pub layout: Arc<Layout>,
     pub format: Format,
-    /// Set if the response may have the cursor of a next page.
-    pub page: Option<Page>,
-    /// Set if the maximum number of rows of any read, of the server or of the caller's role, limits this read, so that
-    /// rows may be withheld.
-    pub max_rows: Option<MaxRows>,
+    /// The maximum number of rows to return; `None` without a limit, and for a limit of 0.
+    pub limit: Option<RowLimit>,
     /// Set if the response has the total count.
     pub counting: Option<Counting>,
     /// The reads of related records.
     pub includes: Vec<Included>,
-    /// The maximum number of records to return; `None` without a limit. The statement may read one row more.
-    pub limit: Option<u64>,
     /// The means to lease a second connection; must be set before the read runs if
     /// [`Reading::may_need_second_connection`].
     pub second_connection: Option<SecondConnection>,
@@ -47,31 +42,30 @@ impl Reading {
     /// connection must read related records while the first one still streams.
     #[must_use]
     pub fn may_need_second_connection(&self) -> bool {
-        let is_one_batch = self.limit.is_some_and(|limit| limit < INCLUDE_BATCH_MAX_RECORDS as u64);
+        let is_one_batch = self.limit.as_ref().is_some_and(|limit| limit.rows < INCLUDE_BATCH_MAX_RECORDS as u64);
         !self.includes.is_empty() && !is_one_batch
     }
 }
 
-/// A page that may have a next page: its statement reads up to one row more than `limit`.
+/// The maximum number of rows of a list: its statement reads up to one row more.
 #[derive(Debug)]
-pub struct Page {
-    /// The maximum number of rows to return.
-    pub limit: u64,
+pub struct RowLimit {
+    pub rows: u64,
+    /// Whether it is the maximum of the server or of the caller's role, and the request asks for more rows.
+    pub is_maximum: bool,
+    /// Set if the rows after the last one can be read by a cursor.
+    pub next: Option<NextPage>,
+    /// Whether the response's head says that rows follow. Only matters for formats without a trailer after the rows:
+    /// there, rows that the head does not announce are an error.
+    pub is_announced: bool,
+}
+
+#[derive(Debug)]
+pub struct NextPage {
     /// The indexes, in a row, of the values by which the rows are sorted.
     pub cells: Vec<usize>,
     /// Creates the cursor of the next page.
     pub cursors: ReadCursors,
-}
-
-/// The maximum number of rows of any read, of the server or of the caller's role, if it is less than the request asks
-/// for: the statement reads up to one row more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MaxRows {
-    /// The maximum number of rows to return.
-    pub rows: u64,
-    /// Whether the response's head says that rows are withheld. Only matters for formats without a trailer after the
-    /// rows: there, withheld rows that the head does not announce are an error.
-    pub is_announced: bool,
 }
 
 /// How to determine the total number of records that the read would return without limit and offset.
@@ -85,11 +79,11 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// Returns the total count if it follows from the number of rows that were read; `None` if `limit` was reached, if
-    /// `before` is unknown, or if no row was read after an offset.
+    /// Returns the total count if it follows from the number of rows that were read; `None` if more follow, if `limit` is
+    /// 0, if `before` is unknown, or if no row was read after an offset.
     fn known_count(&self, rows: u64, more: bool) -> Option<u64> {
         let before = self.before?;
-        let ended = !more && self.limit.is_none_or(|limit| rows < limit);
+        let ended = !more && self.limit != Some(0);
         (ended && (rows > 0 || before == 0)).then(|| before + rows)
     }
 }
@@ -98,8 +92,8 @@ impl Counting {
 /// related records, and for the count.
 ///
 /// # Errors
-/// The stream fails with [`DbError::RowsAdded`] if rows must be withheld but the response can't say so (see
-/// [`MaxRows::is_announced`]), with [`DbError::IncludeTooLarge`] as described at
+/// The stream fails with [`DbError::RowsAdded`] if rows follow but the response can't say so (see
+/// [`RowLimit::is_announced`]), with [`DbError::IncludeTooLarge`] as described at
 /// `RowWriter::relate_on_second_connection`, with [`DbError::Timeout`] after `limit`, and with errors of MariaDB, the
 /// connection or, for the second connection, the pool.
 pub fn many(
@@ -110,7 +104,7 @@ pub fn many(
     progress: Arc<Progress>,
 ) -> Chunks {
     Box::pin(async_stream::try_stream! {
-        let Reading { statement, layout, format, page, max_rows, counting, includes, second_connection, .. } = *reading;
+        let Reading { statement, layout, format, limit: row_limit, counting, includes, second_connection } = *reading;
         let (text, params) = statement.into_parts();
         lease.expect(effect);
         lease.begin();
@@ -124,14 +118,14 @@ pub fn many(
         };
         let columns = result.columns().unwrap_or_default();
         let mut rows = RowWriter::new(&layout, &columns, format, RelatedReads { includes, second_connection, effect, limit });
-        let page_rows = page.as_ref().map(|page| page.limit).or(max_rows.map(|most| most.rows)).unwrap_or(u64::MAX);
-        let may_be_limited = format.has_trailer() || max_rows.is_none_or(|most| most.is_announced);
+        let page_rows = row_limit.as_ref().map_or(u64::MAX, |limit| limit.rows);
+        let may_follow = format.has_trailer() || row_limit.as_ref().is_none_or(|limit| limit.is_announced);
         let mut more = false;
         loop {
             match within_since(started, bound.clone(), driver(result.next())).await {
                 Ok(Some(_)) if rows.count() == page_rows => {
                     more = true;
-                    if !may_be_limited {
+                    if !may_follow {
                         // The response's head, which promises all rows, has already been sent.
                         drop(result);
                         Err(lease.failed_and_reset(DbError::RowsAdded).await)?;
@@ -180,12 +174,13 @@ pub fn many(
         lease.reset_if_dirty().await;
         drop(lease);
         let (encoder, last) = rows.finish();
-        let next = match (more, page, last) {
+        let limited = more && row_limit.as_ref().is_some_and(|limit| limit.is_maximum);
+        let next = match (more, row_limit.and_then(|limit| limit.next), last) {
             (true, Some(page), Some(row)) => Some(page.cursors.token(&values(&row, &page.cells))),
             _ => None,
         };
-        let limited = more && max_rows.is_some();
-        yield Bytes::from(encoder.finish_with(&Trailer { count, limited, next }));
+        let more = more && next.is_none();
+        yield Bytes::from(encoder.finish_with(&Trailer { count, limited, next, more }));
     })
 }
 

@@ -18,6 +18,7 @@ use futures_util::future::BoxFuture;
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 use shared::error::{ErrorCode, Problem};
+use shared::limits::URL_MAX_BYTES;
 use shared::media::{ACCEPTS_PURGE_HEADER, PURGE_HEADER};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,6 +47,14 @@ pub(super) struct ApiRequest {
 }
 
 impl ApiRequest {
+    /// Returns the number of records that the request of a list skips.
+    pub(super) fn offset(&self) -> u64 {
+        let number = |name: &str| self.body.as_ref()?.get(name)?.as_u64();
+        let before =
+            number("page").zip(number("limit")).map(|(page, limit)| page.saturating_sub(1).saturating_mul(limit));
+        number("offset").or(before).unwrap_or(0)
+    }
+
     pub(super) fn get(target: String) -> Self {
         Self { method: Method::GET, target, body: None }
     }
@@ -139,6 +148,13 @@ impl Agent {
     }
 
     fn request(&self, asked: ApiRequest) -> Result<Request, Problem> {
+        if asked.target.len() > URL_MAX_BYTES {
+            return Err(Problem::new(
+                ErrorCode::UriTooLong,
+                format!("id and options take more than {URL_MAX_BYTES} bytes in a URL."),
+            )
+            .with_hint("Find the record by `query` instead of `id`."));
+        }
         let uri = Uri::try_from(asked.target);
         let uri = uri.map_err(|error| Problem::internal("The tool call makes no valid request.", error.to_string()))?;
         let mut request = Request::new(Body::empty());

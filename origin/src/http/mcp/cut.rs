@@ -6,20 +6,32 @@ use serde_json::json;
 /// The first bytes of an API answer whose payload is a list.
 const PREFIX: &[u8] = b"{\"success\":true,\"payload\":[";
 
+/// Adds to an API answer with a list and `more` the option `offset` of the rest. `offset` is that of the answer itself.
+/// Returns any other answer unchanged.
+pub(super) fn continued(mut answer: String, offset: u64) -> String {
+    const MORE: &str = ",\"more\":true}";
+    if let (Some(list), true) = (answer.as_bytes().strip_prefix(PREFIX), answer.ends_with(MORE)) {
+        let (_, records) = last_whole(list);
+        answer.truncate(answer.len() - 1);
+        answer += &format!(",\"nextOffset\":{}}}", offset.saturating_add(records as u64));
+    }
+    answer
+}
+
 /// Returns an envelope with the whole records in `beginning` (the first bytes of an API answer), and a member
-/// `truncated` with their number, a message and `hint`, which says how to get the rest. `None` if the payload is not a
+/// `truncated` with their number, a message and `hint` (of that number), which says how to get the rest. `None` if the payload is not a
 /// list.
-pub(super) fn cut(beginning: &[u8], hint: &str) -> Option<String> {
+pub(super) fn cut(beginning: &[u8], hint: impl FnOnce(usize) -> &'static str) -> Option<String> {
     let payload = beginning.strip_prefix(PREFIX)?;
     let (end, records) = last_whole(payload);
     let kept = std::str::from_utf8(&payload[..end]).ok()?;
-    let note = json!({"records": records, "message": message(records), "hint": hint});
+    let note = json!({"records": records, "message": message(records), "hint": hint(records)});
     Some(format!("{{\"success\":true,\"payload\":[{kept}],\"truncated\":{note}}}"))
 }
 
 fn message(records: usize) -> String {
     match records {
-        0 => "The first item alone is larger than a tool may answer.".to_owned(),
+        0 => "The first item alone is larger than a tool may return.".to_owned(),
         _ => format!("Only the first {records} items are here: the whole answer is larger than a tool may return."),
     }
 }
@@ -84,7 +96,7 @@ mod tests {
             (r#"],"next":"e"#, json!([])),
         ] {
             let whole = [PREFIX, list.as_bytes()].concat();
-            let cut: Value = serde_json::from_str(&cut(&whole, "h").unwrap()).unwrap();
+            let cut: Value = serde_json::from_str(&cut(&whole, |_| "h").unwrap()).unwrap();
             assert_eq!(cut["payload"], kept, "{list}");
             assert_eq!(cut["truncated"]["records"], kept.as_array().unwrap().len());
             assert_eq!((&cut["truncated"]["hint"], &cut["success"]), (&json!("h"), &json!(true)));
@@ -92,9 +104,22 @@ mod tests {
     }
 
     #[test]
+    fn a_list_with_more_names_its_next_offset() {
+        for (answer, offset, expected) in [
+            (r#"[{"a":1},{"a":"]"}],"more":true}"#, 5, r#"[{"a":1},{"a":"]"}],"more":true,"nextOffset":7}"#),
+            (r#"[{"a":1}],"limited":true,"more":true}"#, 0, r#"[{"a":1}],"limited":true,"more":true,"nextOffset":1}"#),
+            (r#"[{"a":1}],"next":"e"}"#, 0, r#"[{"a":1}],"next":"e"}"#),
+        ] {
+            let [answer, expected] = [answer, expected].map(|text| format!("{{\"success\":true,\"payload\":{text}"));
+            assert_eq!(continued(answer, offset), expected);
+        }
+        assert_eq!(continued("{}".to_owned(), 1), "{}");
+    }
+
+    #[test]
     fn a_list_may_end_within_a_character_and_one_record_is_not_cut() {
         let broken = [PREFIX, b"\"a\",\"\xc3"].concat();
-        assert!(cut(&broken, "").unwrap().contains("[\"a\"]"));
-        assert!(cut(br#"{"success":true,"payload":{"id":1,"#, "").is_none());
+        assert!(cut(&broken, |_| "").unwrap().contains("[\"a\"]"));
+        assert!(cut(br#"{"success":true,"payload":{"id":1,"#, |_| "").is_none());
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn names(answer: &ApiAnswer) -> Option<Vec<String>> {
     let listed: Vec<Named> = match answer.extent {
         Extent::Whole => serde_json::from_str(payload(answer)?.get()).ok()?,
         Extent::Beginning => {
-            let beginning = cut::cut(&answer.body, "")?;
+            let beginning = cut::cut(&answer.body, |_| "")?;
             let envelope: Envelope<'_> = serde_json::from_str(&beginning).ok()?;
             serde_json::from_str(envelope.payload.get()).ok()?
         }

@@ -16,7 +16,7 @@ use shared::ident::shown;
 /// What clients tell their model about the server.
 const INSTRUCTIONS: &str = "Tables of MariaDB databases, through a key that may be limited to some tables, fields and rows. \
     Start with list_tables, then describe_table before you read or write a table. Read with conditions, selectFields and \
-    limit rather than whole tables; follow `next` with `after`. Before a write of many records, call write_records with \
+    limit rather than whole tables; follow `next` with `after`, `nextOffset` with `offset`. Before a write of many records, call write_records with \
     dry_run: true and tell the user the number. Errors have a code, a message and often a hint: mend the call by the hint. \
     What is not listed may not be used with this key; don't look for a way around it.";
 
@@ -51,15 +51,19 @@ impl ServerHandler for Agent {
             return Err(ErrorData::invalid_params(message, None));
         };
         let arguments = call.arguments.unwrap_or_default();
+        let mut offset = 0;
         let answer = match tool {
             ToolName::ListTables if arguments.is_empty() => listing::all_tables(self).await,
             _ => match arguments::request(tool, arguments) {
-                Ok(request) => self.call(request).await,
+                Ok(request) => {
+                    offset = request.offset();
+                    self.call(request).await
+                }
                 Err(problem) => Err(problem),
             },
         };
         let result = match answer {
-            Ok(answer) => self.result(tool, answer),
+            Ok(answer) => self.result(tool, answer, offset),
             Err(problem) => self.failed(&problem),
         };
         Ok(result.into())
@@ -107,17 +111,17 @@ impl ServerHandler for Agent {
 }
 
 impl Agent {
-    /// Returns the API's answer as text. An answer that is too long is truncated after its last whole record, or
+    /// Returns the API's answer, of a list from this `offset`, as text. An answer that is too long is truncated after its last whole record, or
     /// becomes a failed result if its payload is not a list.
-    fn result(&self, tool: ToolName, answer: ApiAnswer) -> CallToolResult {
+    fn result(&self, tool: ToolName, answer: ApiAnswer, offset: u64) -> CallToolResult {
         let text = match answer.extent {
-            Extent::Whole => String::from_utf8(answer.body).ok(),
-            Extent::Beginning => cut::cut(&answer.body, tool.rest_hint()),
+            Extent::Whole => String::from_utf8(answer.body).ok().map(|text| cut::continued(text, offset)),
+            Extent::Beginning => cut::cut(&answer.body, |records| tool.rest_hint(records)),
         };
         let Some(text) = text else {
             let message = "The answer is larger than a tool may return, and is no list that could be truncated.";
             return self
-                .failed(&Problem::new(shared::error::ErrorCode::BodyTooLarge, message).with_hint(tool.rest_hint()));
+                .failed(&Problem::new(shared::error::ErrorCode::BodyTooLarge, message).with_hint(tool.rest_hint(1)));
         };
         let content = vec![ContentBlock::text(text)];
         match answer.status.is_success() {

@@ -43,14 +43,18 @@ impl ToolName {
         properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str))
     }
 
-    /// Returns a sentence that tells the model how to get the rest of a truncated answer.
-    pub(super) const fn rest_hint(self) -> &'static str {
+    /// Returns a sentence that tells the model how to get the rest of an answer that was truncated after this many items.
+    pub(super) const fn rest_hint(self, items: usize) -> &'static str {
         match self {
             Self::ListTables => "Name a `database`, or describe a table that you know by name.",
             Self::DescribeTable => "Read the table's columns from information_schema.COLUMNS, if you may run SQL.",
+            Self::ReadRecords if items == 0 => {
+                "Leave the long fields of this record out by `omitFields` or `selectFields`. To pass it over, read it with \
+                 `limit` 1 and only short fields, and go on with the `next` or `nextOffset` of that answer and all fields."
+            }
             Self::ReadRecords => {
-                "Call again with `limit` set to the number of `records` here, which gives a cursor `next` for `after`; or \
-                 name only the fields that you need in `selectFields`, or narrow `query`."
+                "Call again with `limit` set to the number of `records` here, which gives `next` or `nextOffset`; or name \
+                 only the fields that you need in `selectFields`, or narrow `query`."
             }
             Self::WriteRecords => "The write is done; only its answer is truncated. Read the records if you need them.",
             Self::RunSql => "Add LIMIT and OFFSET, or select fewer columns. What the statement does is done.",

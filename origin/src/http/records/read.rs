@@ -1,7 +1,7 @@
 //! Prepares reads, runs them and builds their responses.
 
 use super::{Attempt, Extent, Failure, Prepared};
-use crate::database::run::{Counting, Found, MaxRows, Page, Reading, ReadingOne, SecondConnection};
+use crate::database::run::{Counting, Found, NextPage, Reading, ReadingOne, RowLimit, SecondConnection};
 use crate::database::{self, DbError, Lessee, run};
 use crate::http::respond;
 use crate::query::cursor;
@@ -15,10 +15,11 @@ use serde_json::value::RawValue;
 use shared::error::{ErrorCode, Problem};
 use shared::format::Format;
 use shared::operation::read::{Answer, Count, Read, ReadOne};
-use shared::request::LIMITED_HEADER;
+use shared::request::{LIMITED_HEADER, MORE_HEADER};
 use std::sync::Arc;
 
 const LIMITED: HeaderName = HeaderName::from_static(LIMITED_HEADER);
+const MORE: HeaderName = HeaderName::from_static(MORE_HEADER);
 
 impl Attempt<'_> {
     pub(super) fn prepare_read<'p>(
@@ -28,10 +29,11 @@ impl Attempt<'_> {
         scope: &Scope<'_>,
     ) -> Result<Prepared<'p>, Problem> {
         let counting = counting(&select, read, scope);
-        let (mut select, page) = self.paged(select, read, scope)?;
-        // In a format without a trailer, the response's head must say whether rows are withheld.
-        let withheld = select.withheld().filter(|_| !read.format.has_trailer());
-        let max_rows = select.limit().filter(|_| select.is_limited()).map(|rows| MaxRows { rows, is_announced: false });
+        let (mut select, next) = self.paged(select, read, scope)?;
+        let limit = select.limit().filter(|_| select.reads_one_more());
+        let limit = limit.map(|rows| RowLimit { rows, is_maximum: select.is_limited(), next, is_announced: false });
+        // In a format without a trailer, the response's head must say whether rows follow.
+        let beyond = select.beyond().filter(|_| !read.format.has_trailer());
         if self.extent == Extent::Head {
             // A HEAD request needs no more than the first row.
             select.limit_to_one();
@@ -41,16 +43,14 @@ impl Attempt<'_> {
             Answer::Records => {
                 let reading = Reading {
                     includes: select.includes().to_vec(),
-                    limit: select.limit(),
                     second_connection: None,
                     layout: Arc::clone(select.layout()),
                     statement: sql::select(select, scope),
                     format: read.format,
-                    page,
-                    max_rows,
+                    limit,
                     counting: counting.filter(|_| self.extent == Extent::Whole),
                 };
-                Prepared::Many(Box::new(reading), withheld.map(|select| sql::select(select, scope)))
+                Prepared::Many(Box::new(reading), beyond.map(|select| sql::select(select, scope)))
             }
         })
     }
@@ -58,7 +58,7 @@ impl Attempt<'_> {
     /// Makes the read continue after its cursor (`after`), if it has one. Also returns the data for the cursor of the
     /// next page; `None` if the response has no such cursor. Fails with `invalid_query_option` if `after` is not a
     /// cursor of this read.
-    fn paged(&self, mut select: Select, read: &Read, scope: &Scope<'_>) -> Result<(Select, Option<Page>), Problem> {
+    fn paged(&self, mut select: Select, read: &Read, scope: &Scope<'_>) -> Result<(Select, Option<NextPage>), Problem> {
         let Some(keyset) = select.keyset() else {
             return Ok((select, None));
         };
@@ -70,13 +70,7 @@ impl Attempt<'_> {
             let values = cursors.open(token)?;
             select.go_on_after(values)?;
         }
-        let limit = select.limit().filter(|_| read.format.has_trailer());
-        let page = limit.map(|limit| Page { limit, cells, cursors });
-        if page.is_none() {
-            // The response has no cursor of a next page, so the extra row that would show a next page is not read.
-            select.end_paging();
-        }
-        Ok((select, page))
+        Ok((select, Some(NextPage { cells, cursors })))
     }
 
     /// Waits for a permit to use a second connection for the read's related records. Must be called before the read
@@ -110,7 +104,7 @@ impl Attempt<'_> {
     pub(super) async fn many(
         &self,
         mut reading: Box<Reading>,
-        withheld: Option<Statement>,
+        beyond: Option<Statement>,
         effect: run::SessionEffect,
     ) -> Result<Response, Failure> {
         let limit = self.timeout();
@@ -120,12 +114,13 @@ impl Attempt<'_> {
             reading.second_connection = Some(Box::pin(self.second_connection()).await?);
         }
         let mut lease = self.lease().await?;
-        let is_limited = match withheld {
+        let has_more = match beyond {
             Some(statement) => run::has_row(&mut lease, statement, effect, limit, &progress).await?,
             None => false,
         };
-        if let Some(most) = &mut reading.max_rows {
-            most.is_announced = is_limited;
+        let is_limited = has_more && reading.limit.as_ref().is_some_and(|limit| limit.is_maximum);
+        if let Some(limit) = &mut reading.limit {
+            limit.is_announced = has_more;
         }
         let chunks = run::many(lease, reading, effect, limit, progress);
         let answer = match self.extent {
@@ -136,9 +131,8 @@ impl Attempt<'_> {
             }
         };
         let mut answer = respond::list(answer);
-        if is_limited {
-            answer.headers_mut().insert(LIMITED, HeaderValue::from_static("true"));
-        }
+        let headers = [(MORE, has_more), (LIMITED, is_limited)].into_iter().filter(|(_, holds)| *holds);
+        answer.headers_mut().extend(headers.map(|(name, _)| (name, HeaderValue::from_static("true"))));
         Ok(answer)
     }
 

@@ -8,7 +8,9 @@ use crate::database::transaction::{AnswerBudget, Transaction};
 use crate::http::etag::ETag;
 use crate::query::catalog::Traits;
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{ChangeAnswer, InsertAnswer, KeyedReread, Param, Precondition, Reread, TransactionSteps};
+use crate::query::plan::{
+    ChangeAnswer, InsertAnswer, KeyedReread, MaxAffected, Param, Precondition, Reread, TransactionSteps,
+};
 use crate::query::sql::{self, Statement};
 use shared::error::{ErrorCode, Problem};
 use shared::operation::RecordOperation;
@@ -53,8 +55,8 @@ impl Writer<'_, '_> {
             self.transaction.save().await?;
         }
         let written = self.transaction.execute_all(statements, self.effect).await?;
-        if max_affected.is_some_and(|most| written.affected > most) {
-            return Err(too_many(max_affected).into());
+        if let Some(most) = max_affected.filter(|most| written.affected > most.records) {
+            return Err(most.exceeded().into());
         }
         if is_dry_run {
             self.transaction.undo().await?;
@@ -102,13 +104,17 @@ impl Writer<'_, '_> {
 
     /// Locks the records that are going to change, and returns their keys. Fails if there are more than `max_affected`
     /// or more than the response may contain.
-    async fn keys(&mut self, reread: &KeyedReread, max_affected: Option<u64>) -> Result<Vec<Vec<Param>>, Failure> {
+    async fn keys(
+        &mut self,
+        reread: &KeyedReread,
+        max_affected: Option<MaxAffected>,
+    ) -> Result<Vec<Vec<Param>>, Failure> {
         let keys = reread.keys();
         let width = keys.layout().kinds.len();
         let statement = sql::select_for_update(keys, self.scope);
         let keys = self.transaction.values(statement, width, self.effect).await?;
-        if max_affected.is_some_and(|most| keys.len() as u64 > most) {
-            return Err(too_many(max_affected).into());
+        if let Some(most) = max_affected.filter(|most| keys.len() as u64 > most.records) {
+            return Err(most.exceeded().into());
         }
         match keys.len() > self.budget.rows {
             true => Err(DbError::AnswerTooLarge.into()),
@@ -197,13 +203,4 @@ fn list<'a>(records: impl Iterator<Item = &'a Vec<u8>>) -> Vec<u8> {
     }
     out.push(b']');
     out
-}
-
-fn too_many(max_affected: Option<u64>) -> Problem {
-    let most = max_affected.unwrap_or_default();
-    Problem::new(
-        ErrorCode::TooManyAffected,
-        format!("The request would affect more records than the {most} that maxAffected allows."),
-    )
-    .with_hint("Nothing was changed. Narrow the conditions, or raise maxAffected; dryRun=true counts the records.")
 }

@@ -1,5 +1,5 @@
 //! Encodes the parts of a read that are the same on all its pages: project, database, tables, joins, conditions and
-//! order, but not the selected fields, the includes or the limit.
+//! order, but not the selected fields (unless DISTINCT rows are sorted by them), the includes or the limit.
 //!
 //! The encoding must not change without a new [`VERSION`], since it is part of the MAC of page cursors from earlier
 //! builds. Each variant of an enum has its own byte, each text and list is preceded by its length, and columns are
@@ -12,9 +12,9 @@ use crate::query::plan::scope::Scope;
 use crate::query::plan::{ColumnRef, Expression, Form, LikePattern, Operand, Predicate, Search, Select};
 use shared::ident::ProjectName;
 use shared::operation::filter::{Comparison, MatchMode};
-use shared::operation::read::Direction;
 use shared::operation::read::join::JoinKind;
 use shared::operation::read::select::Aggregate;
+use shared::operation::read::{Direction, Rows};
 
 /// The first byte of a fingerprint: the version of its encoding.
 const VERSION: u8 = 1;
@@ -46,6 +46,12 @@ pub fn fingerprint(project: &ProjectName, select: &Select, scope: &Scope<'_>) ->
         };
         bytes.expression(term.expression()).byte(direction)
     });
+    if !select.group.is_empty() {
+        bytes.byte(b'G').list(&select.group, Writer::column);
+    }
+    if select.rows == Rows::Distinct {
+        bytes.byte(b'D');
+    }
     bytes.out
 }
 

@@ -31,7 +31,7 @@ fn interface(database: &str, table: &str, columns: Vec<Column>) -> Interface {
     let mut interface = Interface::new(Grant::Full, MediaInterface { read: true, upload: true, delete: true });
     let database = DatabaseName::parse(database).unwrap();
     let name = TableName::parse(table).unwrap();
-    let table = Arc::new(Table::new(database.clone(), name, columns, vec![0], Traits::default()));
+    let table = Arc::new(Table::new(database.clone(), name, columns, vec![0], Vec::new(), Traits::default()));
     interface.add(database, &[table], &Relations::default(), &Rights::Full);
     interface
 }
@@ -76,7 +76,7 @@ fn operation_ids_are_unique() {
         let tables = names.into_iter().map(|name| {
             let columns = vec![column("id", Kind::Integer, "int(11)")];
             let name = TableName::parse(name).unwrap();
-            Arc::new(Table::new(database.clone(), name, columns, vec![0], Traits::default()))
+            Arc::new(Table::new(database.clone(), name, columns, vec![0], Vec::new(), Traits::default()))
         });
         let tables: Vec<_> = tables.collect();
         interface.add(database.clone(), &tables, &Relations::default(), &Rights::Full);

@@ -117,9 +117,20 @@ pub fn as_stored(column: &Column, mut operand: Operand) -> Operand {
         (Kind::Bytes, Param::Bytes(bytes)) if column.type_text.starts_with("binary") => {
             bytes.resize(usize::from(first), 0);
         }
+        (Kind::Text, Param::Text(text)) if column.type_text.starts_with("char") => {
+            *text = text.trim_end_matches(' ').into();
+        }
+        (Kind::Integer, Param::Int(year @ 1..=99)) if column.type_text.starts_with("year") => {
+            *year += if *year < 70 { 2000 } else { 1900 };
+        }
         _ => {}
     }
     operand
+}
+
+/// Returns whether MariaDB rounds the floating numbers of the column, so that [`as_stored`] can't tell what it stores.
+pub fn rounds(column: &Column) -> bool {
+    matches!(column.kind, Kind::Float | Kind::Double) && column.type_text.contains('(')
 }
 
 /// Converts a CSV cell to a parameter to store. The cell of a JSON or geometry column holds JSON or GeoJSON text; an

@@ -2,18 +2,20 @@
 //! the first, and rows that are inserted or deleted between two requests do not shift the next page.
 //!
 //! Rows with equal sort values are ordered by the keys of all tables, in the direction of the last step, so that
-//! MariaDB can use an index. Joined tables with at most one record per row are left out. NULL sorts first in ascending
-//! order, as in MariaDB.
+//! MariaDB can use an index. Joined tables with at most one record per row are left out. Groups have the fields of
+//! `group` as their key, DISTINCT rows all their fields. NULL sorts first in ascending order, as in MariaDB.
 
+use super::access::and;
 use super::join::may_be_absent;
 use super::scope::Scope;
 use super::{ColumnRef, Expression, Form, Operand, Output, Param, Predicate, Select};
-use crate::query::catalog::{Column, Kind, Table};
+use crate::query::catalog::{Column, Kind};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::limits::ORDER_MAX_STEPS;
 use shared::operation::filter::Comparison;
 use shared::operation::read::join::JoinKind;
+use shared::operation::read::select::Aggregate;
 use shared::operation::read::{Direction, Read, Rows};
 
 /// The total order of a paginated read, and the positions of the sort values in its rows.
@@ -36,22 +38,24 @@ pub struct Term {
 }
 
 impl Keyset {
-    /// Extends the read's ORDER BY to a total order, appends sort values that are not selected to the select list, and
-    /// sets `select.keyset`. Does nothing if the read has neither the option `after` nor a limit above 0, or if it has
-    /// no `after` and can't be paginated by keyset.
+    /// Extends the ORDER BY of a read that may be one page of several, and sets `select.keyset`: to a total order, with
+    /// the sort values that are not selected appended to the select list. If the read can't be paginated by keyset, only
+    /// the ORDER BY changes, so that pages by offset don't overlap.
     ///
     /// # Errors
     /// `invalid_query_option` if the read has the option `after`, but can't be paginated by keyset.
     pub(super) fn arrange(select: &mut Select, read: &Read, scope: &Scope<'_>) -> Result<(), Problem> {
         let after = read.window.after.is_some();
-        if !after && select.limit.is_none_or(|limit| limit == 0) {
+        if !after && select.offset == 0 && !select.reads_one_more() {
             return Ok(());
         }
         match terms(select, scope) {
             Ok(terms) => {
                 select.order = terms.iter().map(|term| (term.order.clone(), term.direction)).collect();
-                let cells = terms.iter().map(|term| cell(&mut select.output, &term.expression, scope)).collect();
-                select.keyset = Some(Self { terms, cells });
+                if after || select.reads_one_more() {
+                    let cells = terms.iter().map(|term| cell(&mut select.output, &term.expression, scope)).collect();
+                    select.keyset = Some(Self { terms, cells });
+                }
                 Ok(())
             }
             Err(reason) if after => Err(Problem::new(
@@ -59,7 +63,10 @@ impl Keyset {
                 format!("The option after can't be used here: {reason}."),
             )
             .with_hint("Use page or offset instead.")),
-            Err(_) => Ok(()),
+            Err(_) => {
+                settle(select, scope);
+                Ok(())
+            }
         }
     }
 
@@ -107,18 +114,18 @@ impl Select {
             self.keyset.as_ref().and_then(|keyset| keyset.after(values)).ok_or_else(|| {
                 Problem::new(ErrorCode::InvalidQueryOption, "The option after does not fit the order.")
             })?;
-        self.filter = Some(match self.filter.take() {
-            Some(filter) => Predicate::All(vec![filter, after]),
-            None => after,
-        });
+        let computes = |term: &Term| matches!(term.expression, Expression::Aggregate(..) | Expression::CountAll);
+        let place = match self.keyset.iter().any(|keyset| keyset.terms.iter().any(computes)) {
+            true => &mut self.having,
+            // Whole groups meet a condition on their fields, so it can choose the records.
+            false => &mut self.filter,
+        };
+        *place = and(place.take(), Some(after));
         Ok(())
     }
 }
 
 fn terms(select: &Select, scope: &Scope<'_>) -> Result<Vec<Term>, String> {
-    if select.rows == Rows::Distinct || is_aggregated(select) {
-        return Err("it does not go with distinct, group and aggregates".to_owned());
-    }
     let mut terms = Vec::with_capacity(select.order.len() + 1);
     for (expression, direction) in &select.order {
         let term = Term::new(expression, *direction, select, scope)?;
@@ -127,13 +134,13 @@ fn terms(select: &Select, scope: &Scope<'_>) -> Result<Vec<Term>, String> {
         }
     }
     let direction = terms.last().map_or(Direction::Ascending, |term| term.direction);
-    for source in (0..scope.size()).filter(|source| !is_determined(*source, select, scope)) {
-        for column in key(scope.table(source))? {
-            let expression = Expression::Column(ColumnRef { source, column: *column });
-            let term = Term::new(&expression, direction, select, scope)?;
-            if !terms.iter().any(|known| known.expression == term.expression) {
-                terms.push(term);
-            }
+    for expression in key(select, scope)? {
+        let term = Term::new(&expression, direction, select, scope)?;
+        if matches!(term.expression, Expression::Beginning(..)) {
+            return Err("a field that tells its records apart is too long to sort by its whole value".to_owned());
+        }
+        if !terms.iter().any(|known| known.expression == term.expression) {
+            terms.push(term);
         }
     }
     if terms.len() > ORDER_MAX_STEPS {
@@ -189,11 +196,58 @@ fn is_aggregated(select: &Select) -> bool {
         }
 }
 
-fn key(table: &Table) -> Result<&[usize], String> {
-    if !table.identity().is_empty() {
-        return Ok(table.identity());
+/// Returns the expressions that no two rows of the read have alike.
+fn key(select: &Select, scope: &Scope<'_>) -> Result<Vec<Expression>, String> {
+    if select.rows == Rows::Distinct {
+        return Ok(cells(select, scope));
     }
-    Err(format!("{} has no unique key that would order its records", shown(table.name().as_str())))
+    if is_aggregated(select) {
+        return Ok(select.group.iter().map(|column_ref| Expression::Column(*column_ref)).collect());
+    }
+    let of_table = |source| match scope.table(source) {
+        table if table.identity().is_empty() => {
+            Err(format!("{} has no unique key that would order its records", shown(table.name().as_str())))
+        }
+        table => Ok(columns(source, table.identity())),
+    };
+    let sources = (0..scope.size()).filter(|source| !is_determined(*source, select, scope));
+    Ok(sources.map(of_table).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+}
+
+fn columns(source: usize, at: &[usize]) -> Vec<Expression> {
+    at.iter().map(|column| Expression::Column(ColumnRef { source, column: *column })).collect()
+}
+
+/// Returns the select list.
+fn cells(select: &Select, scope: &Scope<'_>) -> Vec<Expression> {
+    match &select.output {
+        Output::Whole => columns(0, &(0..scope.root().visible_columns().len()).collect::<Vec<_>>()),
+        Output::Cells(cells) => cells.clone(),
+    }
+}
+
+/// Extends the ORDER BY of a read without a cursor. MariaDB returns rows of equal sort values in any order, and in
+/// another one for another LIMIT, so that pages would overlap; without ORDER BY it reads in the same order each time.
+fn settle(select: &mut Select, scope: &Scope<'_>) {
+    // The caller may not see these keys, but their values don't come out.
+    let keys = || (0..scope.size()).map(|source| columns(source, scope.table(source).row_key()));
+    let mut ties = match select.rows {
+        Rows::All if is_aggregated(select) => select.group.iter().map(|at| Expression::Column(*at)).collect(),
+        Rows::All if keys().all(|key| !key.is_empty()) => keys().flatten().collect(),
+        _ if select.order.is_empty() => Vec::new(),
+        _ => cells(select, scope),
+    };
+    ties.retain(|by| match by {
+        Expression::Column(column_ref) => scope.column(*column_ref).kind != Kind::Geometry,
+        Expression::Number(_) | Expression::Presence(_) => false,
+        _ => true,
+    });
+    let direction = select.order.last().map_or(Direction::Ascending, |(_, direction)| *direction);
+    for by in ties {
+        if select.order.len() < ORDER_MAX_STEPS && !select.order.iter().any(|(known, _)| *known == by) {
+            select.order.push((by, direction));
+        }
+    }
 }
 
 /// Returns the index of a sort value in the select list. Appends the sort value if it is not in the select list.
@@ -231,7 +285,13 @@ impl Term {
                 let absent = may_be_absent(source, &select.joins);
                 (expression.clone(), Kind::Double, absent)
             }
-            other => (other.clone(), Kind::Double, true),
+            Expression::CountAll | Expression::Aggregate(Aggregate::Count | Aggregate::CountDistinct, _) => {
+                (expression.clone(), Kind::Integer, false)
+            }
+            Expression::Aggregate(aggregate, column_ref) => {
+                (expression.clone(), exact(*aggregate, scope.column(*column_ref))?, true)
+            }
+            _ => return Err("a nested object may be null, which has no order".to_owned()),
         };
         let order = match &expression {
             // ORDER BY on the column itself can use an index.
@@ -323,6 +383,25 @@ pub(super) fn stored(kind: Kind, value: Param) -> Option<Operand> {
         _ => Form::Plain,
     };
     Some(Operand { param, form })
+}
+
+/// Returns the kind of an aggregate's values, which compare equal to themselves when they are computed again. Fails,
+/// with the reason, for others: sums of floating numbers depend on the order of the records, averages have more digits
+/// than come out.
+fn exact(aggregate: Aggregate, column: &Column) -> Result<Kind, String> {
+    match (aggregate, column.kind) {
+        (Aggregate::Sum, Kind::Integer | Kind::Decimal) => Ok(Kind::Decimal),
+        (
+            Aggregate::Min | Aggregate::Max,
+            kind @ (Kind::Integer | Kind::Decimal | Kind::Date | Kind::DateTime | Kind::Time),
+        ) => Ok(kind),
+        (Aggregate::Min | Aggregate::Max, Kind::Text) if column.sorted_chars.is_none() => Ok(Kind::Text),
+        _ => Err(format!(
+            "its order follows {} of {}, which may differ when it is computed again",
+            aggregate.prefix().to_uppercase(),
+            shown(column.name.as_str())
+        )),
+    }
 }
 
 fn number(value: Param) -> Option<Operand> {

@@ -35,7 +35,7 @@ pub(super) fn records(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>) -> 
     let cells = cells(read, &group, search.as_ref(), scope)?;
     let limited = max_rows.filter(|most| read.window.limit.is_none_or(|limit| limit > *most));
     let limit = limited.or(read.window.limit);
-    let order = order(read, limit, cells.as_ref(), &group, search.as_ref(), scope)?;
+    let order = order(read, cells.as_ref(), search.as_ref(), scope)?;
     check(read, cells.as_ref(), &group, &order, scope)?;
     let (output, layout, keys) = finish(cells, scope);
     let mut select = Select {
@@ -44,10 +44,12 @@ pub(super) fn records(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>) -> 
         joins,
         filter: and(filter(read, search, scope)?, rule),
         group,
+        having: None,
         rows: read.rows,
         order,
         limit,
         is_limited: limited.is_some(),
+        is_list: true,
         offset: read.window.offset,
         keyset: None,
         includes: include::resolve(&read.includes, keys, scope)?,
@@ -85,6 +87,7 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
         joins,
         filter: and(Some(by_id(&read.id, scope.root(), IdPurpose::Read)?), rule),
         group: Vec::new(),
+        having: None,
         rows: Rows::All,
         order: Vec::new(),
         limit: match (unique, scope.is_single()) {
@@ -95,6 +98,7 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
             (false, false) => Some(2),
         },
         is_limited: false,
+        is_list: false,
         offset: 0,
         keyset: None,
         includes: include::resolve(&read.includes, keys, scope)?,
@@ -183,14 +187,11 @@ fn filter(read: &Read, search: Option<Search>, scope: &Scope<'_>) -> Result<Opti
     })
 }
 
-/// Resolves ORDER BY of a read that returns at most `limit` rows. Without the option `order`, a grouped read is ordered
-/// by its groups if it has a limit or an offset, and any other read with a full-text search by descending score. With
-/// DISTINCT, this default order has only selected expressions.
+/// Resolves ORDER BY. Without the option `order`, a read with a full-text search that is not grouped is ordered by
+/// descending score; with DISTINCT, only if the score is selected.
 fn order(
     read: &Read,
-    limit: Option<u64>,
     cells: Option<&Cells>,
-    group: &[ColumnRef],
     search: Option<&Search>,
     scope: &Scope<'_>,
 ) -> Result<Vec<(Expression, Direction)>, Problem> {
@@ -198,17 +199,7 @@ fn order(
         return read.order.iter().map(|step| Ok((ordered(step, cells, scope)?, step.direction))).collect();
     }
     if output::aggregates(&read.select, &read.joins, &read.group) {
-        // Without an order, pages of groups could overlap.
-        let paged = limit.is_some() || read.window.offset > 0;
-        // DISTINCT rows can only be ordered by selected cells.
-        let usable = |by: &Expression| read.rows == Rows::All || cells.is_some_and(|cells| cells.holds(by));
-        let by_group = group
-            .iter()
-            .filter(|_| paged)
-            .map(|column_ref| Expression::Column(*column_ref))
-            .filter(usable)
-            .map(|by| (by, Direction::Ascending));
-        return Ok(by_group.collect());
+        return Ok(Vec::new());
     }
     let score = search.map(|search| Expression::Score(search.clone()));
     // DISTINCT rows can only be ordered by selected cells.
@@ -326,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_that_asks_for_more_than_the_maximum_is_limited_and_reads_one_row_more() {
+    fn a_read_with_a_limit_reads_one_row_more_in_an_order_that_pages_share() {
         let whole = |select: &Select| Some(select.clone());
         for (query, most, end) in [
             ("", None, " []"),
@@ -335,9 +326,10 @@ mod tests {
             ("limit=9&page=3", Some(5), " ORDER BY `id` LIMIT ? OFFSET ? [UInt(6), UInt(18)]"),
             ("limit=5", Some(5), " ORDER BY `id` LIMIT ? [UInt(6)]"),
             ("limit=0", Some(5), " LIMIT ? [UInt(0)]"),
-            // No page can follow by keyset.
-            ("distinct=true&selectFields=title", Some(5), " LIMIT ? [UInt(6)]"),
-            ("distinct=true&selectFields=title&limit=5", Some(5), " LIMIT ? [UInt(5)]"),
+            ("offset=2", None, " ORDER BY `id` LIMIT ? OFFSET ? [UInt(18446744073709551615), UInt(2)]"),
+            ("distinct=true&selectFields=title", None, " []"),
+            ("distinct=true&selectFields=title", Some(5), " ORDER BY `title` LIMIT ? [UInt(6)]"),
+            ("distinct=true&selectFields=title&limit=5", Some(5), " ORDER BY `title` LIMIT ? [UInt(6)]"),
             ("group=title&selectFields=title", Some(5), " GROUP BY `title` ORDER BY `title` LIMIT ? [UInt(6)]"),
         ] {
             assert_eq!(paging(query, most, whole).as_deref(), Some(end), "{query} {most:?}");
@@ -345,14 +337,15 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_withheld_only_where_the_request_asks_for_more_than_the_maximum() {
+    fn rows_beyond_are_looked_for_only_where_there_is_a_limit() {
         for (query, most, end) in [
             ("", Some(5), Some(" LIMIT ? OFFSET ? [UInt(1), UInt(5)]")),
             ("limit=9&offset=2", Some(5), Some(" LIMIT ? OFFSET ? [UInt(1), UInt(7)]")),
-            ("limit=5", Some(5), None),
+            ("limit=5", None, Some(" LIMIT ? OFFSET ? [UInt(1), UInt(5)]")),
+            ("limit=0", None, None),
             ("", None, None),
         ] {
-            assert_eq!(paging(query, most, Select::withheld).as_deref(), end, "{query} {most:?}");
+            assert_eq!(paging(query, most, Select::beyond).as_deref(), end, "{query} {most:?}");
         }
     }
 }

@@ -34,11 +34,52 @@ pub struct Returning {
 #[derive(Debug)]
 pub struct TransactionSteps {
     pub precondition: Option<Precondition>,
-    pub max_affected: Option<u64>,
+    pub max_affected: Option<MaxAffected>,
     /// Whether the change is rolled back.
     pub is_dry_run: bool,
     pub reread: Option<Reread>,
     pub answer: ChangeAnswer,
+}
+
+/// The maximum number of records that an update or delete may affect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaxAffected {
+    pub records: u64,
+    /// Whether it is the maximum number of records of an answer, and not the option `maxAffected`.
+    is_of_answers: bool,
+}
+
+impl MaxAffected {
+    /// Returns the maximum of a write; `None` if there is none. `max_rows` is that of all answers.
+    pub(super) fn of(options: &WriteOptions, target: &Target, max_rows: Option<u64>) -> Option<Self> {
+        let asked = options.max_affected.map(|records| Self { records, is_of_answers: false });
+        let returns_list = options.returning.is_some() && !options.is_dry_run && matches!(target, Target::Matching(_));
+        let of_answer = max_rows.filter(|_| returns_list).map(Self::of_answers);
+        asked.into_iter().chain(of_answer).min_by_key(|most| most.records)
+    }
+
+    pub(super) fn of_answers(records: u64) -> Self {
+        Self { records, is_of_answers: true }
+    }
+
+    /// Returns the problem of a write that exceeds the maximum.
+    #[must_use]
+    pub fn exceeded(self) -> Problem {
+        let most = self.records;
+        let (message, hint) = match self.is_of_answers {
+            false => (
+                format!("The request would affect more records than the {most} that maxAffected allows."),
+                "Nothing was changed. Narrow the conditions, or raise maxAffected; dryRun=true counts the records.",
+            ),
+            true => (
+                format!(
+                    "The option returning would return more records than the {most} that maxRows allows in one answer."
+                ),
+                "Nothing was changed. Write fewer records at once, or leave returning out.",
+            ),
+        };
+        Problem::new(ErrorCode::TooManyAffected, message).with_hint(hint)
+    }
 }
 
 /// The answer to an update or delete.
@@ -127,10 +168,12 @@ fn select(output: Output, layout: Arc<Layout>, filter: Option<Predicate>, order:
         joins: Vec::new(),
         filter,
         group: Vec::new(),
+        having: None,
         rows: Rows::All,
         order: order.iter().map(|at| (column(*at), Direction::Ascending)).collect(),
         limit: None,
         is_limited: false,
+        is_list: false,
         offset: 0,
         keyset: None,
         includes: Vec::new(),
@@ -178,7 +221,11 @@ impl TransactionSteps {
     /// `invalid_query_option` if an option needs to roll back and the table can't, or if `returning` or `If-Match` is
     /// used with an `{id}` that several records may have; for `If-Match`, also `role_forbids` if the caller may not
     /// read records of the table, and the errors of [`by_id`].
-    pub(super) fn of(options: &WriteOptions, target: &Target, scope: &Scope<'_>) -> Result<Option<Box<Self>>, Problem> {
+    pub(super) fn of(
+        options: &WriteOptions,
+        target: &Target,
+        (max_affected, scope): (Option<MaxAffected>, &Scope<'_>),
+    ) -> Result<Option<Box<Self>>, Problem> {
         if options.is_plain() {
             return Ok(None);
         }
@@ -198,7 +245,7 @@ impl TransactionSteps {
         };
         Ok(Some(Box::new(Self {
             precondition,
-            max_affected: options.max_affected,
+            max_affected,
             is_dry_run: options.is_dry_run,
             reread: None,
             answer: match (&options.returning, target) {
@@ -226,7 +273,7 @@ impl Reread {
     pub(super) fn of(
         returning: Returning,
         (target, filter): (&Target, &Predicate),
-        (changes, max_affected): (&[(usize, Change)], Option<u64>),
+        (changes, max_affected): (&[(usize, Change)], Option<MaxAffected>),
         table: &Table,
     ) -> Result<Self, Problem> {
         let changes_key = |key: &[usize]| changes.iter().any(|(at, _)| key.contains(at));
@@ -245,6 +292,12 @@ impl Reread {
             let column = table.column(*at);
             let new = match changes.iter().find(|(changed, _)| changed == at) {
                 None => None,
+                Some((_, Change::Set(_))) if bind::rounds(column) => {
+                    return Err(unfit(
+                        table,
+                        "the update sets a floating number with a fixed number of digits in the key of the records",
+                    ));
+                }
                 Some((_, Change::Set(operand))) => Some(bind::as_stored(column, operand.clone())),
                 Some((_, Change::Add(_))) => return Err(unfit(table, "$add changes the key of the records")),
             };
@@ -258,7 +311,7 @@ impl Reread {
         let cells = Output::Cells(key.iter().map(|at| column(*at)).collect());
         let mut keys = select(cells, Arc::new(layout), Some(filter.clone()), key);
         // Reading one record more than allowed shows whether there are too many.
-        let most = max_affected.unwrap_or(u64::MAX).min(BATCH_ANSWER_MAX_ROWS as u64);
+        let most = max_affected.map_or(u64::MAX, |most| most.records).min(BATCH_ANSWER_MAX_ROWS as u64);
         keys.limit = Some(most.saturating_add(1));
         Ok(Self::ByKeys(Box::new(KeyedReread { keys, returning, columns })))
     }

@@ -6,8 +6,8 @@ use super::filter::IdPurpose;
 use super::returning::{change, check_engine, without_transactions};
 use super::scope::Scope;
 use super::{
-    Change, Delete, Insert, InsertAnswer, InsertCheck, InsertOne, OnConflict, Operand, Plan, Predicate, Reread,
-    Returning, TransactionSteps, Update, filter,
+    Change, Delete, Insert, InsertAnswer, InsertCheck, InsertOne, MaxAffected, OnConflict, Operand, Plan, PlanLimits,
+    Predicate, Reread, Returning, TransactionSteps, Update, filter,
 };
 use crate::query::catalog::{Column, Table};
 use shared::error::{ErrorCode, Faults, Problem};
@@ -23,8 +23,9 @@ type Row = Vec<Option<Operand>>;
 pub(super) fn insert<'a>(
     insert: &'a write::Insert,
     access: &TableAccess,
-    batch_max_rows: usize,
+    limits: PlanLimits,
 ) -> Result<Plan<'a>, Problem> {
+    let batch_max_rows = limits.batch_max_rows;
     let (table, rules) = (access.table(), access.inserting()?);
     let count = insert.rows.as_slice().len();
     if count > batch_max_rows {
@@ -39,6 +40,10 @@ pub(super) fn insert<'a>(
     writable(table)?;
     check_engine(&insert.options, table)?;
     let records = insert.options.returning.as_ref().map(|fields| Returning::of(fields, &access.scope())).transpose()?;
+    let most = limits.read_max_rows.filter(|most| records.is_some() && count as u64 > *most);
+    if let Some(most) = most.filter(|_| !insert.options.is_dry_run) {
+        return Err(MaxAffected::of_answers(most).exceeded());
+    }
     let (mut columns, mut rows) = resolved(insert, table, &rules)?;
     for (at, value) in rules.set() {
         columns.push(*at);
@@ -261,7 +266,11 @@ fn stored(column: &Column, value: &Value) -> Result<Option<Operand>, Problem> {
     bind::value(column, value, Purpose::Store).map(Some)
 }
 
-pub(super) fn update<'p>(update: &write::Update, scope: &Scope<'_>) -> Result<Plan<'p>, Problem> {
+pub(super) fn update<'p>(
+    update: &write::Update,
+    scope: &Scope<'_>,
+    max_rows: Option<u64>,
+) -> Result<Plan<'p>, Problem> {
     let (table, rules) = (scope.root(), scope.access(0).updating()?);
     writable(table)?;
     let mut faults = Faults::default();
@@ -301,29 +310,35 @@ pub(super) fn update<'p>(update: &write::Update, scope: &Scope<'_>) -> Result<Pl
     }
     let filter = and(Some(target(&update.target, scope)?), rule).unwrap_or(Predicate::Any(Vec::new()));
     let options = &update.options;
-    let mut steps = TransactionSteps::of(options, &update.target, scope)?;
+    let most = MaxAffected::of(options, &update.target, max_rows);
+    let mut steps = TransactionSteps::of(options, &update.target, (most, scope))?;
     if let (Some(steps), Some(fields)) = (&mut steps, &options.returning) {
         let returning = Returning::of(fields, scope)?;
-        let changed = (changes.as_slice(), options.max_affected);
+        let changed = (changes.as_slice(), most);
         steps.reread = Some(Reread::of(returning, (&update.target, &filter), changed, table)?);
     }
-    Ok(Plan::Update(Update { changes, filter, check, limit: limit(options) }, steps))
+    Ok(Plan::Update(Update { changes, filter, check, limit: limit(most) }, steps))
 }
 
-/// Returns the LIMIT of an update or delete: one more than `maxAffected`, so that a count above `maxAffected` shows
-/// that there are too many records. `None` without `maxAffected`.
-fn limit(options: &write::WriteOptions) -> Option<u64> {
-    options.max_affected.map(|most| most.saturating_add(1))
+/// Returns the LIMIT of an update or delete: one more than the maximum, so that a greater count shows that there are too
+/// many records.
+fn limit(most: Option<MaxAffected>) -> Option<u64> {
+    most.map(|most| most.records.saturating_add(1))
 }
 
-pub(super) fn delete<'p>(delete: &write::Delete, scope: &Scope<'_>) -> Result<Plan<'p>, Problem> {
+pub(super) fn delete<'p>(
+    delete: &write::Delete,
+    scope: &Scope<'_>,
+    max_rows: Option<u64>,
+) -> Result<Plan<'p>, Problem> {
     let rule = scope.access(0).deleting()?.map(|rule| Predicate::clone(&rule));
     writable(scope.root())?;
     let filter = and(Some(target(&delete.target, scope)?), rule).unwrap_or(Predicate::Any(Vec::new()));
     let options = &delete.options;
-    let steps = TransactionSteps::of(options, &delete.target, scope)?;
+    let most = MaxAffected::of(options, &delete.target, max_rows);
+    let steps = TransactionSteps::of(options, &delete.target, (most, scope))?;
     let records = options.returning.as_ref().map(|fields| Returning::of(fields, scope)).transpose()?;
-    Ok(Plan::Delete(Delete { filter, limit: limit(options), records }, steps))
+    Ok(Plan::Delete(Delete { filter, limit: limit(most), records }, steps))
 }
 
 fn target(target: &write::Target, scope: &Scope<'_>) -> Result<Predicate, Problem> {

@@ -64,7 +64,7 @@ fn table(name: &str, columns: Vec<Column>, key: Vec<usize>) -> Arc<Table> {
         inserts: InsertTraits { unique_key: !key.is_empty(), transactional: true, ..InsertTraits::default() },
         ..Traits::default()
     };
-    Arc::new(Table::new(database, name, columns, key, traits))
+    Arc::new(Table::new(database, name, columns, key, Vec::new(), traits))
 }
 
 pub(crate) fn posts() -> Arc<Table> {

@@ -72,6 +72,10 @@ fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
             sql.column_ref(scope, column_ref);
         });
     }
+    if let Some(having) = select.having {
+        sql.syntax(" HAVING ");
+        predicate::write(sql, scope, having);
+    }
     if !order.is_empty() {
         sql.syntax(" ORDER BY ").list(order, |sql, (by, direction)| {
             match by {

@@ -145,7 +145,9 @@ impl Template {
             properties[name] = match name.as_str() {
                 "count" => json!({"type": "integer", "description": "The total without paging"}),
                 "next" => json!({"type": "string", "description": "The option after of the next page"}),
-                "more" => json!({"type": "boolean", "description": "There are further records"}),
+                "more" => {
+                    json!({"type": "boolean", "description": "Further records follow, without a cursor: offset goes on"})
+                }
                 _ => json!({"type": "boolean", "description": "The key's role or the service withholds records"}),
             };
         }
