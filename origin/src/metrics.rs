@@ -114,7 +114,7 @@ impl Metrics {
         registry.register("selkie_build", "Version of the program", build);
         registry.register("selkie_http_requests", "Requests answered", metrics.requests.clone());
         let help = "Time from a request's head to its answer's last byte";
-        registry.register("selkie_http_request_duration_seconds", help, metrics.durations.clone());
+        registry.register("selkie_http_request_seconds", help, metrics.durations.clone());
         let help = "Bytes of request bodies received";
         registry.register("selkie_http_received_bytes", help, metrics.received.clone());
         registry.register("selkie_http_sent_bytes", "Bytes of answers' bodies sent", metrics.sent.clone());

@@ -98,7 +98,7 @@ async fn metrics_count_requests(host: Host) {
         let answer = Call::new(host.url(), Method::GET, "/metrics").send().await;
         assert_eq!(answer.status, 200);
         let text = answer.text();
-        for name in ["selkie_http_requests_total", "selkie_http_request_duration_seconds"] {
+        for name in ["selkie_http_requests_total", "selkie_http_request_seconds"] {
             assert!(text.contains(name), "{name} is missing");
         }
         let line = text

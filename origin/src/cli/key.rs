@@ -69,9 +69,9 @@ struct ListArgs {
 
 #[derive(Debug, Args)]
 struct RevokeArgs {
-    /// The key's id, as `selkie key list` shows it
-    #[arg(value_name = "ID")]
-    id: Uuid,
+    /// The key's id, as `selkie key list` shows it, or the beginning of one id only
+    #[arg(value_name = "ID", value_parser = id_or_beginning)]
+    id: String,
     /// Also revoke the keys that this key has created over HTTP, and those that they have created, and so on
     #[arg(long)]
     with_created: bool,
@@ -115,6 +115,16 @@ fn claim(text: &str) -> Result<(String, serde_json::Value), String> {
     let (name, value) = text.split_once('=').ok_or("it must be a name and a value, such as sub=7")?;
     let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
     Ok((name.to_owned(), value))
+}
+
+/// Parses an id or its beginning, to the digits and hyphens that MariaDB stores.
+fn id_or_beginning(text: &str) -> Result<String, String> {
+    let is_part = |c: char| c.is_ascii_hexdigit() || c == '-';
+    match Uuid::parse_str(text) {
+        Ok(id) => Ok(id.to_string()),
+        Err(_) if !text.is_empty() && text.chars().all(is_part) => Ok(text.to_ascii_lowercase()),
+        Err(_) => Err("an id has the digits 0 to 9 and a to f, and hyphens".to_owned()),
+    }
 }
 
 impl CreateArgs {
@@ -226,16 +236,17 @@ struct MadeKey {
 
 impl RevokeArgs {
     async fn run(self, context: &Context, keys: &Keys) -> Result<(), CliError> {
-        let before = keys.revoke(self.id, None).await?;
+        let id = keys.id_beginning_with(&self.id).await?;
+        let before = keys.revoke(id, None).await?;
         let revoked = self.with_created;
-        let made = if revoked { keys.revoke_made_by(self.id).await? } else { keys.made_by(self.id).await? };
+        let made = if revoked { keys.revoke_made_by(id).await? } else { keys.made_by(id).await? };
         let entry = |key: &KeyRow| MadeKey {
             id: key.id,
             name: key.name.clone(),
             access: key.grant.as_str().to_owned(),
             revoked,
         };
-        let answer = RevokedAnswer { id: self.id, revoked: true, created: made.iter().map(entry).collect() };
+        let answer = RevokedAnswer { id, revoked: true, created: made.iter().map(entry).collect() };
         context.output.answer(&answer, |answer| {
             let mut text = match before {
                 KeyStatus::Live => format!("key {} is revoked; origins refuse it within a second", answer.id),

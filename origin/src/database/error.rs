@@ -390,7 +390,8 @@ fn hint(errno: u16, message: &str) -> Option<&'static str> {
         1213 => "Try again: a deadlock with another transaction rolled the statement back.",
         1265 => "The table's _schema says what the field takes: its type, and its values if it has a list of them.",
         1292 if message.starts_with("Incorrect date") => {
-            "Write it as 2026-11-20 or 2026-11-20 08:36:16, without an offset."
+            "Write a date that exists as 2026-11-20 or 2026-11-20 08:36:16, without an offset. A TIMESTAMP begins in 1970 and \
+             ends in 2038, or 2106 in MariaDB 11.5 and later."
         }
         1288 | 1471 => "Write to the tables that the view reads.",
         1348 => "The view computes it: leave it out.",

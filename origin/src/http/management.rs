@@ -341,7 +341,7 @@ fn of_key(error: &KeyError) -> Problem {
         KeyError::Admin(_) | KeyError::Project(_) | KeyError::NoSigningKey | KeyError::Signing(_) => {
             return no_system(error);
         }
-        KeyError::Unknown(id) => return no_key(&id.to_string()),
+        KeyError::Unknown(id) | KeyError::Ambiguous(id) => return no_key(id),
         KeyError::Name | KeyError::Lifetime | KeyError::Claims | KeyError::NoRole(..) => ErrorCode::InvalidBody,
         KeyError::TooMany(_) => ErrorCode::PermissionDenied,
         KeyError::UsedLink | KeyError::RevokedCreator => ErrorCode::RevokedKey,

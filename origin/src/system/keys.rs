@@ -252,6 +252,15 @@ impl Keys {
         }
     }
 
+    /// Returns the id of the only key, of any project, whose id begins with `text`.
+    pub async fn id_beginning_with(&self, text: &str) -> Result<Uuid, KeyError> {
+        match self.admin.key_ids_beginning_with(text).await?.as_slice() {
+            [] => Err(KeyError::Unknown(text.to_owned())),
+            [id] => Ok(*id),
+            _ => Err(KeyError::Ambiguous(text.to_owned())),
+        }
+    }
+
     /// Revokes a key of project `of`, or of any project if it is `None`, and returns its previous status. Succeeds if
     /// the key was revoked before. Origins refuse the key within about a second.
     ///
@@ -259,7 +268,7 @@ impl Keys {
     /// There is no such key, or it is another project's; MariaDB failed.
     pub async fn revoke(&self, id: Uuid, of: Option<&ProjectName>) -> Result<KeyStatus, KeyError> {
         match self.admin.revoke_key(id, of, now()).await? {
-            KeyStatus::Unknown => Err(KeyError::Unknown(id)),
+            KeyStatus::Unknown => Err(KeyError::Unknown(id.to_string())),
             before => Ok(before),
         }
     }

@@ -56,14 +56,15 @@ impl Faults {
     /// The maximum number of faults that are collected. More faults would not help the caller.
     const MAX_COUNT: usize = 20;
 
-    /// Returns the value of `Ok`. For `Err`, collects the problem unless [`Faults::is_full`], and returns `None`.
+    /// Returns the value of `Ok`. For `Err`, collects the problem and its further faults, up to the maximum number, and
+    /// returns `None`.
     pub fn keep<T>(&mut self, outcome: Result<T, Problem>) -> Option<T> {
         match outcome {
             Ok(value) => Some(value),
-            Err(problem) => {
-                if !self.is_full() {
-                    self.0.push(problem);
-                }
+            Err(mut problem) => {
+                let others = std::mem::take(&mut problem.inner.others);
+                let room = Self::MAX_COUNT - self.0.len();
+                self.0.extend([problem].into_iter().chain(others).take(room));
                 None
             }
         }

@@ -78,6 +78,7 @@ pub fn is_home(method: &str, path: &str, accept: Option<&str>) -> bool {
 
 const TABLE_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 const RECORD_METHODS: &str = "GET, HEAD, PUT, PATCH, DELETE";
+const QUERY_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 const UPLOAD_METHODS: &str = "OPTIONS, HEAD, PATCH, DELETE";
 
 /// Finds the resource of a request and checks that the resource allows the method.
@@ -140,7 +141,7 @@ fn below_table(head: &RequestHead<'_>, table: TablePath, last: Option<&str>) -> 
         (Some("query"), "POST") => Ok(Resource::Query(table)),
         (Some(""), _) => Err(not_found(head.path)),
         (Some(id), _) => {
-            allow(method, RECORD_METHODS)?;
+            allow(method, if id == "query" { QUERY_METHODS } else { RECORD_METHODS })?;
             Ok(Resource::Record(table, RecordId::decode(id)?))
         }
     }

@@ -2,9 +2,10 @@
 
 use crate::host::Host;
 use crate::test_db::TestDb;
+use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode::{
-    self, DuplicateKey, ForeignKeyViolation, InvalidValue, RejectedByDatabase, UnknownField,
+    self, DuplicateKey, ForeignKeyViolation, InvalidFilter, InvalidValue, RejectedByDatabase, UnknownField,
 };
 
 cases! {
@@ -129,6 +130,22 @@ async fn all_faults_of_a_body_are_listed(host: Host) {
         (InvalidValue, json!({"field": "day", "row": 2})),
     ]);
     assert_eq!(faults(&answer.json()), wanted, "{answer}");
+    let query = json!({"gone": 1, "n": "x", "group": {"__query": {"lost": 1, "day": "never"}}});
+    let mut wanted = vec![
+        (UnknownField, json!({"field": "gone"})),
+        (InvalidFilter, json!({"field": "n"})),
+        (UnknownField, json!({"field": "lost"})),
+        (InvalidFilter, json!({"field": "day"})),
+    ];
+    for answer in [
+        db.call(Method::DELETE, "t").json(&json!({"query": query})).send().await,
+        db.post("t/query", &json!({"query": query})).await,
+    ] {
+        assert_eq!(faults(&answer.json()), expected(&wanted), "{answer}");
+    }
+    wanted.push((UnknownField, json!({"field": "nope"})));
+    let answer = db.put("t", &json!({"query": query, "data": {"nope": 1}})).await;
+    assert_eq!(faults(&answer.json()), expected(&wanted), "{answer}");
     let many = json!({"batchData": vec![json!({"n": "x"}); 100]});
     let answer = db.post("t", &many).await;
     assert_eq!(faults(&answer.json()).len(), 20, "{answer}");

@@ -133,50 +133,52 @@ async fn an_empty_cell_is_null_or_the_default(host: Host) {
     assert_eq!(db.exec("SELECT word FROM one").await, json!([{"word": "a"}, {"word": null}, {"word": ""}]));
 }
 
-async fn refused(db: &TestDb, kind: &str, body: impl Into<Vec<u8>>, code: ErrorCode, part: &str) {
+/// Returns the index of the record at fault, or null.
+async fn refused(db: &TestDb, kind: &str, body: impl Into<Vec<u8>>, code: ErrorCode, part: &str) -> Value {
     let body = body.into();
     let answer = send(db, "t", kind, body.clone()).await;
     let error = answer.refused(code);
     let message = error["message"].as_str().unwrap_or_default();
     assert!(message.contains(part), "{}: {answer}", String::from_utf8_lossy(&body));
     assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 0, "{answer}");
+    error["details"]["row"].clone()
 }
 
 async fn what_is_no_csv_is_refused_with_its_line(host: Host) {
     let db = TestDb::new(host, TABLES).await;
-    for (body, code, part) in [
-        ("", InvalidBody, "no header row"),
-        ("name,n\r\n", InvalidBody, "no record"),
-        ("name,nope\nx,1", UnknownField, "\"nope\""),
-        ("name,\nx,1", UnknownField, "There is no field \"\""),
-        ("name,name\nx,y", InvalidBody, "names \"name\" more than once"),
-        ("name,n\nx,1\ny", InvalidBody, "Line 3 has 1 cells, but the header row has 2"),
-        ("name,n\nx,1,2", InvalidBody, "Line 2 has 3 cells, but the header row has 2"),
-        ("name,n\n\"x\ny\",1\n\"z", InvalidBody, "line 4 are not closed"),
-        ("name,n\n\"x\"y,1", InvalidBody, "closing quote of a cell in line 2"),
-        ("name,n\n\"x\ny\",1\n\nz,five", InvalidValue, "Line 5: The field \"n\""),
-        ("name,meta\nx,{nonsense", InvalidValue, "Line 2: The field \"meta\""),
+    for (body, code, part, row) in [
+        ("", InvalidBody, "no header row", json!(null)),
+        ("name,n\r\n", InvalidBody, "no record", json!(null)),
+        ("name,nope\nx,1", UnknownField, "\"nope\"", json!(0)),
+        ("name,\nx,1", UnknownField, "There is no field \"\"", json!(null)),
+        ("name,name\nx,y", InvalidBody, "names \"name\" more than once", json!(null)),
+        ("name,n\nx,1\ny", InvalidBody, "Line 3 has 1 cells, but the header row has 2", json!(1)),
+        ("name,n\nx,1,2", InvalidBody, "Line 2 has 3 cells, but the header row has 2", json!(0)),
+        ("name,n\n\"x\ny\",1\n\"z", InvalidBody, "line 4 are not closed", json!(1)),
+        ("name,n\n\"x\"y,1", InvalidBody, "closing quote of a cell in line 2", json!(0)),
+        ("name,n\n\"x\ny\",1\n\nz,five", InvalidValue, "Line 5: The field \"n\"", json!(1)),
+        ("name,meta\nx,{nonsense", InvalidValue, "Line 2: The field \"meta\"", json!(0)),
     ] {
-        refused(&db, CSV, body, code, part).await;
+        assert_eq!(refused(&db, CSV, body, code, part).await, row, "{body}");
     }
     refused(&db, CSV, b"name\n\xff".to_vec(), InvalidBody, "not UTF-8").await;
 }
 
 async fn what_is_no_line_of_json_is_refused_with_its_line(host: Host) {
     let db = TestDb::new(host, TABLES).await;
-    for (body, code, part) in [
-        ("", InvalidBody, "no record"),
-        (" \n\n", InvalidBody, "no record"),
-        ("{}\n[]", InvalidBody, "Line 2 must be an object, not a list"),
-        ("{}\n\n{\"n\":1", InvalidBody, "Line 3 can't be read"),
-        ("{} {}", InvalidBody, "Line 1 can't be read"),
-        ("{\"n\":\n1}", InvalidBody, "Line 1 can't be read"),
-        ("{\"n\":1,\"n\":2}", InvalidBody, "Line 1 can't be read"),
-        ("{\"nope\":1}", UnknownField, "nope"),
-        ("{}\n{\"\":1}", UnknownField, "Line 2: There is no field \"\""),
-        ("{\"n\":1}\n\n{\"n\":\"x\"}", InvalidValue, "Line 3: The field \"n\""),
+    for (body, code, part, row) in [
+        ("", InvalidBody, "no record", json!(null)),
+        (" \n\n", InvalidBody, "no record", json!(null)),
+        ("{}\n[]", InvalidBody, "Line 2 must be an object, not a list", json!(1)),
+        ("{}\n\n{\"n\":1", InvalidJson, "Line 3 is not valid JSON", json!(1)),
+        ("{} {}", InvalidJson, "Line 1 is not valid JSON", json!(0)),
+        ("{\"n\":\n1}", InvalidJson, "Line 1 is not valid JSON", json!(0)),
+        ("{\"n\":1,\"n\":2}", InvalidBody, "Line 1 can't be read", json!(0)),
+        ("{\"nope\":1}", UnknownField, "nope", json!(0)),
+        ("{}\n{\"\":1}", UnknownField, "Line 2: There is no field \"\"", json!(1)),
+        ("{\"n\":1}\n\n{\"n\":\"x\"}", InvalidValue, "Line 3: The field \"n\"", json!(1)),
     ] {
-        refused(&db, NDJSON, body, code, part).await;
+        assert_eq!(refused(&db, NDJSON, body, code, part).await, row, "{body}");
     }
     refused(&db, NDJSON, b"{\"name\":\"\xff\"}".to_vec(), InvalidJson, "not UTF-8").await;
 }

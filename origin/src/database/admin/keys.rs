@@ -239,6 +239,14 @@ impl Admin {
         Ok(statuses)
     }
 
+    /// Returns the first two ids of keys that begin with `text`, which has no `%` or `_`.
+    pub async fn key_ids_beginning_with(&self, text: &str) -> Result<Vec<Uuid>, AdminError> {
+        let mut conn = self.conn().await?;
+        let query = "SELECT id FROM selkie.`keys` WHERE id LIKE ? ORDER BY id LIMIT 2";
+        let ids: Vec<String> = self.within(ask::all(conn.exec_iter(query, (format!("{text}%"),)))).await?;
+        ids.iter().map(|id| Uuid::try_parse(id).map_err(|_| AdminError::Corrupt("key id"))).collect()
+    }
+
     /// Revokes a key of project `of`, or of any project if `of` is `None`, as of `now`. Returns the key's status before
     /// the call; changes nothing unless that status is [`KeyStatus::Live`].
     pub async fn revoke_key(&self, id: Uuid, of: Option<&ProjectName>, now: u64) -> Result<KeyStatus, AdminError> {

@@ -6,7 +6,7 @@ use super::related::exists;
 use super::scope::Scope;
 use super::{ColumnRef, LikePattern, Operand, Param, Predicate, Search};
 use crate::query::catalog::{Column, Kind, Table};
-use shared::error::{ErrorCode, Problem};
+use shared::error::{ErrorCode, Faults, Problem};
 use shared::ident::shown;
 use shared::json::Value;
 use shared::operation::RecordId;
@@ -71,10 +71,17 @@ fn wrong_parts(id: &RecordId, key: &[usize], table: &Table) -> Problem {
 /// # Errors
 /// `unknown_field`; `invalid_filter` for a field that several tables have, a table or relation that is not part of the
 /// statement, or a value or operator that does not fit its column; `role_forbids` if the role does not allow a search
-/// or a related table.
+/// or a related table. Lists the faults of all conditions.
 pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let all = |conditions: &[Condition]| {
-        conditions.iter().map(|condition| predicate(condition, scope)).collect::<Result<Vec<_>, _>>()
+        let (mut faults, mut predicates) = (Faults::default(), Vec::with_capacity(conditions.len()));
+        for condition in conditions {
+            predicates.extend(faults.keep(predicate(condition, scope)));
+            if faults.is_full() {
+                break;
+            }
+        }
+        faults.end().map(|()| predicates)
     };
     Ok(match condition {
         Condition::Test(field, test) => {

@@ -289,6 +289,7 @@ pub(super) fn update<'p>(
         faults.keep(changed)
     });
     let mut changes: Vec<_> = changes.collect();
+    let target = faults.keep(target(&update.target, scope));
     faults.end()?;
     changes.extend(rules.set().iter().map(|(at, operand)| (*at, Change::Set(operand.clone()))));
     let rule = rules.rows().map(|rule| Predicate::clone(rule));
@@ -308,7 +309,7 @@ pub(super) fn update<'p>(
             return Err(rules.uncheckable("it reads a generated field, whose new value MariaDB does not tell"));
         }
     }
-    let filter = and(Some(target(&update.target, scope)?), rule).unwrap_or(Predicate::Any(Vec::new()));
+    let filter = and(target, rule).unwrap_or(Predicate::Any(Vec::new()));
     let options = &update.options;
     let most = MaxAffected::of(options, &update.target, max_rows);
     let mut steps = TransactionSteps::of(options, &update.target, (most, scope))?;

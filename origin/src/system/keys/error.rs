@@ -3,7 +3,6 @@
 use shared::ident::{ProjectName, RoleName};
 use shared::key::SigningError;
 use shared::limits::KEYS_PER_PROJECT_MAX_COUNT;
-use uuid::Uuid;
 
 use crate::clock::utc;
 use crate::database::admin::AdminError;
@@ -16,7 +15,9 @@ pub enum KeyError {
     #[error(transparent)]
     Project(#[from] ProjectError),
     #[error("there is no key {0}")]
-    Unknown(Uuid),
+    Unknown(String),
+    #[error("the ids of several keys begin with {0}")]
+    Ambiguous(String),
     #[error("a key's name has at most 100 characters and no control characters")]
     Name,
     #[error("a key lives for at least a second and at most 100 years")]
@@ -46,7 +47,7 @@ impl KeyError {
         match self {
             Self::Admin(error) => error.hint().map(str::to_owned),
             Self::Project(error) => error.hint(),
-            Self::Unknown(_) => Some("`selkie key list` shows the ids".to_owned()),
+            Self::Unknown(_) | Self::Ambiguous(_) => Some("`selkie key list` shows the ids".to_owned()),
             Self::Name | Self::Claims | Self::RevokedCreator | Self::Signing(_) => None,
             Self::TooMany(_) => Some("revoke keys, or give your users tokens of an issuer".to_owned()),
             Self::NoRole(project, _) => Some(format!("`selkie role list --project {project}` shows the roles")),

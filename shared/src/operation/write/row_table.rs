@@ -4,7 +4,7 @@
 use super::csv::{Record, Records};
 use super::import::{Import, in_line};
 use super::{body, field};
-use crate::error::Problem;
+use crate::error::{ErrorCode, Problem};
 use crate::format::Format;
 use crate::ident::{FieldName, shown};
 use crate::json::{self, Parts, Value};
@@ -30,7 +30,7 @@ impl RowTable {
         let mut parts = Parts::inside(list);
         while let Some(first) = parts.first_byte() {
             let (at, mut row) = (table.rows.len(), parts);
-            let mut no_row = || no_row(&format!("batchData[{at}]"), row.next().unwrap_or_default());
+            let mut no_row = || no_row(&format!("batchData[{at}]"), row.next().unwrap_or_default()).with_row(at);
             table.check_room("batchData")?;
             if first != b'{' {
                 return Err(no_row());
@@ -52,12 +52,14 @@ impl RowTable {
                 continue;
             }
             table.check_room(BODY)?;
-            let name = || format!("Line {line}");
+            let row = table.rows.len();
+            let no_row = || no_row(&format!("Line {line}"), text).with_row(row);
             if serde_json::from_str::<&RawValue>(text).is_err() || !text.starts_with('{') {
-                return Err(no_row(&name(), text));
+                return Err(no_row());
             }
-            let cells = table.cells(&mut Parts::inside(text)).map_err(|problem| in_line(line, &problem))?;
-            table.push(cells.ok_or_else(|| no_row(&name(), text))?, BODY)?;
+            let cells = table.cells(&mut Parts::inside(text));
+            let cells = cells.map_err(|problem| in_line(line, &problem).with_row(row))?;
+            table.push(cells.ok_or_else(no_row)?, BODY)?;
             import.begin_row(line);
         }
         let (fields, rows) = table.finish(BODY)?;
@@ -82,7 +84,7 @@ impl RowTable {
             }
         }
         let width = table.fields.len();
-        while let Some(Record { line, cells }) = records.next()? {
+        while let Some(Record { line, cells }) = records.next().map_err(|problem| problem.with_row(table.rows.len()))? {
             // An empty line counts as a record with one empty cell. It is skipped, unless records have only one cell.
             if width > 1 && matches!(cells[..], [None]) {
                 continue;
@@ -90,7 +92,9 @@ impl RowTable {
             table.check_room(BODY)?;
             if cells.len() != width {
                 let message = format!("Line {line} has {} cells, but the header row has {width}.", cells.len());
-                return Err(body(message).with_hint("Quote each cell that contains a comma, a quote or a line break."));
+                return Err(body(message)
+                    .with_row(table.rows.len())
+                    .with_hint("Quote each cell that contains a comma, a quote or a line break."));
             }
             let value =
                 |cell: Option<_>| cell.map_or(Value::Null, |text: std::borrow::Cow<'_, str>| Value::Text(text.into()));
@@ -174,6 +178,7 @@ fn no_row(name: &str, text: &str) -> Problem {
     match (json::value(text), json::members(text)) {
         (Ok(Value::Object(_)), Err(fault)) => body(format!("{name} can't be read: {fault}.")),
         (Ok(other), _) => body(format!("{name} must be an object, not {}.", other.kind())),
-        (Err(fault), _) => body(format!("{name} can't be read: {fault}.")),
+        (Err(fault), _) if fault.is_data() => body(format!("{name} can't be read: {fault}.")),
+        (Err(fault), _) => Problem::new(ErrorCode::InvalidJson, format!("{name} is not valid JSON: {fault}.")),
     }
 }
