@@ -226,12 +226,14 @@ impl Problem {
     }
 
     /// Replaces MariaDB's own message by a message that depends only on the code, and removes the hint, the field and
-    /// the constraint: they may show names and values that the caller's role hides. Returns a problem that did not come
-    /// from MariaDB unchanged.
+    /// the constraint: they may show names and values that the caller's role hides. Returns a problem unchanged that did
+    /// not come from MariaDB or is [`Problem::shown_to_roles`].
     #[must_use]
     pub fn without_database_message(mut self) -> Self {
         match &mut self.inner.details {
-            Some(details) if details.refusal.is_some() => (details.field, details.constraint) = (None, None),
+            Some(details) if details.refusal.is_some() && !details.shown_to_roles => {
+                (details.field, details.constraint) = (None, None);
+            }
             _ => return self,
         }
         self.inner.message = Cow::Borrowed(match self.code() {

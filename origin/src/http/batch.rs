@@ -41,7 +41,7 @@ pub(super) async fn run(
         Err(fault) if fault.is_worth_retrying() => attempt.once().await,
         outcome => outcome,
     };
-    let answer = answer.map_err(|fault| fault.into_problem(batch))?;
+    let answer = answer.map_err(|fault| fault.into_problem(batch, &attempt.tables))?;
     let trailer = Trailer { limited: answer.is_limited, more: answer.has_more, ..Trailer::default() };
     Ok(respond::json(envelope::success_with(&answer.payload, &trailer)))
 }
@@ -68,11 +68,12 @@ impl Fault {
         matches!(&self.failure, Failure::Database(error) if error.is_deadlock() || error.is_refused_by_host())
     }
 
-    fn into_problem(self, batch: &Batch) -> Problem {
+    fn into_problem(self, batch: &Batch, tables: &[Tables]) -> Problem {
         let problem = self.failure.into_problem();
         match self.at {
             Some(at) => {
                 let operation = batch.steps()[at].operation();
+                let problem = tables[at].show_own_fault(problem, operation);
                 records::search::name(problem, operation).in_operation(at)
             }
             None => problem,
@@ -126,7 +127,7 @@ impl Attempt<'_> {
     /// problem if the batch failed as a whole.
     async fn reload(&mut self, fault: Fault) -> Result<(), Problem> {
         let Some(at) = fault.at else {
-            return Err(fault.into_problem(self.batch));
+            return Err(fault.into_problem(self.batch, &self.tables));
         };
         self.tables_of(at, SchemaAge::Fresh).await?;
         // Other operations may use the same tables, so all are loaded again.

@@ -71,7 +71,7 @@ pub(super) async fn run(
         outcome => outcome,
     }
     .map_err(Failure::into_problem)
-    .map_err(|problem| search::name(problem, operation))
+    .map_err(|problem| search::name(tables.show_own_fault(problem, operation), operation))
     .map_err(|problem| write::mention_stored(problem, operation, tables.root().traits()))
 }
 

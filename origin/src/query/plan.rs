@@ -36,6 +36,7 @@ use shared::operation::read::{Direction, Read, ReadOne, Rows};
 use shared::operation::write::IdempotentRequest;
 use std::sync::Arc;
 pub(in crate::query) use write::is_key;
+pub use write::may_set;
 
 /// An API operation whose names are resolved to columns and whose values are converted to the columns' types.
 #[derive(Debug)]

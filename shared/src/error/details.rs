@@ -20,6 +20,9 @@ pub struct Details {
     /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraint: Option<Box<str>>,
+    /// Whether MariaDB's message and `field` are about a value that the caller may give, so that a role hides neither.
+    #[serde(skip)]
+    pub(super) shown_to_roles: bool,
     /// The index of the failed operation of a `/batch`, from 0; `None` if no single operation of a batch is at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<usize>,
@@ -100,6 +103,13 @@ impl Problem {
     #[must_use]
     pub fn with_row(mut self, row: usize) -> Self {
         self.inner.details.get_or_insert_default().row = Some(row);
+        self
+    }
+
+    /// Keeps MariaDB's message and the field from [`Problem::without_database_message`].
+    #[must_use]
+    pub fn shown_to_roles(mut self) -> Self {
+        self.inner.details.get_or_insert_default().shown_to_roles = true;
         self
     }
 

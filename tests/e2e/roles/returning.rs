@@ -16,6 +16,7 @@ cases! {
         rules_hold_for_dry_runs_and_sums,
         errors_name_no_field_that_may_not_be_read,
         no_write_returns_more_than_max_rows,
+        an_error_names_a_field_that_may_be_written,
     ],
 }
 
@@ -122,6 +123,46 @@ async fn rules_hold_for_dry_runs_and_sums(host: Host) {
     caller.put("t/1?returning=*", &away).await.refused(ErrorCode::RoleForbids);
     assert_eq!(caller.put("t/3?returning=*", &json!({"n": 1})).await.payload(), Value::Null);
     assert_eq!(db.value("SELECT SUM(n) FROM t").await, "26");
+}
+
+async fn an_error_names_a_field_that_may_be_written(host: Host) {
+    let fields = "id INT PRIMARY KEY AUTO_INCREMENT, code VARCHAR(3) NOT NULL, n TINYINT";
+    let tables = [
+        &format!("CREATE TABLE t ({fields}, secret INT)"),
+        &format!("CREATE TABLE secretive ({fields}, secret INT NOT NULL)"),
+        &format!("CREATE TABLE triggered ({fields}, secret INT)"),
+        "CREATE TRIGGER multiply BEFORE INSERT ON triggered FOR EACH ROW SET NEW.n = NEW.n * 100",
+        "INSERT INTO t (code) VALUES ('a')",
+    ];
+    let db = TestDb::new(host, &tables).await;
+    let fields = json!({"fields": ["code", "n"]});
+    let rights = json!({"insert": fields, "update": fields, "read": {"fields": ["id"]}});
+    let caller = Caller::new(&db, ["t", "secretive", "triggered"].map(|table| (table, rights.clone())), json!({}));
+    for (table, body, field) in [
+        ("t", json!({"code": null}), Some("code")),
+        ("t", json!({"code": "long"}), Some("code")),
+        ("t", json!({"code": "b", "n": 500}), Some("n")),
+        ("t", json!({"n": 1}), Some("code")),
+        ("t", json!({"batchData": [{"code": "b"}, {"code": "long"}]}), Some("code")),
+        // The fault is that `secret` has no value.
+        ("secretive", json!({"code": "b"}), None),
+        // A trigger may write other tables, so the message may be about a field of another one.
+        ("triggered", json!({"code": "b", "n": 2}), None),
+    ] {
+        let mut full = db.post(table, &body).await.refused(ErrorCode::InvalidValue);
+        let operation = json!({"method": "POST", "path": db.path(table), "body": body});
+        let alone = caller.post(table, &body).await.refused(ErrorCode::InvalidValue);
+        let batch = caller.batch(&[operation]).await.refused(ErrorCode::InvalidValue);
+        assert_eq!(alone["details"].get("field"), field.map(|name| json!(name)).as_ref(), "{alone}");
+        if field.is_none() {
+            full["message"] = json!("The database refused this.");
+        }
+        assert_eq!(alone["message"], full["message"], "{alone}");
+        assert_eq!(alone["details"]["row"], full["details"]["row"], "{alone}");
+        assert_eq!(batch["details"].get("field"), alone["details"].get("field"), "{batch}");
+    }
+    let error = caller.put("t/1", &json!({"n": 500})).await.refused(ErrorCode::InvalidValue);
+    assert_eq!(error["details"]["field"], "n", "{error}");
 }
 
 async fn errors_name_no_field_that_may_not_be_read(host: Host) {

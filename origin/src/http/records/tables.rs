@@ -4,9 +4,9 @@ use crate::app::App;
 use crate::database::run::SessionEffect;
 use crate::database::schema_cache::SchemaAge;
 use crate::query::catalog::{Table, broken_view};
-use crate::query::plan::access::TableAccess;
 use crate::query::plan::related::{Loader, RelatedTable};
 use crate::query::plan::scope::Scope;
+use crate::query::plan::{self, access::TableAccess};
 use crate::system::keys::Caller;
 use futures_util::future::BoxFuture;
 use shared::error::Problem;
@@ -14,6 +14,9 @@ use shared::ident::{FieldName, TableName, shown};
 use shared::operation::filter::Condition;
 use shared::operation::{RecordOperation, TablePath};
 use std::sync::Arc;
+
+/// MariaDB's errors about one value: it is NULL, out of range, of another type, missing or too long.
+const VALUE_FAULTS: [u16; 7] = [1048, 1264, 1265, 1292, 1364, 1366, 1406];
 
 #[derive(Debug)]
 pub(in crate::http) struct Tables {
@@ -63,6 +66,20 @@ impl Tables {
         path: &TablePath,
     ) -> Result<TableAccess, Problem> {
         access(app, caller, path, SchemaAge::Cached).await
+    }
+
+    /// Lets callers with a role see MariaDB's message about the value of a field that they may write. Of tables with
+    /// triggers and of views, such a message may be about another table.
+    pub(in crate::http) fn show_own_fault(&self, problem: Problem, operation: &RecordOperation) -> Problem {
+        let is_own = problem.details().is_some_and(|details| {
+            let errno = details.refusal.as_ref().map(|refusal| refusal.errno);
+            errno.is_some_and(|errno| VALUE_FAULTS.contains(&errno))
+                && details.field.as_deref().is_some_and(|field| plan::may_set(field, operation, &self.root))
+        });
+        match is_own && !self.root().traits().stored_code {
+            true => problem.shown_to_roles(),
+            false => problem,
+        }
     }
 
     pub(in crate::http) fn root(&self) -> &Arc<Table> {

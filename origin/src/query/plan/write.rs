@@ -14,6 +14,7 @@ use shared::error::{ErrorCode, Faults, Problem};
 use shared::format::Format;
 use shared::ident::{FieldName, shown};
 use shared::json::Value;
+use shared::operation::RecordOperation;
 use shared::operation::write::{self, Import};
 use shared::policy::role_forbids;
 
@@ -347,6 +348,17 @@ fn target(target: &write::Target, scope: &Scope<'_>) -> Result<Predicate, Proble
         write::Target::Record(id) => filter::by_id(id, scope.root(), IdPurpose::Write),
         write::Target::Matching(condition) => filter::predicate(condition, scope),
     }
+}
+
+/// Returns whether the caller may give a field of the table a value in this insert or update.
+pub fn may_set(field: &str, operation: &RecordOperation, access: &TableAccess) -> bool {
+    let rules = match operation {
+        RecordOperation::Insert(_) => access.inserting(),
+        RecordOperation::Update(_) => access.updating(),
+        _ => return false,
+    };
+    let name = FieldName::parse(field);
+    name.and_then(|name| rules?.column(&name)).is_ok()
 }
 
 fn writable_column(name: &FieldName, table: &Table, rules: &Writing<'_>) -> Result<usize, Problem> {
