@@ -20,6 +20,7 @@ cases! {
         lists_of_keys_and_roles_are_read_by_pages,
         keys_that_a_key_created_are_listed_and_revoked_with_it,
         roles_of_a_project_are_limited,
+        a_key_without_the_claims_that_its_role_compares_is_warned_of,
         faults_of_a_role_are_named_with_their_place,
         a_link_to_the_console_gives_one_key,
         figures_and_last_requests_are_of_the_own_project,
@@ -169,6 +170,7 @@ async fn a_role_is_set_used_and_removed(host: Host) {
     let body = json!({"role": "author", "claims": {"sub": 7}, "expires": "15m"});
     let created = project.create(&body).await.payload();
     assert_eq!((&created["access"], &created["role"]), (&Value::Null, &json!("author")));
+    assert_eq!(created["warnings"], Value::Null);
     let key = created["key"].as_str().unwrap();
     let path = format!("/api/v1/crud/{database}/orders");
     let status = async || host.get(&path).key(key).send().await.status.as_u16();
@@ -292,6 +294,33 @@ async fn changes_of_one_project_leave_the_cached_keys_of_others(_: Host) {
     // Of the other project, none. The changes' own key is looked up again after each.
     assert!(looked_up().await - before <= 10);
     crate::faults::stop(service).await;
+}
+
+async fn a_key_without_the_claims_that_its_role_compares_is_warned_of(host: Host) {
+    let project = Project::new(host);
+    let rows = json!({"owner": {"claim": "sub"}, "team": {"in": {"claim": "teams"}}});
+    let media = json!({"upload": {"folder": "a/{sub}/{place}"}, "read": {"folder": "b/{town}"}});
+    let role = json!({"tables": {"*": {"read": {"rows": rows}}}, "media": media});
+    project.call(Method::PUT, "roles/member").json(&role).send().await.payload();
+    for (claims, missing) in [
+        (json!({}), Some("place, sub, teams, town")),
+        (json!({"sub": 7, "place": "x", "teams": null, "town": "y"}), Some("teams")),
+        (json!({"sub": 7, "place": "x", "teams": [1], "town": "y"}), None),
+    ] {
+        let created = project.create(&json!({"role": "member", "claims": claims})).await.payload();
+        let warning = created["warnings"][0].as_str();
+        assert_eq!(warning.is_some(), missing.is_some(), "{created}");
+        assert!(
+            warning.zip(missing).is_none_or(|(warning, names)| warning.contains(&format!("claims {names},"))),
+            "{created}"
+        );
+    }
+    let output = shared().cli(&["key", "create", "--role", "member", "--project", &project.name]);
+    assert!(output.status.success());
+    assert!(
+        String::from_utf8_lossy(&output.stderr)
+            .contains("warning: The role's rules need the claims place, sub, teams, town")
+    );
 }
 
 async fn faults_of_a_role_are_named_with_their_place(host: Host) {

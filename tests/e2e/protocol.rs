@@ -103,6 +103,7 @@ async fn wrong_methods_are_told_the_right_ones(host: Host) {
     let table = "/api/v1/crud/demo/posts";
     for (method, path, allowed) in [
         (Method::POST, "/api/v1/crud/demo/posts/1", &["GET", "PUT", "PATCH", "DELETE"][..]),
+        (Method::OPTIONS, "/api/v1/crud/demo/posts/query", &["GET", "POST", "PUT", "PATCH", "DELETE"]),
         (Method::GET, "/api/v1/sql", &["POST"]),
         (Method::PUT, "/api/v1/sql", &["POST"]),
         (Method::DELETE, "/api/v1/sql", &["POST"]),

@@ -228,6 +228,9 @@ async fn what_is_wrong_is_said_before_a_row_is_written(host: Host) {
         assert_eq!(out, "", "{arguments:?}");
         let _ = fs::remove_file(directory.path("rows.import-journal"));
     }
+    directory.write("rows.csv", b"\x1f\x8bgarbage instead of gzip");
+    let (_, told) = directory.exits(1, &["import", &t, "rows.csv"]);
+    assert!(told.contains("damaged") && !told.contains("--resume"), "{told}");
     directory.write("rows.csv", b"id,n\xff\n1,2\n");
     let (_, told) = directory.exits(2, &["import", &t, "rows.csv"]);
     assert!(told.contains("UTF-8"), "{told}");
@@ -277,7 +280,7 @@ async fn columns_are_mapped_to_fields(host: Host) {
     let create = "CREATE TABLE t (id INT PRIMARY KEY, full_name VARCHAR(50), n INT, twice INT AS (n * 2))";
     let db = TestDb::new(host, &[create]).await;
     let directory = WorkingDirectory::new(Way::Url(host));
-    directory.write("rows.txt", "ID\tFull Name\tcount\ttwice\tnote\n1\ta, \"b\"\t3\t6\tx\n2\t\"\"\t\t\ty\n");
+    directory.write("rows.txt", "ID\tFull Name \tcount \ttwice\tnote \n1\ta, \"b\"\t3\t6\tx\n2\t\"\"\t\t\ty\n");
     let table = format!("{}.t", db.name);
     let (_, told) = directory
         .exits(0, &["import", &table, "rows.txt", "--delimiter", "\\t", "--map", "count=n", "--map", "note=", "--yes"]);

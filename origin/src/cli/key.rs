@@ -108,6 +108,8 @@ struct IssuedAnswer<'a> {
     access: &'a str,
     name: &'a str,
     expires_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<[String; 1]>,
 }
 
 /// Parses `NAME=VALUE`. A value that is not valid JSON is a text.
@@ -150,7 +152,11 @@ impl CreateArgs {
             access: &access,
             name: &self.name,
             expires_at: issued.expires_at.map(time),
+            warnings: issued.warning().map(|warning| [warning]),
         };
+        for warning in answer.warnings.iter().flatten() {
+            note(&format!("selkie: warning: {warning}"));
+        }
         let end =
             answer.expires_at.as_deref().map_or_else(|| "never expires".to_owned(), |end| format!("expires at {end}"));
         note(&format!("key {} of project {}, access {}, {end}; it is shown only now", issued.id, self.project, access));

@@ -73,7 +73,10 @@ impl Fault {
         match self.at {
             Some(at) => {
                 let operation = batch.steps()[at].operation();
-                let problem = tables[at].show_own_fault(problem, operation);
+                let problem = match tables.get(at) {
+                    Some(tables) => tables.show_own_fault(problem, operation),
+                    None => problem,
+                };
                 records::search::name(problem, operation).in_operation(at)
             }
             None => problem,

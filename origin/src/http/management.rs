@@ -105,6 +105,8 @@ struct CreatedKey<'a> {
     role: Option<&'a str>,
     name: &'a str,
     expires_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<[String; 1]>,
 }
 
 #[derive(Serialize)]
@@ -275,7 +277,8 @@ impl Manager<'_> {
     ) -> Result<Vec<u8>, Problem> {
         self.changed("a key was created", &issued.id.to_string()).await;
         let expires_at = issued.expires_at.map(utc);
-        text(&CreatedKey { id: issued.id, key: &issued.token, access, role, name, expires_at })
+        let warnings = issued.warning().map(|warning| [warning]);
+        text(&CreatedKey { id: issued.id, key: &issued.token, access, role, name, expires_at, warnings })
     }
 
     /// Logs a change, and reloads the keys of this origin, so that the change has effect at once.

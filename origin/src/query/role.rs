@@ -190,11 +190,20 @@ impl Role {
         &self.tables
     }
 
-    /// Returns the names of the claims that the rules for tables refer to.
+    /// Returns the names of the claims that the rules for tables and media files refer to.
     #[must_use]
     pub fn claims(&self) -> BTreeSet<&str> {
         let templates = self.tables.iter().flat_map(|(_, rule)| rule.templates());
-        templates.flat_map(Template::claims).map(String::as_str).collect()
+        let of_tables = templates.flat_map(Template::claims).map(String::as_str);
+        let upload = self.media.upload.iter().filter_map(|rule| rule.folder.as_deref());
+        let read = match &self.media.read {
+            MediaReading::Some { folders, .. } => folders.as_slice(),
+            MediaReading::All => &[],
+        };
+        let folders = upload.chain(read.iter().map(|folder| &**folder));
+        // `a/{sub}/b` is split to `a/`, `sub}/b`.
+        let of_folders = folders.flat_map(|folder| folder.split('{').skip(1).filter_map(|part| part.split('}').next()));
+        of_tables.chain(of_folders).collect()
     }
 
     /// Returns whether no rule for tables allows inserts, updates or deletes, so that the project's read-only account

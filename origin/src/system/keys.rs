@@ -20,6 +20,7 @@ pub use self::error::KeyError;
 pub use self::registry::KeyRegistry;
 use crate::clock::now;
 use crate::database::admin::{Admin, Inserted, KeyRow, KeyStatus, NewKey, SigningKeyRow};
+use crate::query::role::{self, Role};
 use crate::secret::InstallationSecret;
 use crate::system::projects::Projects;
 
@@ -50,6 +51,21 @@ pub struct IssuedKey {
     pub token: String,
     /// Expiry in seconds since 1970; `None` if the key never expires.
     pub expires_at: Option<u64>,
+    /// The claims that the rules of the key's role need and the key lacks.
+    pub missing_claims: Vec<String>,
+}
+
+impl IssuedKey {
+    /// Returns a warning about claims that the key lacks; `None` if it has all.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        let names = self.missing_claims.join(", ");
+        (!names.is_empty()).then(|| {
+            format!(
+                "The role's rules need the claims {names}, which this key lacks: what they would allow, it may not do."
+            )
+        })
+    }
 }
 
 /// The id of a key to issue, and of its creator; see [`NewKey`].
@@ -169,9 +185,10 @@ impl Keys {
         lifetime: Option<Duration>,
     ) -> Result<IssuedKey, KeyError> {
         check_name(name)?;
-        if let Grant::Role(grant) = &grant {
-            self.check_role(project, grant).await?;
-        }
+        let missing_claims = match &grant {
+            Grant::Role(grant) => self.check_role(project, grant).await?,
+            Grant::Full | Grant::Read => Vec::new(),
+        };
         let issued_at = now();
         let expires_at = lifetime.map(|lifetime| expiry(issued_at, lifetime)).transpose()?;
         self.projects.require(project).await?;
@@ -187,18 +204,24 @@ impl Keys {
             return Err(KeyError::RevokedCreator);
         }
         let claims = Claims::new(id, project, grant, issued_at, expires_at);
-        Ok(IssuedKey { id, token: self.signing_key(&newest.kid).sign(&claims)?, expires_at })
+        Ok(IssuedKey { id, token: self.signing_key(&newest.kid).sign(&claims)?, expires_at, missing_claims })
     }
 
     /// Checks that the project and the role exist, and that the claims have at most [`KEY_CLAIMS_MAX_BYTES`] as JSON.
-    async fn check_role(&self, project: &ProjectName, grant: &RoleGrant) -> Result<(), KeyError> {
+    /// Returns the claims that the role's rules need and the grant lacks.
+    async fn check_role(&self, project: &ProjectName, grant: &RoleGrant) -> Result<Vec<String>, KeyError> {
         let bytes = serde_json::to_string(&grant.claims).map_or(usize::MAX, |text| text.len());
         if bytes > KEY_CLAIMS_MAX_BYTES {
             return Err(KeyError::Claims);
         }
         self.projects.require(project).await?;
         match self.admin.role(project, &grant.role).await? {
-            Some(_) => Ok(()),
+            Some(row) => {
+                let role = Role::parse(&row.definition).unwrap_or_default();
+                let given = role::Claims::new(&grant.claims);
+                let missing = role.claims().into_iter().filter(|name| given.get(name).is_none());
+                Ok(missing.map(str::to_owned).collect())
+            }
             None => Err(KeyError::NoRole(project.clone(), grant.role.clone())),
         }
     }

@@ -238,7 +238,7 @@ impl Job {
         let rejects = RejectsFile::open(&options.rejects, journal.done.rejects_bytes)?;
         let (sender, mut batches) = mpsc::channel(BATCHES_AHEAD);
         let (reader, batch_rows) = (layout.clone(), options.batch_rows);
-        let input = options.input.name();
+        let input = options.input.clone();
         let reading = tokio::task::spawn_blocking(move || batch::read(survey, &reader, batch_rows, &sender));
         let mut sending = Sending { api, options, layout, journal, rejects, order };
         progress(sending.imported());
@@ -264,7 +264,7 @@ impl Job {
             }
         }
         let read = reading.await.map_err(std::io::Error::other).and_then(|read| read);
-        read.map_err(|error| TransferError::failed(format!("{input} can't be read: {error}"), RESUME))?;
+        read.map_err(|error| input.unreadable(&error, Some(RESUME)))?;
         if batches_of_file < sending.journal.done.batches {
             return Err(sending.changed());
         }

@@ -1,7 +1,7 @@
 //! The file that is imported, or standard input: its form, its decompression, and how many of its bytes were read.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +19,8 @@ pub enum Form {
     /// One JSON object a line.
     NdJson,
 }
+
+const DAMAGED: &str = "the gzip file is damaged or cut short, as `gzip -t` shows: write it anew";
 
 /// The first two bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -79,6 +81,17 @@ impl Input {
             "tsv" => Some(Form::Csv { delimiter: b'\t' }),
             "ndjson" | "jsonl" => Some(Form::NdJson),
             _ => None,
+        }
+    }
+
+    /// Returns the error for a failed read. `hint` is for faults that may pass, not for damaged gzip files.
+    pub(super) fn unreadable(&self, error: &io::Error, hint: Option<&str>) -> TransferError {
+        let is_damaged =
+            matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof);
+        let hint = if is_damaged { Some(DAMAGED) } else { hint };
+        TransferError::Failed {
+            message: format!("{} can't be read: {error}", self.name()),
+            hint: hint.map(str::to_owned),
         }
     }
 

@@ -61,7 +61,7 @@ async fn a_revoked_key_is_refused_by_every_origin_that_follows() {
         assert_eq!(code(registry, &issued.token).await, ErrorCode::RevokedKey);
     }
     let unknown = Uuid::now_v7();
-    assert!(matches!(system.keys.revoke(unknown, None).await, Err(KeyError::Unknown(id)) if id == unknown));
+    assert!(matches!(system.keys.revoke(unknown, None).await, Err(KeyError::Unknown(id)) if id == unknown.to_string()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,6 +13,7 @@ cases! {
         options_that_can_not_be_understood_are_refused_by_name,
         options_of_another_operation_are_refused,
         an_unknown_option_hints_what_was_meant,
+        a_whole_number_may_be_written_with_a_point,
         the_post_twin_refuses_what_the_url_refuses,
     ],
 }
@@ -118,6 +119,12 @@ async fn options_that_can_not_be_understood_are_refused_by_name(host: Host) {
     }
 }
 
+async fn a_whole_number_may_be_written_with_a_point(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
+    let body = json!({"limit": 2.0, "page": 2.0, "select": "id", "order": "id"});
+    assert_eq!(db.post("items/query", &body).await.payload(), json!([{"id": 3}, {"id": 4}]));
+}
+
 async fn options_of_another_operation_are_refused(host: Host) {
     let db = TestDb::new(host, ITEMS).await;
     let body = json!({"name": "x"});
@@ -165,6 +172,7 @@ async fn the_post_twin_refuses_what_the_url_refuses(host: Host) {
     for body in [
         json!({"limit": -1}),
         json!({"limit": 1.5}),
+        json!({"limit": 1.01}),
         json!({"limit": "x"}),
         json!({"limit": []}),
         json!({"limit": null}),

@@ -225,7 +225,7 @@ async fn a_view_can_be_read(host: Host) {
     db.exec("CREATE VIEW keyless AS SELECT name FROM items").await;
     assert_eq!(db.get("keyless").await.payload().as_array().unwrap().len(), 5);
     let by_id = db.get("keyless/1").await;
-    by_id.refused(ErrorCode::InvalidBody);
+    by_id.refused(ErrorCode::RecordNotFound);
 }
 
 async fn the_demo_database_is_there(host: Host) {

@@ -12,6 +12,7 @@ cases! {
         a_field_that_the_role_sets_is_not_the_callers_choice,
         a_claim_is_compared_as_the_value_that_it_is,
         a_missing_claim_denies,
+        a_claim_in_a_pattern_is_text_to_find,
         a_claim_is_stored_as_itself_or_not_at_all,
     ],
 }
@@ -47,6 +48,29 @@ async fn a_field_that_the_role_sets_is_not_the_callers_choice(host: Host) {
         caller.put("notes/1", &json!({"title": "x"})).await.refused(ErrorCode::RoleForbids);
     }
     assert_eq!(db.value("SELECT COUNT(*) FROM notes WHERE title = 'x'").await, 0);
+}
+
+async fn a_claim_in_a_pattern_is_text_to_find(host: Host) {
+    let create = "CREATE TABLE t (id INT PRIMARY KEY, word VARCHAR(20))";
+    let insert = "INSERT INTO t VALUES (1, 'ann'), (2, '50%'), (3, 'a.n'), (4, 'a\\\\b')";
+    let db = TestDb::new(host, &[create, insert]).await;
+    for (equality, found) in [
+        ("LIKE", [("ann", &[1][..]), ("50%", &[2]), ("a.n", &[3]), ("a\\b", &[4])]),
+        ("REGEXP", [("nn", &[1]), ("0%", &[2]), ("a.n", &[3]), ("\\", &[4])]),
+        ("CONTAINS", [("nn", &[1]), ("%", &[2]), (".", &[3]), ("\\", &[4])]),
+        ("STARTS WITH", [("an", &[1]), ("50%", &[2]), ("a.", &[3]), ("a\\", &[4])]),
+    ] {
+        let rule = json!({"read": {"rows": {"word": {"value": {"claim": "c"}, "equality": equality}}}});
+        let role = create_role(&role_of(&db, [("t", rule)]));
+        for (claim, ids) in found {
+            let caller = Caller::with_role(&db, &role, json!({"c": claim}));
+            assert_eq!(caller.ids("t?order=id").await, ids, "{equality} {claim}");
+        }
+        for claim in ["", "a_n", "a|b", ".*"] {
+            let caller = Caller::with_role(&db, &role, json!({"c": claim}));
+            assert_eq!(caller.ids("t").await, [0_i64; 0], "{equality} {claim:?}");
+        }
+    }
 }
 
 async fn a_claim_is_compared_as_the_value_that_it_is(host: Host) {

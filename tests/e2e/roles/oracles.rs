@@ -12,6 +12,7 @@ use std::time::Duration;
 cases! {
     Both: [
         patterns_find_allowed_records_only,
+        patterns_in_writes_keep_to_the_rows_of_their_own_action,
         a_search_does_not_expand_by_hidden_records,
         a_field_that_was_renamed_is_denied_rather_than_shown,
         a_rule_on_a_field_that_updates_change_by_themselves_denies_updates,
@@ -40,6 +41,19 @@ async fn patterns_find_allowed_records_only(host: Host) {
         assert_eq!(ann.post("todos/query", &query).await.payload(), json!([{"id": 3}]), "{equality} {value}");
         let one = json!({"query": {"id": 1, "title": {"value": value, "equality": equality}}});
         assert_eq!(ann.post("todos/query", &one).await.payload(), json!([]), "{equality} {value}");
+    }
+}
+
+async fn patterns_in_writes_keep_to_the_rows_of_their_own_action(host: Host) {
+    let db = TestDb::new(host, TODOS).await;
+    let not_seven = json!({"rows": {"number": {"ne": 7}}});
+    let rule = json!({"read": {"rows": is_claim("owner", "sub")}, "update": not_seven, "delete": true});
+    let bob = Caller::new(&db, [("todos", rule)], json!({"sub": "bob"}));
+    for condition in [json!({"like": "%an%"}), json!({"regexp": "an"}), json!({"contains": "an"})] {
+        let body = json!({"where": {"title": condition}, "data": {"number": 9}});
+        assert_eq!(bob.put("todos?dryRun=true", &body).await.payload(), 1, "{body}");
+        let body = json!({"where": {"title": condition}});
+        assert_eq!(bob.delete_where("todos?dryRun=true", &body).await.payload(), 2, "{body}");
     }
 }
 

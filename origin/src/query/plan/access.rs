@@ -2,6 +2,7 @@
 //! from [`Rights::of`], and a [`Scope`] consists of them, so that no plan is built without the caller's rights.
 
 mod check;
+mod claims_in_patterns;
 mod limits;
 mod rules;
 
@@ -10,7 +11,7 @@ use super::{Operand, Predicate};
 use crate::query::catalog::Table;
 use crate::query::role::{Claims, Fields, Role, TableRule};
 pub use check::check_rule;
-pub(super) use rules::{and, columns, depends_on, read_rule, restrict};
+pub(super) use rules::{and, columns, depends_on, own_rule, read_rule, restrict};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{DatabaseName, FieldName, RoleName, TableName, shown};
 use shared::operation::TablePath;

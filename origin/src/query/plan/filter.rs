@@ -24,8 +24,8 @@ pub(super) enum IdPurpose {
 /// value.
 ///
 /// # Errors
-/// `invalid_body` if the table has no key, or if the caller may not read the key and the key is composite (errors would
-/// name its columns) or `purpose` is a read; `invalid_value` if the id does not have one part per column of the key.
+/// `invalid_body`, or `record_not_found` for a read, if the table has no key, or if the caller may not read the key and
+/// the key is composite (errors would name its columns) or `purpose` is a read; `invalid_value` if the id does not have one part per column of the key.
 pub(super) fn by_id(id: &RecordId, table: &Table, purpose: IdPurpose) -> Result<Predicate, Problem> {
     let key = match table.key() {
         [_, _, ..] if !table.key_is_readable() => &[],
@@ -41,11 +41,17 @@ pub(super) fn by_id(id: &RecordId, table: &Table, purpose: IdPurpose) -> Result<
         }
     };
     match key {
-        [] => Err(Problem::new(
-            ErrorCode::InvalidBody,
-            format!("The table {} has no key, so its records have no id.", shown(table.name().as_str())),
-        )
-        .with_hint("Use query, updateKeyValues or deleteKeyValues.")),
+        [] => {
+            let (code, hint) = match purpose {
+                IdPurpose::Read => {
+                    (ErrorCode::RecordNotFound, "Find it by its fields, with the option query of a list.")
+                }
+                IdPurpose::Write => (ErrorCode::InvalidBody, "Use query, updateKeyValues or deleteKeyValues."),
+            };
+            let kind = if table.traits().view { "view" } else { "table" };
+            let name = shown(table.name().as_str());
+            Err(Problem::new(code, format!("The {kind} {name} has no key, so its records have no id.")).with_hint(hint))
+        }
         [at] => Ok(equals(*at, id.whole())),
         key => {
             if let Some(parts) = id.parts(key.len()) {
@@ -95,14 +101,15 @@ pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Pred
     })
 }
 
-/// Guards a predicate against leaks of records that the caller may not read: a slow pattern is only matched against
-/// records that the caller may read, since the duration of a match would reveal the values of other records.
+/// Guards a predicate against leaks of records that the statement may not touch: a slow pattern is only matched against
+/// records that the role's rule for the statement's own action allows, since the duration of a match would reveal the
+/// values of other records.
 ///
 /// # Errors
 /// `role_forbids` for a full-text search with query expansion, whose result depends on all records of the table, if the
 /// caller may read only some of them.
 fn guarded(predicate: Predicate, source: usize, scope: &Scope<'_>) -> Result<Predicate, Problem> {
-    let rule = || access::read_rule(source, scope);
+    let rule = || access::own_rule(source, scope);
     let is_slow = |pattern: &Operand| match &pattern.param {
         // A pattern whose only wildcards are `%` at its end is matched in one pass, and an index can serve it.
         Param::Text(text) => text.trim_end_matches('%').contains(['%', '_']),
@@ -133,7 +140,11 @@ fn guarded(predicate: Predicate, source: usize, scope: &Scope<'_>) -> Result<Pre
             Some(rule) => Predicate::Guarded(Box::new(rule), Box::new(predicate)),
             None => predicate,
         },
-        Predicate::Match(Search { mode: MatchMode::Expansion, .. }) if rule().is_some() => return Err(no_expansion()),
+        Predicate::Match(Search { mode: MatchMode::Expansion, .. })
+            if rule().is_some() || access::read_rule(source, scope).is_some() =>
+        {
+            return Err(no_expansion());
+        }
         predicate => predicate,
     })
 }

@@ -8,6 +8,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, TableName, shown};
 use shared::operation::field::FieldRef;
 use shared::operation::read::Join;
+use shared::policy::Action;
 use std::sync::Arc;
 
 /// The root table of a statement, and the joined tables in order.
@@ -19,6 +20,7 @@ pub struct Scope<'a> {
     joined: Vec<Joined<'a>>,
     /// The tables that the request reaches by relations of the root table.
     related: &'a [RelatedTable],
+    action: Action,
 }
 
 /// A joined table and its name in the statement.
@@ -32,7 +34,7 @@ impl<'a> Scope<'a> {
     /// Returns the scope of a statement without joins.
     #[must_use]
     pub const fn of(root: &'a TableAccess) -> Self {
-        Self { root, root_name: None, joined: Vec::new(), related: &[] }
+        Self { root, root_name: None, joined: Vec::new(), related: &[], action: Action::Read }
     }
 
     /// Returns the scope of a statement on related records: the related table, called `name` in the statement, joined
@@ -46,13 +48,23 @@ impl<'a> Scope<'a> {
     ) -> Self {
         let joined = link.map(|access| Joined { access, name: access.table().name() }).into_iter().collect();
         let root_name = Some(name).filter(|name| *name != root.table().name());
-        Self { root, root_name, joined, related }
+        Self { root, root_name, joined, related, action: Action::Read }
     }
 
     /// Sets the tables that the request reaches by relations of the root table.
     #[must_use]
     pub fn with_related(self, related: &'a [RelatedTable]) -> Self {
         Self { related, ..self }
+    }
+
+    /// Sets the action of the statement on the records of its tables; a read by default.
+    #[must_use]
+    pub(super) fn with_action(self, action: Action) -> Self {
+        Self { action, ..self }
+    }
+
+    pub(super) fn action(&self) -> Action {
+        self.action
     }
 
     /// Returns the table that the request reaches by a relation of this name; `None` if no such table was loaded.

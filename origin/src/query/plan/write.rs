@@ -16,7 +16,7 @@ use shared::ident::{FieldName, shown};
 use shared::json::Value;
 use shared::operation::RecordOperation;
 use shared::operation::write::{self, Import};
-use shared::policy::role_forbids;
+use shared::policy::{Action, role_forbids};
 
 /// The values of one row; `None` stands for the column's default.
 type Row = Vec<Option<Operand>>;
@@ -290,7 +290,7 @@ pub(super) fn update<'p>(
         faults.keep(changed)
     });
     let mut changes: Vec<_> = changes.collect();
-    let target = faults.keep(target(&update.target, scope));
+    let target = faults.keep(target(&update.target, scope, Action::Update));
     faults.end()?;
     changes.extend(rules.set().iter().map(|(at, operand)| (*at, Change::Set(operand.clone()))));
     let rule = rules.rows().map(|rule| Predicate::clone(rule));
@@ -335,7 +335,7 @@ pub(super) fn delete<'p>(
 ) -> Result<Plan<'p>, Problem> {
     let rule = scope.access(0).deleting()?.map(|rule| Predicate::clone(&rule));
     writable(scope.root())?;
-    let filter = and(Some(target(&delete.target, scope)?), rule).unwrap_or(Predicate::Any(Vec::new()));
+    let filter = and(Some(target(&delete.target, scope, Action::Delete)?), rule).unwrap_or(Predicate::Any(Vec::new()));
     let options = &delete.options;
     let most = MaxAffected::of(options, &delete.target, max_rows);
     let steps = TransactionSteps::of(options, &delete.target, (most, scope))?;
@@ -343,10 +343,10 @@ pub(super) fn delete<'p>(
     Ok(Plan::Delete(Delete { filter, limit: limit(most), records }, steps))
 }
 
-fn target(target: &write::Target, scope: &Scope<'_>) -> Result<Predicate, Problem> {
+fn target(target: &write::Target, scope: &Scope<'_>, action: Action) -> Result<Predicate, Problem> {
     match target {
         write::Target::Record(id) => filter::by_id(id, scope.root(), IdPurpose::Write),
-        write::Target::Matching(condition) => filter::predicate(condition, scope),
+        write::Target::Matching(condition) => filter::predicate(condition, &scope.clone().with_action(action)),
     }
 }
 

@@ -11,9 +11,7 @@ use ring::signature::{
 use serde_json::Value;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::RoleName;
-use shared::key::{
-    Grant, KeyMaterial, NoKey, RoleClaims, RoleGrant, UserToken, VerificationKey, VerificationKeys, untrusted,
-};
+use shared::key::{Grant, KeyMaterial, RoleClaims, RoleGrant, UserToken, VerificationKey, VerificationKeys, untrusted};
 
 use self::remote::{RemoteKeys, parse_url};
 use crate::database::admin::{IssuerKeys, IssuerRow, KeyGrant};
@@ -110,7 +108,8 @@ impl Issuer {
         }
     }
 
-    /// Checks that this issuer has signed the token. Fetches the issuer's keys if the token's key is not cached.
+    /// Checks that this issuer has signed the token. Fetches the issuer's keys if none of the cached ones has, at
+    /// most once a minute.
     ///
     /// # Errors
     /// `invalid_key` if no known key of the issuer has signed the token; `issuer_unavailable` if no keys are cached and
@@ -121,14 +120,12 @@ impl Issuer {
             Keys::Fixed(keys) => Arc::clone(keys),
             Keys::Remote(remote) => remote.keys(now).await.ok_or_else(unavailable)?,
         };
-        let outcome = keys.find(token.header()).map(|key| has_signed(key, token));
-        let is_signed = match (outcome, &self.keys) {
-            (Ok(is_signed), _) => is_signed,
-            (Err(NoKey::UnknownId), Keys::Remote(remote)) => match remote.newer(now).await {
-                Some(keys) => keys.find(token.header()).is_ok_and(|key| has_signed(key, token)),
-                None => false,
-            },
-            (Err(_), _) => false,
+        let has_signed = |keys: &VerificationKeys| keys.find(token.header()).is_ok_and(|key| has_signed(key, token));
+        let is_signed = match &self.keys {
+            _ if has_signed(&keys) => true,
+            // The issuer may have published a new key, or replaced one under its id.
+            Keys::Remote(remote) => remote.newer(now).await.is_some_and(|keys| has_signed(&keys)),
+            Keys::Fixed(_) => false,
         };
         if is_signed { Ok(()) } else { Err(untrusted()) }
     }
@@ -173,13 +170,15 @@ impl Issuer {
     }
 }
 
-/// Returns the claim of this name or, for a name with dots such as `app_metadata.role`, the member of nested objects;
-/// `None` if there is neither.
+/// Returns the claim of this name. The dots of a name such as `app_metadata.role` lead into objects; those of a URL, as
+/// in `https://example.com/role`, are part of the name.
 fn claim<'a>(claims: &'a RoleClaims, name: &str) -> Option<&'a Value> {
-    claims.get(name).or_else(|| {
-        let (first, rest) = name.split_once('.')?;
-        rest.split('.').try_fold(claims.get(first)?, |value, part| value.get(part))
-    })
+    match name.split_once('.') {
+        Some((first, rest)) if !name.contains("://") => {
+            rest.split('.').try_fold(claims.get(first)?, |value, part| value.get(part))
+        }
+        _ => claims.get(name),
+    }
 }
 
 /// Returns whether the key signed the token.

@@ -53,10 +53,7 @@ impl Survey {
     /// The file can't be read, has no columns, or is UTF-16, or its CSV header is not a row of names; its JSON objects
     /// have more than [`COLUMNS_MAX_COUNT`] different keys.
     pub(super) fn of(input: &Input, form: Option<Form>, extent: Extent) -> Result<Self, TransferError> {
-        let failed = |error: io::Error| TransferError::Failed {
-            message: format!("{} can't be read: {error}", input.name()),
-            hint: None,
-        };
+        let failed = |error: io::Error| input.unreadable(&error, None);
         let mut source = input.open()?;
         let mut first = Vec::new();
         source.by_ref().take(512).read_to_end(&mut first).map_err(failed)?;
@@ -91,17 +88,16 @@ impl Survey {
     }
 
     fn look<R: Read>(&mut self, mut records: Records<R>, extent: Extent, input: &Input) -> Result<(), TransferError> {
-        let failed = |error: io::Error| TransferError::Failed {
-            message: format!("{} can't be read: {error}", input.name()),
-            hint: None,
-        };
+        let failed = |error: io::Error| input.unreadable(&error, None);
         if let Form::Csv { delimiter } = self.form {
             let Some(header) = records.next().map_err(failed)? else { return Ok(()) };
             let (text, cells) = header.content.map_err(|(fault, _)| {
                 let message = format!("the header row can't be read: {}", fault.message.trim_end_matches('.'));
                 TransferError::usage(message, "the first row of CSV must name the fields, in UTF-8")
             })?;
-            let names: Vec<String> = cells.iter().map(|cell| cell.value(text).unwrap_or_default()).collect();
+            // No column's name ends with a blank.
+            let names = cells.iter().map(|cell| cell.value(text).unwrap_or_default());
+            let names: Vec<String> = names.map(|name| name.trim_end_matches(' ').to_owned()).collect();
             check_header(&names, delimiter)?;
             self.columns = names.into_iter().map(|name| Column { name, values: Values::default() }).collect();
         }

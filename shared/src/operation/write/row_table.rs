@@ -77,10 +77,11 @@ impl RowTable {
             return Err(body("The body has no header row, which names the fields.".to_owned()));
         };
         for name in header.cells {
-            let name = name.unwrap_or_default();
-            table.fields.push(field(&name)?);
-            if table.columns.insert(name.as_ref().into(), table.fields.len() - 1).is_some() {
-                return Err(body(format!("The header row names {} more than once.", shown(&name))));
+            // No column's name ends with a blank.
+            let name = name.as_deref().unwrap_or_default().trim_end_matches(' ');
+            table.fields.push(field(name)?);
+            if table.columns.insert(name.into(), table.fields.len() - 1).is_some() {
+                return Err(body(format!("The header row names {} more than once.", shown(name))));
             }
         }
         let width = table.fields.len();

@@ -1,7 +1,7 @@
 //! Resolves the rule of a role for a table: its fields, its values and its conditions with the caller's claims.
 
 use super::rules::moved;
-use super::{Limits, TableAccess, WriteLimits};
+use super::{Limits, TableAccess, WriteLimits, claims_in_patterns};
 use crate::query::catalog::{Column, Kind, Table};
 use crate::query::plan::bind::{self, Purpose};
 use crate::query::plan::filter::predicate;
@@ -55,7 +55,8 @@ impl Limits {
 /// condition with the claims filled in is empty or does not fit the table, or if [`is_exact`] is false.
 fn rows_of(rows: &Template, table: &Arc<Table>, view: &Table, claims: &Claims) -> Predicate {
     let nothing = || Predicate::Any(Vec::new());
-    let condition = rows.fill(claims).and_then(|query| Condition::from_query(&query, Joiner::And).ok());
+    let query = claims_in_patterns::fill(rows, claims);
+    let condition = query.and_then(|query| Condition::from_query(&query, Joiner::And).ok());
     let Some(condition) = condition else {
         return nothing();
     };

@@ -47,8 +47,17 @@ pub(in crate::query::plan) fn restrict(joins: &mut [Join], scope: &Scope<'_>) ->
 /// Returns the condition that a table's records must meet for the caller's role to read them; `None` if the role has no
 /// such condition, and also if the role does not allow reads of the table.
 pub(in crate::query::plan) fn read_rule(source: usize, scope: &Scope<'_>) -> Option<Predicate> {
+    rule_for(Action::Read, source, scope)
+}
+
+/// Returns the condition that the caller's role sets for the action of the statement; `None` without one.
+pub(in crate::query::plan) fn own_rule(source: usize, scope: &Scope<'_>) -> Option<Predicate> {
+    rule_for(scope.action(), source, scope)
+}
+
+fn rule_for(action: Action, source: usize, scope: &Scope<'_>) -> Option<Predicate> {
     let at_source = |column_ref: ColumnRef| ColumnRef { source, ..column_ref };
-    scope.access(source).condition(Action::Read).map(|rule| moved(rule.clone(), &at_source))
+    scope.access(source).condition(action).map(|rule| moved(rule.clone(), &at_source))
 }
 
 fn rule_of(source: usize, scope: &Scope<'_>) -> Result<Option<Predicate>, Problem> {

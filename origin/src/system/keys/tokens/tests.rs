@@ -358,6 +358,7 @@ fn the_role_comes_from_the_claim_by_the_map_or_is_fixed() {
         &[("boss", KeyGrant::Access(Access::Full)), ("eye", KeyGrant::Access(Access::Read))],
     );
     let nested = issuer(Some("app_metadata.role"), None, &[]);
+    let of_url = issuer(Some("https://example.com/role"), None, &[]);
     let cases = [
         (&plain, json!({"role": "customer"}), Some("customer")),
         // `full` and `read` are only reached through the map.
@@ -381,7 +382,9 @@ fn the_role_comes_from_the_claim_by_the_map_or_is_fixed() {
         (&either, json!({"role": ["x", "full"]}), Some("customer")),
         (&either, json!({"role": ["x", "admin"]}), Some("editor")),
         (&nested, json!({"app_metadata": {"role": "customer"}}), Some("customer")),
-        (&nested, json!({"app_metadata.role": "author", "app_metadata": {"role": "x"}}), Some("author")),
+        (&nested, json!({"app_metadata.role": "author", "app_metadata": {"role": "x"}}), Some("x")),
+        (&nested, json!({"app_metadata.role": "author"}), None),
+        (&of_url, json!({"https://example.com/role": "author"}), Some("author")),
         (&nested, json!({"app_metadata": "customer"}), None),
     ];
     for (issuer, claims, expected) in cases {

@@ -201,9 +201,17 @@ async fn a_token_of_a_new_key_is_accepted_as_soon_as_the_key_is_published() {
     server.answer(ok(&set(&[old.jwk("old"), new.jwk("new")])));
     assert_eq!(check(&new, "new", NOW + JWKS_FETCH_MIN_SECONDS).await, Ok(()));
     assert_eq!(check(&new, "other", NOW + JWKS_FETCH_MIN_SECONDS).await, Err("invalid_key"));
-    // A known key of the wrong type is no reason to fetch again.
-    assert_eq!(check(&new, "old", NOW + 2 * JWKS_FETCH_MIN_SECONDS).await, Err("invalid_key"));
     assert_eq!(server.requests(), 2);
+    // A key that was replaced under its id is fetched, and then the old one has no effect.
+    let newest = Signer::new("ES256");
+    server.answer(ok(&set(&[old.jwk("old"), newest.jwk("new")])));
+    assert_eq!(check(&newest, "new", NOW + JWKS_FETCH_MIN_SECONDS).await, Err("invalid_key"), "within a minute");
+    assert_eq!(check(&newest, "new", NOW + 2 * JWKS_FETCH_MIN_SECONDS).await, Ok(()));
+    assert_eq!(check(&new, "new", NOW + 2 * JWKS_FETCH_MIN_SECONDS).await, Err("invalid_key"));
+    // Also by a key of another type.
+    server.answer(ok(&set(&[newest.jwk("old")])));
+    assert_eq!(check(&newest, "old", NOW + 3 * JWKS_FETCH_MIN_SECONDS).await, Ok(()));
+    assert_eq!(server.requests(), 4);
 }
 
 #[tokio::test]
