@@ -123,10 +123,6 @@ async fn what_is_read_as_csv_or_lines_is_inserted_equal(host: Host) {
 
 async fn an_empty_cell_is_null_or_the_default(host: Host) {
     let db = TestDb::new(host, TABLES).await;
-    // Blanks at the end of a name in the header row don't count.
-    send(&db, "t", CSV, "id ,\"name \"\n90,x\n").await.payload();
-    assert_eq!(db.get("t/90").await.payload()["name"], "x");
-    db.delete("t/90").await.payload();
     let body = "id,name,n\n,,\n,\"\",7\n";
     assert_eq!(send(&db, "t", CSV, body).await.payload(), json!([1, 2]));
     let rows = db.get("t?selectFields=id,name,n&order=id").await.payload();
@@ -135,6 +131,9 @@ async fn an_empty_cell_is_null_or_the_default(host: Host) {
     db.exec("CREATE TABLE one (word TEXT)").await;
     send(&db, "one", CSV, "word\r\na\r\n\r\n\"\"\r\n").await.payload();
     assert_eq!(db.exec("SELECT word FROM one").await, json!([{"word": "a"}, {"word": null}, {"word": ""}]));
+    // Blanks at the end of a name in the header row don't count.
+    send(&db, "t", CSV, "id ,\"name \"\n90,x\n").await.payload();
+    assert_eq!(db.get("t/90").await.payload()["name"], "x");
 }
 
 /// Returns the index of the record at fault, or null.

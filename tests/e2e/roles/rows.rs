@@ -360,7 +360,7 @@ async fn a_hidden_key_addresses_no_record_to_read(host: Host) {
     let caller = Caller::new(&db, [("notes", rule)], json!({}));
     for id in [1, 77] {
         let answer = caller.get(&format!("notes/{id}")).await;
-        answer.refused(ErrorCode::InvalidBody);
+        answer.refused(ErrorCode::RecordNotFound);
     }
     assert_eq!(caller.post("notes", &json!({"title": "n"})).await.payload(), Value::Null);
     assert_eq!(caller.post("notes", &json!({"batchData": [{}, {}]})).await.payload(), json!([null, null]));

@@ -79,8 +79,10 @@ impl From<mysql_async::Error> for TableError {
                 // `max_statement_time`, lock wait timeout.
                 1969 | 1205 => Self::TimedOut,
                 // Shutdown, too many connections, killed connection, access denied; a failed commit; a cluster node
-                // that is not ready.
-                1040 | 1053 | 1077 | 1927 | 1203 | 1045 | 1130 | 1047 | 1180 => Self::Unavailable(Box::new(server)),
+                // that is not ready; a server that is read-only.
+                1040 | 1053 | 1077 | 1927 | 1203 | 1045 | 1130 | 1047 | 1180 | 1290 => {
+                    Self::Unavailable(Box::new(server))
+                }
                 errno => Self::Refused { errno, message: server.message },
             },
             mysql_async::Error::Other(other) if other.is::<UnexpectedType>() => {

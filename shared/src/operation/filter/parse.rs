@@ -229,7 +229,7 @@ fn not_a_part(label: &str, name: &str) -> Problem {
         Some(meant) => problem.with_hint(format!("Write {{{}: {{\"{meant}\": …}}}}.", shown(label))),
         None => {
             let (parts, operators) = (PARTS.join(", "), short_names().collect::<Vec<_>>().join(", "));
-            problem.with_hint(format!("Its parts are {parts}, or operators alone: {operators}. {AS_VALUE}"))
+            problem.with_hint(format!("Its parts are {parts}. Or give operators alone: {operators}. {AS_VALUE}"))
         }
     }
 }
