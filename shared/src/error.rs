@@ -6,7 +6,7 @@ mod details;
 use crate::limits::IDENTIFIER_MAX_CHARS;
 use crate::rate::Allowance;
 use details::Fault;
-pub use details::{Details, Faults, Refusal};
+pub use details::{Details, Faults, Refusal, ShownToRoles};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
@@ -227,12 +227,13 @@ impl Problem {
 
     /// Replaces MariaDB's own message by a message that depends only on the code, and removes the hint, the field and
     /// the constraint: they may show names and values that the caller's role hides. Returns a problem unchanged that did
-    /// not come from MariaDB or is [`Problem::shown_to_roles`].
+    /// not come from MariaDB; keeps what is [`Problem::shown_to_roles`].
     #[must_use]
     pub fn without_database_message(mut self) -> Self {
         match &mut self.inner.details {
-            Some(details) if details.refusal.is_some() && !details.shown_to_roles => {
-                (details.field, details.constraint) = (None, None);
+            Some(details) if details.refusal.is_some() && details.shown != ShownToRoles::Everything => {
+                details.constraint = None;
+                details.field.take_if(|_| details.shown == ShownToRoles::Code);
             }
             _ => return self,
         }

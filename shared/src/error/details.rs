@@ -20,12 +20,20 @@ pub struct Details {
     /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraint: Option<Box<str>>,
-    /// Whether MariaDB's message and `field` are about a value that the caller may give, so that a role hides neither.
     #[serde(skip)]
-    pub(super) shown_to_roles: bool,
+    pub(super) shown: ShownToRoles,
     /// The index of the failed operation of a `/batch`, from 0; `None` if no single operation of a batch is at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<usize>,
+}
+
+/// What callers with a role see of MariaDB's error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShownToRoles {
+    #[default]
+    Code,
+    Field,
+    Everything,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -106,10 +114,10 @@ impl Problem {
         self
     }
 
-    /// Keeps MariaDB's message and the field from [`Problem::without_database_message`].
+    /// Says what [`Problem::without_database_message`] keeps.
     #[must_use]
-    pub fn shown_to_roles(mut self) -> Self {
-        self.inner.details.get_or_insert_default().shown_to_roles = true;
+    pub fn shown_to_roles(mut self, shown: ShownToRoles) -> Self {
+        self.inner.details.get_or_insert_default().shown = shown;
         self
     }
 

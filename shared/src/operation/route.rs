@@ -210,6 +210,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_methods_of_an_id_that_is_query_are_those_of_both() {
+        for (id, methods) in [("query", "GET, HEAD, POST, PUT, PATCH, DELETE"), ("5", RECORD_METHODS)] {
+            let path = format!("/api/v1/crud/demo/posts/{id}");
+            let head = RequestHead { method: "OPTIONS", path: &path, ..RequestHead::default() };
+            let problem = resolve(&head).unwrap_err();
+            let header = problem.headers().find(|(name, _)| *name == "allow");
+            assert_eq!(header.unwrap().1, methods, "{path}");
+        }
+    }
+
+    #[test]
     fn a_file_is_only_read_and_every_fault_of_its_path_is_one_answer() {
         let ask = |method, path| file(method, path).map_err(|problem| problem.code());
         let found = ask("GET", "/media/p/a/b.png").unwrap();

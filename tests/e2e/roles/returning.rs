@@ -146,8 +146,7 @@ async fn an_error_names_a_field_that_may_be_written(host: Host) {
         ("t", json!({"batchData": [{"code": "b"}, {"code": "long"}]}), Some("code")),
         // The fault is that `secret` has no value.
         ("secretive", json!({"code": "b"}), None),
-        // A trigger may write other tables, so the message may be about a field of another one.
-        ("triggered", json!({"code": "b", "n": 2}), None),
+        ("triggered", json!({"code": "b", "n": 2}), Some("n")),
     ] {
         let mut full = db.post(table, &body).await.refused(ErrorCode::InvalidValue);
         let operation = json!({"method": "POST", "path": db.path(table), "body": body});

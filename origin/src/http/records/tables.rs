@@ -9,14 +9,11 @@ use crate::query::plan::scope::Scope;
 use crate::query::plan::{self, access::TableAccess};
 use crate::system::keys::Caller;
 use futures_util::future::BoxFuture;
-use shared::error::Problem;
+use shared::error::{Details, Problem, ShownToRoles};
 use shared::ident::{FieldName, TableName, shown};
 use shared::operation::filter::Condition;
 use shared::operation::{RecordOperation, TablePath};
 use std::sync::Arc;
-
-/// MariaDB's errors about one value: it is NULL, out of range, of another type, missing or too long.
-const VALUE_FAULTS: [u16; 7] = [1048, 1264, 1265, 1292, 1364, 1366, 1406];
 
 #[derive(Debug)]
 pub(in crate::http) struct Tables {
@@ -68,16 +65,28 @@ impl Tables {
         access(app, caller, path, SchemaAge::Cached).await
     }
 
-    /// Lets callers with a role see MariaDB's message about the value of a field that they may write. Of tables with
-    /// triggers and of views, such a message may be about another table.
+    /// Lets callers with a role see MariaDB's error about the value of a field that they may write, but no message that
+    /// may show a value of a trigger or name another table.
     pub(in crate::http) fn show_own_fault(&self, problem: Problem, operation: &RecordOperation) -> Problem {
-        let is_own = problem.details().is_some_and(|details| {
-            let errno = details.refusal.as_ref().map(|refusal| refusal.errno);
-            errno.is_some_and(|errno| VALUE_FAULTS.contains(&errno))
-                && details.field.as_deref().is_some_and(|field| plan::may_set(field, operation, &self.root))
-        });
-        match is_own && !self.root().traits().stored_code {
-            true => problem.shown_to_roles(),
+        let details = problem.details().and_then(|details| Some((details.refusal.as_ref()?.errno, details)));
+        let Some((errno, Details { field: Some(field), constraint, .. })) = details else {
+            return problem;
+        };
+        let root = self.root();
+        let shown = match errno {
+            // NULL, out of range, truncated, missing, too long: these messages name the column only.
+            1048 | 1264 | 1265 | 1364 | 1406 => ShownToRoles::Everything,
+            // These name the value and the table.
+            1292 | 1366 if root.traits().stored_code => ShownToRoles::Field,
+            1292 | 1366 => ShownToRoles::Everything,
+            // The check of a field names its table.
+            4025 if constraint.as_deref() == Some(&format!("{}.{field}", root.name().as_str())) => {
+                ShownToRoles::Everything
+            }
+            _ => return problem,
+        };
+        match plan::may_set(field, operation, &self.root) {
+            true => problem.shown_to_roles(shown),
             false => problem,
         }
     }
