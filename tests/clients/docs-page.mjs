@@ -48,7 +48,8 @@ try {
   const summaries = await page.$$eval(".opblock-summary-description", (all) => all.map((one) => one.textContent));
   await page.click(list);
   await page.waitForSelector(".execute");
-  await page.click(".execute");
+  // Not by the mouse, since the page may still be moving the button.
+  await page.$eval(".execute", (button) => button.click());
   await page.waitForSelector(".live-responses-table .response-col_status");
   const status = await page.$eval(".live-responses-table .response .response-col_status", (cell) => cell.textContent.trim());
   const body = await page.$eval(".live-responses-table .highlight-code, .live-responses-table .microlight", (cell) => cell.textContent);
