@@ -258,9 +258,9 @@ mod tests {
     fn mariadb_must_take_all_connections_of_an_origin() {
         // The formula of docs/settings.md.
         for pool_total in [16, 100, 10_000] {
-            assert_eq!(connections_needed(pool_total), pool_total * 9 / 8 + 27);
+            assert_eq!(connections_needed(pool_total), pool_total * 9 / 8 + 28);
         }
-        for (max_connections, verdict) in [(138, Verdict::Warning), (139, Verdict::Ok)] {
+        for (max_connections, verdict) in [(139, Verdict::Warning), (140, Verdict::Ok)] {
             assert_eq!(connections(&ServerFacts { max_connections, ..facts("") }, 100).verdict, verdict);
         }
     }

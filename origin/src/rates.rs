@@ -81,16 +81,17 @@ impl Buckets {
     }
 
     /// Adds a bucket for a limit, from which the requests are taken that the caller has sent under other limits. Drops
-    /// the bucket that is full first if there are too many.
+    /// the bucket that is full first if there are too many, but not the one from which the most requests were taken.
     fn add(&mut self, limit: RateLimit, now: Instant) -> usize {
-        let used = self.0.iter().map(|bucket| bucket.used(now)).max().unwrap_or(0).min(limit.requests());
+        let most = self.0.iter().map(|bucket| bucket.used(now)).max().unwrap_or(0);
         if self.0.len() >= LIMITS_PER_CALLER
-            && let Some((at, _)) = self.0.iter().enumerate().min_by_key(|(_, bucket)| bucket.full_at)
+            && let Some((at, _)) =
+                self.0.iter().enumerate().min_by_key(|(_, bucket)| (bucket.used(now) == most, bucket.full_at))
         {
             self.0.swap_remove(at);
         }
         let mut bucket = Bucket { limit, full_at: now };
-        bucket.full_at += bucket.interval() * used;
+        bucket.full_at += bucket.interval() * most.min(limit.requests());
         self.0.push(bucket);
         self.0.len() - 1
     }

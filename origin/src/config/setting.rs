@@ -130,7 +130,7 @@ pub static SETTINGS: &[Setting] = &[
     Setting::new("secret", "TEXT", "The installation's secret, 32 bytes or more as hex or base64; without it, the file `secret` in `data_dir`")
         .hidden(),
     Setting::new("pool_size", "N", "Connections to MariaDB per account. More connections than MariaDB has processors only add latency").or("8"),
-    Setting::new("pool_total", "N", "Connections of all accounts together; beyond, the connection that was idle longest is closed. `max_connections` of MariaDB must be at least 9/8 of it + 27, summed over all origins").or("100"),
+    Setting::new("pool_total", "N", "Connections of all accounts together; beyond, the connection that was idle longest is closed. `max_connections` of MariaDB must be at least 9/8 of it + 28, summed over all origins").or("100"),
     Setting::new("pool_queue", "N", "Requests that may wait for a connection, per account; beyond: 503 `overloaded`").or("1024"),
     Setting::new("pool_wait_timeout", "TIME", "Longest wait for a connection").or("5s"),
     Setting::new("connect_timeout", "TIME", "Longest time to open a connection to MariaDB").or("5s"),

@@ -209,7 +209,7 @@ async fn names_are_folded_as_mariadb_folds_them() {
     let letters: Vec<(String, String)> = conn
         .query(
             "SELECT letter, LOWER(letter COLLATE utf8mb3_general_ci) FROM (SELECT CONVERT(CHAR(seq USING ucs2) USING utf8mb3) \
-             AS letter FROM seq_32_to_65535 WHERE seq NOT BETWEEN 0xD800 AND 0xDFFF) letters \
+             AS letter FROM mysql.seq_32_to_65535 WHERE seq NOT BETWEEN 0xD800 AND 0xDFFF) letters \
              HAVING BINARY letter <> BINARY LOWER(letter COLLATE utf8mb3_general_ci)",
         )
         .await

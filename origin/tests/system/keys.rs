@@ -206,7 +206,7 @@ async fn a_change_costs_few_statements_however_many_callers_there_are() {
     set(r#"{"tables": {}}"#).await;
     registry.refresh().await.unwrap();
     join_all(streams.into_iter().map(ended)).await.into_iter().for_each(|outcome| outcome.unwrap());
-    // One for the revoked key. For each of the two changes: two for the number of the change, and one each for the
-    // signing keys, the issuers, the keys of all streams, and the role.
-    assert_eq!(selects(&server).await - before, 1 + 2 * 6);
+    // Two for the revoked key. For each of the two changes: two for the number of the change, and one each for the changed
+    // projects, the signing keys, the issuers, the keys of all streams, and the role.
+    assert_eq!(selects(&server).await - before, 2 + 2 * 7);
 }

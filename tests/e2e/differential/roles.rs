@@ -5,7 +5,7 @@ use super::cell::{Cell, pool};
 use super::dice::Dice;
 use super::evaluate::allowed;
 use super::generate::{self, whole};
-use super::read::{Condition, Leaf, Operand, Read};
+use super::read::{Condition, Leaf, Op, Operand, Read};
 use super::spell::{self, STYLES};
 use super::world::{self, World};
 use super::{PAGED, READS, Stage, paging, seeds, verdict};
@@ -29,15 +29,19 @@ impl Claims {
     fn take(&mut self, dice: &mut Dice, condition: &mut Condition) {
         match condition {
             Condition::Group { members, .. } => members.iter_mut().for_each(|member| self.take(dice, member)),
-            Condition::Leaf(Leaf { operand, .. }) => {
+            // A claim in a pattern is literal text, other than a value that is written there.
+            Condition::Leaf(Leaf { op: Op::Like | Op::NotLike | Op::Regexp | Op::NotRegexp, .. }) => {}
+            Condition::Leaf(Leaf { operand, op, .. }) => {
+                let is_text = matches!(op, Op::Contains | Op::StartsWith | Op::EndsWith);
                 let values = match operand {
                     Operand::None => &mut [][..],
                     Operand::One(asked) => std::slice::from_mut(asked),
                     Operand::List(list) => list,
                 };
                 for asked in values {
-                    // A claim that is null would deny all records, so null is not replaced.
-                    if !asked.json.is_null() && self.0.len() < CLAIMS_MAX && dice.chance(50) {
+                    // A claim that is null would deny all records, so null is not replaced; nor is an empty text to find.
+                    let denies = asked.json.is_null() || is_text && asked.json == "";
+                    if !denies && self.0.len() < CLAIMS_MAX && dice.chance(50) {
                         let name = format!("c{}", self.0.len());
                         self.0.insert(name.clone(), std::mem::replace(&mut asked.json, json!({"claim": name})));
                     }

@@ -56,7 +56,7 @@ const PROJECTS: Migration = Migration {
             id TINYINT UNSIGNED NOT NULL PRIMARY KEY,
             version BIGINT UNSIGNED NOT NULL
         ) ENGINE = InnoDB",
-        "INSERT IGNORE INTO selkie.key_changes VALUES (1, 1)",
+        "INSERT IGNORE INTO selkie.key_changes (id, version) VALUES (1, 1)",
     ],
 };
 
