@@ -14,6 +14,7 @@ const DAMAGED: BackupError = BackupError::Damaged("a dump");
 /// Dumps databases, compressed with zstd.
 pub(super) async fn save_dump(
     dump: &mut Dump,
+    routines: Option<&mut Dump>,
     databases: &[String],
     store: &Store,
     watcher: &dyn Watcher,
@@ -27,7 +28,7 @@ pub(super) async fn save_dump(
         watcher.advance(bytes.len());
         Ok(())
     };
-    let incomplete = dump.save::<BackupError>(databases, &mut sink).await?;
+    let incomplete = dump.save::<BackupError>(databases, routines, &mut sink).await?;
     staging.write(&encoder.finish().map_err(BackupError::Compress)?).await?;
     Ok((Part::store(store, staging.finish().await?).await?, incomplete))
 }

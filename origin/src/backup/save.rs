@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 use super::copy::{copy, named, write_list};
 use super::dumps::save_dump;
 use super::manifest::{Facts, ProjectDump, SavedDatabase};
+use shared::ident::ProjectName;
+use shared::key::Access;
+
 use super::{BackupError, Manifest, Parts, Watcher, secret_id};
 use crate::database::admin::{Fault, Incomplete};
 use crate::database::media::ObjectKey;
@@ -52,24 +55,26 @@ pub async fn save(
     to.sweep_staging(Effect::Deletes).await?;
     let mut objects = named(parts.table).await?;
     let before = copy(parts.media, to, &objects, watcher).await?;
-    let mut owned: BTreeMap<String, Vec<SavedDatabase>> = BTreeMap::new();
+    let mut owned: BTreeMap<ProjectName, Vec<SavedDatabase>> = BTreeMap::new();
     for database in parts.system.projects.databases(None).await? {
         if database.presence == Presence::Present {
             let saved = SavedDatabase { name: database.name.to_string(), drops: database.drops.as_str().to_owned() };
-            owned.entry(database.project.to_string()).or_default().push(saved);
+            owned.entry(database.project.clone()).or_default().push(saved);
         }
     }
     let created_at = humantime::format_rfc3339_millis(std::time::SystemTime::now()).to_string();
-    let mut dump = parts.system.admin.open_dump().await?;
+    let mut dump = parts.system.admin.open_dump(None).await?;
     let mut projects = Vec::with_capacity(owned.len());
     for (project, databases) in owned {
         watcher.begin(format!("dumping {} databases of project {project}", databases.len()), None);
+        let account = parts.system.projects.account(&project, Access::Full);
+        let mut own = parts.system.admin.open_dump(Some(&account)).await?;
         let names: Vec<String> = databases.iter().map(|database| database.name.clone()).collect();
-        let (part, Incomplete { missing, broken }) = save_dump(&mut dump, &names, to, watcher).await?;
-        projects.push(ProjectDump { project, databases, dump: part, missing, broken });
+        let (part, Incomplete { missing, broken }) = save_dump(&mut own, Some(&mut dump), &names, to, watcher).await?;
+        projects.push(ProjectDump { project: project.to_string(), databases, dump: part, missing, broken });
     }
     watcher.begin("dumping the schema selkie".to_owned(), None);
-    let (system, incomplete) = save_dump(&mut dump, &["selkie".to_owned()], to, watcher).await?;
+    let (system, incomplete) = save_dump(&mut dump, None, &["selkie".to_owned()], to, watcher).await?;
     if let Some(Fault { object, reason }) = incomplete.missing.into_iter().next() {
         return Err(BackupError::SystemDump { verb: "saved", object, reason });
     }

@@ -1,11 +1,12 @@
-//! Reads databases for a dump, over one connection of the admin account and in one transaction. Runs nothing that a
-//! tenant wrote: it reads tables, and asks MariaDB how objects are created.
+//! Reads databases for a dump, over one connection and in one transaction. To describe a view, MariaDB runs functions
+//! that the view calls with constants, so the databases of a project are read as the project's own account.
 
 use mysql_async::consts::ColumnType;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Column, Conn, Row, Value};
 
 use super::{Fault, RecordHead, RecordKind, Refusal, Settings};
+use crate::config::Account;
 use crate::database::admin::quote::ident;
 use crate::database::admin::{Admin, AdminError};
 use crate::database::ask;
@@ -17,7 +18,7 @@ const INSERT_BYTES: usize = 1024 * 1024;
 /// may run for `max_statement_time` seconds, so that a tenant can't stop the dump of others for long. Rows may wait an
 /// hour until they are stored.
 const SESSION: &str = "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = '', sql_quote_show_create = 1, \
-     lock_wait_timeout = 20, max_statement_time = 50, net_write_timeout = 3600, wait_timeout = 28800";
+     lock_wait_timeout = 20, max_statement_time = 5, net_write_timeout = 3600, wait_timeout = 28800";
 
 const SNAPSHOT: [&str; 3] = [
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
@@ -52,10 +53,11 @@ const EVENTS: &str = "SELECT EVENT_NAME, '' FROM information_schema.EVENTS
 const DATABASE: &str = "SELECT DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME, SCHEMA_COMMENT
     FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = DATABASE() AND BINARY SCHEMA_NAME = DATABASE()";
 
-/// An open snapshot of all databases. It ends when this value is dropped.
+/// An open snapshot of the databases that an account may read. It ends when this value is dropped.
 pub struct Dump {
     admin: Admin,
     conn: Conn,
+    user: String,
     /// Position of the binary log at the snapshot, `file:position`; `None` without a binary log.
     pub binlog: Option<String>,
 }
@@ -70,9 +72,11 @@ pub struct Incomplete {
 }
 
 impl Admin {
-    /// Opens a connection and a snapshot of all InnoDB tables.
-    pub async fn open_dump(&self) -> Result<Dump, AdminError> {
-        let (user, password) = (self.user(), &self.hosts.address().admin_password);
+    /// Opens a connection of an account, or of the admin account if there is none, and a snapshot of all InnoDB tables.
+    pub async fn open_dump(&self, account: Option<&Account>) -> Result<Dump, AdminError> {
+        let address = self.hosts.address();
+        let (user, password) = account
+            .map_or((self.user(), &address.admin_password), |account| (account.user.as_str(), &account.password));
         let mut conn = self.connect_for_dump(user, password).await?;
         for statement in [SESSION].iter().chain(&SNAPSHOT) {
             self.within(conn.query_drop(*statement)).await?;
@@ -85,26 +89,32 @@ impl Admin {
         };
         let binlog = value("binlog_snapshot_file").zip(value("binlog_snapshot_position"));
         let binlog = binlog.map(|(file, position)| format!("{file}:{position}"));
-        Ok(Dump { admin: self.clone(), conn, binlog })
+        Ok(Dump { admin: self.clone(), conn, user: user.to_owned(), binlog })
     }
 }
 
 impl Dump {
-    /// Reads databases, and writes their records to `sink`. Objects that MariaDB can't read are left out.
+    /// Reads databases, and writes their records to `sink`. Objects that MariaDB can't read are left out. `routines` reads
+    /// the routines instead: MariaDB shows those of other definers to the admin account only, and runs nothing for it.
     ///
     /// # Errors
     /// The sink failed; the connection to MariaDB or its snapshot was lost.
     pub async fn save<E: From<AdminError>>(
         &mut self,
         databases: &[String],
+        mut routines: Option<&mut Self>,
         sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), E>,
     ) -> Result<Incomplete, E> {
         use RecordKind::{Database, Event, Routine, Sequence, Table, Trigger, View};
         let mut incomplete = Incomplete::default();
         for kind in [Database, Sequence, Table, Routine, View, Trigger, Event] {
             for database in databases {
-                match self.ask(self_use(database)).await? {
-                    Ok(()) => self.save_kind(kind, database, &mut incomplete, sink).await?,
+                let reader = match routines.as_deref_mut() {
+                    Some(routines) if kind == Routine => routines,
+                    _ => &mut *self,
+                };
+                match reader.ask(self_use(database)).await? {
+                    Ok(()) => reader.save_kind(kind, database, &mut incomplete, sink).await?,
                     // Reported once.
                     Err(refusal) if kind == Database => {
                         let head = RecordHead::new(kind, database, "");
@@ -155,15 +165,13 @@ impl Dump {
     }
 
     async fn ask(&mut self, statement: String) -> Result<Result<(), Refusal>, AdminError> {
-        let user = self.admin.user();
-        self.admin.try_within(user, self.conn.query_drop(statement)).await
+        self.admin.try_within(&self.user, self.conn.query_drop(statement)).await
     }
 
     /// Lists the objects of a kind in the current database, each with a detail: the engine of a table, the type of a
     /// routine.
     async fn objects(&mut self, kind: RecordKind) -> Result<Result<Vec<(String, String)>, Refusal>, AdminError> {
-        let Self { admin, conn, .. } = self;
-        let user = admin.user();
+        let Self { admin, conn, user, .. } = self;
         let list = match kind {
             RecordKind::Database => return Ok(Ok(vec![(String::new(), String::new())])),
             RecordKind::Sequence | RecordKind::Table | RecordKind::Rows | RecordKind::View => {
@@ -196,9 +204,9 @@ impl Dump {
         mut head: RecordHead,
         sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), E>,
     ) -> Result<Result<(), Refusal>, E> {
-        let Self { admin, conn, .. } = self;
+        let Self { admin, conn, user, .. } = self;
         let found = ask::first::<(String, String, String), _>(conn.query_iter(DATABASE));
-        let (character_set, collation, comment) = match admin.try_within(admin.user(), found).await? {
+        let (character_set, collation, comment) = match admin.try_within(user, found).await? {
             Ok(found) => found.ok_or(AdminError::Corrupt("database"))?,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -221,11 +229,11 @@ impl Dump {
         sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), E>,
     ) -> Result<Result<(), Refusal>, E> {
         let table = ident(&head.name);
-        let Self { admin, conn, .. } = self;
+        let Self { admin, conn, user, .. } = self;
         let is_sequence = head.kind == RecordKind::Sequence;
         let noun = if is_sequence { "SEQUENCE" } else { "TABLE" };
         let shown = ask::first::<Row, _>(conn.query_iter(format!("SHOW CREATE {noun} {table}")));
-        let statement = match admin.try_within(admin.user(), shown).await? {
+        let statement = match admin.try_within(user, shown).await? {
             Ok(row) => row.as_ref().and_then(|row| text(row, 1)).ok_or(AdminError::Corrupt("table"))?,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -234,7 +242,7 @@ impl Dump {
         if is_sequence {
             let select = format!("SELECT next_not_cached_value, cycle_count FROM {table}");
             let next = ask::first::<(i64, u64), _>(conn.query_iter(select));
-            return match admin.try_within(admin.user(), next).await? {
+            return match admin.try_within(user, next).await? {
                 Ok(next) => {
                     let (next, cycle) = next.ok_or(AdminError::Corrupt("sequence"))?;
                     let set = format!("DO SETVAL({table}, {next}, 0, {cycle})");
@@ -255,8 +263,8 @@ impl Dump {
         head: &RecordHead,
         sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), E>,
     ) -> Result<Result<(), Refusal>, E> {
-        let Self { admin, conn, .. } = self;
-        let (user, table) = (admin.user(), ident(&head.name));
+        let Self { admin, conn, user, .. } = self;
+        let table = ident(&head.name);
         let columns = ask::all::<String, _>(conn.exec_iter(COLUMNS, (&head.name, &head.name)));
         let columns = match admin.try_within(user, columns).await? {
             Ok(columns) => columns.iter().map(|name| ident(name)).collect::<Vec<_>>().join(", "),
@@ -299,11 +307,11 @@ impl Dump {
         detail: &str,
         sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), E>,
     ) -> Result<Result<(), Refusal>, E> {
-        let Self { admin, conn, .. } = self;
+        let Self { admin, conn, user, .. } = self;
         // The text comes in the character set in which it was written, of which MariaDB stores the bytes.
         admin.within(conn.query_drop("SET character_set_results = binary")).await?;
         let show = format!("SHOW CREATE {detail} {}", ident(&head.name));
-        let shown = admin.try_within(admin.user(), ask::first::<Row, _>(conn.query_iter(show))).await?;
+        let shown = admin.try_within(user, ask::first::<Row, _>(conn.query_iter(show))).await?;
         admin.within(conn.query_drop("SET character_set_results = utf8mb4")).await?;
         let row = match shown {
             Ok(row) => row.ok_or(AdminError::Corrupt("object"))?,
