@@ -67,6 +67,8 @@ pub async fn save(
     let mut projects = Vec::with_capacity(owned.len());
     for (project, databases) in owned {
         watcher.begin(format!("dumping {} databases of project {project}", databases.len()), None);
+        // `selkie serve` creates the accounts, and a full key may have changed its account's password.
+        parts.system.projects.mend(&project).await?;
         let account = parts.system.projects.account(&project, Access::Full);
         let mut own = parts.system.admin.open_dump(Some(&account)).await?;
         let names: Vec<String> = databases.iter().map(|database| database.name.clone()).collect();

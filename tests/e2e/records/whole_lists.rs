@@ -19,9 +19,9 @@ cases! {
 }
 
 const SCHEMA: &[&str] = &[
-    "CREATE TABLE kept (id INT PRIMARY KEY, g VARCHAR(9), n INT, d DECIMAL(9,2), f DOUBLE, body VARCHAR(60), up INT, \
-     FULLTEXT KEY (body), FOREIGN KEY (up) REFERENCES kept (id))",
-    "INSERT INTO kept SELECT seq, ELT(1 + seq % 5, 'a', 'B', NULL, 'c', 'b'), NULLIF(seq % 4, 0), seq / 8, seq / 10, \
+    "CREATE TABLE kept (id INT PRIMARY KEY, g VARCHAR(9), n INT, d DECIMAL(9,2), f DOUBLE, body VARCHAR(60), up_id INT, \
+     FULLTEXT KEY (body), FOREIGN KEY (up_id) REFERENCES kept (id))",
+    "INSERT INTO kept SELECT seq, ELT(1 + seq % 5, 'a', 'B', NULL, 'c', 'b'), NULLIF(seq % 4, 0), seq / 8, seq / 10 + 0.05, \
      IF(seq % 6, 'a seal on a rock', 'a seal and a seal'), NULLIF(seq DIV 3, 0) FROM seq_1_to_14",
     "CREATE TABLE pair (a INT, b CHAR(1), n INT, PRIMARY KEY (b, a))",
     "INSERT INTO pair SELECT seq % 4, CHAR(97 + seq DIV 4), seq % 3 FROM seq_0_to_10",
@@ -81,7 +81,7 @@ const READS: &[(&str, &str, bool, &str)] = &[
         "groups by greatest",
         "kept",
         true,
-        r#"{"selectFields": ["n", {"fieldName": "g", "aggregate": "MAX"}], "group": ["n", "up"], "order": ["max_g", "-n"]}"#,
+        r#"{"selectFields": ["n", {"fieldName": "g", "aggregate": "MAX"}], "group": ["n", "up_id"], "order": ["max_g", "-n"]}"#,
     ),
     (
         "groups by average",
@@ -104,7 +104,7 @@ const READS: &[(&str, &str, bool, &str)] = &[
         true,
         r#"{"fullTextSearch": {"fields": ["body"], "searchTerm": "+seal", "mode": "boolean"}}"#,
     ),
-    ("with related records", "kept", true, r#"{"include": ["kept.up"], "order": "g"}"#),
+    ("with related records", "kept", true, r#"{"include": ["up", "kept"], "order": "g"}"#),
 ];
 
 /// What a list may be cut by: the rule for `kept`, `maxRows`, and whether `kept` has a cursor.
@@ -145,10 +145,10 @@ fn with(options: &Value, more: Value) -> Value {
     all
 }
 
-/// Returns the reads of a table that the caller may read, with their options: `kept` without its key has no relations,
-/// and the joins name all of its fields.
+/// Returns the reads with their options, without those of related records if the caller may not read the key of `kept`.
 fn reads(keyed: bool) -> impl Iterator<Item = (&'static str, &'static str, bool, Value)> {
-    READS.iter().map(move |(name, table, cursor, options)| {
+    let may_read = move |read: &&(&str, &str, bool, &str)| keyed || !read.3.contains("include");
+    READS.iter().filter(may_read).map(move |(name, table, cursor, options)| {
         let options: Value = serde_json::from_str(options).unwrap();
         let of_hidden_key = *table == "kept" && options.get("group").is_none() && options.get("distinct").is_none();
         (*name, *table, *cursor && (keyed || !of_hidden_key), options)
@@ -276,7 +276,8 @@ async fn the_parts_of_every_list_make_up_the_whole(host: Host) {
             for (way, options) in [(0, &limit), (1, &limit), (0, &options)] {
                 let (all, has_cursor) = followed(&stage, way, table, options).await;
                 assert_eq!(sorted(&all), expected, "{name}, caller {at}: {options}");
-                let is_cut = options.get("limit").is_some() || stage.max_rows.is_some();
+                let limits = [options.get("limit").and_then(Value::as_u64), stage.max_rows];
+                let is_cut = limits.into_iter().flatten().any(|limit| expected.len() as u64 > limit);
                 assert_eq!(has_cursor, is_cut.then_some(cursor), "{name}, caller {at}: {options}");
             }
             for by_page in [true, false] {
