@@ -13,6 +13,7 @@ mod connect;
 mod connection;
 mod csv;
 mod deadline;
+mod description_budget;
 pub mod error;
 pub mod explain;
 mod geojson;

@@ -134,6 +134,17 @@ pub const ROLE_NAME_MAX_CHARS: usize = 64;
 /// Maximum size of a role's definition.
 pub const ROLE_MAX_BYTES: usize = 256 * 1024;
 
+/// Maximum bytes of the description of one table or view as MariaDB gives it: the names, types, defaults and comments of
+/// its columns, and the facts of its keys. A view of 1,000 columns may repeat a long list of ENUM members in each.
+pub const TABLE_DESCRIPTION_MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// Maximum bytes of the descriptions of all tables of a database, and of its foreign keys, as MariaDB gives them.
+pub const DATABASE_DESCRIPTION_MAX_BYTES: usize = 32 * 1024 * 1024;
+
+/// Maximum memory of each cache of descriptions: of tables, of whole databases, of tables as roles see them, of foreign
+/// keys.
+pub const DESCRIPTIONS_CACHE_MAX_BYTES: u64 = 64 * 1024 * 1024;
+
 /// Maximum roles of one project.
 pub const ROLES_PER_PROJECT_MAX_COUNT: usize = 1_000;
 

@@ -27,6 +27,7 @@ cases! {
     Both: [
         only_tables_and_views_are_tables,
         streams_leave_half_of_the_connections_to_other_reads,
+        a_description_that_is_too_large_is_refused_by_name,
         a_stream_ends_when_its_key_is_revoked,
     ],
     Own: [
@@ -125,6 +126,24 @@ async fn only_tables_and_views_are_tables(host: Host) {
     }
     let join = json!([{"tableName": "seq_1_to_9", "joinType": "JOIN", "match": {"source": "id", "target": "seq"}}]);
     db.get(&format!("t?{}", crate::host::option("join", &join))).await.refused(ErrorCode::TableNotFound);
+}
+
+async fn a_description_that_is_too_large_is_refused_by_name(host: Host) {
+    // MariaDB takes at most 64 KiB of members.
+    let letter = |n: u32| char::from_digit(n % 36, 36).unwrap();
+    let members: Vec<String> =
+        (0..12_000).map(|n| format!("'{}{}{}'", letter(n / 1_296), letter(n / 36), letter(n))).collect();
+    let table = format!("CREATE TABLE t (id INT PRIMARY KEY, state ENUM ({}))", members.join(","));
+    let columns: Vec<String> = (0..1_000).map(|n| format!("state AS c{n}")).collect();
+    let view = format!("CREATE VIEW wide AS SELECT {} FROM t", columns.join(","));
+    let tenant = Tenant::new(shared(), host.url(), &[&table, &view]).await;
+    for rest in ["wide?limit=1", "wide/_schema"] {
+        let answer = tenant.get(rest).send().await;
+        let error = answer.refused(ErrorCode::SqlError);
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("\"wide\"") && message.contains("4 MiB"), "{message}");
+    }
+    assert_eq!(tenant.get("t").send().await.payload(), json!([]));
 }
 
 async fn streams_leave_half_of_the_connections_to_other_reads(host: Host) {

@@ -1,6 +1,7 @@
 //! Reads results as typed rows. If a value has an unexpected type, the driver's own typed methods panic, so
 //! `clippy.toml` forbids them; the functions here return [`UnexpectedType`].
 
+use super::description_budget::DescriptionBudget;
 use mysql_async::prelude::{FromRow, Protocol};
 use mysql_async::{Error, QueryResult, Row};
 
@@ -26,6 +27,25 @@ where
     }
     // Conversion errors are returned only after all rows are read: otherwise the connection's next user would read the
     // rest of this result.
+    rows.into_iter().collect()
+}
+
+/// Returns all rows as [`all`] does, or fails with [`TooLarge`](super::description_budget::TooLarge). The connection must then be
+/// closed, because rows of the result are left.
+pub(super) async fn all_within<'a, 't: 'a, T, P>(
+    answer: impl Future<Output = Result<QueryResult<'a, 't, P>, Error>>,
+    budget: &mut DescriptionBudget,
+) -> Result<Vec<T>, Error>
+where
+    T: FromRow,
+    P: Protocol,
+{
+    let mut answer = answer.await?;
+    let mut rows = Vec::new();
+    while let Some(row) = answer.next().await? {
+        budget.spend(&row)?;
+        rows.push(typed(row));
+    }
     rows.into_iter().collect()
 }
 

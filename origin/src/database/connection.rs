@@ -1,6 +1,7 @@
 //! One connection to MariaDB: its options, its session's state, and how it is opened, reset and killed. Knows nothing
 //! of requests or queues.
 
+use super::description_budget::DescriptionBudget;
 use super::error::{HostLost, PacketTooLarge, has_too_many_connections, means_lost};
 use super::hosts::{Host, Hosts, Purpose, TRIES_MAX_COUNT};
 use super::pool::{ConnectionBudget, Slot};
@@ -315,6 +316,17 @@ impl Connection {
     ) -> Result<Vec<T>, mysql_async::Error> {
         let statement = self.statements.get(&mut self.conn, text).await?;
         ask::all(self.conn.exec_iter(statement, params)).await
+    }
+
+    /// Runs a statement of this program as [`Connection::ask`] does, and fails if its rows don't fit the budget.
+    pub(super) async fn ask_within<T: FromRow + Send + 'static>(
+        &mut self,
+        text: &'static str,
+        params: impl Into<Params> + Send,
+        budget: &mut DescriptionBudget,
+    ) -> Result<Vec<T>, mysql_async::Error> {
+        let statement = self.statements.get(&mut self.conn, text).await?;
+        ask::all_within(self.conn.exec_iter(statement, params), budget).await
     }
 
     /// Unsets the default schema by logging in again (`COM_CHANGE_USER`), which also resets the session and drops its

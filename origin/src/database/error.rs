@@ -4,6 +4,7 @@ mod host;
 mod message;
 mod names;
 
+use super::description_budget::TooLarge;
 use super::single_flight::LoadAborted;
 use crate::query::catalog::broken_view;
 use host::is_refusal_of_host;
@@ -67,6 +68,9 @@ pub enum DbError {
     /// The position of `X-Selkie-After` is of another kind than the positions of this database.
     #[error("the position is another database's")]
     OtherPosition,
+    /// A table's or database's description is larger than the limit.
+    #[error(transparent)]
+    DescriptionTooLarge(TooLarge),
     /// The position of `X-Selkie-After` is so far ahead of the database that it can't be the position of a write.
     #[error("the position is none of this database")]
     NoPosition,
@@ -106,18 +110,20 @@ impl From<mysql_async::Error> for DbError {
                 DriverError::MixedParams | DriverError::Params(_) | DriverError::StmtParamsNumberExceedsLimit { .. },
             ) => Self::Misread,
             mysql_async::Error::Driver(DriverError::LocalInfile(_)) => Self::LocalFile,
-            mysql_async::Error::Other(other) if other.is::<AnswerTooLarge>() => Self::AnswerTooLarge,
-            mysql_async::Error::Other(other) if other.is::<InRow>() => match other.downcast::<InRow>() {
-                Ok(found) => {
-                    let InRow { error, row } = *found;
-                    Self::Refused(error.code, Refusal { state: error.state, message: error.message, row: Some(row) })
+            mysql_async::Error::Other(other) => {
+                if let Some(InRow { error, row }) = other.downcast_ref() {
+                    let (state, message) = (error.state.clone(), error.message.clone());
+                    Self::Refused(error.code, Refusal { state, message, row: Some(*row) })
+                } else if let Some(PacketTooLarge(bytes)) = other.downcast_ref() {
+                    Self::PacketTooLarge(*bytes)
+                } else if let Some(found) = other.downcast_ref::<TooLarge>() {
+                    Self::DescriptionTooLarge(found.clone())
+                } else if other.is::<AnswerTooLarge>() {
+                    Self::AnswerTooLarge
+                } else {
+                    Self::Unavailable(other.to_string().into())
                 }
-                Err(other) => Self::Unavailable(other.to_string().into()),
-            },
-            mysql_async::Error::Other(other) => match other.downcast_ref::<PacketTooLarge>() {
-                Some(PacketTooLarge(bytes)) => Self::PacketTooLarge(*bytes),
-                None => Self::Unavailable(other.to_string().into()),
-            },
+            }
             other => Self::Unavailable(other.to_string().into()),
         }
     }
@@ -280,6 +286,7 @@ impl DbError {
                 "The position in X-Selkie-After is not of the kind that this database has.",
             )
             .with_hint("Send the value of X-Selkie-Position from the answer to a write of this installation."),
+            Self::DescriptionTooLarge(found) => found.into_problem(),
             Self::NoPosition => Problem::new(
                 ErrorCode::InvalidQueryOption,
                 "The position in X-Selkie-After is of no write to this database: it is far ahead of the last write, or of \
@@ -294,9 +301,7 @@ impl DbError {
                      than {INCLUDE_MAX_BYTES} bytes."
                 ),
             )
-            .with_hint(
-                "Give the relation a limit, fewer fields or a query in include, or read fewer records by limit.",
-            ),
+            .with_hint("Give the relation a limit, fewer fields or a query in include, or read fewer records."),
             Self::AnswerTooLarge => Problem::new(
                 ErrorCode::InvalidBody,
                 format!(

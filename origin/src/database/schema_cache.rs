@@ -9,18 +9,19 @@ mod relations;
 mod whole_database;
 
 pub use self::relations::SchemaAge;
-use self::whole_database::{CountTables, DatabaseEntry};
+use self::whole_database::DatabaseEntry;
 use super::charset_coverage::CharsetCoverages;
 use super::error::{DbError, no_database};
 use super::pool::{Lease, PoolSettings, Pools};
 use super::schema_reader::{self, Found};
 use super::single_flight::SingleFlight;
 use crate::query::catalog::Table;
-use quick_cache::Equivalent;
 use quick_cache::sync::Cache;
+use quick_cache::{Equivalent, Weighter};
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, ProjectName, folded, shown};
 use shared::key::Access;
+use shared::limits::DESCRIPTIONS_CACHE_MAX_BYTES;
 use shared::operation::TablePath;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,8 +30,10 @@ use std::time::{Duration, Instant};
 
 /// The maximum number of projects whose views are cached.
 const PROJECTS_MAX: usize = 1_000;
-/// The maximum number of table descriptions in the cache of single tables, and in that of whole databases.
-const TABLES_MAX: usize = 10_000;
+/// The numbers of tables and of databases for which the caches are laid out; their limits are in bytes. The smaller the
+/// number, the fewer shards a cache has, and no value may be larger than a shard.
+const TABLES_EXPECTED_COUNT: usize = 250;
+const DATABASES_EXPECTED_COUNT: usize = 50;
 /// The age from which a cached table description is reloaded in the background while it is used.
 const REFRESH_AFTER: Duration = Duration::from_secs(2);
 /// The age from which cached table descriptions, views and foreign keys are reloaded before a request uses them.
@@ -87,10 +90,10 @@ pub struct SchemaCache {
     pools: Pools,
     /// Connections that run callers' statements.
     statement_pools: Arc<Pools>,
-    tables: Cache<Key, Arc<Entry>>,
+    tables: Cache<Key, Arc<Entry>, Bytes>,
     views: Cache<ProjectName, Arc<Views>>,
-    relations: Cache<(ProjectName, DatabaseName), relations::Entry>,
-    databases: Cache<(ProjectName, DatabaseName), DatabaseEntry, CountTables>,
+    relations: Cache<(ProjectName, DatabaseName), relations::Entry, Bytes>,
+    databases: Cache<(ProjectName, DatabaseName), DatabaseEntry, Bytes>,
     coverages: CharsetCoverages,
     /// Per project, the number of schema changes made through this origin (0 without an entry). A description read when
     /// the number was smaller is not used. The map is not limited, but only an administrator creates projects.
@@ -116,6 +119,16 @@ struct Entry {
     checked_at: Instant,
     version: u64,
     refreshing: AtomicBool,
+}
+
+/// Weighs cached descriptions by their approximate memory.
+#[derive(Clone, Debug)]
+struct Bytes;
+
+impl Weighter<Key, Arc<Entry>> for Bytes {
+    fn weight(&self, _: &Key, entry: &Arc<Entry>) -> u64 {
+        entry.table.bytes()
+    }
 }
 
 /// The names of a project's views, [`folded`].
@@ -147,10 +160,10 @@ impl SchemaCache {
         Self {
             pools: statement_pools.apart(bounds),
             statement_pools,
-            tables: Cache::new(TABLES_MAX),
+            tables: Cache::with_weighter(TABLES_EXPECTED_COUNT, DESCRIPTIONS_CACHE_MAX_BYTES, Bytes),
             views: Cache::new(PROJECTS_MAX),
-            relations: Cache::new(relations::DATABASES_MAX),
-            databases: Cache::with_weighter(relations::DATABASES_MAX, TABLES_MAX as u64, CountTables),
+            relations: Cache::with_weighter(DATABASES_EXPECTED_COUNT, DESCRIPTIONS_CACHE_MAX_BYTES, Bytes),
+            databases: Cache::with_weighter(DATABASES_EXPECTED_COUNT, DESCRIPTIONS_CACHE_MAX_BYTES, Bytes),
             coverages: CharsetCoverages::default(),
             versions: RwLock::default(),
             table_loads: SingleFlight::default(),

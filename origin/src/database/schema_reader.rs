@@ -7,6 +7,7 @@ pub(super) use whole_database::tables;
 
 use super::charset_coverage::CharsetCoverages;
 use super::connection::Connection;
+use super::description_budget::DescriptionBudget;
 use super::error::DbError;
 use super::pool::Lease;
 use super::run;
@@ -58,6 +59,9 @@ const DATABASES: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA LIM
 
 const VIEWS: &str = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'VIEW'";
 
+/// The maximum bytes of a description that is parsed on an async thread.
+const PARSED_AT_ONCE_MAX_BYTES: usize = 256 * 1024;
+
 type ColumnRow = (String, String, String, String, Option<String>, String, String, bool, Option<String>, Option<String>);
 
 /// A table, or the existing names if there is no such table.
@@ -105,16 +109,17 @@ pub(super) async fn views(lease: &mut Lease, limit: Duration) -> Result<Vec<Stri
     names(lease, VIEWS, limit).await
 }
 
-/// Returns the foreign keys between the tables of a database, and the tables' primary keys.
+/// Returns the foreign keys between the tables of a database, and the tables' primary keys, with the bytes that were read.
 pub(super) async fn relations(
     lease: &mut Lease,
     database: &DatabaseName,
     limit: Duration,
-) -> Result<Relations, DbError> {
+) -> Result<(Relations, usize), DbError> {
     type Row = (String, String, String, Option<String>, Option<String>);
     lease.begin();
+    let mut budget = DescriptionBudget::of_database(database);
     let rows = run::within(lease.limit(limit), async {
-        run::driver(lease.connection()?.ask::<Row>(RELATIONS, (database.as_str(),))).await
+        run::driver(lease.connection()?.ask_within::<Row>(RELATIONS, (database.as_str(),), &mut budget)).await
     })
     .await;
     let rows = match rows {
@@ -145,7 +150,7 @@ pub(super) async fn relations(
             }
         }
     }
-    Ok(Relations::new(&keys, &primary))
+    Ok((Relations::new(&keys, &primary), budget.used))
 }
 
 async fn names(lease: &mut Lease, query: &'static str, limit: Duration) -> Result<Vec<String>, DbError> {
@@ -180,19 +185,21 @@ async fn read(
     let Some((table_type, transactional, innodb)) = found else {
         return missing(connection, database).await;
     };
+    let budget = &mut DescriptionBudget::of_table(database, table);
     let mut rows = TableRows {
         view: table_type == "VIEW",
         transactional,
         innodb,
-        columns: connection.ask(COLUMNS, place).await?,
-        indexes: connection.ask(INDEXES, place).await?,
-        references: connection.ask(FOREIGN_KEYS, place).await?,
-        checks: connection.ask(CHECKS, place).await?,
+        columns: connection.ask_within(COLUMNS, place, budget).await?,
+        indexes: connection.ask_within(INDEXES, place, budget).await?,
+        references: connection.ask_within(FOREIGN_KEYS, place, budget).await?,
+        checks: connection.ask_within(CHECKS, place, budget).await?,
         ..TableRows::default()
     };
     (rows.triggers, rows.update_triggers) = (connection.ask(TRIGGERS, place).await?.pop()).unwrap_or_default();
     if rows.view {
-        (rows.read_only, rows.definition) = connection.ask(VIEW, place).await?.pop().unwrap_or_default();
+        let view = connection.ask_within(VIEW, place, budget).await?.pop();
+        (rows.read_only, rows.definition) = view.unwrap_or_default();
     }
     let mut limited = HashMap::new();
     for name in rows.columns.iter().filter_map(|row| row.8.as_deref()) {
@@ -200,7 +207,21 @@ async fn read(
             limited.insert(name.to_owned(), coverage);
         }
     }
-    Ok(Found::Table(Arc::new(rows.into_table(database, table.clone(), &limited))))
+    let (database, table) = (database.clone(), table.clone());
+    let parsed = parse(budget, move || rows.into_table(&database, table, &limited)).await?;
+    Ok(Found::Table(Arc::new(parsed)))
+}
+
+/// Parses what was read within a budget; on a thread for blocking work if that would take milliseconds.
+async fn parse<T: Send + 'static>(
+    budget: &DescriptionBudget,
+    parse: impl FnOnce() -> T + Send + 'static,
+) -> mysql_async::Result<T> {
+    if budget.used < PARSED_AT_ONCE_MAX_BYTES {
+        return Ok(parse());
+    }
+    let parsed = tokio::task::spawn_blocking(parse).await;
+    parsed.map_err(|error| mysql_async::Error::Other(Box::new(error)))
 }
 
 /// The facts of a table in `information_schema`.

@@ -17,7 +17,9 @@ pub struct Table {
     database: DatabaseName,
     name: TableName,
     /// The readable columns, with INVISIBLE columns at their end, followed by the columns that a role hides.
-    columns: Vec<Column>,
+    /// The descriptions of a table for several roles share them.
+    columns: Vec<Arc<Column>>,
+    bytes: u64,
     /// The number of columns that the caller may read: all columns, unless [`Table::restricted`] hid some of them.
     readable: usize,
     /// The number of readable columns that are not invisible.
@@ -35,6 +37,12 @@ pub struct Table {
     /// The SQL text that lists all visible columns. Cached, because most reads select exactly these columns.
     list: OnceLock<Box<str>>,
 }
+
+/// The approximate memory of a description without its columns.
+const TABLE_BYTES: usize = 1_024;
+
+/// The approximate memory of a column's name in the lists and maps of a description.
+const COLUMN_BYTES: usize = 256;
 
 /// How a result row is encoded as a record.
 #[derive(Debug)]
@@ -177,7 +185,17 @@ impl Table {
         traits: Traits,
     ) -> Self {
         let readable = columns.len();
-        Self::with_hidden(database, name, columns, readable, (primary, unique), traits)
+        let bytes = TABLE_BYTES + columns.iter().map(|column| COLUMN_BYTES + column.bytes()).sum::<usize>();
+        let columns = columns.into_iter().map(Arc::new).collect();
+        let table = Self::with_hidden(database, name, columns, readable, (primary, unique), traits);
+        Self { bytes: bytes as u64, ..table }
+    }
+
+    /// Returns the approximate memory. That of the columns counts in each description that shares them, because any
+    /// of them may be the last.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Returns the table's description for a role, which hides the columns for which `may_read` is false from
@@ -185,20 +203,21 @@ impl Table {
     /// for rules and writes. Columns may have other indexes than in `self`.
     #[must_use]
     pub fn restricted(&self, may_read: impl Fn(&Column) -> bool) -> Self {
-        let (mut columns, hidden): (Vec<_>, Vec<_>) = self.columns.iter().cloned().partition(may_read);
+        let (mut columns, hidden): (Vec<_>, Vec<_>) = self.columns.iter().cloned().partition(|column| may_read(column));
         let readable = columns.len();
         columns.extend(hidden);
         let at = |name: &FieldName| columns.iter().position(|column| column.name == *name);
         let moved = |key: &Vec<usize>| key.iter().filter_map(|old| at(&self.columns[*old].name)).collect();
         let keys = (moved(&self.primary), self.unique.iter().map(moved).collect());
         let (database, name) = (self.database.clone(), self.name.clone());
-        Self::with_hidden(database, name, columns, readable, keys, self.traits)
+        let table = Self::with_hidden(database, name, columns, readable, keys, self.traits);
+        Self { bytes: self.bytes, ..table }
     }
 
     fn with_hidden(
         database: DatabaseName,
         name: TableName,
-        columns: Vec<Column>,
+        columns: Vec<Arc<Column>>,
         readable: usize,
         (primary, mut unique): (Vec<usize>, Vec<Vec<usize>>),
         traits: Traits,
@@ -229,6 +248,7 @@ impl Table {
                 keys: ColumnLabels::new(columns[..visible].iter().map(|column| column.name.as_str())),
             }),
             visible,
+            bytes: 0,
             list: OnceLock::new(),
             database,
             name,
@@ -256,14 +276,14 @@ impl Table {
     }
 
     #[must_use]
-    pub fn columns(&self) -> &[Column] {
+    pub fn columns(&self) -> &[Arc<Column>] {
         &self.columns[..self.readable]
     }
 
     /// Returns the columns of a read that does not name its fields: all but INVISIBLE columns. They are the first
     /// columns of [`Table::columns`].
     #[must_use]
-    pub fn visible_columns(&self) -> &[Column] {
+    pub fn visible_columns(&self) -> &[Arc<Column>] {
         &self.columns[..self.visible]
     }
 
@@ -392,6 +412,13 @@ pub fn broken_view(view: &str) -> Problem {
 }
 
 impl Column {
+    fn bytes(&self) -> usize {
+        const STRING_BYTES: usize = size_of::<String>() + 16;
+        let texts = self.name.as_str().len() + self.type_text.len() + self.comment.len();
+        let values: usize = self.values.iter().map(|value| STRING_BYTES + value.len()).sum();
+        size_of::<Self>() + texts + self.default.as_ref().map_or(0, String::len) + values
+    }
+
     /// Returns whether the column is an integer other than YEAR, in which MariaDB reads 70 as 1970.
     fn is_counting_number(&self) -> bool {
         self.kind == Kind::Integer && !self.type_text.starts_with("year")

@@ -109,7 +109,7 @@ impl TableInterface {
     }
 
     /// Returns the columns that the caller may read; none if the caller may not read records of the table.
-    fn columns(&self) -> &[Column] {
+    fn columns(&self) -> &[Arc<Column>] {
         if self.may(Action::Read) { self.table().columns() } else { &[] }
     }
 
@@ -133,7 +133,7 @@ impl TableInterface {
         Some(match action {
             Action::Insert => given.map(|column| (column, is_optional(column))).collect(),
             Action::Update => given.map(|column| (column, true)).collect(),
-            _ => self.columns().iter().enumerate().map(|(at, column)| (column, at >= visible)).collect(),
+            _ => self.columns().iter().enumerate().map(|(at, column)| (&**column, at >= visible)).collect(),
         })
     }
 

@@ -139,7 +139,7 @@ impl Roles {
         tables: &Arc<SchemaCache>,
     ) -> Result<TableAccess, RoleError> {
         let row = self.get(project, name).await?;
-        let role = ProjectRole::new(name.clone(), Role::parse(&row.definition)?);
+        let role = ProjectRole::new(name.clone(), Role::parse(&row.definition)?, Arc::default());
         let rights = Rights::Role(Arc::new(CallerRole::new(Arc::new(role), claims)));
         let table = tables.table(project, path).await.map_err(RoleError::Schema)?;
         rights.of(&table).map_err(RoleError::Schema)

@@ -71,7 +71,7 @@ pub fn role(bytes: &[u8]) {
 fn rights(role: &Role, claims: &Map<String, Json>) -> Rights {
     let name = RoleName::parse("fuzzed").expect("a name");
     let claims = Claims::new(&claims.iter().map(|(name, value)| (name.clone(), value.clone())).collect());
-    Rights::Role(Arc::new(CallerRole::new(Arc::new(ProjectRole::new(name, role.clone())), claims)))
+    Rights::Role(Arc::new(CallerRole::new(Arc::new(ProjectRole::new(name, role.clone(), Arc::default())), claims)))
 }
 
 fn path(table: &Table) -> TablePath {

@@ -181,6 +181,7 @@ impl Lease {
             | DbError::NotReached
             | DbError::OtherPosition
             | DbError::NoPosition
+            | DbError::DescriptionTooLarge(_)
             | DbError::RoleForbids => {}
         }
         error

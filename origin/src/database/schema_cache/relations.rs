@@ -1,16 +1,21 @@
 //! Caches the foreign keys of databases, for requests that use related records and for descriptions of tables.
 
-use super::{LOAD_TIMEOUT, STALE_AFTER, SchemaCache, again_if_lost};
+use super::{Bytes, LOAD_TIMEOUT, STALE_AFTER, SchemaCache, again_if_lost};
 use crate::database::error::DbError;
 use crate::database::schema_reader;
 use crate::query::catalog::relations::Relations;
+use quick_cache::Weighter;
 use shared::error::Problem;
 use shared::ident::{DatabaseName, ProjectName};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The maximum number of databases whose foreign keys are cached.
-pub(super) const DATABASES_MAX: usize = 1_000;
+/// The approximate memory of a database's foreign keys, as a multiple of the bytes of their names: each is in several
+/// lists.
+const NAMES_TIMES: u64 = 8;
+
+/// The approximate memory of a database's entry without foreign keys.
+const ENTRY_BYTES: u64 = 256;
 
 /// Whether cached schemas of tables and cached foreign keys may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,8 +29,16 @@ pub enum SchemaAge {
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     relations: Arc<Relations>,
+    /// The bytes of all names that were read.
+    names: usize,
     read_at: Instant,
     version: u64,
+}
+
+impl Weighter<(ProjectName, DatabaseName), Entry> for Bytes {
+    fn weight(&self, _: &(ProjectName, DatabaseName), entry: &Entry) -> u64 {
+        ENTRY_BYTES + NAMES_TIMES * entry.names as u64
+    }
 }
 
 impl SchemaCache {
@@ -61,7 +74,8 @@ impl SchemaCache {
         let relations = again_if_lost(|| async {
             schema_reader::relations(&mut self.lease(project).await?, database, LOAD_TIMEOUT).await
         });
-        let entry = Entry { relations: Arc::new(relations.await?), read_at, version };
+        let (relations, names) = relations.await?;
+        let entry = Entry { relations: Arc::new(relations), names, read_at, version };
         self.relations.insert(key, entry.clone());
         Ok(entry)
     }

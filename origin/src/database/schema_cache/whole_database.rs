@@ -1,15 +1,19 @@
 //! Caches the descriptions of all tables of a database, for API descriptions (such as OpenAPI) and `selkie types`.
 
-use super::{Entry, Key, LOAD_TIMEOUT, STALE_AFTER, SchemaCache, again_if_lost};
+use super::{Bytes, Entry, Key, LOAD_TIMEOUT, STALE_AFTER, SchemaCache, again_if_lost};
 use crate::database::error::DbError;
 use crate::database::schema_reader;
 use crate::query::catalog::Table;
+use quick_cache::Weighter;
 use shared::error::Problem;
 use shared::ident::{DatabaseName, ProjectName};
 use shared::operation::TablePath;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+
+/// The approximate memory of a cached database without its tables.
+const ENTRY_BYTES: u64 = 256;
 
 /// The tables of a database, and when they were read.
 #[derive(Clone, Debug)]
@@ -19,13 +23,9 @@ pub(super) struct DatabaseEntry {
     version: u64,
 }
 
-/// Weighs a database by the number of its tables plus 1, so that the cache limits the number of tables.
-#[derive(Clone, Debug)]
-pub(super) struct CountTables;
-
-impl quick_cache::Weighter<(ProjectName, DatabaseName), DatabaseEntry> for CountTables {
+impl Weighter<(ProjectName, DatabaseName), DatabaseEntry> for Bytes {
     fn weight(&self, _: &(ProjectName, DatabaseName), entry: &DatabaseEntry) -> u64 {
-        entry.tables.len() as u64 + 1
+        ENTRY_BYTES + entry.tables.iter().map(|table| table.bytes()).sum::<u64>()
     }
 }
 

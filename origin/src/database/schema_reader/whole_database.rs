@@ -1,9 +1,10 @@
 //! Reads the descriptions of all tables of a database at once: the number of queries does not depend on the number of
 //! tables.
 
-use super::{ColumnRow, TableRows, is_table};
+use super::{ColumnRow, TableRows, is_table, parse};
 use crate::database::charset_coverage::CharsetCoverages;
 use crate::database::connection::Connection;
+use crate::database::description_budget::DescriptionBudget;
 use crate::database::error::DbError;
 use crate::database::pool::Lease;
 use crate::database::run;
@@ -66,7 +67,8 @@ async fn read(
     coverages: &CharsetCoverages,
     database: &DatabaseName,
 ) -> mysql_async::Result<Vec<Arc<Table>>> {
-    let rows = rows(connection, database).await?;
+    let budget = &mut DescriptionBudget::of_database(database);
+    let rows = rows(connection, database, budget).await?;
     let charsets: BTreeSet<&str> =
         rows.values().flat_map(|rows| &rows.columns).filter_map(|row| row.8.as_deref()).collect();
     let mut limited = HashMap::new();
@@ -75,11 +77,15 @@ async fn read(
             limited.insert(name.to_owned(), coverage);
         }
     }
-    let tables = rows.into_iter().filter_map(|(name, rows)| {
-        let name = TableName::parse(&name).ok().filter(|name| !name.is_system())?;
-        Some(Arc::new(rows.into_table(database, name, &limited)))
-    });
-    Ok(tables.collect())
+    let database = database.clone();
+    let tables = move || {
+        let tables = rows.into_iter().filter_map(|(name, rows)| {
+            let name = TableName::parse(&name).ok().filter(|name| !name.is_system())?;
+            Some(Arc::new(rows.into_table(&database, name, &limited)))
+        });
+        tables.collect()
+    };
+    parse(budget, tables).await
 }
 
 /// Reads the facts of each table in `information_schema`, by table name. Leaves out a table that is created while the
@@ -87,13 +93,16 @@ async fn read(
 async fn rows(
     connection: &mut Connection,
     database: &DatabaseName,
+    budget: &mut DescriptionBudget,
 ) -> mysql_async::Result<BTreeMap<String, TableRows>> {
     let place = (database.as_str(),);
     let mut tables: BTreeMap<String, TableRows> = BTreeMap::new();
-    for (name, view, transactional, innodb) in connection.ask::<(String, bool, bool, bool)>(TABLES, place).await? {
+    for (name, view, transactional, innodb) in
+        connection.ask_within::<(String, bool, bool, bool)>(TABLES, place, budget).await?
+    {
         tables.insert(name, TableRows { view, transactional, innodb, ..TableRows::default() });
     }
-    for row in connection.ask::<TableColumnRow>(COLUMNS, place).await? {
+    for row in connection.ask_within::<TableColumnRow>(COLUMNS, place, budget).await? {
         let (table, name, data_type, type_text, nullable, default, extra, comment, generated, charset, collation) = row;
         if let Some(rows) = tables.get_mut(&table) {
             let row: ColumnRow =
@@ -101,29 +110,31 @@ async fn rows(
             rows.columns.push(row);
         }
     }
-    for (table, index, column) in connection.ask::<(String, String, String)>(INDEXES, place).await? {
+    for (table, index, column) in connection.ask_within::<(String, String, String)>(INDEXES, place, budget).await? {
         if let Some(rows) = tables.get_mut(&table) {
             rows.indexes.push((index, column));
         }
     }
     for (table, column, target, field) in
-        connection.ask::<(String, String, String, String)>(FOREIGN_KEYS, place).await?
+        connection.ask_within::<(String, String, String, String)>(FOREIGN_KEYS, place, budget).await?
     {
         if let Some(rows) = tables.get_mut(&table) {
             rows.references.push((column, target, field));
         }
     }
-    for (table, clause) in connection.ask::<(String, String)>(CHECKS, place).await? {
+    for (table, clause) in connection.ask_within::<(String, String)>(CHECKS, place, budget).await? {
         if let Some(rows) = tables.get_mut(&table) {
             rows.checks.push(clause);
         }
     }
-    for (table, count, of_updates) in connection.ask::<(String, u64, bool)>(TRIGGERS, place).await? {
+    for (table, count, of_updates) in connection.ask_within::<(String, u64, bool)>(TRIGGERS, place, budget).await? {
         if let Some(rows) = tables.get_mut(&table) {
             (rows.triggers, rows.update_triggers) = (count, of_updates);
         }
     }
-    for (view, read_only, definition) in connection.ask::<(String, bool, Option<String>)>(VIEWS, place).await? {
+    for (view, read_only, definition) in
+        connection.ask_within::<(String, bool, Option<String>)>(VIEWS, place, budget).await?
+    {
         if let Some(rows) = tables.get_mut(&view) {
             (rows.read_only, rows.definition) = (read_only, definition);
         }

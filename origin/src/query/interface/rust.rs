@@ -60,7 +60,7 @@ struct Enums<'a>(Vec<(&'a Column, String)>);
 
 impl<'a> Enums<'a> {
     fn of(table: &'a TableInterface, prefix: &str, names: &mut Names) -> Self {
-        let mut columns: Vec<&Column> = table.columns().iter().collect();
+        let mut columns: Vec<&Column> = table.columns().iter().map(|column| &**column).collect();
         for column in table.given(Action::Insert).into_iter().chain(table.given(Action::Update)) {
             if !columns.iter().any(|known| known.name == column.name) {
                 columns.push(column);

@@ -5,10 +5,11 @@ mod check;
 mod claims_in_patterns;
 mod limits;
 mod rules;
+mod views;
 
 use super::scope::Scope;
 use super::{Operand, Predicate};
-use crate::query::catalog::Table;
+use crate::query::catalog::{Column, Table};
 use crate::query::role::{Claims, Fields, Role, TableRule};
 pub use check::check_rule;
 pub(super) use rules::{and, columns, depends_on, own_rule, read_rule, restrict};
@@ -16,11 +17,8 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::{DatabaseName, FieldName, RoleName, TableName, shown};
 use shared::operation::TablePath;
 use shared::policy::{Action, role_forbids};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Maximum number of tables whose [`View`] is cached for a role. A full cache is emptied.
-const VIEWS_MAX_COUNT: usize = 1_000;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+pub use views::Views;
 
 /// Maximum number of tables whose rules, with the caller's claims filled in, are cached for a caller. A full cache is
 /// emptied.
@@ -42,15 +40,9 @@ pub enum Rights {
 pub struct ProjectRole {
     name: RoleName,
     role: Role,
-    views: Mutex<HashMap<TablePath, View>>,
-}
-
-/// A cached table description that hides the columns that a role may not read ([`Table::restricted`]).
-#[derive(Debug)]
-struct View {
-    /// The description of the whole table, from which `table` was made.
-    of: Arc<Table>,
-    table: Arc<Table>,
+    /// The role's number in `views`.
+    number: u64,
+    views: Arc<Views>,
 }
 
 /// A role with the claims of one caller.
@@ -58,8 +50,16 @@ struct View {
 pub struct CallerRole {
     role: Arc<ProjectRole>,
     claims: Claims,
-    /// The cached access to tables, each with the description of the whole table from which it was made.
-    bound: Mutex<Vec<(Arc<Table>, TableAccess)>>,
+    bound: Mutex<Vec<Bound>>,
+}
+
+/// The cached access to a table.
+#[derive(Debug)]
+struct Bound {
+    /// The description of the whole table, and as the role sees it. Other caches limit the memory of both.
+    of: Weak<Table>,
+    view: Weak<Table>,
+    limits: Arc<Limits>,
 }
 
 /// A table, and what a caller may do with it.
@@ -95,8 +95,8 @@ struct WriteLimits {
 
 impl ProjectRole {
     #[must_use]
-    pub fn new(name: RoleName, role: Role) -> Self {
-        Self { name, role, views: Mutex::default() }
+    pub fn new(name: RoleName, role: Role, views: Arc<Views>) -> Self {
+        Self { name, role, number: views.number(), views }
     }
 
     #[must_use]
@@ -112,23 +112,12 @@ impl ProjectRole {
     /// Returns the table's description, which hides the columns that the role may not read; all callers with the role
     /// share it.
     fn view(&self, table: &Arc<Table>, rule: &TableRule) -> Arc<Table> {
-        let path = TablePath { database: table.database().clone(), table: table.name().clone() };
-        let mut views = lock(&self.views);
-        if let Some(view) = views.get(&path)
-            && Arc::ptr_eq(&view.of, table)
-        {
-            return Arc::clone(&view.table);
-        }
         let fields = rule.read.as_ref().map(|read| &read.fields);
-        let view = match fields {
-            Some(Fields::All) => Arc::clone(table),
-            fields => Arc::new(table.restricted(|column| fields.is_some_and(|fields| fields.has(&column.name)))),
-        };
-        if views.len() >= VIEWS_MAX_COUNT {
-            views.clear();
+        if let Some(Fields::All) = fields {
+            return Arc::clone(table);
         }
-        views.insert(path, View { of: Arc::clone(table), table: Arc::clone(&view) });
-        view
+        let may_read = |column: &Column| fields.is_some_and(|fields| fields.has(&column.name));
+        self.views.get(self.number, table, || table.restricted(may_read))
     }
 }
 
@@ -169,28 +158,25 @@ impl CallerRole {
     }
 
     fn access(&self, table: &Arc<Table>) -> Result<TableAccess, Problem> {
-        let mut bound = lock(&self.bound);
-        if let Some((_, access)) = bound.iter().find(|(of, _)| Arc::ptr_eq(of, table)) {
-            return Ok(access.clone());
+        // The list is valid after every step, so a poisoned lock can be used.
+        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bound) = bound.iter().find(|bound| bound.of.as_ptr() == Arc::as_ptr(table))
+            && let Some(view) = bound.view.upgrade()
+        {
+            return Ok(TableAccess { table: view, limits: Some(Arc::clone(&bound.limits)) });
         }
         let rule = self.role().rule(table.database(), table.name());
         let rule = rule.ok_or_else(|| no_table(table.database().as_str(), table.name().as_str()))?;
         let view = self.role.view(table, rule);
-        let limits = Limits::bind(rule, table, &view, &self.claims);
-        let access = TableAccess { table: view, limits: Some(Arc::new(limits)) };
-        // A reloaded table replaces its former description.
-        bound.retain(|(of, _)| (of.database(), of.name()) != (table.database(), table.name()));
+        let limits = Arc::new(Limits::bind(rule, table, &view, &self.claims));
+        bound.retain(|bound| bound.view.strong_count() > 0);
         if bound.len() >= BOUND_MAX_COUNT {
             bound.clear();
         }
-        bound.push((Arc::clone(table), access.clone()));
-        Ok(access)
+        let (of, of_role) = (Arc::downgrade(table), Arc::downgrade(&view));
+        bound.push(Bound { of, view: of_role, limits: Arc::clone(&limits) });
+        Ok(TableAccess { table: view, limits: Some(limits) })
     }
-}
-
-/// Locks a mutex even if a thread panicked while it held the lock, since the data is valid after every step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn no_table(database: &str, table: &str) -> Problem {

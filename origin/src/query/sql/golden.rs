@@ -130,7 +130,7 @@ const ROLE: &str = r#"{"tables": {
 
 /// Returns the rights of a caller with the role [`ROLE`] and these claims.
 fn rights(claims: &str) -> Rights {
-    let role = ProjectRole::new(RoleName::parse("golden").unwrap(), Role::parse(ROLE).unwrap());
+    let role = ProjectRole::new(RoleName::parse("golden").unwrap(), Role::parse(ROLE).unwrap(), Arc::default());
     let claims = Claims::new(&serde_json::from_str(claims).unwrap());
     Rights::Role(Arc::new(CallerRole::new(Arc::new(role), claims)))
 }

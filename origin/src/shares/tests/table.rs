@@ -12,10 +12,10 @@ use crate::shares::Shares;
 use crate::tls::HANDSHAKES_MAX_COUNT;
 use crate::traces::QUEUE_MAX_COUNT;
 use shared::limits::{
-    EDGE_BODIES_MAX_BYTES, EDGE_BODY_OVERHEAD_BYTES, EDGE_HEALTH_REQUESTS_MAX_COUNT, EDGE_PUBLIC_REQUESTS_MAX_COUNT,
-    EDGE_REQUESTS_MAX_COUNT, EDGE_UNVERIFIED_REQUESTS_MAX_COUNT, IMAGE_MEMORY_MAX_BYTES, IMAGE_QUEUE_MAX_COUNT,
-    IMAGE_QUEUE_PROJECT_MAX_COUNT, TUS_OPEN_MAX_COUNT, TUS_OPEN_MAX_LARGEST, UPLOADS_MAX_COUNT,
-    UPLOADS_PER_PROJECT_MAX_COUNT,
+    DESCRIPTIONS_CACHE_MAX_BYTES, EDGE_BODIES_MAX_BYTES, EDGE_BODY_OVERHEAD_BYTES, EDGE_HEALTH_REQUESTS_MAX_COUNT,
+    EDGE_PUBLIC_REQUESTS_MAX_COUNT, EDGE_REQUESTS_MAX_COUNT, EDGE_UNVERIFIED_REQUESTS_MAX_COUNT,
+    IMAGE_MEMORY_MAX_BYTES, IMAGE_QUEUE_MAX_COUNT, IMAGE_QUEUE_PROJECT_MAX_COUNT, TUS_OPEN_MAX_COUNT,
+    TUS_OPEN_MAX_LARGEST, UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT,
 };
 use std::time::Duration;
 
@@ -160,7 +160,12 @@ fn of_media_and_caches() -> Vec<Expected> {
             "none".to_owned(),
         ),
         row("TLS handshakes under way", written(HANDSHAKES_MAX_COUNT), "none: no key is known yet".to_owned()),
-        row("caches: tables, keys, paths of files, counts of requests", written(10_000), "none".to_owned()),
+        row(
+            "caches of descriptions: of tables, of databases, of tables as roles see them, of foreign keys",
+            format!("{} MiB each", DESCRIPTIONS_CACHE_MAX_BYTES / MIB),
+            "none".to_owned(),
+        ),
+        row("caches: paths of files, keys, counts of requests", written(10_000), "none".to_owned()),
         row("requests whose trace waits to be sent", written(QUEUE_MAX_COUNT), "none".to_owned()),
     ]
 }

@@ -11,7 +11,7 @@ use shared::limits::ROLE_MAX_BYTES;
 use super::unavailable;
 use crate::database::admin::Admin;
 use crate::database::single_flight::SingleFlight;
-use crate::query::plan::access::ProjectRole;
+use crate::query::plan::access::{ProjectRole, Views};
 use crate::query::role::Role;
 
 /// The number of roles for which the cache is laid out. [`ROLES_MAX_BYTES`] limits the actual number.
@@ -51,13 +51,14 @@ impl Weighter<RoleKey, Cached> for CachedBytes {
 pub(super) struct Roles {
     admin: Admin,
     cached: Arc<RoleCache>,
+    views: Arc<Views>,
     loads: SingleFlight<(RoleKey, u64), Option<Arc<ProjectRole>>, Problem>,
 }
 
 impl Roles {
     pub(super) fn new(admin: Admin) -> Self {
         let cached = Cache::with_weighter(ROLES_EXPECTED_COUNT, ROLES_MAX_BYTES, CachedBytes);
-        Self { admin, cached: Arc::new(cached), loads: SingleFlight::default() }
+        Self { admin, cached: Arc::new(cached), views: Arc::default(), loads: SingleFlight::default() }
     }
 
     /// Returns a role, read in the given generation of its project or later; `None` if the role does not exist. Concurrent calls for
@@ -76,7 +77,7 @@ impl Roles {
         if let Some(role) = cached(&self.cached, &key, generation) {
             return Ok(Some(role));
         }
-        let (admin, roles) = (self.admin.clone(), Arc::clone(&self.cached));
+        let (admin, roles, views) = (self.admin.clone(), Arc::clone(&self.cached), Arc::clone(&self.views));
         let load = {
             let key = key.clone();
             async move {
@@ -84,7 +85,7 @@ impl Roles {
                 if let Some(role) = cached(&roles, &key, generation) {
                     return Ok(Some(role));
                 }
-                let Some((role, bytes)) = load(&admin, &key).await? else {
+                let Some((role, bytes)) = load(&admin, views, &key).await? else {
                     return Ok(None);
                 };
                 roles.insert(key, Cached { generation, role: Arc::clone(&role), bytes });
@@ -100,7 +101,11 @@ fn cached(roles: &RoleCache, key: &RoleKey, generation: u64) -> Option<Arc<Proje
 }
 
 /// Reads a role and the number of bytes of its definition.
-async fn load(admin: &Admin, (project, name): &RoleKey) -> Result<Option<(Arc<ProjectRole>, u64)>, Problem> {
+async fn load(
+    admin: &Admin,
+    views: Arc<Views>,
+    (project, name): &RoleKey,
+) -> Result<Option<(Arc<ProjectRole>, u64)>, Problem> {
     let row = admin.role(project, name).await.map_err(|error| unavailable(&error))?;
     let Some(row) = row else {
         return Ok(None);
@@ -108,5 +113,5 @@ async fn load(admin: &Admin, (project, name): &RoleKey) -> Result<Option<(Arc<Pr
     let role = Role::parse(&row.definition).map_err(|fault| {
         Problem::internal("The key's role can't be read.", format!("role {name} of project {project}: {fault}"))
     })?;
-    Ok(Some((Arc::new(ProjectRole::new(name.clone(), role)), row.definition.len() as u64)))
+    Ok(Some((Arc::new(ProjectRole::new(name.clone(), role, views)), row.definition.len() as u64)))
 }
