@@ -24,7 +24,11 @@ export async function consoleFiles() {
     chunkNames: "[name]-[hash]",
     jsx: "automatic",
     jsxImportSource: "preact",
-    alias: { "@selkie/client": join(root, "clients/typescript/src/index.ts"), react: "preact/compat", "react-dom": "preact/compat" },
+    alias: {
+      "@selkie/client": join(root, "clients/typescript/src/index.ts"),
+      react: "preact/compat",
+      "react-dom": "preact/compat",
+    },
     define: { "process.env.NODE_ENV": '"production"' },
     publicPath: "/console",
     logLevel: "warning",

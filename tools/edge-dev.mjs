@@ -27,7 +27,9 @@ process.env.WRANGLER_SEND_METRICS ??= "false";
 process.env.WRANGLER_SEND_ERROR_REPORTS ??= "false";
 process.env.WRANGLER_LOG_PATH ??= `${values["persist-to"]}/logs`;
 
-const { unstable_readConfig: readConfig, unstable_getMiniflareWorkerOptions: workerOptionsOf } = await import("wrangler");
+const { unstable_readConfig: readConfig, unstable_getMiniflareWorkerOptions: workerOptionsOf } = await import(
+  "wrangler"
+);
 const { Log, LogLevel, Miniflare } = await import("miniflare");
 
 let miniflare;

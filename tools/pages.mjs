@@ -17,7 +17,9 @@ const PAGES = {
   docs: [
     join(root, "README.md"),
     ...readdirSync(join(root, "pages/docs")).map((name) => join(root, "pages/docs", name)),
-    ...["swagger-ui-bundle.js", "swagger-ui.css", "swagger-ui-bundle.js.LICENSE.txt", "LICENSE", "NOTICE"].map((name) => join(swagger, name)),
+    ...["swagger-ui-bundle.js", "swagger-ui.css", "swagger-ui-bundle.js.LICENSE.txt", "LICENSE", "NOTICE"].map((name) =>
+      join(swagger, name),
+    ),
   ],
 };
 
@@ -33,7 +35,9 @@ for (const [page, files] of Object.entries(PAGES)) {
     let content = readFileSync(file);
     // Removes the reference to the source map, which is not served.
     if (file.endsWith(".js") || file.endsWith(".css")) {
-      content = Buffer.from(content.toString().replace(/\n(\/\/# sourceMappingURL=\S+|\/\*# sourceMappingURL=\S+ ?\*\/)\s*$/, "\n"));
+      content = Buffer.from(
+        content.toString().replace(/\n(\/\/# sourceMappingURL=\S+|\/\*# sourceMappingURL=\S+ ?\*\/)\s*$/, "\n"),
+      );
     }
     write(page, file.split("/").pop(), content);
   }

@@ -65,7 +65,11 @@ const READS = {
     },
   },
   "Aliases and aggregates": {
-    selectFields: ["title", { fieldName: "views", aggregate: "AVG", alias: "mean" }, { aggregate: "COUNT", alias: "n" }],
+    selectFields: [
+      "title",
+      { fieldName: "views", aggregate: "AVG", alias: "mean" },
+      { aggregate: "COUNT", alias: "n" },
+    ],
     group: ["title"],
     order: [{ field: "mean", strategy: "DESC" }, { field: "title" }],
     limit: 5,
@@ -133,8 +137,7 @@ const php = (options, encoding) =>
     { input: JSON.stringify(options), encoding: "utf8" },
   );
 const comma = (options) => {
-  const named = (name, value) =>
-    /^(select|omit)Fields$/.test(name) && Array.isArray(value) && value.every(plain);
+  const named = (name, value) => /^(select|omit)Fields$/.test(name) && Array.isArray(value) && value.every(plain);
   return Object.entries(options)
     .map(([name, value]) => (named(name, value) ? `${name}=${value.join(",")}` : json({ [name]: value })))
     .join("&");

@@ -38,24 +38,41 @@ function Frame() {
   const { access, project, name } = holder.value;
   return (
     <div class={isOpen ? "frame open" : "frame"}>
-      <a class="skip" href="#content" onClick={(event) => (event.preventDefault(), document.getElementById("content")?.focus())}>
+      <a
+        class="skip"
+        href="#content"
+        onClick={(event) => (event.preventDefault(), document.getElementById("content")?.focus())}
+      >
         {texts.skip}
       </a>
       <header class="top">
-        <Button icon="menu" label={texts.side.menu} bare expanded={isOpen} class="menu" onClick={() => setOpen(!isOpen)} />
+        <Button
+          icon="menu"
+          label={texts.side.menu}
+          bare
+          expanded={isOpen}
+          class="menu"
+          onClick={() => setOpen(!isOpen)}
+        />
         <a class="brand" href="#/">
           <img src="/console/icon.svg" alt="" width="22" height="22" />
           {texts.title}
         </a>
         <span class="grow" />
-        <a class="docs" href="/docs" target="_blank">{texts.docs}</a>
+        <a class="docs" href="/docs" target="_blank">
+          {texts.docs}
+        </a>
         <span class="who">
           <Icon name="key" />
-          {[project, access === "role" ? `${texts.who.role} ${name ?? ""}`.trim() : texts.who[access]].filter(Boolean).join(" · ")}
+          {[project, access === "role" ? `${texts.who.role} ${name ?? ""}`.trim() : texts.who[access]]
+            .filter(Boolean)
+            .join(" · ")}
         </span>
-        {isTesting()
-          ? <Button icon="undo" label={texts.roles.endTest} look="main" onClick={endTest} />
-          : <Button icon="out" label={texts.signOut} look="quiet" onClick={signOut} />}
+        {isTesting() ? (
+          <Button icon="undo" label={texts.roles.endTest} look="main" onClick={endTest} />
+        ) : (
+          <Button icon="out" label={texts.signOut} look="quiet" onClick={signOut} />
+        )}
       </header>
       <SideBar reload={load} />
       <main id="content" tabIndex={-1}>
@@ -68,7 +85,8 @@ function Frame() {
 function View() {
   const { view, parts } = route.value;
   const [database = "", table = ""] = parts;
-  if (view === "data" || view === "structure") return <TableView key={`${database}.${table}`} database={database} table={table} tab={view} />;
+  if (view === "data" || view === "structure")
+    return <TableView key={`${database}.${table}`} database={database} table={table} tab={view} />;
   if (view === "sql") return <Lazy key="sql" load={() => import("./sql/view")} />;
   if (view === "diagram") return <Lazy key={`diagram ${database}`} load={() => import("./diagram")} />;
   if (view === "media") return <Media />;
@@ -81,7 +99,11 @@ function View() {
 /** Shows a view whose code is loaded when the view is opened. */
 function Lazy({ load }: { load: () => Promise<{ default: ComponentType }> }) {
   const [found, setFound] = useState<{ view?: ComponentType; error?: unknown }>({});
-  const get = () => void load().then(({ default: view }) => setFound({ view }), (error) => setFound({ error }));
+  const get = () =>
+    void load().then(
+      ({ default: view }) => setFound({ view }),
+      (error) => setFound({ error }),
+    );
   useEffect(get, []);
   if (found.error) return <Problem error={found.error} again={get} />;
   return found.view ? <found.view /> : <Spinner label={texts.table.loading} />;

@@ -24,7 +24,11 @@ export default function Diagram() {
   const [zoom, setZoom] = useState(1);
   useEffect(() => void (document.title = `${words.heading(database)} · ${texts.title}`), [database]);
   const { value, error, again } = useLoad(
-    async () => !list ? (await loadTables(database), undefined) : Promise.all(list.map(async ({ name }): Promise<Entry> => ({ name, schema: await schemaOf(database, name) }))), [database, list],
+    async () =>
+      !list
+        ? (await loadTables(database), undefined)
+        : Promise.all(list.map(async ({ name }): Promise<Entry> => ({ name, schema: await schemaOf(database, name) }))),
+    [database, list],
   );
   const drawn = useMemo(() => (value ? draw(value) : null), [value]);
   return (
@@ -35,31 +39,59 @@ export default function Diagram() {
         <Button label={words.zoomOut} onClick={() => setZoom(Math.max(0.3, zoom / 1.2))} />
         <Button label={words.zoomIn} onClick={() => setZoom(Math.min(2, zoom * 1.2))} />
       </div>
-      {error ? <Problem error={error} again={again} /> : !drawn ? <Spinner label={words.loading} />
-        : drawn.nodes.length === 0 ? <p class="pad">{words.empty}</p> : (
+      {error ? (
+        <Problem error={error} again={again} />
+      ) : !drawn ? (
+        <Spinner label={words.loading} />
+      ) : drawn.nodes.length === 0 ? (
+        <p class="pad">{words.empty}</p>
+      ) : (
         <div class="canvas" tabIndex={0} role="group" aria-label={words.label}>
           <svg viewBox={`0 0 ${drawn.width} ${drawn.height}`} width={drawn.width * zoom} height={drawn.height * zoom}>
             <defs>
-              <marker id="head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto-start-reverse">
+              <marker
+                id="head"
+                viewBox="0 0 10 10"
+                refX="9"
+                refY="5"
+                markerWidth="7"
+                markerHeight="7"
+                orient="auto-start-reverse"
+              >
                 <path d="M0 0L10 5L0 10z" class="arrow" />
               </marker>
             </defs>
             {drawn.edges.map(({ id, path, label }) => (
-              <path key={id} d={path} class="edge" marker-end="url(#head)"><title>{label}</title></path>
+              <path key={id} d={path} class="edge" marker-end="url(#head)">
+                <title>{label}</title>
+              </path>
             ))}
             {drawn.nodes.map(({ entry, x, y, height, fields, more }) => (
               <a key={entry.name} href={to("structure", [database, entry.name])}>
                 <g transform={`translate(${x} ${y})`}>
                   <rect width={WIDTH_PX} height={height} rx="7" class="box" />
                   <path d={`M0 ${HEAD_PX}H${WIDTH_PX}`} class="rule" />
-                  <text x="10" y="20" class="name">{entry.name}</text>
+                  <text x="10" y="20" class="name">
+                    {entry.name}
+                  </text>
                   {fields.map((field, at) => (
-                    <text key={field.name} x="10" y={HEAD_PX + 15 + at * FIELD_PX} class={field.primaryKey ? "field key" : field.references ? "field link" : "field"}>
+                    <text
+                      key={field.name}
+                      x="10"
+                      y={HEAD_PX + 15 + at * FIELD_PX}
+                      class={field.primaryKey ? "field key" : field.references ? "field link" : "field"}
+                    >
                       {field.name}
-                      <tspan x={WIDTH_PX - 10} text-anchor="end" class="type">{(field.jsonType ?? field.type).replace(/\(.*/, "")}</tspan>
+                      <tspan x={WIDTH_PX - 10} text-anchor="end" class="type">
+                        {(field.jsonType ?? field.type).replace(/\(.*/, "")}
+                      </tspan>
                     </text>
                   ))}
-                  {more > 0 && <text x="10" y={HEAD_PX + 15 + fields.length * FIELD_PX} class="type">{words.more(more)}</text>}
+                  {more > 0 && (
+                    <text x="10" y={HEAD_PX + 15 + fields.length * FIELD_PX} class="type">
+                      {words.more(more)}
+                    </text>
+                  )}
                 </g>
               </a>
             ))}
@@ -87,7 +119,12 @@ function draw(entries: Entry[]) {
   for (const { name, schema } of entries) {
     for (const relation of schema.relations) {
       if (relation.kind === "one" && relation.table !== name && names.has(relation.table)) {
-        graph.setEdge(name, relation.table, { label: `${name}.${relation.fields.join(", ")} → ${relation.table}.${relation.references.join(", ")}` }, relation.name);
+        graph.setEdge(
+          name,
+          relation.table,
+          { label: `${name}.${relation.fields.join(", ")} → ${relation.table}.${relation.references.join(", ")}` },
+          relation.name,
+        );
       }
     }
   }
@@ -98,20 +135,25 @@ function draw(entries: Entry[]) {
   });
   // The relation of a table to itself is drawn here, since dagre would draw it across other tables.
   const loops = placed.flatMap(({ entry, x, y }) =>
-    entry.schema.relations.filter(({ kind, table }) => kind === "one" && table === entry.name).map((relation) => ({
-      id: `${entry.name} ${relation.name}`,
-      label: `${entry.name}.${relation.fields.join(", ")} → ${entry.name}.${relation.references.join(", ")}`,
-      path: `M${x + WIDTH_PX} ${y + 44}h18v-30h-18`,
-    })));
+    entry.schema.relations
+      .filter(({ kind, table }) => kind === "one" && table === entry.name)
+      .map((relation) => ({
+        id: `${entry.name} ${relation.name}`,
+        label: `${entry.name}.${relation.fields.join(", ")} → ${entry.name}.${relation.references.join(", ")}`,
+        path: `M${x + WIDTH_PX} ${y + 44}h18v-30h-18`,
+      })),
+  );
   const { width = 0, height = 0 } = graph.graph() as { width?: number; height?: number };
   return {
     width,
     height,
     nodes: placed,
-    edges: loops.concat(graph.edges().map((edge) => {
-      const { points, label } = graph.edge(edge) as unknown as { points: { x: number; y: number }[]; label: string };
-      return { id: `${edge.v} ${edge.name}`, label, path: smooth(points) };
-    })),
+    edges: loops.concat(
+      graph.edges().map((edge) => {
+        const { points, label } = graph.edge(edge) as unknown as { points: { x: number; y: number }[]; label: string };
+        return { id: `${edge.v} ${edge.name}`, label, path: smooth(points) };
+      }),
+    ),
   };
 }
 

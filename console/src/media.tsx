@@ -33,8 +33,19 @@ export function Media() {
   const count = useRef(0);
   useEffect(() => void (document.title = `${words.heading} · ${texts.title}`), []);
   useEffect(() => setLimit(PAGE_FILES), [folder, kind]);
-  const { value: files, error, again } = useLoad(
-    () => api().media.list({ ...(folder === null ? {} : { folder }), ...(kind ? { type: kind as "image" } : {}), limit, count: true }), [folder, kind, limit],
+  const {
+    value: files,
+    error,
+    again,
+  } = useLoad(
+    () =>
+      api().media.list({
+        ...(folder === null ? {} : { folder }),
+        ...(kind ? { type: kind as "image" } : {}),
+        limit,
+        count: true,
+      }),
+    [folder, kind, limit],
   );
   const [shown, setShown] = useState(files);
   useEffect(() => void (files && setShown(files)), [files]);
@@ -45,12 +56,16 @@ export function Media() {
   }, [all.value, shown]);
   const mayWrite = holder.value.access !== "read";
 
-  const patch = (id: number, part: Partial<Upload>) => setUploads((list) => list.map((one) => (one.id === id ? { ...one, ...part } : one)));
+  const patch = (id: number, part: Partial<Upload>) =>
+    setUploads((list) => list.map((one) => (one.id === id ? { ...one, ...part } : one)));
   const send = async ({ id, file, folder: target }: Upload, update?: true) => {
     patch(id, { error: undefined, sent: 0 });
     try {
       await api().media.upload(file, {
-        ...(target ? { folder: target } : {}), ...(update ? { update } : {}), resumableAbove: PART_BYTES, chunkSize: PART_BYTES,
+        ...(target ? { folder: target } : {}),
+        ...(update ? { update } : {}),
+        resumableAbove: PART_BYTES,
+        chunkSize: PART_BYTES,
         onProgress: ({ sent }) => patch(id, { sent }),
       });
       patch(id, { isDone: true, sent: file.size });
@@ -70,18 +85,31 @@ export function Media() {
     if (mayWrite && event.dataTransfer?.files.length) void add(event.dataTransfer.files);
   };
   const link = (name: string | null, label: string) => (
-    <a class="side-link" href={to("media", [], name === null ? {} : { folder: name })} aria-current={folder === name ? "page" : undefined}>
+    <a
+      class="side-link"
+      href={to("media", [], name === null ? {} : { folder: name })}
+      aria-current={folder === name ? "page" : undefined}
+    >
       <Icon name="folder" />
       <span class="cut">{label}</span>
     </a>
   );
   return (
-    <div class={isOver ? "media over" : "media"} onDrop={drop} onDragOver={(event) => (event.preventDefault(), mayWrite && setOver(true))} onDragLeave={() => setOver(false)}>
+    <div
+      class={isOver ? "media over" : "media"}
+      onDrop={drop}
+      onDragOver={(event) => (event.preventDefault(), mayWrite && setOver(true))}
+      onDragLeave={() => setOver(false)}
+    >
       <div class="head">
         <h1>{words.heading}</h1>
         <label class="inline">
           <select aria-label={words.filter} value={kind} onChange={(event) => setKind(event.currentTarget.value)}>
-            {Object.entries(words.kinds).map(([name, label]) => <option key={name} value={name}>{label}</option>)}
+            {Object.entries(words.kinds).map(([name, label]) => (
+              <option key={name} value={name}>
+                {label}
+              </option>
+            ))}
           </select>
         </label>
         <span class="grow" />
@@ -89,7 +117,12 @@ export function Media() {
           <label class="button main file">
             <Icon name="upload" />
             {words.upload}
-            <input type="file" multiple aria-label={words.upload} onChange={(event) => event.currentTarget.files && void add([...event.currentTarget.files])} />
+            <input
+              type="file"
+              multiple
+              aria-label={words.upload}
+              onChange={(event) => event.currentTarget.files && void add([...event.currentTarget.files])}
+            />
           </label>
         )}
       </div>
@@ -99,10 +132,26 @@ export function Media() {
             <li key={upload.id}>
               <span class="cut">{upload.file.name}</span>
               <progress value={upload.sent} max={upload.file.size || 1} aria-label={words.progress(upload.file.name)} />
-              <span role="status">{upload.isDone ? words.done : upload.error ? <span class="fault">{words.failed}</span> : `${Math.floor((100 * upload.sent) / (upload.file.size || 1))} %`}</span>
-              {isSelkieError(upload.error, "media_exists") && <Button label={words.replace} onClick={() => void send(upload, true)} />}
+              <span role="status">
+                {upload.isDone ? (
+                  words.done
+                ) : upload.error ? (
+                  <span class="fault">{words.failed}</span>
+                ) : (
+                  `${Math.floor((100 * upload.sent) / (upload.file.size || 1))} %`
+                )}
+              </span>
+              {isSelkieError(upload.error, "media_exists") && (
+                <Button label={words.replace} onClick={() => void send(upload, true)} />
+              )}
               {upload.error !== undefined && <span class="fault why">{(upload.error as Error).message}</span>}
-              <Button icon="close" bare look="quiet" label={words.dismiss} onClick={() => setUploads(uploads.filter(({ id }) => id !== upload.id))} />
+              <Button
+                icon="close"
+                bare
+                look="quiet"
+                label={words.dismiss}
+                onClick={() => setUploads(uploads.filter(({ id }) => id !== upload.id))}
+              />
             </li>
           ))}
         </ul>
@@ -110,7 +159,9 @@ export function Media() {
       <div class="library">
         <nav aria-label={words.folders}>
           {link(null, words.allFolders)}
-          {folders.map((name) => <div key={name}>{link(name, name || words.root)}</div>)}
+          {folders.map((name) => (
+            <div key={name}>{link(name, name || words.root)}</div>
+          ))}
         </nav>
         <div class="files" tabIndex={0} role="group" aria-label={words.heading}>
           {error ? <Problem error={error} again={again} /> : null}
@@ -121,16 +172,37 @@ export function Media() {
                 <button type="button" class="thumb" onClick={() => setChosen(file)}>
                   <Thumbnail file={file} />
                   <span class="cut">{file.name}</span>
-                  <span class="dim small">{sizeOf(file.size)}{file.private && <> · <Icon name="lock" /> {words.isPrivate}</>}</span>
+                  <span class="dim small">
+                    {sizeOf(file.size)}
+                    {file.private && (
+                      <>
+                        {" "}
+                        · <Icon name="lock" /> {words.isPrivate}
+                      </>
+                    )}
+                  </span>
                 </button>
               </li>
             ))}
           </ul>
-          {(shown?.count ?? 0) > (shown?.length ?? 0) && <Button label={words.more} onClick={() => setLimit(limit + PAGE_FILES)} />}
+          {(shown?.count ?? 0) > (shown?.length ?? 0) && (
+            <Button label={words.more} onClick={() => setLimit(limit + PAGE_FILES)} />
+          )}
         </div>
       </div>
-      {chosen && <Preview file={chosen} mayWrite={mayWrite} onClose={() => setChosen(null)} onRemoved={() => (setChosen(null), again(), all.again())} />}
-      {isOver && <p class="drop" aria-hidden="true">{words.drop} {words.into(folder ?? "")}</p>}
+      {chosen && (
+        <Preview
+          file={chosen}
+          mayWrite={mayWrite}
+          onClose={() => setChosen(null)}
+          onRemoved={() => (setChosen(null), again(), all.again())}
+        />
+      )}
+      {isOver && (
+        <p class="drop" aria-hidden="true">
+          {words.drop} {words.into(folder ?? "")}
+        </p>
+      )}
     </div>
   );
 }
@@ -150,15 +222,32 @@ function Thumbnail({ file }: { file: FileInfo }) {
     setAddress(null);
     if (has) addressOf(file, true).then(setAddress, () => {});
   }, [file.id, file.sha256]);
-  return <span class="picture">{address ? <img src={address} alt="" loading="lazy" /> : <Icon name={file.type === "image" ? "media" : "file"} />}</span>;
+  return (
+    <span class="picture">
+      {address ? <img src={address} alt="" loading="lazy" /> : <Icon name={file.type === "image" ? "media" : "file"} />}
+    </span>
+  );
 }
 
-function Preview({ file, mayWrite, onClose, onRemoved }: { file: FileInfo; mayWrite: boolean; onClose: () => void; onRemoved: () => void }) {
+function Preview({
+  file,
+  mayWrite,
+  onClose,
+  onRemoved,
+}: {
+  file: FileInfo;
+  mayWrite: boolean;
+  onClose: () => void;
+  onRemoved: () => void;
+}) {
   const { value: address } = useLoad(() => addressOf(file, false), [file.id]);
   const [signed, setSigned] = useState<string | null>(null);
   const [isAsking, setAsking] = useState(false);
   const [error, setError] = useState<unknown>(null);
-  const sign = () => api().media.sign(file.id, { expiresIn: SIGNED_SECONDS }).then(({ url }) => setSigned(url), setError);
+  const sign = () =>
+    api()
+      .media.sign(file.id, { expiresIn: SIGNED_SECONDS })
+      .then(({ url }) => setSigned(url), setError);
   const remove = () => api().media.remove(file.id).then(onRemoved, setError);
   return (
     <Dialog label={file.name} onClose={onClose}>
@@ -176,26 +265,53 @@ function Preview({ file, mayWrite, onClose, onRemoved }: { file: FileInfo; mayWr
           </div>
         )}
         <dl>
-          <dt>{words.folder}</dt><dd>{file.folder || words.root}</dd>
-          <dt>{words.type}</dt><dd>{file.mime}</dd>
-          <dt>{words.size}</dt><dd>{sizeOf(file.size)}{file.width ? `, ${file.width} × ${file.height}` : ""}</dd>
-          <dt>{words.created}</dt><dd>{file.createdAt}</dd>
-          <dt>{words.sha}</dt><dd><code class="wrap">{file.sha256}</code></dd>
+          <dt>{words.folder}</dt>
+          <dd>{file.folder || words.root}</dd>
+          <dt>{words.type}</dt>
+          <dd>{file.mime}</dd>
+          <dt>{words.size}</dt>
+          <dd>
+            {sizeOf(file.size)}
+            {file.width ? `, ${file.width} × ${file.height}` : ""}
+          </dd>
+          <dt>{words.created}</dt>
+          <dd>{file.createdAt}</dd>
+          <dt>{words.sha}</dt>
+          <dd>
+            <code class="wrap">{file.sha256}</code>
+          </dd>
         </dl>
         {error !== null && <Problem error={error} />}
         {signed && (
           <div class="signed">
             <p class="dim">{words.signed}</p>
-            <pre class="code" tabIndex={0}>{signed}</pre>
+            <pre class="code" tabIndex={0}>
+              {signed}
+            </pre>
             <Copy text={signed} label={words.copy} done={words.copied} />
           </div>
         )}
         <div class="row">
-          {address && <a class="button" href={address} target="_blank" rel="noreferrer">{words.open}</a>}
-          {address && <a class="button" href={`${address}${address.includes("?") ? "&" : "?"}download=true`}><Icon name="download" />{words.download}</a>}
-          {file.private ? mayWrite && <Button icon="link" label={words.sign} onClick={() => void sign()} /> : <Copy text={file.url} label={words.copy} done={words.copied} />}
+          {address && (
+            <a class="button" href={address} target="_blank" rel="noreferrer">
+              {words.open}
+            </a>
+          )}
+          {address && (
+            <a class="button" href={`${address}${address.includes("?") ? "&" : "?"}download=true`}>
+              <Icon name="download" />
+              {words.download}
+            </a>
+          )}
+          {file.private ? (
+            mayWrite && <Button icon="link" label={words.sign} onClick={() => void sign()} />
+          ) : (
+            <Copy text={file.url} label={words.copy} done={words.copied} />
+          )}
           <span class="grow" />
-          {mayWrite && !isAsking && <Button icon="trash" look="danger" label={words.remove} onClick={() => setAsking(true)} />}
+          {mayWrite && !isAsking && (
+            <Button icon="trash" look="danger" label={words.remove} onClick={() => setAsking(true)} />
+          )}
         </div>
         {isAsking && (
           <div class="notice danger row" role="alert">
@@ -212,6 +328,13 @@ function Preview({ file, mayWrite, onClose, onRemoved }: { file: FileInfo; mayWr
 const TEXT_BYTES = 20_000;
 
 function TextPreview({ address }: { address: string }) {
-  const { value } = useLoad(async () => (await fetch(address, { headers: { range: `bytes=0-${TEXT_BYTES - 1}` } })).text(), [address]);
-  return <pre class="code" tabIndex={0}>{value}</pre>;
+  const { value } = useLoad(
+    async () => (await fetch(address, { headers: { range: `bytes=0-${TEXT_BYTES - 1}` } })).text(),
+    [address],
+  );
+  return (
+    <pre class="code" tabIndex={0}>
+      {value}
+    </pre>
+  );
 }

@@ -109,8 +109,20 @@ export function keyFields(schema: Schema): string[] {
 }
 
 export type Kind =
-  | "integer" | "decimal" | "float" | "boolean" | "text" | "long" | "enum" | "set" | "date" | "datetime" | "time" | "json"
-  | "binary" | "geometry";
+  | "integer"
+  | "decimal"
+  | "float"
+  | "boolean"
+  | "text"
+  | "long"
+  | "enum"
+  | "set"
+  | "date"
+  | "datetime"
+  | "time"
+  | "json"
+  | "binary"
+  | "geometry";
 
 /** Returns the kind of a field's values, which decides how they are shown and edited. */
 export function kindOf(field: Field): Kind {

@@ -44,7 +44,13 @@ export function holderOf(token: string): Holder {
     const bytes = Uint8Array.from(atob(part), (byte) => byte.charCodeAt(0));
     const claims = JSON.parse(new TextDecoder().decode(bytes));
     const access = claims.acc === "full" || claims.acc === "read" ? claims.acc : "role";
-    return { access, project: claims.prj, name: claims.rol ?? claims.role ?? undefined, id: claims.sub, endsAt: claims.exp };
+    return {
+      access,
+      project: claims.prj,
+      name: claims.rol ?? claims.role ?? undefined,
+      id: claims.sub,
+      endsAt: claims.exp,
+    };
   } catch {
     return { access: "role", project: undefined, name: undefined, id: undefined, endsAt: undefined };
   }
@@ -98,7 +104,9 @@ export function endTest(): void {
 export function signOut(): void {
   if (kept("linked", false) && !isTesting() && holder.value.id) {
     // Not awaited: if it fails, the key still expires within a day.
-    void api().request("DELETE", `keys/${holder.value.id}`, { query: { own: true } }).catch(() => undefined);
+    void api()
+      .request("DELETE", `keys/${holder.value.id}`, { query: { own: true } })
+      .catch(() => undefined);
   }
   for (const name of Object.keys(sessionStorage)) if (name.startsWith(KEPT)) sessionStorage.removeItem(name);
   key.value = null;
@@ -155,6 +163,8 @@ addEventListener("hashchange", () => {
 export function to(view: string, parts: string[] = [], options: Record<string, unknown> = {}): string {
   const path = [view, ...parts.map(encodeURIComponent)].join("/");
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
-  const search = new URLSearchParams(given.map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]));
+  const search = new URLSearchParams(
+    given.map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]),
+  );
   return `#/${path}${given.length ? `?${search}` : ""}`;
 }

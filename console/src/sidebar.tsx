@@ -33,40 +33,59 @@ export function SideBar({ reload }: { reload: () => void }) {
         )}
       </div>
       <div class="side-filter">
-        <input type="search" placeholder={texts.side.filter} aria-label={texts.side.filter} value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
+        <input
+          type="search"
+          placeholder={texts.side.filter}
+          aria-label={texts.side.filter}
+          value={filter}
+          onInput={(event) => setFilter(event.currentTarget.value)}
+        />
         <Button icon="reload" bare label={texts.side.refresh} look="quiet" onClick={reload} />
       </div>
       <div class="side-tables">
         {!found && <Spinner label={texts.table.loading} />}
         {found?.length === 0 && <p class="dim pad">{texts.side.noDatabases}</p>}
         {words && found?.every(({ list }) => list?.length === 0) && <p class="dim pad">{texts.side.none}</p>}
-        {found?.filter(({ database, list }) => !words || (list ? list.length > 0 : database.toLowerCase().includes(words))).map(({ database, list }) => (
-          <section key={database}>
-            <h2>
-              <span>{database}</span>
-              <a href={to("diagram", [database])} title={texts.side.diagram} aria-label={`${texts.side.diagram}: ${database}`}
-                aria-current={view === "diagram" && parts[0] === database ? "page" : undefined}>
-                <Icon name="diagram" />
-              </a>
-            </h2>
-            <ul>
-              {list?.map(({ name, kind }) => {
-                const isCurrent = parts[0] === database && parts[1] === name && (view === "data" || view === "structure");
-                return (
-                  <li key={name}>
-                    <a href={to("data", [database, name])} class="side-link" aria-current={isCurrent ? "page" : undefined}>
-                      <Icon name={kind === "view" ? "view" : "table"} />
-                      <span class="cut">{name}</span>
-                      {kind === "view" && <span class="dim small">{texts.side.view}</span>}
-                    </a>
-                  </li>
-                );
-              })}
-            </ul>
-            {!list && <Button icon="table" look="quiet" label={texts.side.show} onClick={() => void loadTables(database)} />}
-            {list?.length === 0 && <p class="dim pad">{texts.side.noTables}</p>}
-          </section>
-        ))}
+        {found
+          ?.filter(({ database, list }) => !words || (list ? list.length > 0 : database.toLowerCase().includes(words)))
+          .map(({ database, list }) => (
+            <section key={database}>
+              <h2>
+                <span>{database}</span>
+                <a
+                  href={to("diagram", [database])}
+                  title={texts.side.diagram}
+                  aria-label={`${texts.side.diagram}: ${database}`}
+                  aria-current={view === "diagram" && parts[0] === database ? "page" : undefined}
+                >
+                  <Icon name="diagram" />
+                </a>
+              </h2>
+              <ul>
+                {list?.map(({ name, kind }) => {
+                  const isCurrent =
+                    parts[0] === database && parts[1] === name && (view === "data" || view === "structure");
+                  return (
+                    <li key={name}>
+                      <a
+                        href={to("data", [database, name])}
+                        class="side-link"
+                        aria-current={isCurrent ? "page" : undefined}
+                      >
+                        <Icon name={kind === "view" ? "view" : "table"} />
+                        <span class="cut">{name}</span>
+                        {kind === "view" && <span class="dim small">{texts.side.view}</span>}
+                      </a>
+                    </li>
+                  );
+                })}
+              </ul>
+              {!list && (
+                <Button icon="table" look="quiet" label={texts.side.show} onClick={() => void loadTables(database)} />
+              )}
+              {list?.length === 0 && <p class="dim pad">{texts.side.noTables}</p>}
+            </section>
+          ))}
       </div>
     </nav>
   );

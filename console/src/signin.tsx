@@ -34,11 +34,19 @@ export function SignIn() {
         <h1>{texts.signIn.heading}</h1>
         <label for="key">{texts.signIn.key}</label>
         <input
-          id="key" type="password" autocomplete="off" spellcheck={false} value={own} autofocus
-          aria-describedby="key-hint" aria-invalid={missing || undefined}
+          id="key"
+          type="password"
+          autocomplete="off"
+          spellcheck={false}
+          value={own}
+          autofocus
+          aria-describedby="key-hint"
+          aria-invalid={missing || undefined}
           onInput={(event) => setOwn(event.currentTarget.value)}
         />
-        <p id="key-hint" class={missing ? "fault" : "dim"}>{missing ? texts.signIn.empty : texts.signIn.hint}</p>
+        <p id="key-hint" class={missing ? "fault" : "dim"}>
+          {missing ? texts.signIn.empty : texts.signIn.hint}
+        </p>
         {error !== null && <Problem error={error} />}
         <Button type="submit" look="main" label={isBusy ? texts.signIn.busy : texts.signIn.submit} disabled={isBusy} />
         <p class="dim">
@@ -70,7 +78,12 @@ export function LinkSignIn({ token }: { token: string }) {
         <p>{texts.signIn.link(holderOf(token).project)}</p>
         {present.value && <p>{texts.signIn.replaced(holder.value.project)}</p>}
         {error !== null && <Problem error={error} />}
-        <Button type="submit" look="main" label={isBusy && error === null ? texts.signIn.busy : texts.signIn.submit} disabled={isBusy} />
+        <Button
+          type="submit"
+          look="main"
+          label={isBusy && error === null ? texts.signIn.busy : texts.signIn.submit}
+          disabled={isBusy}
+        />
         <Button label={present.value ? texts.signIn.stay : texts.signIn.refuse} onClick={() => (link.value = null)} />
       </form>
     </main>

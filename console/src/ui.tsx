@@ -59,7 +59,19 @@ interface ButtonProps {
   children?: ComponentChildren;
 }
 
-export const Button = ({ icon, label, onClick, bare, look, disabled, pressed, expanded, type = "button", class: own, children }: ButtonProps) => (
+export const Button = ({
+  icon,
+  label,
+  onClick,
+  bare,
+  look,
+  disabled,
+  pressed,
+  expanded,
+  type = "button",
+  class: own,
+  children,
+}: ButtonProps) => (
   <button
     type={type}
     class={["button", look, bare && "bare", own].filter(Boolean).join(" ")}
@@ -97,8 +109,18 @@ export function Problem({ error, again }: { error: unknown; again?: () => void }
 }
 
 /** A button that opens a panel below it; Escape and a click elsewhere close the panel. */
-export function Popup({ icon, label, badge, children, wide }: {
-  icon: IconName; label: string; badge?: number | undefined; children: (close: () => void) => ComponentChildren; wide?: true;
+export function Popup({
+  icon,
+  label,
+  badge,
+  children,
+  wide,
+}: {
+  icon: IconName;
+  label: string;
+  badge?: number | undefined;
+  children: (close: () => void) => ComponentChildren;
+  wide?: true;
 }) {
   const [isOpen, setOpen] = useState(false);
   const own = useRef<HTMLDivElement>(null);
@@ -133,7 +155,15 @@ export function Popup({ icon, label, badge, children, wide }: {
 }
 
 /** A modal question; Escape answers no. */
-export function Dialog({ label, onClose, children }: { label: string; onClose: () => void; children: ComponentChildren }) {
+export function Dialog({
+  label,
+  onClose,
+  children,
+}: {
+  label: string;
+  onClose: () => void;
+  children: ComponentChildren;
+}) {
   const own = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => own.current?.showModal(), []);
   return (
@@ -173,7 +203,10 @@ export const Spinner = ({ label }: { label: string }) => (
 );
 
 /** Runs `load` when `on` changes; returns the result or the error, and a function that runs it again. */
-export function useLoad<T>(load: () => Promise<T>, on: readonly unknown[]): { value?: T; error?: unknown; again: () => void } {
+export function useLoad<T>(
+  load: () => Promise<T>,
+  on: readonly unknown[],
+): { value?: T; error?: unknown; again: () => void } {
   const [state, setState] = useState<{ value?: T; error?: unknown }>({});
   const [round, setRound] = useState(0);
   useEffect(() => {

@@ -19,17 +19,21 @@ export function show(value: unknown, kind: Kind): Shown {
   if (kind === "binary") return { text: bytesOf(String(value)), look: "bytes" };
   if (kind === "boolean") return { text: String(Number(value)), look: "boolean" };
   if (typeof value === "object") return { text: cut(jsonText(value)), look: "json" };
-  const look = kind === "integer" || kind === "decimal" || kind === "float" ? "number" : kind === "json" ? "json" : "text";
+  const look =
+    kind === "integer" || kind === "decimal" || kind === "float" ? "number" : kind === "json" ? "json" : "text";
   return { text: cut(kind === "json" ? jsonText(value) : String(value)), look };
 }
 
-const cut = (text: string) => (text.length > CELL_MAX_CHARS ? `${text.slice(0, CELL_MAX_CHARS)}…` : text).replace(/\s*\n\s*/g, " ⏎ ");
+const cut = (text: string) =>
+  (text.length > CELL_MAX_CHARS ? `${text.slice(0, CELL_MAX_CHARS)}…` : text).replace(/\s*\n\s*/g, " ⏎ ");
 
 /** Returns the number of bytes that a base64 text encodes, and the first twelve in hexadecimal. */
 function bytesOf(base64: string): string {
   const padding = /=*$/.exec(base64)![0].length;
   const size = Math.floor((base64.length * 3) / 4) - padding;
-  const first = [...atob(base64.slice(0, 16))].map((byte) => byte.charCodeAt(0).toString(16).padStart(2, "0")).join(" ");
+  const first = [...atob(base64.slice(0, 16))]
+    .map((byte) => byte.charCodeAt(0).toString(16).padStart(2, "0"))
+    .join(" ");
   return `${sizeOf(size)} · ${first}${size > 12 ? " …" : ""}`;
 }
 
@@ -73,7 +77,8 @@ export function same(one: unknown, other: unknown): boolean {
 }
 
 /** Returns a value as a short plain text, for labels. */
-export const label = (value: unknown): string => (typeof value === "object" && value !== null ? jsonText(value) : String(value));
+export const label = (value: unknown): string =>
+  typeof value === "object" && value !== null ? jsonText(value) : String(value);
 
 /** The most characters of an integer. */
 const DIGITS: Record<string, number> = { tiny: 4, small: 6, medium: 8, "": 11, big: 20 };
@@ -82,9 +87,20 @@ const DIGITS: Record<string, number> = { tiny: 4, small: 6, medium: 8, "": 11, b
 export function widthOf(field: Field): number {
   const least = field.name.length * 8 + 44;
   const widths: Partial<Record<Kind, number>> = {
-    integer: 80, decimal: 100, float: 110, boolean: 80, date: 110, datetime: 165, time: 100, enum: 150, long: 300, json: 240, binary: 220,
+    integer: 80,
+    decimal: 100,
+    float: 110,
+    boolean: 80,
+    date: 110,
+    datetime: 165,
+    time: 100,
+    enum: 150,
+    long: 300,
+    json: 240,
+    binary: 220,
   };
-  const [, size, digits = DIGITS[size ?? "none"] ?? 0] = /^(?:(tiny|small|medium|big|)int|decimal\((\d+))/i.exec(field.type) ?? [];
+  const [, size, digits = DIGITS[size ?? "none"] ?? 0] =
+    /^(?:(tiny|small|medium|big|)int|decimal\((\d+))/i.exec(field.type) ?? [];
   // The first column has a button beside the value, and a reference has a link.
   const beside = field.primaryKey || field.references ? 24 : 0;
   return Math.min(320, Math.max(least, Number(digits) * 8 + 32 + beside, widths[kindOf(field)] ?? 180));
@@ -97,7 +113,11 @@ export function csv(fields: readonly string[], rows: readonly Row[]): string {
     const text = typeof value === "object" ? jsonText(value) : String(value);
     return text === "" || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  return [fields.map(cell), ...rows.map((row) => fields.map((field) => cell(row[field])))].map((line) => line.join(",")).join("\r\n") + "\r\n";
+  return (
+    [fields.map(cell), ...rows.map((row) => fields.map((field) => cell(row[field])))]
+      .map((line) => line.join(","))
+      .join("\r\n") + "\r\n"
+  );
 }
 
 /** Lets the browser save a text as a file. */

@@ -19,7 +19,9 @@ export class Tab {
     await tab.page.setViewport({ width: 1280, height: 800 });
     await tab.page.evaluateOnNewDocument(() => {
       addEventListener("securitypolicyviolation", (event) => {
-        console.error(`policy: ${event.violatedDirective} ${event.blockedURI} in ${event.target?.outerHTML?.slice(0, 200)}`);
+        console.error(
+          `policy: ${event.violatedDirective} ${event.blockedURI} in ${event.target?.outerHTML?.slice(0, 200)}`,
+        );
       });
     });
     tab.page.on("pageerror", (error) => tab.#faults.push(error.stack ?? String(error)));
@@ -30,7 +32,8 @@ export class Tab {
     });
     tab.page.on("request", (request) => {
       const { origin, protocol } = new URL(request.url());
-      if (protocol !== "blob:" && protocol !== "data:" && origin !== new URL(address).origin) tab.#faults.push(`a request to ${request.url()}`);
+      if (protocol !== "blob:" && protocol !== "data:" && origin !== new URL(address).origin)
+        tab.#faults.push(`a request to ${request.url()}`);
     });
     await tab.page.goto(address);
     return tab;
@@ -44,10 +47,14 @@ export class Tab {
   async signIn(key) {
     await this.page.waitForSelector("#key");
     // Pasted, as keys are.
-    await this.page.$eval("#key", (input, key) => {
-      input.value = key;
-      input.dispatchEvent(new Event("input", { bubbles: true }));
-    }, key);
+    await this.page.$eval(
+      "#key",
+      (input, key) => {
+        input.value = key;
+        input.dispatchEvent(new Event("input", { bubbles: true }));
+      },
+      key,
+    );
     await this.press("Sign in");
   }
 
@@ -76,11 +83,24 @@ export class Tab {
 
   /** Waits until the text is seen within the element. */
   sees = (text, within = "body") =>
-    this.page.waitForFunction(
-      (text, within) => [...document.querySelectorAll(within)].some((element) => element.innerText.includes(text)), {}, text, within,
-    ).catch(async (error) => {
-      throw new Error(`"${text}" is not seen in ${within}: ${await this.page.$$eval(within, (list) => list.map((one) => one.innerText).join("\n").slice(0, 1_500))}`, { cause: error });
-    });
+    this.page
+      .waitForFunction(
+        (text, within) => [...document.querySelectorAll(within)].some((element) => element.innerText.includes(text)),
+        {},
+        text,
+        within,
+      )
+      .catch(async (error) => {
+        throw new Error(
+          `"${text}" is not seen in ${within}: ${await this.page.$$eval(within, (list) =>
+            list
+              .map((one) => one.innerText)
+              .join("\n")
+              .slice(0, 1_500),
+          )}`,
+          { cause: error },
+        );
+      });
 
   gone = (selector) => this.page.waitForSelector(selector, { hidden: true });
 
@@ -97,7 +117,10 @@ export class Tab {
   go = (hash) => this.page.evaluate((hash) => (location.hash = hash), hash);
 
   /** Returns the texts of the cells of the grid's line. */
-  line = (at) => this.page.$$eval(`.body [aria-rowindex="${at + 1}"] [role=gridcell]`, (cells) => cells.map((cell) => cell.innerText.trim()));
+  line = (at) =>
+    this.page.$$eval(`.body [aria-rowindex="${at + 1}"] [role=gridcell]`, (cells) =>
+      cells.map((cell) => cell.innerText.trim()),
+    );
 
   /** Checks what is shown for faults that keep people out, in these colour schemes, and that it fits on a phone. */
   async isAccessible(view, schemes = ["light"]) {
@@ -106,9 +129,19 @@ export class Tab {
       await this.page.evaluate(axe);
       const faults = await this.page.evaluate(async (isDark) => {
         // Only colours depend on the scheme.
-        const { violations } = await axe.run(document, { resultTypes: ["violations"], ...(isDark ? { runOnly: ["color-contrast"] } : {}) });
-        return violations.filter(({ impact }) => impact === "serious" || impact === "critical")
-          .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html).join(" ")}`);
+        const { violations } = await axe.run(document, {
+          resultTypes: ["violations"],
+          ...(isDark ? { runOnly: ["color-contrast"] } : {}),
+        });
+        return violations
+          .filter(({ impact }) => impact === "serious" || impact === "critical")
+          .map(
+            ({ id, nodes }) =>
+              `${id}: ${nodes
+                .slice(0, 3)
+                .map(({ html }) => html)
+                .join(" ")}`,
+          );
       }, value === "dark");
       assert.deepEqual(faults, [], `${view}, ${value}`);
     }

@@ -3,7 +3,15 @@ import assert from "node:assert/strict";
 import { inChromium, Tab } from "./browser.mjs";
 import { manage } from "./manage.mjs";
 
-const { SELKIE_URL: url, SELKIE_KEY: key, SELKIE_READ_KEY: readKey, SELKIE_ROLE_KEY: roleKey, SELKIE_DATABASE: database, SELKIE_FOLDER: folder, SELKIE_LINK: link } = process.env;
+const {
+  SELKIE_URL: url,
+  SELKIE_KEY: key,
+  SELKIE_READ_KEY: readKey,
+  SELKIE_ROLE_KEY: roleKey,
+  SELKIE_DATABASE: database,
+  SELKIE_FOLDER: folder,
+  SELKIE_LINK: link,
+} = process.env;
 
 async function call(method, path, body, more) {
   const headers = { ...more, authorization: `Bearer ${key}`, "content-type": "application/json" };
@@ -14,7 +22,8 @@ async function call(method, path, body, more) {
 }
 const book = (id) => call("GET", `crud/${database}/books/${id}`);
 /** Returns the JSON document of a book as the database stores it. */
-const raw = async (id) => (await call("POST", "sql", { query: "SELECT meta FROM books WHERE id = ?", params: [id], database }))[0].meta;
+const raw = async (id) =>
+  (await call("POST", "sql", { query: "SELECT meta FROM books WHERE id = ?", params: [id], database }))[0].meta;
 const change = (id, data) => call("PATCH", `crud/${database}/books/${id}`, data);
 
 const tasks = {
@@ -36,7 +45,14 @@ const tasks = {
   async "see exact values"(tab) {
     await tab.page.waitForFunction(() => document.querySelector('.body [aria-rowindex="3"]'));
     const first = await tab.line(1);
-    assert.deepEqual(first.slice(0, 6), ["1", "2", "The white whale", "0.10000000000000000001", "18446744073709551615", "NULL"]);
+    assert.deepEqual(first.slice(0, 6), [
+      "1",
+      "2",
+      "The white whale",
+      "0.10000000000000000001",
+      "18446744073709551615",
+      "NULL",
+    ]);
     assert.deepEqual(first.slice(8), ['{"pages":9}', "3 B · 00 01 ff"]);
     const second = await tab.line(2);
     assert.deepEqual([second[5], second[7], second[8]], ["empty", "NULL", "NULL"]);
@@ -59,7 +75,9 @@ const tasks = {
     await tab.press("Sort by title");
     await tab.press("Sort by title");
     await tab.page.waitForSelector('[aria-sort="descending"]');
-    await tab.page.waitForFunction(() => document.querySelector('.body [aria-rowindex="2"]')?.innerText.includes("The white whale"));
+    await tab.page.waitForFunction(() =>
+      document.querySelector('.body [aria-rowindex="2"]')?.innerText.includes("The white whale"),
+    );
     await tab.press("Filter");
     await tab.select('[aria-label="Field 1"]', "kind");
     await tab.select('[aria-label="Operator 1"]', "in");
@@ -141,7 +159,7 @@ const tasks = {
     await tab.sees("3 unsaved changes", ".edits");
     await tab.press("Add record");
     await tab.press("Save all");
-    await tab.sees("title", '[role=alert]');
+    await tab.sees("title", "[role=alert]");
     await tab.sees("Nothing was saved.", ".edits");
     assert.equal((await book(1)).title, "The white whale", "none is saved if one is refused");
     await tab.isAccessible("refused edits", ["dark", "light"]);
@@ -157,12 +175,16 @@ const tasks = {
   },
 
   async "be told of others' changes"(tab) {
-    await tab.go(`#/data/${database}/books?filter=${encodeURIComponent(JSON.stringify([{ field: "id", operator: "eq", value: "10" }]))}`);
+    await tab.go(
+      `#/data/${database}/books?filter=${encodeURIComponent(JSON.stringify([{ field: "id", operator: "eq", value: "10" }]))}`,
+    );
     await tab.sees("Book 010", ".grid");
     await tab.grid();
     await tab.keys(" ");
     await tab.sees("books 10", ".record");
-    const tagged = tab.page.waitForResponse((response) => response.url().endsWith("/books/10") && response.request().method() === "GET");
+    const tagged = tab.page.waitForResponse(
+      (response) => response.url().endsWith("/books/10") && response.request().method() === "GET",
+    );
     await tab.fill("title", "Mine", ".record");
     await tagged;
     await change(10, { title: "Theirs" });
@@ -198,11 +220,16 @@ const tasks = {
     });
     await tab.press("Save");
     await tab.gone(".edits");
-    assert.equal((await raw(4)).replaceAll(" ", ""), '{"n":9007199254740993,"more":[0.1234567890123456789,-18446744073709551615],"pages":10}');
+    assert.equal(
+      (await raw(4)).replaceAll(" ", ""),
+      '{"n":9007199254740993,"more":[0.1234567890123456789,-18446744073709551615],"pages":10}',
+    );
   },
 
   async "see all fields of a refused record, without the request's parts"(tab) {
-    await tab.go(`#/data/${database}/books?filter=${encodeURIComponent(JSON.stringify([{ field: "id", operator: "in", value: "20, 21" }]))}`);
+    await tab.go(
+      `#/data/${database}/books?filter=${encodeURIComponent(JSON.stringify([{ field: "id", operator: "in", value: "20, 21" }]))}`,
+    );
     await tab.sees("2 records", ".status");
     await tab.grid();
     await tab.keys(" ");
@@ -216,7 +243,10 @@ const tasks = {
     await tab.sees("price", ".record [role=alert]");
     await tab.sees("books 20", ".record");
     await tab.page.waitForSelector('.record [data-field="kind"]');
-    assert.ok(!(await tab.page.$eval("main", (main) => main.innerText)).includes("Operation"), "the user sees no operations");
+    assert.ok(
+      !(await tab.page.$eval("main", (main) => main.innerText)).includes("Operation"),
+      "the user sees no operations",
+    );
     await tab.press("Discard");
     await tab.gone(".edits");
   },
@@ -226,8 +256,15 @@ const tasks = {
     await tab.go(`#/data/${database}/tickets`);
     await tab.sees("123456", ".grid");
     await indexes;
-    assert.equal(await tab.page.$("::-p-aria([name='Search words'][role='button'])"), null, "there is no FULLTEXT index");
-    const cut = await tab.page.$$eval(".body .value", (values) => values.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).length);
+    assert.equal(
+      await tab.page.$("::-p-aria([name='Search words'][role='button'])"),
+      null,
+      "there is no FULLTEXT index",
+    );
+    const cut = await tab.page.$$eval(
+      ".body .value",
+      (values) => values.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).length,
+    );
     assert.equal(cut, 0, "whole ids are shown");
     await tab.page.waitForSelector('.top a[href="/docs"]');
   },
@@ -313,7 +350,9 @@ const tasks = {
     await tab.go(`#/media?folder=${folder}`);
     await tab.sees("No files here yet.", ".files");
     const chooser = await tab.page.waitForSelector('input[type=file][aria-label="Upload"]');
-    await chooser.uploadFile(...["picture.png", "schema.sql", "console.mjs"].map((name) => new URL(name, import.meta.url).pathname));
+    await chooser.uploadFile(
+      ...["picture.png", "schema.sql", "console.mjs"].map((name) => new URL(name, import.meta.url).pathname),
+    );
     await tab.page.waitForFunction(() => document.querySelectorAll(".thumb").length === 3);
     await tab.page.waitForFunction(() => document.querySelector(".picture img")?.complete);
     await tab.isAccessible("media");
@@ -362,8 +401,14 @@ await inChromium(async (browser) => {
   const author = await Tab.open(browser, `${url}/console#/data/${database}/books`);
   await author.signIn(roleKey);
   await author.sees("115 records", ".status");
-  assert.ok(!(await author.page.$eval(".side-tables", (side) => side.innerText)).includes("authors"), "a hidden table is not listed");
-  assert.ok(!(await author.page.$eval(".line.header", (header) => header.innerText)).includes("big"), "a hidden field is not shown");
+  assert.ok(
+    !(await author.page.$eval(".side-tables", (side) => side.innerText)).includes("authors"),
+    "a hidden table is not listed",
+  );
+  assert.ok(
+    !(await author.page.$eval(".line.header", (header) => header.innerText)).includes("big"),
+    "a hidden field is not shown",
+  );
   await author.grid();
   await author.keys(" ");
   await author.page.waitForSelector('[data-field="note"] input, [data-field="note"] textarea');

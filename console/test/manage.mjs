@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { Tab } from "./browser.mjs";
 
 /** Returns a role with a number that JavaScript would round. */
-const roleOf = (database) => `{"tables": {"${database}.authors": {"read": {"rows": {"id": {"value": 9007199254740993, "equality": "<"}}}}}}`;
+const roleOf = (database) =>
+  `{"tables": {"${database}.authors": {"read": {"rows": {"id": {"value": 9007199254740993, "equality": "<"}}}}}}`;
 
 export async function manage(browser, { url, database, link, call, folder }) {
   const tab = await Tab.open(browser, `${url}/console#link=${link}`);
@@ -20,16 +21,21 @@ export async function manage(browser, { url, database, link, call, folder }) {
   await again.page.waitForSelector("#key");
   again.check();
 
-  const status = async (key) => (await fetch(`${url}/api/v1/crud`, { headers: { authorization: `Bearer ${key}` } })).status;
+  const status = async (key) =>
+    (await fetch(`${url}/api/v1/crud`, { headers: { authorization: `Bearer ${key}` } })).status;
   const ends = async (key) => {
     for (const last = Date.now() + 60_000; Date.now() < last; ) if ((await status(key)) === 401) return;
     assert.fail("the key has not ended");
   };
   const areaText = async (text) =>
-    tab.page.$eval(".role textarea", (area, text) => {
-      area.value = text;
-      area.dispatchEvent(new Event("input", { bubbles: true }));
-    }, text);
+    tab.page.$eval(
+      ".role textarea",
+      (area, text) => {
+        area.value = text;
+        area.dispatchEvent(new Event("input", { bubbles: true }));
+      },
+      text,
+    );
 
   await tab.go(`#link=${link}`);
   await tab.sees("It ends your session in the project", ".signin");
@@ -67,7 +73,10 @@ export async function manage(browser, { url, database, link, call, folder }) {
   await tab.press("Test as this role");
   await tab.sees("role reader", ".who");
   await tab.sees("authors", ".side-tables");
-  assert.ok(!(await tab.page.$eval(".side", (side) => side.innerText)).includes("books"), "what the role hides is not listed");
+  assert.ok(
+    !(await tab.page.$eval(".side", (side) => side.innerText)).includes("books"),
+    "what the role hides is not listed",
+  );
   await tab.press("End the test");
   await tab.sees("full key", ".who");
   await tab.go("#/roles/reader");

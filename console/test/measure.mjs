@@ -14,10 +14,15 @@ const median = (list) => list.toSorted((one, other) => one - other)[Math.floor(l
 /** Waits until the grid shows a record in the line. Returns the milliseconds since `since`, a time
  * of the page's `performance.now()`. */
 const shown = (page, line, since) =>
-  page.waitForFunction(
-    (line, since) => document.querySelector(`.body [aria-rowindex="${line}"] .value`)?.innerText && performance.now() - since,
-    { polling: "raf" }, line, since,
-  ).then((handle) => handle.jsonValue());
+  page
+    .waitForFunction(
+      (line, since) =>
+        document.querySelector(`.body [aria-rowindex="${line}"] .value`)?.innerText && performance.now() - since,
+      { polling: "raf" },
+      line,
+      since,
+    )
+    .then((handle) => handle.jsonValue());
 
 /** Opens the console once and returns the measured times in milliseconds. */
 async function visit(browser) {
@@ -27,12 +32,16 @@ async function visit(browser) {
   const figures = {};
   await page.goto(`${url}/console`);
   await page.waitForSelector("#key");
-  figures["first paint"] = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
+  figures["first paint"] = await page.evaluate(
+    () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime,
+  );
   await page.evaluate((key) => sessionStorage.setItem("selkie.key", key), key);
   await page.goto(`${url}/console#/data/${database}/${table}`);
   await page.reload();
   figures["first page"] = await shown(page, 2, 0);
-  figures["kB until then"] = await page.evaluate(() => performance.getEntriesByType("resource").reduce((sum, { transferSize }) => sum + transferSize, 0) / 1000);
+  figures["kB until then"] = await page.evaluate(
+    () => performance.getEntriesByType("resource").reduce((sum, { transferSize }) => sum + transferSize, 0) / 1000,
+  );
   const scroll = await page.evaluate(() => {
     document.querySelector(".grid").scrollTop = 50 * 32;
     return performance.now();
@@ -55,6 +64,8 @@ await inChromium(async (browser) => {
   for (let round = 0; round < ROUNDS; round += 1) visits.push(await visit(browser));
   for (const name of Object.keys(visits[0])) {
     const values = visits.map((figures) => figures[name]);
-    console.log(`${name}: ${typeof values[0] === "number" ? `${median(values).toFixed(0)} (${values.map((value) => value.toFixed(0)).join(", ")})` : values[0]}`);
+    console.log(
+      `${name}: ${typeof values[0] === "number" ? `${median(values).toFixed(0)} (${values.map((value) => value.toFixed(0)).join(", ")})` : values[0]}`,
+    );
   }
 });

@@ -10,7 +10,9 @@ const WIDE = { width: 1200, height: 700 };
 const PHONE = { width: 390, height: 720, deviceScaleFactor: 2 };
 
 const records = async (tab) => {
-  await tab.go(`#/data/demo/posts?filter=${encodeURIComponent(JSON.stringify([{ field: "category", operator: "eq", value: "sea" }]))}`);
+  await tab.go(
+    `#/data/demo/posts?filter=${encodeURIComponent(JSON.stringify([{ field: "category", operator: "eq", value: "sea" }]))}`,
+  );
   await tab.sees(" records", ".status");
   await tab.page.focus(".grid");
 };
@@ -30,8 +32,18 @@ const keys = async (tab) => {
   await tab.sees("shown only now", ".created");
 };
 const role = async (tab) => {
-  const role = { tables: { "demo.posts": { read: { fields: { omit: ["price"] }, rows: { is_published: 1 } } }, "demo.comments": { read: true, insert: { fields: ["post_id", "body"], set: { author_name: { claim: "name" } } } } }, maxRows: 500 };
-  await fetch(`${url}/api/v1/roles/reader`, { method: "PUT", headers: { authorization: `Bearer ${key}`, "content-type": "application/json" }, body: JSON.stringify(role, null, 2) });
+  const role = {
+    tables: {
+      "demo.posts": { read: { fields: { omit: ["price"] }, rows: { is_published: 1 } } },
+      "demo.comments": { read: true, insert: { fields: ["post_id", "body"], set: { author_name: { claim: "name" } } } },
+    },
+    maxRows: 500,
+  };
+  await fetch(`${url}/api/v1/roles/reader`, {
+    method: "PUT",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify(role, null, 2),
+  });
   await tab.go("#/roles/reader");
   await tab.page.waitForSelector(".role textarea");
 };

@@ -11,7 +11,13 @@ const key = process.env.SELKIE_KEY;
 const browser = await puppeteer.launch({
   executablePath: process.env.SELKIE_CHROMIUM ?? "/usr/bin/chromium",
   // Chromium's sandbox needs rights that a test's machine may lack; the page is ours.
-  args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run"],
+  args: [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--no-first-run",
+  ],
 });
 const faults = [];
 try {
@@ -29,7 +35,10 @@ try {
   await page.evaluateOnNewDocument(() => {
     globalThis.violations = [];
     document.addEventListener("securitypolicyviolation", (event) =>
-      globalThis.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`));
+      globalThis.violations.push(
+        `${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`,
+      ),
+    );
   });
   const answer = await page.goto(`${base}/docs`, { waitUntil: "networkidle0" });
   const policy = answer.headers()["content-security-policy"];
@@ -51,20 +60,33 @@ try {
   // Not by the mouse, since the page may still be moving the button.
   await page.$eval(".execute", (button) => button.click());
   await page.waitForSelector(".live-responses-table .response-col_status");
-  const status = await page.$eval(".live-responses-table .response .response-col_status", (cell) => cell.textContent.trim());
-  const body = await page.$eval(".live-responses-table .highlight-code, .live-responses-table .microlight", (cell) => cell.textContent);
+  const status = await page.$eval(".live-responses-table .response .response-col_status", (cell) =>
+    cell.textContent.trim(),
+  );
+  const body = await page.$eval(
+    ".live-responses-table .highlight-code, .live-responses-table .microlight",
+    (cell) => cell.textContent,
+  );
   faults.push(...(await page.evaluate(() => globalThis.violations)).map((violation) => `policy: ${violation}`));
   const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]));
   if (kept.includes(key)) faults.push("the page keeps the key");
   // The page can't load a caller's file, though it is of the same host. What the browser says of this is no fault.
   const told = faults.length;
-  for (const [directive, element] of [["script-src", "script"], ["style-src", "link"], ["img-src", "img"]]) {
+  for (const [directive, element] of [
+    ["script-src", "script"],
+    ["style-src", "link"],
+    ["img-src", "img"],
+  ]) {
     await page.evaluate((element) => {
       const loading = Object.assign(document.createElement(element), { rel: "stylesheet" });
       loading[element === "link" ? "href" : "src"] = "/media/default/file";
       document.head.append(loading);
     }, element);
-    await page.waitForFunction((directive) => globalThis.violations.some((violation) => violation.startsWith(directive)), {}, directive);
+    await page.waitForFunction(
+      (directive) => globalThis.violations.some((violation) => violation.startsWith(directive)),
+      {},
+      directive,
+    );
   }
   faults.length = told;
   console.log(JSON.stringify({ policy, tags, summaries, status, body }));

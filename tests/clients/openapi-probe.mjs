@@ -43,7 +43,10 @@ const chance = (probability) => random() < probability;
 
 function follow(schema) {
   while (schema?.$ref) {
-    schema = schema.$ref.slice(2).split("/").reduce((part, name) => part[name.replaceAll("~1", "/")], document);
+    schema = schema.$ref
+      .slice(2)
+      .split("/")
+      .reduce((part, name) => part[name.replaceAll("~1", "/")], document);
   }
   return schema;
 }
@@ -57,13 +60,16 @@ function draw(schema, names, depth = 0) {
   if (schema.anyOf && !schema.properties) return draw(pick(schema.anyOf), names, depth);
   const type = pick([schema.type ?? ["string", "integer", "null", "object"]].flat());
   switch (type) {
-    case "null": return null;
-    case "boolean": return chance(0.5);
+    case "null":
+      return null;
+    case "boolean":
+      return chance(0.5);
     case "integer": {
       const low = Math.max(schema.minimum ?? -5, -1000);
       return low + below(Math.min(schema.maximum ?? 1000, 1000) - low + 1);
     }
-    case "number": return Math.round(random() * 1000) / 8;
+    case "number":
+      return Math.round(random() * 1000) / 8;
     case "string": {
       if (schema.contentEncoding) return Buffer.from("sea").toString("base64");
       if (schema.pattern) return String(below(100));
@@ -85,7 +91,8 @@ function draw(schema, names, depth = 0) {
         if (keep) value[name] = drawNamed(name, part, names, depth);
       }
       if (schema.anyOf) Object.assign(value, required(pick(schema.anyOf), schema, names, depth));
-      if (schema.additionalProperties && depth < 3) value[pick(names)] = draw(schema.additionalProperties, names, depth + 1);
+      if (schema.additionalProperties && depth < 3)
+        value[pick(names)] = draw(schema.additionalProperties, names, depth + 1);
       if (schema.minProperties && !Object.keys(value).length) {
         const name = pick(Object.keys(schema.properties ?? { x: {} }));
         value[name] = draw(schema.properties?.[name] ?? {}, names, depth + 1);
@@ -96,13 +103,16 @@ function draw(schema, names, depth = 0) {
 }
 
 const required = (alternative, schema, names, depth) =>
-  Object.fromEntries((alternative.required ?? []).map((name) => [name, draw(schema.properties[name], names, depth + 1)]));
+  Object.fromEntries(
+    (alternative.required ?? []).map((name) => [name, draw(schema.properties[name], names, depth + 1)]),
+  );
 
 /** Draws a value for an option that names fields or an operator, of which arbitrary texts would tell little. */
 function drawNamed(name, schema, names, depth) {
   if (["field", "key", "fieldName", "source", "target"].includes(name)) return pick(names);
   if (["fields", "group", "omitFields"].includes(name)) return [pick(names)];
-  if (["selectFields", "select"].includes(name)) return chance(0.5) ? names.slice(0, 1 + below(3)) : draw(schema, names, depth + 1);
+  if (["selectFields", "select"].includes(name))
+    return chance(0.5) ? names.slice(0, 1 + below(3)) : draw(schema, names, depth + 1);
   if (name === "order") return chance(0.5) ? pick(names) : draw(schema, names, depth + 1);
   if (name === "equality") return pick(["=", "!=", ">", "<=", "LIKE", "IN", "IS NULL", "CONTAINS"]);
   return draw(schema, names, depth + 1);
@@ -127,14 +137,24 @@ function wrongText(schema) {
 /** Changes a valid body so that it may break the schema. The validator decides whether it does. */
 function spoil(body) {
   const spoiled = structuredClone(body);
-  const into = Array.isArray(spoiled?.batchData) && spoiled.batchData[0] ? spoiled.batchData[0]
-    : spoiled?.data && chance(0.7) ? spoiled.data : spoiled;
+  const into =
+    Array.isArray(spoiled?.batchData) && spoiled.batchData[0]
+      ? spoiled.batchData[0]
+      : spoiled?.data && chance(0.7)
+        ? spoiled.data
+        : spoiled;
   if (into === null || typeof into !== "object") return [17];
   const names = Object.keys(into);
   switch (below(3)) {
-    case 0: into[pick(["no_such_part", "Id ", "$where"])] = 1; break;
-    case 1: if (names.length) delete into[pick(names)]; break;
-    default: if (names.length) into[pick(names)] = pick([["a", 1], { a: { b: 1 } }, "not \u0001 of this type", null, true, 1.5]);
+    case 0:
+      into[pick(["no_such_part", "Id ", "$where"])] = 1;
+      break;
+    case 1:
+      if (names.length) delete into[pick(names)];
+      break;
+    default:
+      if (names.length)
+        into[pick(names)] = pick([["a", 1], { a: { b: 1 } }, "not \u0001 of this type", null, true, 1.5]);
   }
   return spoiled;
 }
@@ -162,7 +182,8 @@ async function send(operation, pointer, request, expectation) {
   if (!operation.responses[status]) return fail("the document has no such status");
   // MariaDB judges lengths and ranges when it finds a record to change.
   const changesNothing = /"payload":(0|null|\[\])[,}]/.test(text);
-  if (expectation === "refused" && answer.status < 400 && !changesNothing) return fail("the service took what the document forbids");
+  if (expectation === "refused" && answer.status < 400 && !changesNothing)
+    return fail("the service took what the document forbids");
   const reference = operation.responses[status].$ref;
   const at = reference ? reference.slice(1) : `${pointer}/responses/${status}`;
   const content = follow(operation.responses[status]).content;
@@ -170,7 +191,8 @@ async function send(operation, pointer, request, expectation) {
   const type = answer.headers.get("content-type").split(";")[0];
   if (!content[type]) return fail(`the document has no ${type}`);
   const value = JSON.parse(text);
-  if (value.error && !follow(operation.responses[status]).description.split(", ").includes(value.error.code)) return fail("the response has no such code");
+  if (value.error && !follow(operation.responses[status]).description.split(", ").includes(value.error.code))
+    return fail("the response has no such code");
   // The document describes whole records: a read that selects fields answers less of them.
   if (answer.status === 200 && !request.isWhole && isRead(operation)) return;
   const fault = check(`${at}/content/${segment(type)}/schema`, value);
@@ -193,24 +215,33 @@ for (const [path, item] of Object.entries(document.paths)) {
     const parameters = [...(operation.parameters ?? []), ...(item.parameters ?? [])].map(follow);
     for (let round = 0; round < Number(rounds); round += 1) {
       const build = () => {
-        const query = operation.operationId === "openapi" || operation.operationId === "types" ? [["database", database]] : [];
+        const query =
+          operation.operationId === "openapi" || operation.operationId === "types" ? [["database", database]] : [];
         const headers = {};
         let filled = path;
         let isWhole = true;
         for (const parameter of parameters) {
           if (parameter.in === "path") {
-            filled = filled.replace(`{${parameter.name}}`, chance(0.7) ? String(1 + below(4)) : encodeURIComponent(String(draw(parameter.schema, fields)) || "0"));
+            filled = filled.replace(
+              `{${parameter.name}}`,
+              chance(0.7) ? String(1 + below(4)) : encodeURIComponent(String(draw(parameter.schema, fields)) || "0"),
+            );
           } else if (parameter.in === "query" && parameter.name !== "database" && chance(0.15)) {
             const schema = parameter.schema.contentSchema ?? parameter.schema;
-            const value = ["order", "group", "selectFields", "select", "omitFields", "returning"].includes(parameter.name)
-              ? [pick(fields)] : draw(schema, fields);
+            const value = ["order", "group", "selectFields", "select", "omitFields", "returning"].includes(
+              parameter.name,
+            )
+              ? [pick(fields)]
+              : draw(schema, fields);
             query.push([parameter.name, inQuery(parameter, value)]);
             if (SHAPING.includes(parameter.name)) isWhole = false;
           } else if (parameter.in === "header" && chance(0.1)) {
             headers[parameter.name] = parameter.name === "Prefer" ? "return=representation" : `"${below(1e9)}"`;
           }
         }
-        const body = operation.requestBody ? draw(operation.requestBody.content["application/json"].schema, fields) : undefined;
+        const body = operation.requestBody
+          ? draw(operation.requestBody.content["application/json"].schema, fields)
+          : undefined;
         if (body && SHAPING.some((option) => option in body)) isWhole = false;
         return { method: method.toUpperCase(), path: filled, query, headers, body, isWhole };
       };
@@ -220,7 +251,9 @@ for (const [path, item] of Object.entries(document.paths)) {
       const wrong = build();
       wrong.query = wrong.query.filter(([name]) => name === "database");
       wrong.headers = {};
-      const checked = parameters.filter((parameter) => parameter.in === "query" && parameter.schema && wrongText(parameter.schema));
+      const checked = parameters.filter(
+        (parameter) => parameter.in === "query" && parameter.schema && wrongText(parameter.schema),
+      );
       if (operation.requestBody && chance(0.7)) {
         wrong.body = spoil(wrong.body);
         if (!check(`${pointer}/requestBody/content/application~1json/schema`, wrong.body)) continue;

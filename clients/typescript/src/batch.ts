@@ -1,8 +1,24 @@
 // Builds the operations of a batch, which run in one transaction. Must not know how their requests are formed.
 import { describe, type Description, pathOf, Ref } from "./operations.js";
 import type {
-  AnyTable, ChangeOptions, Changed, ChangedMany, GetOptions, Insert, InsertOptions, Inserted, InsertedMany, Key, ListOptions,
-  ManyOptions, Result, Selection, Strict, TableName, TableOf, Update,
+  AnyTable,
+  ChangeOptions,
+  Changed,
+  ChangedMany,
+  GetOptions,
+  Insert,
+  InsertOptions,
+  Inserted,
+  InsertedMany,
+  Key,
+  ListOptions,
+  ManyOptions,
+  Result,
+  Selection,
+  Strict,
+  TableName,
+  TableOf,
+  Update,
 } from "./types.js";
 
 type CallOnly = "signal" | "timeout" | "retries" | "headers" | "repeatable" | "idempotencyKey";
@@ -43,31 +59,49 @@ export class BatchTable<DB, T extends AnyTable> {
   }
 
   /** Reads the record with this key; the batch fails with `record_not_found` if there is none. */
-  get<const O extends Omit<GetOptions<DB, T>, CallOnly> = {}>(key: Key<T>, options?: O & Strict<DB, T, O, GetOptions<DB, T>>) {
+  get<const O extends Omit<GetOptions<DB, T>, CallOnly> = {}>(
+    key: Key<T>,
+    options?: O & Strict<DB, T, O, GetOptions<DB, T>>,
+  ) {
     return new Operation<Result<DB, T, O>>(() => describe.get(this.#path, key, options ?? {}));
   }
 
-  list<const O extends Omit<ListOptions<DB, T>, CallOnly | "count" | "after"> = {}>(options?: O & Strict<DB, T, O, ListOptions<DB, T>>) {
+  list<const O extends Omit<ListOptions<DB, T>, CallOnly | "count" | "after"> = {}>(
+    options?: O & Strict<DB, T, O, ListOptions<DB, T>>,
+  ) {
     return new Operation<Result<DB, T, O>[]>(() => describe.list(this.#path, options ?? {}));
   }
 
   insert<const O extends Omit<InsertOptions<T>, CallOnly> = {}>(
-    records: readonly Insert<T>[], options?: O,
+    records: readonly Insert<T>[],
+    options?: O,
   ): InsertOperation<InsertedMany<T, O>, T["key"]>;
-  insert<const O extends Omit<InsertOptions<T>, CallOnly> = {}>(record: Insert<T>, options?: O): InsertOperation<Inserted<T, O>, T["key"]>;
+  insert<const O extends Omit<InsertOptions<T>, CallOnly> = {}>(
+    record: Insert<T>,
+    options?: O,
+  ): InsertOperation<Inserted<T, O>, T["key"]>;
   insert(records: unknown, options: Omit<InsertOptions<T>, CallOnly> = {}): any {
     return new InsertOperation(() => describe.insert(this.#path, records, options));
   }
 
   update<const O extends Omit<ManyOptions<T>, CallOnly> = {}>(
-    which: Selection<DB, T>, data: Update<T>, options?: O,
+    which: Selection<DB, T>,
+    data: Update<T>,
+    options?: O,
   ): Operation<ChangedMany<T, O>>;
-  update<const O extends Omit<ChangeOptions<T>, CallOnly> = {}>(key: Key<T>, data: Update<T>, options?: O): Operation<Changed<T, O>>;
+  update<const O extends Omit<ChangeOptions<T>, CallOnly> = {}>(
+    key: Key<T>,
+    data: Update<T>,
+    options?: O,
+  ): Operation<Changed<T, O>>;
   update(which: unknown, data: unknown, options: ChangeOptions<T> & ManyOptions<T> = {}): any {
     return new Operation(() => describe.update(this.#path, which, data, options));
   }
 
-  remove<const O extends Omit<ManyOptions<T>, CallOnly> = {}>(which: Selection<DB, T>, options?: O): Operation<ChangedMany<T, O>>;
+  remove<const O extends Omit<ManyOptions<T>, CallOnly> = {}>(
+    which: Selection<DB, T>,
+    options?: O,
+  ): Operation<ChangedMany<T, O>>;
   remove<const O extends Omit<ChangeOptions<T>, CallOnly> = {}>(key: Key<T>, options?: O): Operation<Changed<T, O>>;
   remove(which: unknown, options: ChangeOptions<T> & ManyOptions<T> = {}): any {
     return new Operation(() => describe.remove(this.#path, which, options));
@@ -86,7 +120,8 @@ export type Answers<O extends readonly Operation<any>[]> = { -readonly [K in key
 /** Returns the body of a batch request, and numbers the operations so that references to them can be written. */
 export function operations(list: readonly Operation<unknown>[]): object {
   list.forEach((operation, index) => {
-    if (operation.index !== undefined) throw new TypeError("An operation is twice in the list of the batch, or was run before.");
+    if (operation.index !== undefined)
+      throw new TypeError("An operation is twice in the list of the batch, or was run before.");
     operation.index = index;
   });
   return {

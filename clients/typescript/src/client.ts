@@ -22,7 +22,10 @@ export interface SqlOptions extends CallOptions {
 }
 
 /** Runs the statement. `R` is the whole answer: rows, a `SqlChange`, or the lists of a CALL. */
-export type SqlTag = <R = Record<string, any>[]>(text: TemplateStringsArray, ...values: (SqlValue | readonly SqlValue[])[]) => Promise<R>;
+export type SqlTag = <R = Record<string, any>[]>(
+  text: TemplateStringsArray,
+  ...values: (SqlValue | readonly SqlValue[])[]
+) => Promise<R>;
 
 export interface Sql extends SqlTag {
   (options: SqlOptions): SqlTag;
@@ -40,12 +43,18 @@ export class Selkie<DB = AnyDatabase> {
   constructor(options: ClientOptions) {
     this.#http = new Http(options);
     this.media = new Media(this.#http);
-    const tag = (own: SqlOptions) => (text: TemplateStringsArray, ...values: (SqlValue | readonly SqlValue[])[]) =>
-      this.#run(text, values, own);
+    const tag =
+      (own: SqlOptions) =>
+      (text: TemplateStringsArray, ...values: (SqlValue | readonly SqlValue[])[]) =>
+        this.#run(text, values, own);
     this.sql = ((first: any, ...values: any[]) => (first.raw ? this.#run(first, values, {}) : tag(first))) as Sql;
   }
 
-  async #run(text: readonly string[], values: readonly (SqlValue | readonly SqlValue[])[], { database, ...call }: SqlOptions): Promise<any> {
+  async #run(
+    text: readonly string[],
+    values: readonly (SqlValue | readonly SqlValue[])[],
+    { database, ...call }: SqlOptions,
+  ): Promise<any> {
     const lists = values.map((value) => (Array.isArray(value) ? value : [value]) as SqlValue[]);
     const marks = lists.map((list) => list.map(() => "?").join(", "));
     const body = {
@@ -62,7 +71,10 @@ export class Selkie<DB = AnyDatabase> {
   }
 
   /** Runs the operations that `build` lists in one transaction, all or none, and returns their answers in order. */
-  async batch<const O extends readonly Operation<any>[]>(build: (batch: Batch<DB>) => O, call: CallOptions = {}): Promise<Answers<O>> {
+  async batch<const O extends readonly Operation<any>[]>(
+    build: (batch: Batch<DB>) => O,
+    call: CallOptions = {},
+  ): Promise<Answers<O>> {
     const body = operations(build(new Batch<DB>()));
     return (await this.#http.envelope({ method: "POST", path: "batch", body, repeat: "undone" }, call)).payload;
   }
@@ -70,7 +82,9 @@ export class Selkie<DB = AnyDatabase> {
   /** Sends a request for which this client has no method, and returns the answer's payload. `path` is below
    * `/api/v1/`. */
   async request<R = any>(
-    method: string, path: string, { query = {}, body, ...call }: CallOptions & { query?: Record<string, unknown>; body?: unknown } = {},
+    method: string,
+    path: string,
+    { query = {}, body, ...call }: CallOptions & { query?: Record<string, unknown>; body?: unknown } = {},
   ): Promise<R> {
     const repeat: Request["repeat"] = method === "GET" ? "always" : "refused";
     return (await this.#http.envelope({ method, path: path + search(query), body, repeat }, call)).payload;

@@ -51,7 +51,10 @@ function order(items: unknown): Any[] {
   const item = items as Any;
   // An item in the API's own form is passed on, unless a column itself is named `field`.
   if ("field" in item && !/^(asc|desc)$/i.test(item.field as string)) return [item];
-  return Object.entries(item).map(([field, strategy]) => ({ field, strategy: upper(given(strategy, `The order by ${field}`)) }));
+  return Object.entries(item).map(([field, strategy]) => ({
+    field,
+    strategy: upper(given(strategy, `The order by ${field}`)),
+  }));
 }
 
 /** Returns the API's option `include`, a list. The record's member has the name that the caller writes here, even if
@@ -61,7 +64,9 @@ function include(items: unknown): unknown[] {
   const relations = Object.entries(items as Any).filter(([, options]) => options);
   return relations.map(([relation, options]) => {
     const as = relation.includes(".") ? { as: relation } : undefined;
-    return options === true && !as ? relation : { relation, ...as, ...(options === true ? undefined : read(options as Any)) };
+    return options === true && !as
+      ? relation
+      : { relation, ...as, ...(options === true ? undefined : read(options as Any)) };
   });
 }
 

@@ -93,7 +93,14 @@ export class Http {
       const { key } = this.options;
       const bearer = typeof key === "string" ? key : await key(renewed);
       const after = this.position && { "x-selkie-after": this.position };
-      const headers = { authorization: `Bearer ${bearer}`, ...type, ...after, ...this.options.headers, ...request.headers, ...call.headers };
+      const headers = {
+        authorization: `Bearer ${bearer}`,
+        ...type,
+        ...after,
+        ...this.options.headers,
+        ...request.headers,
+        ...call.headers,
+      };
       try {
         return await this.attempt(request, { method: request.method, headers, body: content as BodyInit }, call, read);
       } catch (error) {
@@ -131,7 +138,11 @@ export class Http {
       // The reason is an abort by the caller, or the timeout.
       if (control.signal.aborted) throw control.signal.reason;
       if (error instanceof SelkieError) throw error;
-      throw noAnswer("network_error", `${request.method} ${address.origin}${address.pathname} got no complete answer.`, error);
+      throw noAnswer(
+        "network_error",
+        `${request.method} ${address.origin}${address.pathname} got no complete answer.`,
+        error,
+      );
     } finally {
       clearTimeout(timer);
       if (!kept) release();
@@ -148,7 +159,10 @@ export class Http {
       } catch {
         // The body is not JSON: the error below is thrown.
       }
-      const fault = { code: "invalid_answer", message: `The answer of ${response.url || request.path} is not Selkie's.` };
+      const fault = {
+        code: "invalid_answer",
+        message: `The answer of ${response.url || request.path} is not Selkie's.`,
+      };
       throw new SelkieError(fault, response.status);
     });
   }

@@ -1,5 +1,13 @@
 // What the package exports.
-export { createClient, Selkie, type Sql, type SqlChange, type SqlOptions, type SqlTag, type SqlValue } from "./client.js";
+export {
+  createClient,
+  Selkie,
+  type Sql,
+  type SqlChange,
+  type SqlOptions,
+  type SqlTag,
+  type SqlValue,
+} from "./client.js";
 export { isSelkieError, SelkieError, type ErrorCode, type ErrorDetails } from "./errors.js";
 export type { ClientOptions, KeySource } from "./http.js";
 export type { FileInfo, FileList, ListFiles, Media, UploadedFile, UploadOptions } from "./media.js";
@@ -7,6 +15,21 @@ export type { Batch, BatchTable, InsertOperation, Operation } from "./batch.js";
 export { etagOf } from "./operations.js";
 export type { Table } from "./table.js";
 export type {
-  AnyDatabase, AnyTable, CallOptions, Condition, GetOptions, Include, Insert, Key, List, ListOptions, Order, Result, Select, TableName,
-  TableOf, Update, Where,
+  AnyDatabase,
+  AnyTable,
+  CallOptions,
+  Condition,
+  GetOptions,
+  Include,
+  Insert,
+  Key,
+  List,
+  ListOptions,
+  Order,
+  Result,
+  Select,
+  TableName,
+  TableOf,
+  Update,
+  Where,
 } from "./types.js";

@@ -95,12 +95,18 @@ export class Media {
       const metadata = { filename: name, filetype: blob.type, kind: type, ...fields };
       const { id, url, thumbnailUrl } = await resumable(this.#http, blob, metadata, options, within);
       // A role may choose the folder, and need not allow to ask for it.
-      const path = new URL(url, this.#http.url).pathname.split("/media/").pop()!.split("/").slice(1).map(decodeURIComponent);
+      const path = new URL(url, this.#http.url).pathname
+        .split("/media/")
+        .pop()!
+        .split("/")
+        .slice(1)
+        .map(decodeURIComponent);
       const file = { id, name: path.pop()!, folder: path.join("/"), url };
       return type === "image" ? { ...file, thumbnailUrl } : file;
     }
     const form = new FormData();
-    for (const [field, value] of Object.entries({ type, ...fields })) if (value !== undefined) form.append(field, String(value));
+    for (const [field, value] of Object.entries({ type, ...fields }))
+      if (value !== undefined) form.append(field, String(value));
     form.append("file", blob, name);
     onProgress?.({ sent: 0, total: blob.size });
     const request: Request = { method: "POST", path: "media", body: form, repeat: "undone" };
@@ -111,14 +117,22 @@ export class Media {
 
   /** Cancels a resumable upload, by the address that `onStart` got. */
   cancel(upload: string, call: CallOptions = {}): Promise<void> {
-    const request: Request = { method: "DELETE", path: upload, headers: { "tus-resumable": "1.0.0" }, repeat: "always" };
+    const request: Request = {
+      method: "DELETE",
+      path: upload,
+      headers: { "tus-resumable": "1.0.0" },
+      repeat: "always",
+    };
     return this.#http.send(request, call, async () => {});
   }
 
   /** Returns the files, the newest first unless `order` is given. */
   async list({ signal, timeout, retries, headers, repeatable, ...options }: ListFiles = {}): Promise<FileList> {
     const call = { signal, timeout, retries, headers, repeatable };
-    const { payload, count } = await this.#http.envelope({ method: "GET", path: `media${search(options)}`, repeat: "always" }, call);
+    const { payload, count } = await this.#http.envelope(
+      { method: "GET", path: `media${search(options)}`, repeat: "always" },
+      call,
+    );
     return Object.defineProperty(payload, "count", { value: count });
   }
 
@@ -135,12 +149,18 @@ export class Media {
   }
 
   /** Returns a URL that opens a private file without a key, for `expiresIn` seconds. */
-  sign(id: number, { expiresIn, ...call }: { readonly expiresIn: number } & CallOptions): Promise<{ url: string; expiresAt: string }> {
+  sign(
+    id: number,
+    { expiresIn, ...call }: { readonly expiresIn: number } & CallOptions,
+  ): Promise<{ url: string; expiresAt: string }> {
     return this.#send({ method: "POST", path: `media/${+id}/sign`, body: { expiresIn }, repeat: "always" }, call);
   }
 
   /** Returns the URL of a file, or of its thumbnail; `download` makes browsers save it, also under another name. */
-  url(file: { readonly url: string }, { thumbnail, download }: { thumbnail?: boolean; download?: boolean | string } = {}): string {
+  url(
+    file: { readonly url: string },
+    { thumbnail, download }: { thumbnail?: boolean; download?: boolean | string } = {},
+  ): string {
     const url = new URL(file.url, this.#http.url);
     if (thumbnail) url.searchParams.set("thumbnail", "true");
     if (download) url.searchParams.set("download", String(download));

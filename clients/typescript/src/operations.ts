@@ -15,7 +15,10 @@ export interface Description {
 
 /** A placeholder for the key of a record that an earlier operation of the same batch inserts. */
 export class Ref {
-  constructor(private readonly index: () => number, private readonly row?: number) {}
+  constructor(
+    private readonly index: () => number,
+    private readonly row?: number,
+  ) {}
 
   toJSON() {
     return { $ref: this.index(), row: this.row };
@@ -42,7 +45,9 @@ function tagOf(match: unknown): string | undefined {
   if (match === undefined || typeof match === "string") return match as string | undefined;
   const tag = tags.get(match as object);
   if (tag) return tag;
-  throw new TypeError('ifMatch is a record without an ETag. Give one that get() without options or returning: "*" answered.');
+  throw new TypeError(
+    'ifMatch is a record without an ETag. Give one that get() without options or returning: "*" answered.',
+  );
 }
 
 /** Returns a key as a path segment. Throws for an empty key, `.` and `..`, which would lead to another path. */
@@ -50,7 +55,8 @@ function part(key: unknown): string {
   if (key instanceof Ref) return String(key);
   const text = key instanceof Date ? key.toISOString() : String(key ?? "");
   const isValue = typeof key !== "object" || key instanceof Date;
-  if (!isValue || /^\.{0,2}$/.test(text)) throw new TypeError(`A record has no key ${JSON.stringify(key)}. Select it by conditions.`);
+  if (!isValue || /^\.{0,2}$/.test(text))
+    throw new TypeError(`A record has no key ${JSON.stringify(key)}. Select it by conditions.`);
   return encodeURIComponent(text);
 }
 
@@ -69,7 +75,8 @@ export function search(options: Record<string, unknown>): string {
 }
 
 /** Returns whether the argument selects records by conditions, rather than one record by its key. */
-export const isSelection = (what: any): what is { where: any } => typeof what === "object" && what !== null && "where" in what;
+export const isSelection = (what: any): what is { where: any } =>
+  typeof what === "object" && what !== null && "where" in what;
 
 interface Write {
   returning?: "*" | readonly string[];

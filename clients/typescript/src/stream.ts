@@ -2,7 +2,11 @@
 import { noAnswer } from "./errors.js";
 
 /** Yields the value of each line. Ends the request if the caller stops early; fails if the answer was cut short. */
-export async function* lines(response: Response, release: () => void, signal?: AbortSignal): AsyncGenerator<any, void, undefined> {
+export async function* lines(
+  response: Response,
+  release: () => void,
+  signal?: AbortSignal,
+): AsyncGenerator<any, void, undefined> {
   const reader = response.body!.getReader();
   const text = new TextDecoder();
   let rest = "";

@@ -4,15 +4,33 @@ import type { Http, Request } from "./http.js";
 import { type Description, describe, isSelection, keepTag, pathOf } from "./operations.js";
 import { lines } from "./stream.js";
 import type {
-  AnyTable, CallOptions, ChangeOptions, Changed, ChangedMany, GetOptions, Insert, InsertOptions, Inserted, InsertedMany, Key, List,
-  ListOptions, ManyOptions, Result, Selection, Strict, Update, Where,
+  AnyTable,
+  CallOptions,
+  ChangeOptions,
+  Changed,
+  ChangedMany,
+  GetOptions,
+  Insert,
+  InsertOptions,
+  Inserted,
+  InsertedMany,
+  Key,
+  List,
+  ListOptions,
+  ManyOptions,
+  Result,
+  Selection,
+  Strict,
+  Update,
+  Where,
 } from "./types.js";
 
 /** Records of a page of `pages` if the caller gives no `limit`. */
 const PAGE_RECORDS = 1_000;
 
 /** Returns a random idempotency key for an insert, even in a page over http, which has no `crypto.randomUUID`. */
-const randomKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+const randomKey = () =>
+  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** A table or view. */
 export class Table<DB, T extends AnyTable> {
@@ -32,7 +50,8 @@ export class Table<DB, T extends AnyTable> {
 
   /** Returns the record, or null if there is none with this key. */
   async get<const O extends GetOptions<DB, T> = {}>(
-    key: Key<T>, options?: O & Strict<DB, T, O, GetOptions<DB, T>>,
+    key: Key<T>,
+    options?: O & Strict<DB, T, O, GetOptions<DB, T>>,
   ): Promise<Result<DB, T, O> | null> {
     const call: GetOptions<DB, T> = options ?? {};
     const request = describe.get(this.#path, key, call);
@@ -53,7 +72,8 @@ export class Table<DB, T extends AnyTable> {
     const call: ListOptions<DB, T> = options ?? {};
     const { payload, next, more, count, limited } = await this.#send(describe.list(this.#path, call), call);
     // These members are not enumerable, so that the list compares and prints like a plain array.
-    for (const [name, value] of Object.entries({ next, more, count, limited })) Object.defineProperty(payload, name, { value });
+    for (const [name, value] of Object.entries({ next, more, count, limited }))
+      Object.defineProperty(payload, name, { value });
     return payload;
   }
 
@@ -73,7 +93,9 @@ export class Table<DB, T extends AnyTable> {
       yield records as any;
       // The options `page` and `offset` exclude each other, and a cursor excludes both.
       const { page, offset = page ? (page - 1) * read.limit : 0, ...rest } = read;
-      read = records.next ? { ...rest, after: records.next } : records.more && { ...rest, offset: offset + records.length };
+      read = records.next
+        ? { ...rest, after: records.next }
+        : records.more && { ...rest, offset: offset + records.length };
     }
   }
 
@@ -82,7 +104,11 @@ export class Table<DB, T extends AnyTable> {
     options?: O & Strict<DB, T, O, ListOptions<DB, T>>,
   ): AsyncGenerator<Result<DB, T, O>, void, undefined> {
     const call: ListOptions<DB, T> = options ?? {};
-    const request: Request = { ...describe.list(this.#path, call), headers: { accept: "application/x-ndjson" }, streams: true };
+    const request: Request = {
+      ...describe.list(this.#path, call),
+      headers: { accept: "application/x-ndjson" },
+      streams: true,
+    };
     const records = await this.#http.send(request, call, async (response, release) => {
       const whole = !response.headers.get("x-selkie-limited");
       if (whole) return lines(response, release, call.signal);
@@ -106,7 +132,10 @@ export class Table<DB, T extends AnyTable> {
   }
 
   /** Inserts one record, or all of a list or none, and returns the keys. */
-  insert<const O extends InsertOptions<T> = {}>(records: readonly Insert<T>[], options?: O): Promise<InsertedMany<T, O>>;
+  insert<const O extends InsertOptions<T> = {}>(
+    records: readonly Insert<T>[],
+    options?: O,
+  ): Promise<InsertedMany<T, O>>;
   insert<const O extends InsertOptions<T> = {}>(record: Insert<T>, options?: O): Promise<Inserted<T, O>>;
   async insert(records: unknown, options: InsertOptions<T> = {}): Promise<any> {
     const request = describe.insert(this.#path, records, options);
@@ -117,7 +146,8 @@ export class Table<DB, T extends AnyTable> {
     const safely: Request = key ? { ...request, repeat: "always", headers: { "idempotency-key": key } } : request;
     const answer = this.#http.envelope(safely, options).catch((error) => {
       // Views and tables without transactions refuse the key before anything is inserted.
-      if (!own || !(error instanceof SelkieError) || error.status >= 409 || !error.message.includes("Idempotency-Key")) throw error;
+      if (!own || !(error instanceof SelkieError) || error.status >= 409 || !error.message.includes("Idempotency-Key"))
+        throw error;
       this.#refusesKeys = true;
       return this.#http.envelope(request, options);
     });
@@ -125,7 +155,11 @@ export class Table<DB, T extends AnyTable> {
   }
 
   /** Changes the record with this key, or all records that meet the conditions, and returns their number. */
-  update<const O extends ManyOptions<T> = {}>(which: Selection<DB, T>, data: Update<T>, options?: O): Promise<ChangedMany<T, O>>;
+  update<const O extends ManyOptions<T> = {}>(
+    which: Selection<DB, T>,
+    data: Update<T>,
+    options?: O,
+  ): Promise<ChangedMany<T, O>>;
   update<const O extends ChangeOptions<T> = {}>(key: Key<T>, data: Update<T>, options?: O): Promise<Changed<T, O>>;
   update(which: unknown, data: unknown, options: ChangeOptions<T> & ManyOptions<T> = {}): Promise<any> {
     return this.#change(() => describe.update(this.#path, which, data, options), which, options);

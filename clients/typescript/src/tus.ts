@@ -18,14 +18,31 @@ interface State {
 /** Uploads a file and returns it. After a temporary failure, asks the server for the offset and continues there;
  * throws after more than `retries` failures in a row. */
 export async function resumable(
-  http: Http, blob: Blob, metadata: Record<string, unknown>, options: UploadOptions, within: (bytes: number) => CallOptions,
+  http: Http,
+  blob: Blob,
+  metadata: Record<string, unknown>,
+  options: UploadOptions,
+  within: (bytes: number) => CallOptions,
 ): Promise<NonNullable<State["file"]>> {
   const total = blob.size;
-  const send = <R>(request: Omit<Request, "repeat">, repeat: Request["repeat"], call: CallOptions, read: (response: Response) => R) =>
-    http.send({ ...request, repeat, headers: { "tus-resumable": "1.0.0", ...request.headers } }, call, async (response) => read(response));
+  const send = <R>(
+    request: Omit<Request, "repeat">,
+    repeat: Request["repeat"],
+    call: CallOptions,
+    read: (response: Response) => R,
+  ) =>
+    http.send(
+      { ...request, repeat, headers: { "tus-resumable": "1.0.0", ...request.headers } },
+      call,
+      async (response) => read(response),
+    );
   const state = ({ headers }: Response): State => {
     const id = headers.get("selkie-media-id");
-    const file = { id: Number(id), url: headers.get("selkie-media-url") ?? "", thumbnailUrl: headers.get("selkie-media-thumbnail-url") };
+    const file = {
+      id: Number(id),
+      url: headers.get("selkie-media-url") ?? "",
+      thumbnailUrl: headers.get("selkie-media-thumbnail-url"),
+    };
     return { offset: Number(headers.get("upload-offset")), file: id ? file : undefined };
   };
 
@@ -33,8 +50,12 @@ export async function resumable(
     const given = Object.entries(metadata).filter(([, value]) => value !== undefined && value !== "");
     const pairs = given.map(([key, value]) => `${key} ${base64(String(value))}`);
     const headers = { "upload-length": String(total), "upload-metadata": pairs.join() };
-    return send({ method: "POST", path: "media/tus", headers }, "always", options, (response) =>
-      new URL(response.headers.get("location") ?? "", `${http.url}/`).href);
+    return send(
+      { method: "POST", path: "media/tus", headers },
+      "always",
+      options,
+      (response) => new URL(response.headers.get("location") ?? "", `${http.url}/`).href,
+    );
   };
   const upload = options.resume ?? (await create());
   options.onStart?.(upload);

@@ -24,14 +24,23 @@ export type TableName<DB> = { [D in Text<keyof DB>]: `${D}.${Text<keyof DB[D]>}`
 
 /** The table of a name: the database is the part before the first dot. */
 export type TableOf<DB, Name> = Name extends `${infer D}.${infer T}`
-  ? D extends keyof DB ? T extends keyof DB[D] ? DB[D][T] extends AnyTable ? DB[D][T] : never : never : never
+  ? D extends keyof DB
+    ? T extends keyof DB[D]
+      ? DB[D][T] extends AnyTable
+        ? DB[D][T]
+        : never
+      : never
+    : never
   : never;
 
 export type Field<T extends AnyTable> = Text<keyof T["row"]>;
 export type RelationName<T extends AnyTable> = IsAny<T["relations"]> extends true ? string : Text<keyof T["relations"]>;
-type Related<DB, T extends AnyTable, K> = IsAny<T["relations"]> extends true
-  ? AnyTable
-  : K extends keyof T["relations"] ? TableOf<DB, T["relations"][K]["table"]> : never;
+type Related<DB, T extends AnyTable, K> =
+  IsAny<T["relations"]> extends true
+    ? AnyTable
+    : K extends keyof T["relations"]
+      ? TableOf<DB, T["relations"][K]["table"]>
+      : never;
 
 /** A record's key. A composite key may also be given as a list of its values, in the key's order. */
 export type Key<T extends AnyTable> = T["key"] | readonly (string | number)[];
@@ -112,7 +121,9 @@ type OrderItem<T extends AnyTable, Alias extends string> =
   | { readonly [F in Field<T> | Alias]?: Direction }
   | { readonly field: string; readonly strategy?: Direction; readonly tableName?: string };
 /** `"id"`, `"-id"` for descending, `{ id: "desc" }`, or a list of these. A list of records may also be ordered by an `Alias`. */
-export type Order<T extends AnyTable, Alias extends string = never> = OrderItem<T, Alias> | readonly OrderItem<T, Alias>[];
+export type Order<T extends AnyTable, Alias extends string = never> =
+  | OrderItem<T, Alias>
+  | readonly OrderItem<T, Alias>[];
 
 export type AggregateName = "COUNT" | "COUNT_DISTINCT" | "SUM" | "AVG" | "MIN" | "MAX";
 interface SelectObject<T extends AnyTable> {
@@ -197,65 +208,90 @@ type AliasOf<I> = I extends { alias: infer A extends string }
   ? A
   : I extends { aggregate: infer G extends string; fieldName: infer F extends string }
     ? `${Lowercase<G>}_${F}`
-    : I extends { fieldName: infer F extends string } ? F : never;
+    : I extends { fieldName: infer F extends string }
+      ? F
+      : never;
 type ValueOf<T extends AnyTable, I> = I extends { aggregate: infer G }
   ? G extends "COUNT" | "COUNT_DISTINCT"
     ? number
     : I extends { fieldName: infer F extends Field<T> }
-      ? G extends "MIN" | "MAX" ? T["row"][F] | null : T["row"][F] extends number | null ? string | number | null : string | null
+      ? G extends "MIN" | "MAX"
+        ? T["row"][F] | null
+        : T["row"][F] extends number | null
+          ? string | number | null
+          : string | null
       : unknown
-  : I extends { fieldName: infer F extends Field<T> } ? T["row"][F] : unknown;
+  : I extends { fieldName: infer F extends Field<T> }
+    ? T["row"][F]
+    : unknown;
 
 type Selected<T extends AnyTable, O> = O extends { select: infer S extends readonly unknown[] }
   ? { [F in Extract<S[number], string>]: F extends keyof T["row"] ? T["row"][F] : unknown } & {
       [I in Extract<S[number], object> as AliasOf<I>]: ValueOf<T, I>;
     }
-  : O extends { omit: infer M extends readonly string[] } ? Omit<T["row"], M[number]> : T["row"];
+  : O extends { omit: infer M extends readonly string[] }
+    ? Omit<T["row"], M[number]>
+    : T["row"];
 
-type Member<DB, T extends AnyTable, K, O> = IsAny<T["relations"]> extends true
-  ? any
-  : K extends keyof T["relations"]
-    ? T["relations"][K]["kind"] extends "one"
-      ? Result<DB, Related<DB, T, K>, O> | null
-      : Result<DB, Related<DB, T, K>, O>[]
-    : never;
+type Member<DB, T extends AnyTable, K, O> =
+  IsAny<T["relations"]> extends true
+    ? any
+    : K extends keyof T["relations"]
+      ? T["relations"][K]["kind"] extends "one"
+        ? Result<DB, Related<DB, T, K>, O> | null
+        : Result<DB, Related<DB, T, K>, O>[]
+      : never;
 type IncludedItem<DB, T extends AnyTable, E> = E extends string
   ? { [K in E]: Member<DB, T, K, true> }
   : { -readonly [K in keyof E as E[K] extends { as: infer A extends string } ? A : K]: Member<DB, T, K, E[K]> };
 type Included<DB, T extends AnyTable, O> = O extends { include: infer I }
-  ? I extends readonly (infer E)[] ? Intersection<E extends unknown ? IncludedItem<DB, T, E> : never> : IncludedItem<DB, T, I>
+  ? I extends readonly (infer E)[]
+    ? Intersection<E extends unknown ? IncludedItem<DB, T, E> : never>
+    : IncludedItem<DB, T, I>
   : unknown;
 type Scored<O> = O extends { fullTextSearch: { scoreAlias: infer A extends string } } ? { [K in A]: number } : unknown;
 type Joined<O> = O extends { join: readonly unknown[] } ? { [field: string]: any } : unknown;
 
 /** The record that a read with the options `O` gives. */
-export type Result<DB, T extends AnyTable, O> = IsAny<T["row"]> extends true
-  ? any
-  : Flat<Selected<T, O> & Included<DB, T, O> & Scored<O> & Joined<O>>;
+export type Result<DB, T extends AnyTable, O> =
+  IsAny<T["row"]> extends true ? any : Flat<Selected<T, O> & Included<DB, T, O> & Scored<O> & Joined<O>>;
 
 type StrictMap<DB, T extends AnyTable, M> = {
   [K in keyof M]: K extends RelationName<T>
-    ? M[K] extends object ? Strict<DB, Related<DB, T, K>, M[K], IncludeOptions<DB, Related<DB, T, K>>> : M[K]
+    ? M[K] extends object
+      ? Strict<DB, Related<DB, T, K>, M[K], IncludeOptions<DB, Related<DB, T, K>>>
+      : M[K]
     : never;
 };
 /** Refuses options that `Shape` lacks: TypeScript would accept them in an argument of a generic type. */
 export type Strict<DB, T extends AnyTable, O, Shape> = {
   [K in keyof O]: K extends keyof Shape
     ? K extends "include"
-      ? O[K] extends readonly unknown[] ? O[K] : StrictMap<DB, T, O[K]>
-      : K extends "where" ? StrictWhere<DB, T, O[K]> : K extends "order" ? Order<T, Alias<O>> : O[K]
+      ? O[K] extends readonly unknown[]
+        ? O[K]
+        : StrictMap<DB, T, O[K]>
+      : K extends "where"
+        ? StrictWhere<DB, T, O[K]>
+        : K extends "order"
+          ? Order<T, Alias<O>>
+          : O[K]
     : never;
 };
-type Alias<O> = (O extends { select: readonly (infer I)[] } ? AliasOf<I> : never) | Text<keyof (unknown extends Scored<O> ? {} : Scored<O>)>;
-type StrictWhere<DB, T extends AnyTable, W> = IsAny<T["row"]> extends true
-  ? W
-  : {
-      [K in keyof W]: K extends keyof Where<DB, T>
-        ? K extends "and" | "or"
-          ? StrictList<DB, T, W[K]>
-          : K extends Exclude<RelationName<T>, Field<T>> ? StrictQuantified<DB, Related<DB, T, K>, W[K]> : W[K]
-        : never;
-    };
+type Alias<O> =
+  | (O extends { select: readonly (infer I)[] } ? AliasOf<I> : never)
+  | Text<keyof (unknown extends Scored<O> ? {} : Scored<O>)>;
+type StrictWhere<DB, T extends AnyTable, W> =
+  IsAny<T["row"]> extends true
+    ? W
+    : {
+        [K in keyof W]: K extends keyof Where<DB, T>
+          ? K extends "and" | "or"
+            ? StrictList<DB, T, W[K]>
+            : K extends Exclude<RelationName<T>, Field<T>>
+              ? StrictQuantified<DB, Related<DB, T, K>, W[K]>
+              : W[K]
+          : never;
+      };
 type StrictList<DB, T extends AnyTable, L> = { [I in keyof L]: StrictWhere<DB, T, L[I]> };
 type StrictQuantified<DB, T extends AnyTable, Q> = { [N in keyof Q]: StrictWhere<DB, T, Q[N]> };
 
@@ -277,9 +313,10 @@ type Value<V> = V | (string extends V ? Date | number : never) | (number extends
 type Values<R> = { readonly [K in keyof R]: Value<R[K]> };
 export type Insert<T extends AnyTable> = IsAny<T["insert"]> extends true ? any : Values<T["insert"]>;
 type Add<V> = NonNullable<V> extends number | string ? { readonly $add: number | bigint | string } : never;
-export type Update<T extends AnyTable> = IsAny<T["update"]> extends true
-  ? any
-  : { readonly [K in keyof T["update"]]: Values<T["update"]>[K] | Add<T["update"][K]> };
+export type Update<T extends AnyTable> =
+  IsAny<T["update"]> extends true
+    ? any
+    : { readonly [K in keyof T["update"]]: Values<T["update"]>[K] | Add<T["update"][K]> };
 
 interface WriteOptions<T extends AnyTable> extends CallOptions {
   /** Returns the written records, with these fields or all of them (`"*"`). */
@@ -305,12 +342,25 @@ export interface Selection<DB, T extends AnyTable> {
   readonly where: Where<DB, T>;
 }
 
-type Returned<T extends AnyTable, O> = IsAny<T["row"]> extends true
-  ? any
-  : O extends { returning: infer R } ? R extends readonly (infer F extends Field<T>)[] ? Pick<T["row"], F> : T["row"] : never;
-type Answer<O, Plain, Row> = O extends { dryRun: true } ? number : O extends { returning: string | readonly string[] } ? Row : Plain;
+type Returned<T extends AnyTable, O> =
+  IsAny<T["row"]> extends true
+    ? any
+    : O extends { returning: infer R }
+      ? R extends readonly (infer F extends Field<T>)[]
+        ? Pick<T["row"], F>
+        : T["row"]
+      : never;
+type Answer<O, Plain, Row> = O extends { dryRun: true }
+  ? number
+  : O extends { returning: string | readonly string[] }
+    ? Row
+    : Plain;
 type OrIgnored<O> = O extends { onConflict: "ignore" } ? null : never;
 export type Inserted<T extends AnyTable, O> = Answer<O, T["key"] | OrIgnored<O>, Returned<T, O> | OrIgnored<O>>;
-export type InsertedMany<T extends AnyTable, O> = Answer<O, (T["key"] | OrIgnored<O>)[], (Returned<T, O> | OrIgnored<O>)[]>;
+export type InsertedMany<T extends AnyTable, O> = Answer<
+  O,
+  (T["key"] | OrIgnored<O>)[],
+  (Returned<T, O> | OrIgnored<O>)[]
+>;
 export type Changed<T extends AnyTable, O> = Answer<O, number, Returned<T, O> | null>;
 export type ChangedMany<T extends AnyTable, O> = Answer<O, number, Returned<T, O>[]>;

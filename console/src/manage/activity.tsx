@@ -43,8 +43,10 @@ interface Request {
   totalMicros: number;
 }
 
-const ms = (micros: number): string => (micros < 100_000 ? (micros / 1000).toFixed(1) : Math.round(micros / 1000).toLocaleString("en"));
-const rate = (count: number, seconds: number): string => (count / seconds).toLocaleString("en", { maximumFractionDigits: 1 });
+const ms = (micros: number): string =>
+  micros < 100_000 ? (micros / 1000).toFixed(1) : Math.round(micros / 1000).toLocaleString("en");
+const rate = (count: number, seconds: number): string =>
+  (count / seconds).toLocaleString("en", { maximumFractionDigits: 1 });
 
 /** Returns a figure for each period of the last minutes; the service leaves out periods without requests. */
 function filled({ figures, periodSeconds }: Status, now: number): Figure[] {
@@ -97,7 +99,12 @@ export default function Activity() {
       <div class="row">
         <h1>{words.heading}</h1>
         <span class="grow" />
-        <Button icon={isPaused ? "play" : "stop"} label={isPaused ? words.go : words.pause} pressed={isPaused} onClick={() => setPaused(!isPaused)} />
+        <Button
+          icon={isPaused ? "play" : "stop"}
+          label={isPaused ? words.go : words.pause}
+          pressed={isPaused}
+          onClick={() => setPaused(!isPaused)}
+        />
       </div>
       <p class="dim">{words.hint}</p>
       {error !== null && <Problem error={error} again={() => setRound(round + 1)} />}
@@ -119,23 +126,69 @@ function Figures({ status }: { status: Status }) {
   return (
     <>
       <div class="figures">
-        <p class="figure">{words.requests}<strong>{rate(count, seconds)}</strong></p>
-        <p class="figure">{words.errors}<strong>{rate(sum(({ refused, failed }) => refused + failed), seconds)}</strong></p>
-        <p class="figure">{words.mean}<strong>{count ? `${ms(sum(({ totalMicros }) => totalMicros) / count)} ms` : "–"}</strong></p>
-        <p class="figure">{words.slowest}<strong>{count ? `${ms(Math.max(...now.map(({ slowestMicros }) => slowestMicros)))} ms` : "–"}</strong></p>
-        <p class="figure">{words.connections}<strong>{connections.inUse}</strong><span class="dim">{words.ofOpen(connections.open, connections.waiting)}</span></p>
+        <p class="figure">
+          {words.requests}
+          <strong>{rate(count, seconds)}</strong>
+        </p>
+        <p class="figure">
+          {words.errors}
+          <strong>
+            {rate(
+              sum(({ refused, failed }) => refused + failed),
+              seconds,
+            )}
+          </strong>
+        </p>
+        <p class="figure">
+          {words.mean}
+          <strong>{count ? `${ms(sum(({ totalMicros }) => totalMicros) / count)} ms` : "–"}</strong>
+        </p>
+        <p class="figure">
+          {words.slowest}
+          <strong>{count ? `${ms(Math.max(...now.map(({ slowestMicros }) => slowestMicros)))} ms` : "–"}</strong>
+        </p>
+        <p class="figure">
+          {words.connections}
+          <strong>{connections.inUse}</strong>
+          <span class="dim">{words.ofOpen(connections.open, connections.waiting)}</span>
+        </p>
       </div>
       <div class="charts">
-        <Lines label={words.perSecond} names={[words.all, words.refused, words.failed]} xs={xs}
-          lines={[figures.map(({ requests }) => requests / periodSeconds), figures.map(({ refused }) => refused / periodSeconds), figures.map(({ failed }) => failed / periodSeconds)]} />
-        <Lines label={words.times} names={[words.mean, words.slowest]} xs={xs}
-          lines={[figures.map(mean), figures.map(({ requests, slowestMicros }) => (requests ? slowestMicros / 1000 : null))]} />
+        <Lines
+          label={words.perSecond}
+          names={[words.all, words.refused, words.failed]}
+          xs={xs}
+          lines={[
+            figures.map(({ requests }) => requests / periodSeconds),
+            figures.map(({ refused }) => refused / periodSeconds),
+            figures.map(({ failed }) => failed / periodSeconds),
+          ]}
+        />
+        <Lines
+          label={words.times}
+          names={[words.mean, words.slowest]}
+          xs={xs}
+          lines={[
+            figures.map(mean),
+            figures.map(({ requests, slowestMicros }) => (requests ? slowestMicros / 1000 : null)),
+          ]}
+        />
       </div>
     </>
   );
 }
 
-function Lines({ label, names, xs, lines }: { label: string; names: string[]; xs: number[]; lines: (number | null)[][] }) {
+function Lines({
+  label,
+  names,
+  xs,
+  lines,
+}: {
+  label: string;
+  names: string[];
+  xs: number[];
+  lines: (number | null)[][];
+}) {
   const own = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
   useEffect(() => {
@@ -144,15 +197,31 @@ function Lines({ label, names, xs, lines }: { label: string; names: string[]; xs
     const [ink, line] = dark ? ["#9aa7ab", "#2b3438"] : ["#586469", "#dfe3e4"];
     const colours = dark ? ["#4fc2b6", "#e0b252", "#f28b82"] : ["#0f6b64", "#9a6700", "#b3261e"];
     const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
-    chart.current = new uPlot({
-      width: box.clientWidth,
-      height: HEIGHT_PX,
-      legend: { live: false },
-      scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
-      // UTC, as in the list of requests.
-      axes: [{ ...axis, values: (_, splits) => splits.map((at) => new Date(at * 1000).toISOString().slice(11, 16)) }, { ...axis, size: 56 }],
-      series: [{}, ...names.map((name, at) => ({ label: name, stroke: colours[at]!, width: 1.5, fill: at === 0 ? `${colours[0]}22` : undefined!, points: { show: false } }))],
-    }, [xs, ...lines], box);
+    chart.current = new uPlot(
+      {
+        width: box.clientWidth,
+        height: HEIGHT_PX,
+        legend: { live: false },
+        scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
+        // UTC, as in the list of requests.
+        axes: [
+          { ...axis, values: (_, splits) => splits.map((at) => new Date(at * 1000).toISOString().slice(11, 16)) },
+          { ...axis, size: 56 },
+        ],
+        series: [
+          {},
+          ...names.map((name, at) => ({
+            label: name,
+            stroke: colours[at]!,
+            width: 1.5,
+            fill: at === 0 ? `${colours[0]}22` : undefined!,
+            points: { show: false },
+          })),
+        ],
+      },
+      [xs, ...lines],
+      box,
+    );
     const resized = new ResizeObserver(() => chart.current?.setSize({ width: box.clientWidth, height: HEIGHT_PX }));
     resized.observe(box);
     return () => {
@@ -173,29 +242,66 @@ function Last({ requests }: { requests: Request[] }) {
   const [wanted, setWanted] = useState("");
   const word = wanted.trim().toLowerCase();
   const shown = requests.filter(({ id }) => id.toLowerCase().includes(word));
-  const heads = [words.time, words.request, words.status, words.took, words.database, words.rows, words.size, words.key, words.id];
+  const heads = [
+    words.time,
+    words.request,
+    words.status,
+    words.took,
+    words.database,
+    words.rows,
+    words.size,
+    words.key,
+    words.id,
+  ];
   return (
     <section class="stack">
       <div class="row">
         <h2>{words.last}</h2>
-        <input type="search" value={wanted} placeholder={words.find} aria-label={words.find} onInput={(event) => setWanted(event.currentTarget.value)} />
+        <input
+          type="search"
+          value={wanted}
+          placeholder={words.find}
+          aria-label={words.find}
+          onInput={(event) => setWanted(event.currentTarget.value)}
+        />
       </div>
-      {shown.length === 0 ? <p class="dim">{word ? words.notFound : words.empty}</p> : (
+      {shown.length === 0 ? (
+        <p class="dim">{word ? words.notFound : words.empty}</p>
+      ) : (
         <div class="scroll" tabIndex={0} role="region" aria-label={words.last}>
           <table class="list requests">
-            <thead><tr>{heads.map((name) => <th scope="col" key={name}>{name}</th>)}</tr></thead>
+            <thead>
+              <tr>
+                {heads.map((name) => (
+                  <th scope="col" key={name}>
+                    {name}
+                  </th>
+                ))}
+              </tr>
+            </thead>
             <tbody>
               {shown.map((request) => (
                 <tr key={`${request.id} ${request.at} ${request.route}`}>
                   <td>{new Date(request.at).toISOString().slice(11, 23)}</td>
-                  <th scope="row"><code>{request.method} {request.route}</code></th>
-                  <td class={request.status >= 400 ? "fault" : ""}>{request.status} {request.code}{request.cut && ` ${words.cut}`}</td>
+                  <th scope="row">
+                    <code>
+                      {request.method} {request.route}
+                    </code>
+                  </th>
+                  <td class={request.status >= 400 ? "fault" : ""}>
+                    {request.status} {request.code}
+                    {request.cut && ` ${words.cut}`}
+                  </td>
                   <td class="right">{ms(request.totalMicros)} ms</td>
                   <td class="right">{ms(request.dbMicros)} ms</td>
                   <td class="right">{request.rows.toLocaleString("en")}</td>
                   <td class="right">{sizeOf(request.bytes)}</td>
-                  <td><code title={request.key ?? ""}>{request.key?.slice(0, 13)}…</code></td>
-                  <td><code>{request.id}</code></td>
+                  <td>
+                    <code title={request.key ?? ""}>{request.key?.slice(0, 13)}…</code>
+                  </td>
+                  <td>
+                    <code>{request.id}</code>
+                  </td>
                 </tr>
               ))}
             </tbody>

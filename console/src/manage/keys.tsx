@@ -37,7 +37,8 @@ async function everyPage<T>(path: string, cursorOf: (entry: T) => string): Promi
   }
 }
 
-export const roleNames = async (): Promise<string[]> => (await everyPage<{ name: string }>("roles", ({ name }) => name)).map(({ name }) => name);
+export const roleNames = async (): Promise<string[]> =>
+  (await everyPage<{ name: string }>("roles", ({ name }) => name)).map(({ name }) => name);
 
 /** Reads a JSON object of claims; undefined for anything else. */
 export function claimsOf(text: string): object | undefined {
@@ -82,23 +83,60 @@ export function Keys() {
         {words.onlyLive}
       </label>
       {error !== null && <Problem error={error} />}
-      {keys.error ? <Problem error={keys.error} again={keys.again} /> : !shown ? <Spinner label={texts.table.loading} /> : (
+      {keys.error ? (
+        <Problem error={keys.error} again={keys.again} />
+      ) : !shown ? (
+        <Spinner label={texts.table.loading} />
+      ) : (
         <div class="scroll" tabIndex={0} role="region" aria-label={words.heading}>
           <table class="list">
             <thead>
-              <tr>{[words.name, words.access, words.state, words.createdAt, words.usedAt, words.expiresAt, words.id, ""].map((name) => (name ? <th scope="col" key={name}>{name}</th> : <td key="" />))}</tr>
+              <tr>
+                {[
+                  words.name,
+                  words.access,
+                  words.state,
+                  words.createdAt,
+                  words.usedAt,
+                  words.expiresAt,
+                  words.id,
+                  "",
+                ].map((name) =>
+                  name ? (
+                    <th scope="col" key={name}>
+                      {name}
+                    </th>
+                  ) : (
+                    <td key="" />
+                  ),
+                )}
+              </tr>
             </thead>
             <tbody>
               {shown.map((key) => (
                 <tr key={key.id} class={key.state === "live" ? "" : "over"}>
-                  <th scope="row">{key.name || <span class="dim">–</span>} {key.own && <span class="tag main">{words.own}</span>}</th>
+                  <th scope="row">
+                    {key.name || <span class="dim">–</span>} {key.own && <span class="tag main">{words.own}</span>}
+                  </th>
                   <td>{key.role ? words.role(key.role) : key.access}</td>
                   <td>{words.states[key.state] ?? key.state}</td>
                   <td>{at(key.createdAt)}</td>
                   <td>{key.lastUsedAt ? at(key.lastUsedAt) : words.never}</td>
                   <td>{key.expiresAt ? at(key.expiresAt) : words.never}</td>
-                  <td><code title={key.id}>{key.id.slice(0, ID_SHOWN_CHARS)}…</code></td>
-                  <td>{key.state === "live" && !key.own && <Button icon="trash" bare look="danger" label={words.revokeLabel(called(key))} onClick={() => setRevoking(key)} />}</td>
+                  <td>
+                    <code title={key.id}>{key.id.slice(0, ID_SHOWN_CHARS)}…</code>
+                  </td>
+                  <td>
+                    {key.state === "live" && !key.own && (
+                      <Button
+                        icon="trash"
+                        bare
+                        look="danger"
+                        label={words.revokeLabel(called(key))}
+                        onClick={() => setRevoking(key)}
+                      />
+                    )}
+                  </td>
                 </tr>
               ))}
             </tbody>
@@ -113,12 +151,20 @@ export function Keys() {
             {created.length > 0 && (
               <>
                 <p>{words.hasCreated}</p>
-                <ul>{created.map((key) => <li key={key.id}>{called(key)} ({key.role ? words.role(key.role) : key.access})</li>)}</ul>
+                <ul>
+                  {created.map((key) => (
+                    <li key={key.id}>
+                      {called(key)} ({key.role ? words.role(key.role) : key.access})
+                    </li>
+                  ))}
+                </ul>
               </>
             )}
             <div class="row">
               <Button look="danger" label={words.revoke} onClick={() => void revoke(revoking, false)} />
-              {created.length > 0 && <Button look="danger" label={words.revokeAll} onClick={() => void revoke(revoking, true)} />}
+              {created.length > 0 && (
+                <Button look="danger" label={words.revokeAll} onClick={() => void revoke(revoking, true)} />
+              )}
               <Button label={texts.cancel} onClick={() => setRevoking(null)} />
             </div>
           </div>
@@ -148,7 +194,11 @@ function Create({ onCreated }: { onCreated: () => void }) {
     setError(null);
     setCreated(null);
     try {
-      const body = { name, ...(role === null ? { access: grant } : { role, claims: own }), ...(expires ? { expires } : {}) };
+      const body = {
+        name,
+        ...(role === null ? { access: grant } : { role, claims: own }),
+        ...(expires ? { expires } : {}),
+      };
       setCreated((await api().request<{ key: string }>("POST", "keys", { body, retries: 0 })).key);
       setName("");
       onCreated();
@@ -160,30 +210,61 @@ function Create({ onCreated }: { onCreated: () => void }) {
   return (
     <>
       <form onSubmit={(event) => void submit(event)}>
-        <label>{words.name}<input value={name} placeholder={words.nameHint} maxLength={100} onInput={(event) => setName(event.currentTarget.value)} /></label>
+        <label>
+          {words.name}
+          <input
+            value={name}
+            placeholder={words.nameHint}
+            maxLength={100}
+            onInput={(event) => setName(event.currentTarget.value)}
+          />
+        </label>
         <label>
           {words.access}
           <select value={grant} onChange={(event) => setGrant(event.currentTarget.value)}>
-            {Object.entries(words.accesses).map(([access, text]) => <option key={access} value={access}>{text}</option>)}
-            {roles.value?.map((name) => <option key={name} value={`role:${name}`}>{words.role(name)}</option>)}
+            {Object.entries(words.accesses).map(([access, text]) => (
+              <option key={access} value={access}>
+                {text}
+              </option>
+            ))}
+            {roles.value?.map((name) => (
+              <option key={name} value={`role:${name}`}>
+                {words.role(name)}
+              </option>
+            ))}
           </select>
         </label>
         {role !== null && (
           <label>
             {words.claims}
-            <input class="mono" value={claims} placeholder='{"sub": 7}' title={words.claimsHint} aria-invalid={isWrong || undefined} onInput={(event) => setClaims(event.currentTarget.value)} />
+            <input
+              class="mono"
+              value={claims}
+              placeholder='{"sub": 7}'
+              title={words.claimsHint}
+              aria-invalid={isWrong || undefined}
+              onInput={(event) => setClaims(event.currentTarget.value)}
+            />
           </label>
         )}
         <label>
           {words.lifetime}
           <select value={expires} onChange={(event) => setExpires(event.currentTarget.value)}>
-            {lifetimes.map(([time, text]) => <option key={time} value={time}>{text}</option>)}
+            {lifetimes.map(([time, text]) => (
+              <option key={time} value={time}>
+                {text}
+              </option>
+            ))}
           </select>
         </label>
         <Button type="submit" look="main" icon="plus" label={words.create} />
       </form>
       {ends && <p class="dim">{words.limited(at(new Date(ends * 1000).toISOString()))}</p>}
-      {isWrong && <p class="fault" role="alert">{words.notClaims}</p>}
+      {isWrong && (
+        <p class="fault" role="alert">
+          {words.notClaims}
+        </p>
+      )}
       {error !== null && <Problem error={error} />}
       {created && (
         <div class="notice created" role="status">

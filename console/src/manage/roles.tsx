@@ -28,16 +28,24 @@ export function Roles({ name }: { name: string }) {
       <p class="dim">{words.hint}</p>
       <div class="role">
         <nav aria-label={words.heading}>
-          {roles.error ? <Problem error={roles.error} again={roles.again} /> : !roles.value ? <Spinner label={texts.table.loading} /> : (
+          {roles.error ? (
+            <Problem error={roles.error} again={roles.again} />
+          ) : !roles.value ? (
+            <Spinner label={texts.table.loading} />
+          ) : (
             <ul>
               {roles.value.length === 0 && <li class="dim">{words.none}</li>}
               {roles.value.map((own) => (
                 <li key={own}>
-                  <a class="side-link" href={to("roles", [own])} aria-current={own === name ? "page" : undefined}><Icon name="lock" /> {own}</a>
+                  <a class="side-link" href={to("roles", [own])} aria-current={own === name ? "page" : undefined}>
+                    <Icon name="lock" /> {own}
+                  </a>
                 </li>
               ))}
               <li>
-                <a class="side-link" href={to("roles", [NEW])} aria-current={name === NEW ? "page" : undefined}><Icon name="plus" /> {words.create}</a>
+                <a class="side-link" href={to("roles", [NEW])} aria-current={name === NEW ? "page" : undefined}>
+                  <Icon name="plus" /> {words.create}
+                </a>
               </li>
             </ul>
           )}
@@ -51,7 +59,11 @@ export function Roles({ name }: { name: string }) {
 function Stored({ name }: { name: string }) {
   const file = useLoad(() => api().request("GET", `roles/${encodeURIComponent(name)}`), [name]);
   if (file.error) return <Problem error={file.error} again={file.again} />;
-  return file.value === undefined ? <Spinner label={texts.table.loading} /> : <Editor name={name} text={`${jsonText(file.value, 2)}\n`} />;
+  return file.value === undefined ? (
+    <Spinner label={texts.table.loading} />
+  ) : (
+    <Editor name={name} text={`${jsonText(file.value, 2)}\n`} />
+  );
 }
 
 function Editor({ name, text }: { name: string; text: string }) {
@@ -104,14 +116,29 @@ function Editor({ name, text }: { name: string; text: string }) {
   return (
     <div class="stack">
       <form onSubmit={save}>
-        {!name && <label>{words.name}<input value={wanted} required maxLength={64} onInput={(event) => setWanted(event.currentTarget.value)} /></label>}
+        {!name && (
+          <label>
+            {words.name}
+            <input value={wanted} required maxLength={64} onInput={(event) => setWanted(event.currentTarget.value)} />
+          </label>
+        )}
         <label class="wide">
           {words.file}
-          <textarea class="mono" rows={18} spellcheck={false} value={file} onInput={(event) => change(event.currentTarget.value)} />
+          <textarea
+            class="mono"
+            rows={18}
+            spellcheck={false}
+            value={file}
+            onInput={(event) => change(event.currentTarget.value)}
+          />
         </label>
         <Button type="submit" look="main" label={words.save} />
         {name && <Button icon="trash" look="danger" label={words.remove} onClick={() => setRemoving(true)} />}
-        {isDone && <span class="note" role="status">{words.saved}</span>}
+        {isDone && (
+          <span class="note" role="status">
+            {words.saved}
+          </span>
+        )}
       </form>
       {error !== null && <Problem error={error} />}
       {name && (
@@ -119,11 +146,22 @@ function Editor({ name, text }: { name: string; text: string }) {
           <h2>{words.test}</h2>
           <p class="dim">{words.testHint}</p>
           <div class="row">
-            <input class="mono" value={claims} placeholder='{"sub": 7}' aria-label={words.claims} aria-invalid={isWrong || undefined} onInput={(event) => setClaims(event.currentTarget.value)} />
+            <input
+              class="mono"
+              value={claims}
+              placeholder='{"sub": 7}'
+              aria-label={words.claims}
+              aria-invalid={isWrong || undefined}
+              onInput={(event) => setClaims(event.currentTarget.value)}
+            />
             <Button icon="view" label={words.test} disabled={file !== saved} onClick={test} />
             <a href={to("keys", [], { role: name })}>{words.keys}</a>
           </div>
-          {isWrong && <p class="fault" role="alert">{texts.keys.notClaims}</p>}
+          {isWrong && (
+            <p class="fault" role="alert">
+              {texts.keys.notClaims}
+            </p>
+          )}
         </section>
       )}
       {isRemoving && (

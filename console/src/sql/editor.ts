@@ -32,9 +32,16 @@ const look = EditorView.theme({
   ".cm-content": { caretColor: "var(--ink)", padding: "8px 0" },
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
   ".cm-gutters": { backgroundColor: "var(--bg-side)", color: "var(--dim)", border: "0" },
-  ".cm-selectionBackground, &.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground": { backgroundColor: "var(--bg-active)" },
+  ".cm-selectionBackground, &.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground": {
+    backgroundColor: "var(--bg-active)",
+  },
   ".cm-placeholder": { color: "var(--dim)" },
-  ".cm-tooltip": { backgroundColor: "var(--bg-raised)", border: "1px solid var(--line)", borderRadius: "6px", color: "var(--ink)" },
+  ".cm-tooltip": {
+    backgroundColor: "var(--bg-raised)",
+    border: "1px solid var(--line)",
+    borderRadius: "6px",
+    color: "var(--ink)",
+  },
   ".cm-tooltip-autocomplete ul li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--accent-ink)" },
   ".cm-matchingBracket": { backgroundColor: "var(--bg-active)" },
 });
@@ -51,7 +58,11 @@ const typeOver = EditorView.domEventHandlers({
   },
 });
 
-export function openEditor(parent: HTMLElement, text: string, { onRun, onChange }: { onRun: () => void; onChange: (text: string) => void }): Editor {
+export function openEditor(
+  parent: HTMLElement,
+  text: string,
+  { onRun, onChange }: { onRun: () => void; onChange: (text: string) => void },
+): Editor {
   const root = parent.shadowRoot ?? parent.attachShadow({ mode: "open", delegatesFocus: true });
   const language = new Compartment();
   const dialect = (schema: Record<string, string[]>) => sql({ dialect: MariaSQL, schema, upperCaseKeywords: true });
@@ -62,9 +73,18 @@ export function openEditor(parent: HTMLElement, text: string, { onRun, onChange 
       doc: text,
       extensions: [
         Prec.highest(keymap.of([{ key: "Mod-Enter", run: () => (onRun(), true) }])),
-        lineNumbers(), history(), bracketMatching(), closeBrackets(), autocompletion(), EditorView.lineWrapping,
+        lineNumbers(),
+        history(),
+        bracketMatching(),
+        closeBrackets(),
+        autocompletion(),
+        EditorView.lineWrapping,
         keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap]),
-        typeOver, language.of(dialect({})), syntaxHighlighting(colours), look, placeholder("SELECT …"),
+        typeOver,
+        language.of(dialect({})),
+        syntaxHighlighting(colours),
+        look,
+        placeholder("SELECT …"),
         EditorView.contentAttributes.of({ "aria-label": texts.sql.statement }),
         EditorView.updateListener.of((update) => update.docChanged && onChange(update.state.doc.toString())),
       ],

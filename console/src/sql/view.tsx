@@ -21,7 +21,11 @@ interface Past {
   at: string;
 }
 
-type Result = { kind: "rows"; sets: Row[][]; ms: number } | { kind: "change"; change: SqlChange } | { kind: "canceled" } | { kind: "error"; error: unknown };
+type Result =
+  | { kind: "rows"; sets: Row[][]; ms: number }
+  | { kind: "change"; change: SqlChange }
+  | { kind: "canceled" }
+  | { kind: "error"; error: unknown };
 
 export default function Sql() {
   const box = useRef<HTMLDivElement>(null);
@@ -36,7 +40,10 @@ export default function Sql() {
   useEffect(() => {
     document.title = `${texts.sql.heading} · ${texts.title}`;
     if (!box.current) return;
-    editor.current = openEditor(box.current, kept("sql:text", ""), { onRun: () => run.current(), onChange: (text) => keep("sql:text", text) });
+    editor.current = openEditor(box.current, kept("sql:text", ""), {
+      onRun: () => run.current(),
+      onChange: (text) => keep("sql:text", text),
+    });
     editor.current.focus();
     return () => {
       editor.current?.destroy();
@@ -55,7 +62,10 @@ export default function Sql() {
     let isCurrent = true;
     const some = list.slice(0, COMPLETED_TABLES_MAX);
     void Promise.allSettled(some.map(({ name }) => schemaOf(database, name))).then((found) => {
-      const fields = found.map((one, at) => [some[at]!.name, one.status === "fulfilled" ? one.value.schema.map(({ name }) => name) : []] as const);
+      const fields = found.map(
+        (one, at) =>
+          [some[at]!.name, one.status === "fulfilled" ? one.value.schema.map(({ name }) => name) : []] as const,
+      );
       if (isCurrent) editor.current?.setSchema(Object.fromEntries(fields));
     });
     return () => {
@@ -73,9 +83,12 @@ export default function Sql() {
     const begun = performance.now();
     try {
       const query = explain ? `EXPLAIN ${text.replace(/;\s*$/, "")}` : text;
-      const answer = await api().sql({ database: database || undefined!, signal: control.signal, timeout: 0 })<unknown>(template(query));
+      const answer = await api().sql({ database: database || undefined!, signal: control.signal, timeout: 0 })<unknown>(
+        template(query),
+      );
       const ms = Math.round(performance.now() - begun);
-      if (Array.isArray(answer)) setResult({ kind: "rows", sets: Array.isArray(answer[0]) ? answer : [answer as Row[]], ms });
+      if (Array.isArray(answer))
+        setResult({ kind: "rows", sets: Array.isArray(answer[0]) ? answer : [answer as Row[]], ms });
       else setResult({ kind: "change", change: answer as SqlChange });
       if (/^\s*(create|alter|drop|rename|truncate)\b/i.test(text)) {
         forget();
@@ -87,7 +100,10 @@ export default function Sql() {
       running.current = null;
       setRunning(false);
       if (!explain) {
-        const next = [{ query: text, database, at: new Date().toISOString() }, ...past.filter(({ query }) => query !== text)].slice(0, HISTORY_MAX);
+        const next = [
+          { query: text, database, at: new Date().toISOString() },
+          ...past.filter(({ query }) => query !== text),
+        ].slice(0, HISTORY_MAX);
         setPast(next);
         keep("sql:history", next);
       }
@@ -105,37 +121,57 @@ export default function Sql() {
         <label class="inline">
           {texts.sql.database}{" "}
           <select value={database} onChange={(event) => choose(event.currentTarget.value)}>
-            {databases.value?.map((name) => <option key={name}>{name}</option>)}
+            {databases.value?.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
           </select>
         </label>
         <span class="grow" />
         <Popup icon="table" label={texts.sql.history} wide>
-          {(close) => past.length === 0 ? <p class="dim">{texts.sql.noHistory}</p> : (
-            <ul class="history">
-              {past.map(({ query, at }) => (
-                <li key={at}>
-                  <button type="button" class="link" onClick={() => (editor.current?.setText(query), close(), editor.current?.focus())}>
-                    <code>{query}</code>
-                  </button>
-                </li>
-              ))}
-            </ul>
-          )}
+          {(close) =>
+            past.length === 0 ? (
+              <p class="dim">{texts.sql.noHistory}</p>
+            ) : (
+              <ul class="history">
+                {past.map(({ query, at }) => (
+                  <li key={at}>
+                    <button
+                      type="button"
+                      class="link"
+                      onClick={() => (editor.current?.setText(query), close(), editor.current?.focus())}
+                    >
+                      <code>{query}</code>
+                    </button>
+                  </li>
+                ))}
+              </ul>
+            )
+          }
         </Popup>
       </div>
       <div class="editor" ref={box} />
       <div class="toolbar">
-        {isRunning
-          ? <Button icon="stop" label={texts.sql.cancel} onClick={() => running.current?.abort()} />
-          : <Button icon="play" look="main" label={texts.sql.run} onClick={() => run.current()} />}
+        {isRunning ? (
+          <Button icon="stop" label={texts.sql.cancel} onClick={() => running.current?.abort()} />
+        ) : (
+          <Button icon="play" look="main" label={texts.sql.run} onClick={() => run.current()} />
+        )}
         <Button label={texts.sql.explain} onClick={() => run.current(true)} disabled={isRunning} />
         <span class="dim small keys">{texts.sql.hint}</span>
       </div>
       <div class="result">
         {isRunning && <Spinner label={texts.sql.running} />}
         {result?.kind === "error" && <Problem error={result.error} />}
-        {result?.kind === "canceled" && <p class="pad" role="status">{texts.sql.canceled}</p>}
-        {result?.kind === "change" && <p class="pad" role="status">{texts.sql.done(Number(result.change.affectedRows), result.change.warnings)}</p>}
+        {result?.kind === "canceled" && (
+          <p class="pad" role="status">
+            {texts.sql.canceled}
+          </p>
+        )}
+        {result?.kind === "change" && (
+          <p class="pad" role="status">
+            {texts.sql.done(Number(result.change.affectedRows), result.change.warnings)}
+          </p>
+        )}
         {result?.kind === "rows" && <Sets sets={result.sets} ms={result.ms} />}
       </div>
     </div>
@@ -152,7 +188,9 @@ function Sets({ sets, ms }: { sets: Row[][]; ms: number }) {
     <>
       {sets.length > 1 && (
         <div class="toolbar">
-          {sets.map((_, index) => <Button key={index} label={texts.sql.result(index)} pressed={index === at} onClick={() => setAt(index)} />)}
+          {sets.map((_, index) => (
+            <Button key={index} label={texts.sql.result(index)} pressed={index === at} onClick={() => setAt(index)} />
+          ))}
         </div>
       )}
       <RowsResult key={at} rows={rows} ms={ms} />
@@ -169,15 +207,26 @@ function RowsResult({ rows, ms }: { rows: Row[]; ms: number }) {
     setChart(() => view);
     setIsChart(true);
   };
-  if (rows.length === 0) return <p class="pad" role="status">{texts.sql.empty}</p>;
+  if (rows.length === 0)
+    return (
+      <p class="pad" role="status">
+        {texts.sql.empty}
+      </p>
+    );
   return (
     <div class="rows-result">
       <div class="toolbar">
         <Button icon="table" label={texts.sql.table} pressed={!isChart} onClick={() => setIsChart(false)} />
         <Button icon="chart" label={texts.sql.chart} pressed={isChart} onClick={() => void chart()} />
-        <Button icon="download" label={texts.sql.download} onClick={() => save("result.csv", csv(fields, rows), "text/csv")} />
+        <Button
+          icon="download"
+          label={texts.sql.download}
+          onClick={() => save("result.csv", csv(fields, rows), "text/csv")}
+        />
         <span class="grow" />
-        <span class="dim" role="status">{texts.sql.rows(rows.length, ms)}</span>
+        <span class="dim" role="status">
+          {texts.sql.rows(rows.length, ms)}
+        </span>
       </div>
       {isChart && Chart ? <Chart rows={rows} fields={fields} /> : <ResultGrid rows={rows} fields={fields} />}
     </div>
@@ -186,7 +235,12 @@ function RowsResult({ rows, ms }: { rows: Row[]; ms: number }) {
 
 function ResultGrid({ rows, fields }: { rows: Row[]; fields: string[] }) {
   const own = useRef<HTMLDivElement>(null);
-  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => own.current, estimateSize: () => ROW_PX, overscan: 12 });
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => own.current,
+    estimateSize: () => ROW_PX,
+    overscan: 12,
+  });
   useLayoutEffect(() => {
     const widths = fields.map((field) => {
       const longest = Math.max(field.length, ...rows.slice(0, 50).map((row) => String(row[field] ?? "NULL").length));
@@ -195,13 +249,31 @@ function ResultGrid({ rows, fields }: { rows: Row[]; fields: string[] }) {
     own.current?.style.setProperty("--columns", widths.join(" "));
   }, [rows]);
   return (
-    <div class="grid small-rows" ref={own} role="grid" tabIndex={0} aria-label={texts.sql.table} aria-rowcount={rows.length + 1} aria-colcount={fields.length}>
+    <div
+      class="grid small-rows"
+      ref={own}
+      role="grid"
+      tabIndex={0}
+      aria-label={texts.sql.table}
+      aria-rowcount={rows.length + 1}
+      aria-colcount={fields.length}
+    >
       <div class="line header" role="row" aria-rowindex={1}>
-        {fields.map((field, column) => <div class="cell" role="columnheader" aria-colindex={column + 1} key={field}><span class="cut">{field}</span></div>)}
+        {fields.map((field, column) => (
+          <div class="cell" role="columnheader" aria-colindex={column + 1} key={field}>
+            <span class="cut">{field}</span>
+          </div>
+        ))}
       </div>
       <div class="body" role="presentation" style={{ height: `${virtual.getTotalSize()}px` }}>
         {virtual.getVirtualItems().map(({ index, start }) => (
-          <div class="line" role="row" aria-rowindex={index + 2} key={index} style={{ transform: `translateY(${start}px)` }}>
+          <div
+            class="line"
+            role="row"
+            aria-rowindex={index + 2}
+            key={index}
+            style={{ transform: `translateY(${start}px)` }}
+          >
             {fields.map((field, column) => {
               const value = rows[index]![field];
               const { text, look } = show(value, typeof value === "number" ? "float" : "text");

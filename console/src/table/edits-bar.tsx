@@ -7,7 +7,17 @@ import type { Edit, Edits } from "./edits";
 
 const VERBS = { insert: texts.edits.insert, update: texts.edits.update, delete: texts.edits.delete };
 
-export function EditsBar({ edits, onOpen, onSaved, onPartly }: { edits: Edits; onOpen: (id: string) => void; onSaved: () => void; onPartly: () => void }) {
+export function EditsBar({
+  edits,
+  onOpen,
+  onSaved,
+  onPartly,
+}: {
+  edits: Edits;
+  onOpen: (id: string) => void;
+  onSaved: () => void;
+  onPartly: () => void;
+}) {
   const list = edits.list.value;
   const [isSaved, setSaved] = useState(false);
   const [broken, setBroken] = useState<unknown>(null);
@@ -33,7 +43,11 @@ export function EditsBar({ edits, onOpen, onSaved, onPartly }: { edits: Edits; o
       if (event.key === "s" && list.length) {
         event.preventDefault();
         void save();
-      } else if (event.key === "z" && !/^(input|textarea)$/i.test((event.target as Element).tagName) && edits.canUndo.value) {
+      } else if (
+        event.key === "z" &&
+        !/^(input|textarea)$/i.test((event.target as Element).tagName) &&
+        edits.canUndo.value
+      ) {
         event.preventDefault();
         edits.undo();
       }
@@ -41,8 +55,14 @@ export function EditsBar({ edits, onOpen, onSaved, onPartly }: { edits: Edits; o
     addEventListener("keydown", onKeyDown);
     return () => removeEventListener("keydown", onKeyDown);
   }, [list]);
-  if (list.length === 0) return <p class="saved" role="status">{isSaved ? texts.edits.saved : ""}</p>;
-  const isRefused = edits.fault.value !== null || list.some(({ faults, theirs }) => faults?.length || theirs !== undefined);
+  if (list.length === 0)
+    return (
+      <p class="saved" role="status">
+        {isSaved ? texts.edits.saved : ""}
+      </p>
+    );
+  const isRefused =
+    edits.fault.value !== null || list.some(({ faults, theirs }) => faults?.length || theirs !== undefined);
   return (
     <section class="edits" aria-label={texts.edits.label}>
       {edits.fault.value && <Problem error={edits.fault.value} />}
@@ -61,10 +81,20 @@ export function EditsBar({ edits, onOpen, onSaved, onPartly }: { edits: Edits; o
                   </button>
                   {Object.entries(edit.data).map(([field, value]) => (
                     <span class="difference" key={field}>
-                      {field}: {edit.kind === "update" && <><del>{short(edit.before[field])}</del> → </>}<ins>{short(value)}</ins>
+                      {field}:{" "}
+                      {edit.kind === "update" && (
+                        <>
+                          <del>{short(edit.before[field])}</del> →{" "}
+                        </>
+                      )}
+                      <ins>{short(value)}</ins>
                     </span>
                   ))}
-                  {edit.faults?.map(({ message }) => <span class="fault" key={message}>{message}</span>)}
+                  {edit.faults?.map(({ message }) => (
+                    <span class="fault" key={message}>
+                      {message}
+                    </span>
+                  ))}
                 </li>
               ))}
             </ul>
@@ -72,7 +102,12 @@ export function EditsBar({ edits, onOpen, onSaved, onPartly }: { edits: Edits; o
         </Popup>
         <Button icon="undo" label={texts.edits.undo} onClick={() => edits.undo()} disabled={!edits.canUndo.value} />
         <Button label={texts.edits.discard} onClick={() => edits.discard()} />
-        <Button look="main" label={edits.isSaving.value ? texts.edits.saving : list.length > 1 ? texts.edits.saveAll : texts.edits.save} onClick={() => void save()} disabled={edits.isSaving.value} />
+        <Button
+          look="main"
+          label={edits.isSaving.value ? texts.edits.saving : list.length > 1 ? texts.edits.saveAll : texts.edits.save}
+          onClick={() => void save()}
+          disabled={edits.isSaving.value}
+        />
       </div>
     </section>
   );
@@ -93,18 +128,33 @@ export function Conflict({ edits, edit }: { edits: Edits; edit: Edit }) {
       {theirs && edit.kind === "update" && (
         <table>
           <thead>
-            <tr><th scope="col">{texts.table.field}</th><th scope="col">{texts.edits.before}</th><th scope="col">{texts.edits.theirs}</th><th scope="col">{texts.edits.mine}</th></tr>
+            <tr>
+              <th scope="col">{texts.table.field}</th>
+              <th scope="col">{texts.edits.before}</th>
+              <th scope="col">{texts.edits.theirs}</th>
+              <th scope="col">{texts.edits.mine}</th>
+            </tr>
           </thead>
           <tbody>
             {Object.keys(edit.data).map((field) => (
-              <tr key={field}><th scope="row">{field}</th><td>{short(edit.before[field])}</td><td>{short(theirs[field])}</td><td>{short(edit.data[field])}</td></tr>
+              <tr key={field}>
+                <th scope="row">{field}</th>
+                <td>{short(edit.before[field])}</td>
+                <td>{short(theirs[field])}</td>
+                <td>{short(edit.data[field])}</td>
+              </tr>
             ))}
           </tbody>
         </table>
       )}
       <div class="row">
-        {theirs !== null && <Button look="main" label={texts.edits.keepMine} onClick={() => void edits.keepMine(edit.id)} />}
-        <Button label={theirs === null ? texts.edits.drop : texts.edits.takeTheirs} onClick={() => edits.drop(edit.id)} />
+        {theirs !== null && (
+          <Button look="main" label={texts.edits.keepMine} onClick={() => void edits.keepMine(edit.id)} />
+        )}
+        <Button
+          label={theirs === null ? texts.edits.drop : texts.edits.takeTheirs}
+          onClick={() => edits.drop(edit.id)}
+        />
       </div>
     </div>
   );

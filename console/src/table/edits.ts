@@ -35,7 +35,9 @@ export class Edits {
   readonly isSaving = signal(false);
   /** The error of a save that belongs to no single edit. */
   readonly fault = signal<SelkieError | null>(null);
-  readonly byId: ReadonlySignal<Map<string, Edit>> = computed(() => new Map(this.list.value.map((edit) => [edit.id, edit])));
+  readonly byId: ReadonlySignal<Map<string, Edit>> = computed(
+    () => new Map(this.list.value.map((edit) => [edit.id, edit])),
+  );
   readonly canUndo: ReadonlySignal<boolean> = computed(() => this.#history.value.length > 0);
   /** The number of edits that the last save saved before one was refused: only a table without transactions has any. */
   readonly savedBefore = signal(0);
@@ -45,13 +47,17 @@ export class Edits {
   #reads: Promise<void>[] = [];
   #count: number;
 
-  constructor(readonly table: string, readonly schema: Schema) {
+  constructor(
+    readonly table: string,
+    readonly schema: Schema,
+  ) {
     this.#name = `edits:${table}`;
     const { list, history } = kept<{ list: Edit[]; history: Edit[][] }>(this.#name, { list: [], history: [] });
     this.list.value = list;
     this.#history.value = history;
     this.#count = list.length;
-    for (const edit of list) if (edit.kind === "insert") this.#count = Math.max(this.#count, Number(edit.id.split(":")[1]));
+    for (const edit of list)
+      if (edit.kind === "insert") this.#count = Math.max(this.#count, Number(edit.id.split(":")[1]));
   }
 
   get keys(): string[] {
@@ -99,7 +105,15 @@ export class Edits {
     }
     if (edit && field in edit.data && same(edit.data[field], value)) return;
     const faults = edit?.faults?.filter((fault) => fault.field && fault.field !== field);
-    const next: Edit = { id, kind: "update", key: this.keys.map((name) => row[name]), tag: edit?.tag, before, data, ...(faults?.length ? { faults } : {}) };
+    const next: Edit = {
+      id,
+      kind: "update",
+      key: this.keys.map((name) => row[name]),
+      tag: edit?.tag,
+      before,
+      data,
+      ...(faults?.length ? { faults } : {}),
+    };
     this.#set(edit ? this.list.value.map((other) => (other.id === id ? next : other)) : [...others, next]);
     if (!edit) this.#reads.push(this.#see(next, row));
   }
@@ -219,7 +233,9 @@ export class Edits {
     const table = tableOf(this.table);
     if (edit.kind === "insert") return table.insert(edit.data);
     const match = edit.tag ? { ifMatch: edit.tag } : {};
-    return edit.kind === "update" ? table.update(edit.key as any, edit.data, match) : table.remove(edit.key as any, match);
+    return edit.kind === "update"
+      ? table.update(edit.key as any, edit.data, match)
+      : table.remove(edit.key as any, match);
   }
 
   async #all(list: readonly Edit[]): Promise<void> {
@@ -228,7 +244,9 @@ export class Edits {
       return list.map((edit) => {
         if (edit.kind === "insert") return table.insert(edit.data);
         const match = edit.tag ? { ifMatch: edit.tag } : {};
-        return edit.kind === "update" ? table.update(edit.key as any, edit.data, match) : table.remove(edit.key as any, match);
+        return edit.kind === "update"
+          ? table.update(edit.key as any, edit.data, match)
+          : table.remove(edit.key as any, match);
       });
     });
   }
@@ -236,20 +254,28 @@ export class Edits {
   /** Shows errors at the edit and field that they name, or above the list. */
   async #refused(list: readonly Edit[], error: unknown): Promise<void> {
     if (!isSelkieError(error)) throw error;
-    const own = error.errors.map(({ code, message, details }) => ({ code, message, field: details?.field, at: details?.operation }));
+    const own = error.errors.map(({ code, message, details }) => ({
+      code,
+      message,
+      field: details?.field,
+      at: details?.operation,
+    }));
     const at = error.details.operation ?? (list.length === 1 ? 0 : undefined);
     const edit = at === undefined ? undefined : list[at];
     if (!edit) {
       this.fault.value = error;
       return;
     }
-    const faults: Fault[] = own.filter((fault) => fault.at === undefined || fault.at === at)
+    const faults: Fault[] = own
+      .filter((fault) => fault.at === undefined || fault.at === at)
       // The index counts the operations of the request, which the user does not see.
       .map(({ code, message, field }) => ({ code, message: message.replace(/^Operation \d+: /, ""), field }));
     if (faults[0]) faults[0].hint = error.hint;
     this.#patch(edit.id, { faults });
     if (error.code === "precondition_failed" || error.code === "record_not_found") {
-      const record = await tableOf(this.table).get(edit.key as any).catch(() => undefined);
+      const record = await tableOf(this.table)
+        .get(edit.key as any)
+        .catch(() => undefined);
       if (record !== undefined) this.#patch(edit.id, { theirs: record, faults: [] });
     }
   }
@@ -257,4 +283,5 @@ export class Edits {
 
 /** Returns whether the server refused a write because the table's engine has no transactions. Nothing was written
  * then. */
-const needsTransactions = (error: unknown) => isSelkieError(error) && error.status === 400 && /transaction/i.test(error.message + (error.hint ?? ""));
+const needsTransactions = (error: unknown) =>
+  isSelkieError(error) && error.status === 400 && /transaction/i.test(error.message + (error.hint ?? ""));

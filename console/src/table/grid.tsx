@@ -42,11 +42,23 @@ export function Grid({ database, table, schema, rows, edits, query, may, setQuer
   const [editing, setEditing] = useState<{ row: number; column: number } | null>(null);
   const added = edits.list.value.filter(({ kind }) => kind === "insert");
   const count = added.length + rows.length + (rows.hasMore ? 1 : 0);
-  const virtual = useVirtualizer({ count, getScrollElement: () => own.current, estimateSize: () => ROW_PX, overscan: OVERSCAN, scrollPaddingStart: ROW_PX });
+  const virtual = useVirtualizer({
+    count,
+    getScrollElement: () => own.current,
+    estimateSize: () => ROW_PX,
+    overscan: OVERSCAN,
+    scrollPaddingStart: ROW_PX,
+  });
   const items = virtual.getVirtualItems();
   const [first, last] = [items[0]?.index ?? 0, items.at(-1)?.index ?? 0];
-  useEffect(() => rows.want(Math.max(0, first - added.length), Math.max(0, last - added.length)), [rows, first, last, count]);
-  useLayoutEffect(() => setActive(({ column }) => ({ row: 0, column: Math.min(column, fields.length - 1) })), [rows, fields]);
+  useEffect(
+    () => rows.want(Math.max(0, first - added.length), Math.max(0, last - added.length)),
+    [rows, first, last, count],
+  );
+  useLayoutEffect(
+    () => setActive(({ column }) => ({ row: 0, column: Math.min(column, fields.length - 1) })),
+    [rows, fields],
+  );
   useLayoutEffect(() => {
     const columns = fields.map((field) => `${widths[field.name] ?? widthOf(field)}px`).join(" ");
     own.current?.style.setProperty("--columns", columns);
@@ -63,7 +75,10 @@ export function Grid({ database, table, schema, rows, edits, query, may, setQuer
   };
 
   const move = (row: number, column: number) => {
-    const next = { row: Math.min(count - 1, Math.max(0, row)), column: Math.min(fields.length - 1, Math.max(0, column)) };
+    const next = {
+      row: Math.min(count - 1, Math.max(0, row)),
+      column: Math.min(fields.length - 1, Math.max(0, column)),
+    };
     setActive(next);
     virtual.scrollToIndex(next.row);
     const left = fields.slice(0, next.column).reduce((sum, field) => sum + (widths[field.name] ?? widthOf(field)), 0);
@@ -87,11 +102,16 @@ export function Grid({ database, table, schema, rows, edits, query, may, setQuer
     const { row, column } = active;
     const page = Math.max(1, Math.floor((own.current?.clientHeight ?? ROW_PX) / ROW_PX) - 2);
     const steps: Record<string, () => void> = {
-      ArrowDown: () => move(row + 1, column), ArrowUp: () => move(row - 1, column),
-      ArrowRight: () => move(row, column + 1), ArrowLeft: () => move(row, column - 1),
-      PageDown: () => move(row + page, column), PageUp: () => move(row - page, column),
-      Home: () => move(event.ctrlKey ? 0 : row, 0), End: () => move(event.ctrlKey ? count - 1 : row, fields.length - 1),
-      Enter: () => edit(row, column), F2: () => edit(row, column),
+      ArrowDown: () => move(row + 1, column),
+      ArrowUp: () => move(row - 1, column),
+      ArrowRight: () => move(row, column + 1),
+      ArrowLeft: () => move(row, column - 1),
+      PageDown: () => move(row + page, column),
+      PageUp: () => move(row - page, column),
+      Home: () => move(event.ctrlKey ? 0 : row, 0),
+      End: () => move(event.ctrlKey ? count - 1 : row, fields.length - 1),
+      Enter: () => edit(row, column),
+      F2: () => edit(row, column),
       " ": () => openAt(row),
       Delete: () => removeAt(row),
     };
@@ -116,7 +136,10 @@ export function Grid({ database, table, schema, rows, edits, query, may, setQuer
   const sort = (name: string, isMore: boolean) => {
     const now = query.order.find(({ field }) => field === name)?.strategy;
     const others = isMore ? query.order.filter(({ field }) => field !== name) : [];
-    setQuery({ ...query, order: now === "DESC" ? others : [...others, { field: name, strategy: now ? "DESC" : "ASC" }] });
+    setQuery({
+      ...query,
+      order: now === "DESC" ? others : [...others, { field: name, strategy: now ? "DESC" : "ASC" }],
+    });
   };
   const resize = (field: Field, width: number) => {
     const next = { ...widths, [field.name]: Math.max(WIDTH_MIN_PX, width) };
@@ -126,12 +149,27 @@ export function Grid({ database, table, schema, rows, edits, query, may, setQuer
 
   return (
     <div
-      class="grid" ref={own} role="grid" tabIndex={0} aria-label={texts.table.grid(table)} aria-rowcount={rows.hasMore ? -1 : count + 1}
-      aria-colcount={fields.length} aria-activedescendant={count ? `cell-${active.row}-${active.column}` : undefined} onKeyDown={onKeyDown}
+      class="grid"
+      ref={own}
+      role="grid"
+      tabIndex={0}
+      aria-label={texts.table.grid(table)}
+      aria-rowcount={rows.hasMore ? -1 : count + 1}
+      aria-colcount={fields.length}
+      aria-activedescendant={count ? `cell-${active.row}-${active.column}` : undefined}
+      onKeyDown={onKeyDown}
     >
       <div class="line header" role="row" aria-rowindex={1}>
         {fields.map((field, column) => (
-          <Header key={field.name} field={field} column={column} query={query} sort={sort} width={widths[field.name] ?? widthOf(field)} resize={resize} />
+          <Header
+            key={field.name}
+            field={field}
+            column={column}
+            query={query}
+            sort={sort}
+            width={widths[field.name] ?? widthOf(field)}
+            resize={resize}
+          />
         ))}
       </div>
       <div class="body" role="presentation" style={{ height: `${virtual.getTotalSize()}px` }}>
@@ -140,8 +178,12 @@ export function Grid({ database, table, schema, rows, edits, query, may, setQuer
           const kind = line?.edit?.kind ?? "";
           return (
             <div
-              key={line?.id ?? index} role="row" aria-rowindex={index + 2} aria-selected={line !== undefined && line.id === opened}
-              class={`line ${kind} ${line?.edit?.faults?.length || line?.edit?.theirs !== undefined ? "wrong" : ""}`} style={{ transform: `translateY(${start}px)` }}
+              key={line?.id ?? index}
+              role="row"
+              aria-rowindex={index + 2}
+              aria-selected={line !== undefined && line.id === opened}
+              class={`line ${kind} ${line?.edit?.faults?.length || line?.edit?.theirs !== undefined ? "wrong" : ""}`}
+              style={{ transform: `translateY(${start}px)` }}
             >
               {fields.map((field, column) => {
                 const isActive = active.row === index && active.column === column;
@@ -149,20 +191,39 @@ export function Grid({ database, table, schema, rows, edits, query, may, setQuer
                 const className = `cell ${isActive ? "active" : ""} ${line?.edit && field.name in line.edit.data ? "changed" : ""} ${isEditing ? "editing" : ""}`;
                 return (
                   <div
-                    key={field.name} id={`cell-${index}-${column}`} role="gridcell" aria-colindex={column + 1} class={className}
+                    key={field.name}
+                    id={`cell-${index}-${column}`}
+                    role="gridcell"
+                    aria-colindex={column + 1}
+                    class={className}
                     onClick={() => !isEditing && (setActive({ row: index, column }), own.current?.focus())}
                     onDblClick={() => edit(index, column)}
                   >
-                    {!line ? <span class="ghost" /> : isEditing ? (
+                    {!line ? (
+                      <span class="ghost" />
+                    ) : isEditing ? (
                       <CellEditor
-                        field={field} value={line.record[field.name]} done={done}
-                        commit={(value) => (line.row ? edits.change(line.row, field.name, value) : edits.changeNew(line.id, field.name, value))}
+                        field={field}
+                        value={line.record[field.name]}
+                        done={done}
+                        commit={(value) =>
+                          line.row
+                            ? edits.change(line.row, field.name, value)
+                            : edits.changeNew(line.id, field.name, value)
+                        }
                       />
                     ) : (
                       <Value database={database} field={field} record={line.record} isNew={!line.row} />
                     )}
                     {line && column === 0 && !isEditing && (
-                      <button class="opener" type="button" tabIndex={-1} aria-label={texts.table.open} title={texts.table.open} onClick={() => onOpen(line.id, line.row)}>
+                      <button
+                        class="opener"
+                        type="button"
+                        tabIndex={-1}
+                        aria-label={texts.table.open}
+                        title={texts.table.open}
+                        onClick={() => onOpen(line.id, line.row)}
+                      >
                         <Icon name="arrow" />
                       </button>
                     )}
@@ -177,8 +238,20 @@ export function Grid({ database, table, schema, rows, edits, query, may, setQuer
   );
 }
 
-function Header({ field, column, query, sort, width, resize }: {
-  field: Field; column: number; query: Query; sort: (name: string, isMore: boolean) => void; width: number; resize: (field: Field, width: number) => void;
+function Header({
+  field,
+  column,
+  query,
+  sort,
+  width,
+  resize,
+}: {
+  field: Field;
+  column: number;
+  query: Query;
+  sort: (name: string, isMore: boolean) => void;
+  width: number;
+  resize: (field: Field, width: number) => void;
 }) {
   const order = query.order.find((one) => one.field === field.name)?.strategy;
   const drag = (event: PointerEvent) => {
@@ -193,9 +266,19 @@ function Header({ field, column, query, sort, width, resize }: {
     addEventListener("pointerup", stop);
   };
   return (
-    <div class="cell" role="columnheader" aria-colindex={column + 1} aria-sort={order === "ASC" ? "ascending" : order === "DESC" ? "descending" : "none"}>
-      <button type="button" class="sort" title={`${field.name} ${field.type}${field.comment ? `\n${field.comment}` : ""}`} aria-label={texts.table.sort(field.name)}
-        onClick={(event) => sort(field.name, event.shiftKey)}>
+    <div
+      class="cell"
+      role="columnheader"
+      aria-colindex={column + 1}
+      aria-sort={order === "ASC" ? "ascending" : order === "DESC" ? "descending" : "none"}
+    >
+      <button
+        type="button"
+        class="sort"
+        title={`${field.name} ${field.type}${field.comment ? `\n${field.comment}` : ""}`}
+        aria-label={texts.table.sort(field.name)}
+        onClick={(event) => sort(field.name, event.shiftKey)}
+      >
         <span class="cut">{field.name}</span>
         {field.primaryKey && <Icon name="key" />}
         {order && <Icon name={order === "ASC" ? "up" : "down"} />}
@@ -206,11 +289,25 @@ function Header({ field, column, query, sort, width, resize }: {
 }
 
 /** Shows a value, with a link to the record to which its foreign key refers. */
-export function Value({ database, field, record, isNew }: { database: string; field: Field; record: Row; isNew?: boolean }) {
+export function Value({
+  database,
+  field,
+  record,
+  isNew,
+}: {
+  database: string;
+  field: Field;
+  record: Row;
+  isNew?: boolean;
+}) {
   const value = record[field.name];
   if (value === undefined) {
     const isMissing = isNew && field.required;
-    return <span class={isMissing ? "fault small" : "look-null"}>{isMissing ? texts.record.required : isNew ? texts.record.default : ""}</span>;
+    return (
+      <span class={isMissing ? "fault small" : "look-null"}>
+        {isMissing ? texts.record.required : isNew ? texts.record.default : ""}
+      </span>
+    );
   }
   const kind = kindOf(field);
   const { text, look } = show(value, kind);
@@ -220,8 +317,15 @@ export function Value({ database, field, record, isNew }: { database: string; fi
       <span class={`value look-${look} ${isNumeric(kind) ? "right" : ""}`}>{text}</span>
       {reference && value !== null && (
         <a
-          class="follow" tabIndex={-1} aria-label={texts.table.follow(reference.table)} title={texts.table.follow(reference.table)}
-          href={to("data", [database, reference.table], writeQuery({ ...NO_QUERY, filters: [{ field: reference.field, operator: "eq", value: label(value) }] }))}
+          class="follow"
+          tabIndex={-1}
+          aria-label={texts.table.follow(reference.table)}
+          title={texts.table.follow(reference.table)}
+          href={to(
+            "data",
+            [database, reference.table],
+            writeQuery({ ...NO_QUERY, filters: [{ field: reference.field, operator: "eq", value: label(value) }] }),
+          )}
         >
           <Icon name="link" />
         </a>
@@ -230,7 +334,12 @@ export function Value({ database, field, record, isNew }: { database: string; fi
   );
 }
 
-function CellEditor({ field, value, commit, done }: Pick<InputProps, "field" | "value"> & { commit: (value: unknown) => void; done: () => void }) {
+function CellEditor({
+  field,
+  value,
+  commit,
+  done,
+}: Pick<InputProps, "field" | "value"> & { commit: (value: unknown) => void; done: () => void }) {
   const [own, setOwn] = useState(value);
   const isDone = useRef(false);
   const finish = (isKept: boolean) => {
@@ -257,7 +366,11 @@ function CellEditor({ field, value, commit, done }: Pick<InputProps, "field" | "
     }
   };
   return (
-    <div class="cell-editor" onKeyDown={onKeyDown} onBlurCapture={(event) => !event.currentTarget.contains(event.relatedTarget as Node) && finish(true)}>
+    <div
+      class="cell-editor"
+      onKeyDown={onKeyDown}
+      onBlurCapture={(event) => !event.currentTarget.contains(event.relatedTarget as Node) && finish(true)}
+    >
       <FieldInput field={field} value={own} onChange={setOwn} label={field.name} focused compact />
     </div>
   );

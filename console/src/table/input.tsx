@@ -34,10 +34,28 @@ export function FieldInput(props: InputProps) {
     own.current?.focus();
     if (own.current instanceof HTMLInputElement) own.current.select();
   }, []);
-  const common = { ref: own as any, "aria-label": label, "aria-describedby": describedBy, "aria-invalid": invalid || undefined };
-  const nothing = value === null ? texts.record.null : value === undefined ? (field.default !== null ? `${texts.record.default} ${field.default}` : "") : "";
+  const common = {
+    ref: own as any,
+    "aria-label": label,
+    "aria-describedby": describedBy,
+    "aria-invalid": invalid || undefined,
+  };
+  const nothing =
+    value === null
+      ? texts.record.null
+      : value === undefined
+        ? field.default !== null
+          ? `${texts.record.default} ${field.default}`
+          : ""
+        : "";
   const clear = !compact && field.nullable && (
-    <Button label={texts.record.null} look="quiet" pressed={value === null} onClick={() => onChange(value === null ? "" : null)} class="null" />
+    <Button
+      label={texts.record.null}
+      look="quiet"
+      pressed={value === null}
+      onClick={() => onChange(value === null ? "" : null)}
+      class="null"
+    />
   );
   if (kind === "binary") return <Bytes {...props} />;
   if (kind === "json" || kind === "geometry") return <Json {...props}>{clear}</Json>;
@@ -45,9 +63,25 @@ export function FieldInput(props: InputProps) {
     const members = kind === "boolean" ? ["0", "1"] : (field.values ?? []);
     const now = value === null || value === undefined ? "" : String(value);
     return (
-      <select {...common} value={now} onChange={(event) => onChange(event.currentTarget.value === "" ? (field.nullable ? null : undefined) : parsed(event.currentTarget.value, kind))}>
-        {(field.nullable || value === undefined || now === "") && <option value="">{field.nullable ? texts.record.null : texts.record.default}</option>}
-        {members.map((member) => <option key={member}>{member}</option>)}
+      <select
+        {...common}
+        value={now}
+        onChange={(event) =>
+          onChange(
+            event.currentTarget.value === ""
+              ? field.nullable
+                ? null
+                : undefined
+              : parsed(event.currentTarget.value, kind),
+          )
+        }
+      >
+        {(field.nullable || value === undefined || now === "") && (
+          <option value="">{field.nullable ? texts.record.null : texts.record.default}</option>
+        )}
+        {members.map((member) => (
+          <option key={member}>{member}</option>
+        ))}
       </select>
     );
   }
@@ -57,8 +91,17 @@ export function FieldInput(props: InputProps) {
       <div class="set" role="group" aria-label={label}>
         {(field.values ?? []).map((member) => (
           <label class="check" key={member}>
-            <input type="checkbox" checked={chosen.includes(member)}
-              onChange={(event) => onChange((field.values ?? []).filter((one) => (one === member ? event.currentTarget.checked : chosen.includes(one))).join(","))} />
+            <input
+              type="checkbox"
+              checked={chosen.includes(member)}
+              onChange={(event) =>
+                onChange(
+                  (field.values ?? [])
+                    .filter((one) => (one === member ? event.currentTarget.checked : chosen.includes(one)))
+                    .join(","),
+                )
+              }
+            />
             {member}
           </label>
         ))}
@@ -67,11 +110,20 @@ export function FieldInput(props: InputProps) {
     );
   }
   const text = editable(value, kind);
-  const change = (next: string) => onChange(next === "" && kind !== "text" && kind !== "long" ? (field.nullable ? null : undefined) : parsed(next, kind));
+  const change = (next: string) =>
+    onChange(
+      next === "" && kind !== "text" && kind !== "long" ? (field.nullable ? null : undefined) : parsed(next, kind),
+    );
   if (!compact && (kind === "long" || text.includes("\n"))) {
     return (
       <div class="with-null">
-        <textarea {...common} rows={Math.min(14, Math.max(3, Math.ceil(text.length / 60)))} value={text} placeholder={nothing} onInput={(event) => change(event.currentTarget.value)} />
+        <textarea
+          {...common}
+          rows={Math.min(14, Math.max(3, Math.ceil(text.length / 60)))}
+          value={text}
+          placeholder={nothing}
+          onInput={(event) => change(event.currentTarget.value)}
+        />
         {clear}
       </div>
     );
@@ -82,16 +134,30 @@ export function FieldInput(props: InputProps) {
   return (
     <div class="with-null">
       <input
-        {...common} type={type as "text"} step={type === "datetime-local" ? (/\.\d/.test(text) || /\(\d\)/.test(field.type) ? "0.001" : "1") : undefined}
-        inputmode={isNumeric(kind) ? "decimal" : undefined} value={type === "datetime-local" ? text.replace(" ", "T") : text}
-        placeholder={nothing} spellcheck={kind === "text"} onInput={(event) => change(event.currentTarget.value)}
+        {...common}
+        type={type as "text"}
+        step={type === "datetime-local" ? (/\.\d/.test(text) || /\(\d\)/.test(field.type) ? "0.001" : "1") : undefined}
+        inputmode={isNumeric(kind) ? "decimal" : undefined}
+        value={type === "datetime-local" ? text.replace(" ", "T") : text}
+        placeholder={nothing}
+        spellcheck={kind === "text"}
+        onInput={(event) => change(event.currentTarget.value)}
       />
       {clear}
     </div>
   );
 }
 
-function Json({ field, value, onChange, label, focused, describedBy, invalid, children }: InputProps & { children?: any }) {
+function Json({
+  field,
+  value,
+  onChange,
+  label,
+  focused,
+  describedBy,
+  invalid,
+  children,
+}: InputProps & { children?: any }) {
   const kind = kindOf(field);
   const own = useRef<HTMLTextAreaElement>(null);
   const id = useId();
@@ -122,12 +188,23 @@ function Json({ field, value, onChange, label, focused, describedBy, invalid, ch
   return (
     <div class="with-null">
       <textarea
-        ref={own} class="mono" rows={Math.min(16, Math.max(3, text.split("\n").length))} value={text} aria-label={label} spellcheck={false}
-        aria-describedby={isWrong ? id : describedBy} aria-invalid={isWrong || invalid || undefined}
-        placeholder={value === null ? texts.record.null : ""} onInput={(event) => change(event.currentTarget.value)}
+        ref={own}
+        class="mono"
+        rows={Math.min(16, Math.max(3, text.split("\n").length))}
+        value={text}
+        aria-label={label}
+        spellcheck={false}
+        aria-describedby={isWrong ? id : describedBy}
+        aria-invalid={isWrong || invalid || undefined}
+        placeholder={value === null ? texts.record.null : ""}
+        onInput={(event) => change(event.currentTarget.value)}
       />
       {children}
-      {isWrong && <p class="fault" id={id}>{texts.record.notJson}</p>}
+      {isWrong && (
+        <p class="fault" id={id}>
+          {texts.record.notJson}
+        </p>
+      )}
     </div>
   );
 }
@@ -153,7 +230,9 @@ function Bytes({ field, value, onChange, label }: InputProps) {
         <input type="file" aria-label={label} onChange={(event) => void choose(event.currentTarget.files?.[0])} />
       </label>
       {typeof value === "string" && <Button icon="download" label={texts.record.download} onClick={download} />}
-      {field.nullable && <Button label={texts.record.null} look="quiet" pressed={value === null} onClick={() => onChange(null)} />}
+      {field.nullable && (
+        <Button label={texts.record.null} look="quiet" pressed={value === null} onClick={() => onChange(null)} />
+      )}
     </div>
   );
 }

@@ -68,7 +68,11 @@ export function readQuery(options: URLSearchParams): Query {
     }
   };
   return {
-    filters: part("filter", []), any: part("any", false), order: part("order", []), search: part("search", null), columns: part("columns", null),
+    filters: part("filter", []),
+    any: part("any", false),
+    order: part("order", []),
+    search: part("search", null),
+    columns: part("columns", null),
   };
 }
 
@@ -84,10 +88,17 @@ export const writeQuery = ({ filters, any, order, search, columns }: Query): Rec
 /** Returns whether a filter has all values that its operator needs. Incomplete filters are ignored. */
 export const isComplete = ({ operator, value }: Filter): boolean => {
   const { values } = operatorOf(operator);
-  return values === "none" || (values === "two" ? listOf(value).length === 2 : values === "list" ? listOf(value).length > 0 : true);
+  return (
+    values === "none" ||
+    (values === "two" ? listOf(value).length === 2 : values === "list" ? listOf(value).length > 0 : true)
+  );
 };
 
-const listOf = (text: string) => text.split(",").map((item) => item.trim()).filter((item) => item !== "");
+const listOf = (text: string) =>
+  text
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
 
 function valueOf({ operator, value }: Filter): unknown {
   const { values } = operatorOf(operator);
@@ -107,13 +118,19 @@ export function listOptions(query: Query, keys: readonly string[]): Options {
   const filters = query.filters.filter(isComplete);
   const conditions = filters.map((filter) => ({ [filter.field]: condition(filter) }));
   const isTwice = new Set(filters.map(({ field }) => field)).size < filters.length;
-  const where = !filters.length ? undefined
-    : query.any && filters.length > 1 ? { or: conditions }
-    : isTwice ? { and: conditions } : Object.assign({}, ...conditions);
+  const where = !filters.length
+    ? undefined
+    : query.any && filters.length > 1
+      ? { or: conditions }
+      : isTwice
+        ? { and: conditions }
+        : Object.assign({}, ...conditions);
   const options: Options = {
     select: query.columns ? [...new Set([...keys, ...query.columns])] : undefined,
     where,
-    order: query.order.length ? query.order.map(({ field, strategy }) => (strategy === "DESC" ? { [field]: "desc" } : { [field]: "asc" })) : undefined,
+    order: query.order.length
+      ? query.order.map(({ field, strategy }) => (strategy === "DESC" ? { [field]: "desc" } : { [field]: "asc" }))
+      : undefined,
     fullTextSearch: query.search ?? undefined,
   };
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
@@ -156,8 +173,17 @@ export function asCurl(database: string, table: string, query: Query, keys: read
 }
 
 /** Returns the request as TypeScript code for the client. */
-export function asClient(database: string, table: string, query: Query, keys: readonly string[], limit: number): string {
-  const options = JSON.stringify({ ...listOptions(query, keys), limit }, null, 2).replace(/^(\s*)"([A-Za-z_$][\w$]*)":/gm, "$1$2:");
+export function asClient(
+  database: string,
+  table: string,
+  query: Query,
+  keys: readonly string[],
+  limit: number,
+): string {
+  const options = JSON.stringify({ ...listOptions(query, keys), limit }, null, 2).replace(
+    /^(\s*)"([A-Za-z_$][\w$]*)":/gm,
+    "$1$2:",
+  );
   return [
     'import { createClient } from "@selkie/client";',
     "",

@@ -25,19 +25,38 @@ interface Props {
   onClose: () => void;
 }
 
-export function RecordPanel({ database, table, schema, edits, may, id, row: shown, focus, query, setQuery, onClose }: Props) {
+export function RecordPanel({
+  database,
+  table,
+  schema,
+  edits,
+  may,
+  id,
+  row: shown,
+  focus,
+  query,
+  setQuery,
+  onClose,
+}: Props) {
   const own = useRef<HTMLElement>(null);
   const edit = edits.byId.value.get(id);
   const isNew = id.startsWith("new:");
   // A record that was opened from the list of changes, or after a reload, is known by its edit until it is read.
   const isUnread = !shown && !isNew && may.read && edit !== undefined;
-  const read = useLoad(async () => (isUnread ? ((await tableOf(`${database}.${table}`).get(edit.key as any)) as Row | null) : null), [id, isUnread]);
+  const read = useLoad(
+    async () => (isUnread ? ((await tableOf(`${database}.${table}`).get(edit.key as any)) as Row | null) : null),
+    [id, isUnread],
+  );
   const row = shown ?? (read.value && edit ? { ...read.value, ...edit.before } : undefined);
-  const base: Row = row ?? (edit ? { ...Object.fromEntries(edits.keys.map((name, at) => [name, edit.key[at]])), ...edit.before } : {});
+  const base: Row =
+    row ?? (edit ? { ...Object.fromEntries(edits.keys.map((name, at) => [name, edit.key[at]])), ...edit.before } : {});
   const record: Row = isNew ? (edit?.data ?? {}) : { ...base, ...(edit?.kind === "update" ? edit.data : {}) };
   useLayoutEffect(() => {
     if (!focus) own.current?.querySelector<HTMLElement>("h2")?.focus();
-    else own.current?.querySelector<HTMLElement>(`[data-field="${CSS.escape(focus)}"] :is(input, select, textarea)`)?.focus();
+    else
+      own.current
+        ?.querySelector<HTMLElement>(`[data-field="${CSS.escape(focus)}"] :is(input, select, textarea)`)
+        ?.focus();
   }, [id, focus]);
   useEffect(() => {
     if ((isNew || !row) && !edit) onClose();
@@ -47,7 +66,11 @@ export function RecordPanel({ database, table, schema, edits, may, id, row: show
     else if (value !== undefined) edits.change(base, field.name, value);
   };
   const isAllowed = isNew ? may.insert : may.update && edit?.kind !== "delete";
-  const fields = isNew ? schema.schema.filter(({ writable }) => writable) : schema.schema.filter(({ name }) => row === undefined ? name in base : name in row || edit?.data[name] !== undefined);
+  const fields = isNew
+    ? schema.schema.filter(({ writable }) => writable)
+    : schema.schema.filter(({ name }) =>
+        row === undefined ? name in base : name in row || edit?.data[name] !== undefined,
+      );
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== "Escape") return;
     event.stopPropagation();
@@ -55,20 +78,40 @@ export function RecordPanel({ database, table, schema, edits, may, id, row: show
     document.querySelector<HTMLElement>(".grid")?.focus();
   };
   return (
-    <aside class="record" ref={own} aria-label={isNew ? texts.record.adding : texts.record.heading} onKeyDown={onKeyDown}>
+    <aside
+      class="record"
+      ref={own}
+      aria-label={isNew ? texts.record.adding : texts.record.heading}
+      onKeyDown={onKeyDown}
+    >
       <div class="record-head">
         <h2 tabIndex={-1}>
-          {isNew ? texts.record.adding : `${table} ${edits.keys.map((name) => label(base[name] ?? edit?.key[edits.keys.indexOf(name)])).join(", ")}`}
+          {isNew
+            ? texts.record.adding
+            : `${table} ${edits.keys.map((name) => label(base[name] ?? edit?.key[edits.keys.indexOf(name)])).join(", ")}`}
         </h2>
-        {!isNew && may.remove && edit?.kind !== "delete" && <Button icon="trash" bare label={texts.record.remove} look="danger" onClick={() => edits.remove(base)} />}
-        {edit && <Button icon="undo" bare label={isNew ? texts.edits.drop : texts.record.reset} onClick={() => edits.drop(id)} />}
+        {!isNew && may.remove && edit?.kind !== "delete" && (
+          <Button icon="trash" bare label={texts.record.remove} look="danger" onClick={() => edits.remove(base)} />
+        )}
+        {edit && (
+          <Button
+            icon="undo"
+            bare
+            label={isNew ? texts.edits.drop : texts.record.reset}
+            onClick={() => edits.drop(id)}
+          />
+        )}
         <Button icon="close" bare label={texts.record.close} look="quiet" onClick={onClose} />
       </div>
       {edit?.kind === "delete" && <p class="notice danger">{texts.record.removed}</p>}
       {edit?.theirs !== undefined && <Conflict edits={edits} edit={edit} />}
-      {edit?.faults?.filter(({ field }) => !field).map((fault) => (
-        <p class="fault" role="alert" key={fault.message}>{fault.message} {fault.hint}</p>
-      ))}
+      {edit?.faults
+        ?.filter(({ field }) => !field)
+        .map((fault) => (
+          <p class="fault" role="alert" key={fault.message}>
+            {fault.message} {fault.hint}
+          </p>
+        ))}
       <div class="fields">
         {fields.map((field) => {
           const faults = edit?.faults?.filter((fault) => fault.field === field.name) ?? [];
@@ -82,18 +125,42 @@ export function RecordPanel({ database, table, schema, edits, may, id, row: show
                 <span class="dim small">{field.type.length > 40 ? field.type.replace(/\(.*/, "") : field.type}</span>
                 <span class="grow" />
                 {field.references && record[field.name] !== null && record[field.name] !== undefined && (
-                  <a href={linkTo(database, field.references.table, field.references.field, record[field.name])} aria-label={texts.table.follow(field.references.table)} title={texts.table.follow(field.references.table)}>
+                  <a
+                    href={linkTo(database, field.references.table, field.references.field, record[field.name])}
+                    aria-label={texts.table.follow(field.references.table)}
+                    title={texts.table.follow(field.references.table)}
+                  >
                     <Icon name="link" />
                   </a>
                 )}
                 {!isNew && typeof record[field.name] !== "object" && (
-                  <Button icon="filter" bare look="quiet" label={`${texts.record.filterBy}: ${field.name}`}
-                    onClick={() => setQuery({ ...query, filters: [...query.filters, { field: field.name, operator: "eq", value: label(record[field.name]) }] })} />
+                  <Button
+                    icon="filter"
+                    bare
+                    look="quiet"
+                    label={`${texts.record.filterBy}: ${field.name}`}
+                    onClick={() =>
+                      setQuery({
+                        ...query,
+                        filters: [
+                          ...query.filters,
+                          { field: field.name, operator: "eq", value: label(record[field.name]) },
+                        ],
+                      })
+                    }
+                  />
                 )}
               </div>
               {canEdit ? (
-                <FieldInput field={field} value={record[field.name]} onChange={(value) => change(field, value)} label={field.name} focused={field.name === focus}
-                  describedBy={faults.length ? `fault-${field.name}` : undefined} invalid={faults.length > 0} />
+                <FieldInput
+                  field={field}
+                  value={record[field.name]}
+                  onChange={(value) => change(field, value)}
+                  label={field.name}
+                  focused={field.name === focus}
+                  describedBy={faults.length ? `fault-${field.name}` : undefined}
+                  invalid={faults.length > 0}
+                />
               ) : (
                 <p class={`plain look-${show(record[field.name], kindOf(field)).look}`}>
                   {whole(record[field.name], field)}
@@ -116,7 +183,9 @@ export function RecordPanel({ database, table, schema, edits, may, id, row: show
 
 function whole(value: unknown, field: Field): string {
   if (value !== null && (typeof value === "object" || kindOf(field) === "json")) return jsonText(value, 2);
-  return typeof value === "string" && value !== "" && kindOf(field) !== "binary" ? value : show(value, kindOf(field)).text;
+  return typeof value === "string" && value !== "" && kindOf(field) !== "binary"
+    ? value
+    : show(value, kindOf(field)).text;
 }
 
 const linkTo = (database: string, table: string, field: string, value: unknown) =>
@@ -124,7 +193,10 @@ const linkTo = (database: string, table: string, field: string, value: unknown) 
 
 /** Links to the records that refer to this record by foreign keys, or through link tables. */
 function Related({ database, relations, record }: { database: string; relations: Relation[]; record: Row }) {
-  const many = relations.filter(({ kind, fields }) => kind === "many" && fields.every((field) => record[field] !== null && record[field] !== undefined));
+  const many = relations.filter(
+    ({ kind, fields }) =>
+      kind === "many" && fields.every((field) => record[field] !== null && record[field] !== undefined),
+  );
   if (many.length === 0) return null;
   return (
     <section class="related">
@@ -132,14 +204,25 @@ function Related({ database, relations, record }: { database: string; relations:
       <ul>
         {many.map((relation) => {
           // If the relation has a link table, `references` are fields of the link table.
-          const filters = relation.references.map((field, at) => ({ field, operator: "eq", value: label(record[relation.fields[at]!]) }));
+          const filters = relation.references.map((field, at) => ({
+            field,
+            operator: "eq",
+            value: label(record[relation.fields[at]!]),
+          }));
           return (
             <li key={relation.name}>
-              <a href={to("data", [database, relation.through ?? relation.table], writeQuery({ ...NO_QUERY, filters }))}>
+              <a
+                href={to("data", [database, relation.through ?? relation.table], writeQuery({ ...NO_QUERY, filters }))}
+              >
                 <Icon name="link" />
                 {relation.name}
               </a>
-              {relation.through && <span class="dim small"> {texts.structure.through} {relation.through}</span>}
+              {relation.through && (
+                <span class="dim small">
+                  {" "}
+                  {texts.structure.through} {relation.through}
+                </span>
+              )}
             </li>
           );
         })}

@@ -27,7 +27,10 @@ export class Rows {
   #isBusy = false;
   readonly #abort = new AbortController();
 
-  constructor(private readonly table: string, private readonly options: Record<string, unknown>) {
+  constructor(
+    private readonly table: string,
+    private readonly options: Record<string, unknown>,
+  ) {
     void this.#fill();
   }
 

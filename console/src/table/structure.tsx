@@ -13,15 +13,34 @@ export function Structure({ database, table, schema }: { database: string; table
         <h2>{words.fields}</h2>
         <table>
           <thead>
-            <tr><th scope="col">{words.name}</th><th scope="col">{words.type}</th><th scope="col">{words.nullable}</th><th scope="col">{words.default}</th><th scope="col">{words.key}</th><th scope="col">{words.comment}</th></tr>
+            <tr>
+              <th scope="col">{words.name}</th>
+              <th scope="col">{words.type}</th>
+              <th scope="col">{words.nullable}</th>
+              <th scope="col">{words.default}</th>
+              <th scope="col">{words.key}</th>
+              <th scope="col">{words.comment}</th>
+            </tr>
           </thead>
           <tbody>
             {schema.schema.map((field) => (
               <tr key={field.name}>
                 <th scope="row">{field.name}</th>
-                <td><code>{field.jsonType ?? field.type}</code></td>
+                <td>
+                  <code>{field.jsonType ?? field.type}</code>
+                </td>
                 <td>{field.nullable ? words.yes : words.no}</td>
-                <td>{field.autoIncrement ? <span class="dim">{words.auto}</span> : field.generated ? <span class="dim">{words.generated}</span> : field.default === null ? "" : <code>{field.default === "" ? '""' : field.default}</code>}</td>
+                <td>
+                  {field.autoIncrement ? (
+                    <span class="dim">{words.auto}</span>
+                  ) : field.generated ? (
+                    <span class="dim">{words.generated}</span>
+                  ) : field.default === null ? (
+                    ""
+                  ) : (
+                    <code>{field.default === "" ? '""' : field.default}</code>
+                  )}
+                </td>
                 <td>
                   {field.primaryKey && <span class="tag main">{words.primary}</span>}
                   {field.unique && !field.primaryKey && <span class="tag">{words.unique}</span>}
@@ -39,14 +58,25 @@ export function Structure({ database, table, schema }: { database: string; table
       </section>
       <section>
         <h2>{words.indexes}</h2>
-        {holder.value.access === "full" ? <Indexes database={database} table={table} /> : <p class="dim">{words.noIndexes}</p>}
+        {holder.value.access === "full" ? (
+          <Indexes database={database} table={table} />
+        ) : (
+          <p class="dim">{words.noIndexes}</p>
+        )}
       </section>
       <section>
         <h2>{words.relations}</h2>
-        {schema.relations.length === 0 ? <p class="dim">{words.noRelations}</p> : (
+        {schema.relations.length === 0 ? (
+          <p class="dim">{words.noRelations}</p>
+        ) : (
           <table>
             <thead>
-              <tr><th scope="col">{words.name}</th><th scope="col">{words.kind}</th><th scope="col">{words.target}</th><th scope="col">{words.using}</th></tr>
+              <tr>
+                <th scope="col">{words.name}</th>
+                <th scope="col">{words.kind}</th>
+                <th scope="col">{words.target}</th>
+                <th scope="col">{words.using}</th>
+              </tr>
             </thead>
             <tbody>
               {schema.relations.map((relation) => {
@@ -54,15 +84,31 @@ export function Structure({ database, table, schema }: { database: string; table
                   <tr key={relation.name}>
                     <th scope="row">{relation.name}</th>
                     <td>{relation.kind === "one" ? words.one : words.many}</td>
-                    <td><a href={to("structure", [database, relation.table])}>{relation.table}</a>{relation.through && <span class="dim"> {words.through} {relation.through}</span>}</td>
-                    <td><code>{relation.fields.join(", ")} → {relation.references.join(", ")}</code></td>
+                    <td>
+                      <a href={to("structure", [database, relation.table])}>{relation.table}</a>
+                      {relation.through && (
+                        <span class="dim">
+                          {" "}
+                          {words.through} {relation.through}
+                        </span>
+                      )}
+                    </td>
+                    <td>
+                      <code>
+                        {relation.fields.join(", ")} → {relation.references.join(", ")}
+                      </code>
+                    </td>
                   </tr>
                 );
               })}
             </tbody>
           </table>
         )}
-        <p><a href={to("diagram", [database])}><Icon name="diagram" /> {words.openDiagram}</a></p>
+        <p>
+          <a href={to("diagram", [database])}>
+            <Icon name="diagram" /> {words.openDiagram}
+          </a>
+        </p>
       </section>
     </div>
   );
@@ -74,14 +120,23 @@ function Indexes({ database, table }: { database: string; table: string }) {
   return (
     <table>
       <thead>
-        <tr><th scope="col">{words.name}</th><th scope="col">{words.fields}</th><th scope="col">{words.kind}</th></tr>
+        <tr>
+          <th scope="col">{words.name}</th>
+          <th scope="col">{words.fields}</th>
+          <th scope="col">{words.kind}</th>
+        </tr>
       </thead>
       <tbody>
         {value?.map((index) => (
           <tr key={index.name}>
             <th scope="row">{index.name}</th>
-            <td><code>{index.fields.join(", ")}</code></td>
-            <td>{index.type}{index.unique && <span class="tag">{words.unique}</span>}</td>
+            <td>
+              <code>{index.fields.join(", ")}</code>
+            </td>
+            <td>
+              {index.type}
+              {index.unique && <span class="tag">{words.unique}</span>}
+            </td>
           </tr>
         ))}
       </tbody>

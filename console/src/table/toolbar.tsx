@@ -46,15 +46,17 @@ export function ToolBar({ children, ...props }: Props & { children: ComponentChi
  * fields. Returns null if there is none, or as long as it is not known. */
 function useSearched(database: string, table: string, schema: Schema): string[] | null {
   const { value } = useLoad(async () => {
-    const fields = holder.value.access === "full"
-      ? (await indexesOf(database, table)).find(({ type }) => type === "FULLTEXT")?.fields
-      : textFields(schema);
+    const fields =
+      holder.value.access === "full"
+        ? (await indexesOf(database, table)).find(({ type }) => type === "FULLTEXT")?.fields
+        : textFields(schema);
     return fields?.length ? fields : null;
   }, [database, table, schema]);
   return value ?? null;
 }
 
-const textFields = (schema: Schema) => schema.schema.filter((field) => ["text", "long"].includes(kindOf(field))).map(({ name }) => name);
+const textFields = (schema: Schema) =>
+  schema.schema.filter((field) => ["text", "long"].includes(kindOf(field))).map(({ name }) => name);
 
 type PanelProps = Props & { close: () => void };
 
@@ -67,7 +69,8 @@ function Filters({ schema, query, setQuery, close }: PanelProps) {
   };
   const [filters, setFilters] = useState<Filter[]>(query.filters.length ? query.filters : [blank()]);
   const [any, setAny] = useState(query.any);
-  const change = (at: number, part: Partial<Filter>) => setFilters(filters.map((one, index) => (index === at ? { ...one, ...part } : one)));
+  const change = (at: number, part: Partial<Filter>) =>
+    setFilters(filters.map((one, index) => (index === at ? { ...one, ...part } : one)));
   const submit = (event: Event) => {
     event.preventDefault();
     // In a text field, an empty input means the empty text; in other fields it means that the value is still missing.
@@ -91,21 +94,51 @@ function Filters({ schema, query, setQuery, close }: PanelProps) {
         const members = schema.schema.find(({ name }) => name === filter.field)?.values;
         return (
           <div class="filter" key={at}>
-            <select aria-label={`${texts.table.field} ${at + 1}`} value={filter.field} onChange={(event) => change(at, { ...blank(event.currentTarget.value), value: filter.value })}>
-              {schema.schema.map(({ name }) => <option key={name}>{name}</option>)}
+            <select
+              aria-label={`${texts.table.field} ${at + 1}`}
+              value={filter.field}
+              onChange={(event) => change(at, { ...blank(event.currentTarget.value), value: filter.value })}
+            >
+              {schema.schema.map(({ name }) => (
+                <option key={name}>{name}</option>
+              ))}
             </select>
-            <select aria-label={`${texts.table.operator} ${at + 1}`} value={filter.operator} onChange={(event) => change(at, { operator: event.currentTarget.value })}>
-              {operators.map(({ name, label }) => <option key={name} value={name}>{label}</option>)}
+            <select
+              aria-label={`${texts.table.operator} ${at + 1}`}
+              value={filter.operator}
+              onChange={(event) => change(at, { operator: event.currentTarget.value })}
+            >
+              {operators.map(({ name, label }) => (
+                <option key={name} value={name}>
+                  {label}
+                </option>
+              ))}
             </select>
             {values !== "none" ? (
               <input
-                aria-label={`${texts.table.value} ${at + 1}`} value={filter.value} list={members ? `members-${at}` : undefined}
+                aria-label={`${texts.table.value} ${at + 1}`}
+                value={filter.value}
+                list={members ? `members-${at}` : undefined}
                 placeholder={values === "list" ? texts.table.listHint : values === "two" ? texts.table.twoHint : ""}
                 onInput={(event) => change(at, { value: event.currentTarget.value })}
               />
-            ) : <span class="grow" />}
-            {members && <datalist id={`members-${at}`}>{members.map((member) => <option key={member} value={member} />)}</datalist>}
-            <Button icon="close" bare look="quiet" label={texts.table.removeFilter} onClick={() => setFilters(filters.filter((_, index) => index !== at))} />
+            ) : (
+              <span class="grow" />
+            )}
+            {members && (
+              <datalist id={`members-${at}`}>
+                {members.map((member) => (
+                  <option key={member} value={member} />
+                ))}
+              </datalist>
+            )}
+            <Button
+              icon="close"
+              bare
+              look="quiet"
+              label={texts.table.removeFilter}
+              onClick={() => setFilters(filters.filter((_, index) => index !== at))}
+            />
           </div>
         );
       })}
@@ -126,18 +159,34 @@ function Search({ schema, query, setQuery, close, fields: preselected }: PanelPr
   const submit = (event: Event) => {
     event.preventDefault();
     const isBoolean = /[+\-*"<>~]/.test(term);
-    setQuery({ ...query, search: term.trim() ? { fields, searchTerm: term.trim(), mode: isBoolean ? "boolean" : "natural" } : null });
+    setQuery({
+      ...query,
+      search: term.trim() ? { fields, searchTerm: term.trim(), mode: isBoolean ? "boolean" : "natural" } : null,
+    });
     close();
   };
   return (
     <form class="stack" onSubmit={submit}>
-      <input type="search" aria-label={texts.table.searchHint} placeholder={texts.table.searchHint} value={term} onInput={(event) => setTerm(event.currentTarget.value)} />
+      <input
+        type="search"
+        aria-label={texts.table.searchHint}
+        placeholder={texts.table.searchHint}
+        value={term}
+        onInput={(event) => setTerm(event.currentTarget.value)}
+      />
       <fieldset>
         <legend>{texts.table.searchIn}</legend>
         {candidates.map((name) => (
           <label class="check" key={name}>
-            <input type="checkbox" checked={fields.includes(name)}
-              onChange={(event) => setFields(candidates.filter((one) => (one === name ? event.currentTarget.checked : fields.includes(one))))} />
+            <input
+              type="checkbox"
+              checked={fields.includes(name)}
+              onChange={(event) =>
+                setFields(
+                  candidates.filter((one) => (one === name ? event.currentTarget.checked : fields.includes(one))),
+                )
+              }
+            />
             {name}
           </label>
         ))}
@@ -165,7 +214,11 @@ function Columns({ schema, query, setQuery }: Props) {
         <legend>{texts.table.columns}</legend>
         {names.map((name) => (
           <label class="check" key={name}>
-            <input type="checkbox" checked={visible.includes(name)} onChange={(event) => toggle(name, event.currentTarget.checked)} />
+            <input
+              type="checkbox"
+              checked={visible.includes(name)}
+              onChange={(event) => toggle(name, event.currentTarget.checked)}
+            />
             {name}
           </label>
         ))}
@@ -186,7 +239,9 @@ function Code({ database, table, query, keys }: Props) {
         <span class="grow" />
         <Copy text={text} label={texts.table.copy} done={texts.table.copied} />
       </div>
-      <pre class="code" tabIndex={0}>{text}</pre>
+      <pre class="code" tabIndex={0}>
+        {text}
+      </pre>
     </div>
   );
 }

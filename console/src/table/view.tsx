@@ -26,13 +26,23 @@ export function TableView({ database, table, tab }: { database: string; table: s
           {table}
         </h1>
         <nav class="tabs" aria-label={table}>
-          <a href={to("data", [database, table])} aria-current={tab === "data" ? "page" : undefined}>{texts.table.data}</a>
-          <a href={to("structure", [database, table])} aria-current={tab === "structure" ? "page" : undefined}>{texts.table.structure}</a>
+          <a href={to("data", [database, table])} aria-current={tab === "data" ? "page" : undefined}>
+            {texts.table.data}
+          </a>
+          <a href={to("structure", [database, table])} aria-current={tab === "structure" ? "page" : undefined}>
+            {texts.table.structure}
+          </a>
         </nav>
       </div>
-      {error ? <Problem error={error} again={again} /> : !schema ? <Spinner label={texts.table.loading} />
-        : tab === "structure" ? <Structure database={database} table={table} schema={schema} />
-        : <Records database={database} table={table} schema={schema} />}
+      {error ? (
+        <Problem error={error} again={again} />
+      ) : !schema ? (
+        <Spinner label={texts.table.loading} />
+      ) : tab === "structure" ? (
+        <Structure database={database} table={table} schema={schema} />
+      ) : (
+        <Records database={database} table={table} schema={schema} />
+      )}
     </div>
   );
 }
@@ -48,7 +58,12 @@ export interface May {
 function mayOf({ methods, schema, kind }: Schema): May {
   const may = (...names: string[]) => names.some((name) => methods.includes(name));
   const hasKey = keyFields({ schema, kind, methods, relations: [] }).length > 0;
-  return { read: may("GET"), insert: may("POST"), update: hasKey && may("PUT", "PATCH"), remove: hasKey && may("DELETE") };
+  return {
+    read: may("GET"),
+    insert: may("POST"),
+    update: hasKey && may("PUT", "PATCH"),
+    remove: hasKey && may("DELETE"),
+  };
 }
 
 function Records({ database, table, schema }: { database: string; table: string; schema: Schema }) {
@@ -93,36 +108,73 @@ function Records({ database, table, schema }: { database: string; table: string;
   };
   const add = () => setOpen({ id: edits.insert() });
   const isFiltered = query.filters.length > 0 || query.search !== null;
-  const note = !may.read ? texts.table.noRead
-    : may.update || may.remove || may.insert ? null
-    : schema.methods.includes("PUT") ? texts.table.noKey : texts.table.readOnly;
+  const note = !may.read
+    ? texts.table.noRead
+    : may.update || may.remove || may.insert
+      ? null
+      : schema.methods.includes("PUT")
+        ? texts.table.noKey
+        : texts.table.readOnly;
   return (
     <div class="records">
       <ToolBar database={database} table={table} schema={schema} query={query} keys={keys} setQuery={setQuery}>
         <Button icon="download" label={texts.table.export} onClick={() => void download()} disabled={!may.read} />
         <Button icon="reload" bare label={texts.table.reload} onClick={reload} />
         <span class="grow" />
-        {note && <span class="note"><Icon name="lock" />{note}</span>}
+        {note && (
+          <span class="note">
+            <Icon name="lock" />
+            {note}
+          </span>
+        )}
         {may.insert && <Button icon="plus" look="main" label={texts.table.add} onClick={add} />}
       </ToolBar>
       <div class={open ? "split" : "split alone"}>
         {rows && (
           <div class="grid-side">
             <Grid
-              database={database} table={table} schema={schema} rows={rows} edits={edits} query={query} may={may} setQuery={setQuery}
-              opened={open?.id} onOpen={(id, row, field) => setOpen({ id, ...(row ? { row } : {}), ...(field ? { field } : {}) })}
+              database={database}
+              table={table}
+              schema={schema}
+              rows={rows}
+              edits={edits}
+              query={query}
+              may={may}
+              setQuery={setQuery}
+              opened={open?.id}
+              onOpen={(id, row, field) => setOpen({ id, ...(row ? { row } : {}), ...(field ? { field } : {}) })}
             />
-            <Status rows={rows} count={count} isFiltered={isFiltered} clear={() => setQuery({ ...NO_QUERY, columns: query.columns })} />
+            <Status
+              rows={rows}
+              count={count}
+              isFiltered={isFiltered}
+              clear={() => setQuery({ ...NO_QUERY, columns: query.columns })}
+            />
           </div>
         )}
         {open && (
           <RecordPanel
-            key={open.id} database={database} table={table} schema={schema} edits={edits} may={may} id={open.id} row={open.row}
-            focus={open.field} query={query} setQuery={setQuery} onClose={() => setOpen(null)}
+            key={open.id}
+            database={database}
+            table={table}
+            schema={schema}
+            edits={edits}
+            may={may}
+            id={open.id}
+            row={open.row}
+            focus={open.field}
+            query={query}
+            setQuery={setQuery}
+            onClose={() => setOpen(null)}
           />
         )}
       </div>
-      <EditsBar edits={edits} onOpen={(id) => setOpen(open?.id === id ? open : { id })} onSaved={() => (setOpen(null), reload())} onPartly={reload} />
+      <EditsBar
+        edits={edits}
+        onOpen={(id) => setOpen(open?.id === id ? open : { id })}
+        onSaved={() => (setOpen(null), reload())}
+        onPartly={reload}
+      />
     </div>
   );
 }
@@ -133,14 +185,35 @@ const COUNTED_MAX = 10_000;
 type Count = { exact: number } | { more: number };
 
 /** Counts the records, unless there are very many: MariaDB counts by reading all of them. */
-async function countOf(table: ReturnType<typeof tableOf>, conditions: object, keys: string[], signal: AbortSignal): Promise<Count> {
-  const beyond = await table.list({ ...conditions, ...(keys.length ? { select: keys } : {}), limit: 1, offset: COUNTED_MAX, signal } as any);
+async function countOf(
+  table: ReturnType<typeof tableOf>,
+  conditions: object,
+  keys: string[],
+  signal: AbortSignal,
+): Promise<Count> {
+  const beyond = await table.list({
+    ...conditions,
+    ...(keys.length ? { select: keys } : {}),
+    limit: 1,
+    offset: COUNTED_MAX,
+    signal,
+  } as any);
   if (beyond.length > 0) return { more: COUNTED_MAX };
   const { count } = await table.list({ ...conditions, limit: 0, count: true, signal } as any);
   return { exact: count ?? 0 };
 }
 
-function Status({ rows, count, isFiltered, clear }: { rows: Rows; count: Count | undefined; isFiltered: boolean; clear: () => void }) {
+function Status({
+  rows,
+  count,
+  isFiltered,
+  clear,
+}: {
+  rows: Rows;
+  count: Count | undefined;
+  isFiltered: boolean;
+  clear: () => void;
+}) {
   void rows.version.value;
   if (rows.error.value) return <Problem error={rows.error.value} again={() => rows.reload()} />;
   const isEmpty = rows.length === 0 && !rows.isLoading.value;
@@ -152,7 +225,15 @@ function Status({ rows, count, isFiltered, clear }: { rows: Rows; count: Count |
           {isFiltered && <Button label={texts.table.clearAll} onClick={clear} />}
         </p>
       ) : (
-        <p role="status">{count === undefined ? (rows.isLoading.value ? texts.table.loading : texts.table.counting) : "more" in count ? texts.table.countMore(count.more) : texts.table.count(count.exact)}</p>
+        <p role="status">
+          {count === undefined
+            ? rows.isLoading.value
+              ? texts.table.loading
+              : texts.table.counting
+            : "more" in count
+              ? texts.table.countMore(count.more)
+              : texts.table.count(count.exact)}
+        </p>
       )}
       <p class="dim keys">{texts.table.keys}</p>
     </div>

@@ -23,7 +23,10 @@ server.get(`${tables}/posts`, async (request) => {
 server.post(`${tables}/inbox`, async (request) => {
   const fields = ["title", "body", "category", "price", "is_published", "views", "published_at"];
   const text = `INSERT INTO inbox (${fields}) VALUES (?, ?, ?, ?, ?, ?, ?)`;
-  const [result] = await pool.execute(text, fields.map((field) => request.body[field]));
+  const [result] = await pool.execute(
+    text,
+    fields.map((field) => request.body[field]),
+  );
   return { success: true, payload: result.insertId };
 });
 

@@ -3,11 +3,11 @@
 //
 //   node sharp.mjs make DIR           writes the four pictures
 //   node sharp.mjs run FILE COUNT     prints {"cpu_ms", "peak_mb", "bytes"} of one thumbnail
-import { createRequire } from 'node:module';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 
-const sharp = createRequire(import.meta.url)('sharp');
+const sharp = createRequire(import.meta.url)("sharp");
 sharp.concurrency(1);
 sharp.cache(false);
 
@@ -55,24 +55,24 @@ function photo(width, height) {
 async function make(folder) {
   const large = photo(4000, 3000);
   const small = photo(2048, 1536);
-  await large.clone().jpeg({ quality: 92 }).toFile(join(folder, '12-mp.jpg'));
-  await small.clone().jpeg({ quality: 92 }).toFile(join(folder, '3-mp.jpg'));
-  await large.clone().jpeg({ quality: 92, progressive: true }).toFile(join(folder, '12-mp-progressive.jpg'));
-  await small.clone().png().toFile(join(folder, '3-mp.png'));
+  await large.clone().jpeg({ quality: 92 }).toFile(join(folder, "12-mp.jpg"));
+  await small.clone().jpeg({ quality: 92 }).toFile(join(folder, "3-mp.jpg"));
+  await large.clone().jpeg({ quality: 92, progressive: true }).toFile(join(folder, "12-mp-progressive.jpg"));
+  await small.clone().png().toFile(join(folder, "3-mp.png"));
 }
 
 async function run(file, count) {
   const once = () =>
-    sharp(file).rotate().resize(256, 256, { fit: 'inside', withoutEnlargement: true }).jpeg({ quality: 80 }).toBuffer();
+    sharp(file).rotate().resize(256, 256, { fit: "inside", withoutEnlargement: true }).jpeg({ quality: 80 }).toBuffer();
   let bytes = (await once()).length;
   const before = process.cpuUsage();
   for (let at = 0; at < count; at++) {
     bytes = (await once()).length;
   }
   const { user, system } = process.cpuUsage(before);
-  const peak = Number(/VmHWM:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1]) / 1024;
+  const peak = Number(/VmHWM:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))[1]) / 1024;
   console.log(JSON.stringify({ cpu_ms: (user + system) / 1000 / count, peak_mb: peak, bytes }));
 }
 
 const [command, target, count] = process.argv.slice(2);
-await (command === 'make' ? make(target) : run(target, Number(count)));
+await (command === "make" ? make(target) : run(target, Number(count)));

@@ -17,6 +17,8 @@ const edge = await import("./index.js");
 
 export default {
   fetch(request, ...rest) {
-    return new URL(request.url).pathname === "/closures" ? new Response(closures) : edge.default.fetch(request, ...rest);
+    return new URL(request.url).pathname === "/closures"
+      ? new Response(closures)
+      : edge.default.fetch(request, ...rest);
   },
 };

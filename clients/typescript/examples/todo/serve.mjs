@@ -6,14 +6,22 @@ import { createPrivateKey, generateKeyPairSync, sign } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 
-const { SELKIE_URL = "http://127.0.0.1:8787", TODO_DATABASE = "default_todo", TODO_KEYS = ".", PORT = 3000 } = process.env;
+const {
+  SELKIE_URL = "http://127.0.0.1:8787",
+  TODO_DATABASE = "default_todo",
+  TODO_KEYS = ".",
+  PORT = 3000,
+} = process.env;
 const issuer = process.env.TODO_ISSUER ?? `http://localhost:${PORT}`;
 const pem = `${TODO_KEYS}/key.pem`;
 
 if (process.argv[2] === "keys") {
   const { privateKey, publicKey } = generateKeyPairSync("ed25519");
   writeFileSync(pem, privateKey.export({ type: "pkcs8", format: "pem" }), { mode: 0o600 });
-  writeFileSync(`${TODO_KEYS}/jwks.json`, JSON.stringify({ keys: [{ ...publicKey.export({ format: "jwk" }), kid: "todo", alg: "EdDSA" }] }));
+  writeFileSync(
+    `${TODO_KEYS}/jwks.json`,
+    JSON.stringify({ keys: [{ ...publicKey.export({ format: "jwk" }), kid: "todo", alg: "EdDSA" }] }),
+  );
   process.exit();
 }
 

@@ -7,7 +7,8 @@ let name, token;
 
 /** Returns the user's token; asks the log-in for another one when it has expired. */
 async function userToken(expired) {
-  if (expired || !token) token = await (await fetch(`login?name=${encodeURIComponent(name)}`, { method: "POST" })).text();
+  if (expired || !token)
+    token = await (await fetch(`login?name=${encodeURIComponent(name)}`, { method: "POST" })).text();
   return token;
 }
 
@@ -38,14 +39,16 @@ function item({ id, title, done }) {
   label.textContent = title;
   box.checked = done;
   li.className = done ? "done" : "";
-  box.onchange = () => attempt(async () => {
-    await todos.update(id, { done: box.checked });
-    li.className = box.checked ? "done" : "";
-  });
-  button.onclick = () => attempt(async () => {
-    await todos.remove(id);
-    await show();
-  });
+  box.onchange = () =>
+    attempt(async () => {
+      await todos.update(id, { done: box.checked });
+      li.className = box.checked ? "done" : "";
+    });
+  button.onclick = () =>
+    attempt(async () => {
+      await todos.remove(id);
+      await show();
+    });
   return li;
 }
 
@@ -60,7 +63,8 @@ async function attempt(action) {
   try {
     await action();
   } catch (error) {
-    if (error.name !== "AbortError") $("error").textContent = isSelkieError(error, "role_forbids") ? "You may not do that." : error.message;
+    if (error.name !== "AbortError")
+      $("error").textContent = isSelkieError(error, "role_forbids") ? "You may not do that." : error.message;
   }
 }
 
@@ -86,7 +90,8 @@ onSubmit("add", "title", async (title) => {
   await show();
 });
 $("filter").oninput = () => attempt(() => show());
-$("picture").onchange = () => attempt(async () => {
-  await selkie.media.upload($("picture").files[0], { name: "avatar.png", update: true });
-  await showAvatar();
-});
+$("picture").onchange = () =>
+  attempt(async () => {
+    await selkie.media.upload($("picture").files[0], { name: "avatar.png", update: true });
+    await showAvatar();
+  });

@@ -9,9 +9,12 @@ const pages = { "/": "<!doctype html><title>calls</title>" };
 await inBrowser({ folders, pages }, async (page, address) => {
   await page.goto(address);
   // Edges refuse full keys from pages, so the calls that need one are left to Node.
-  await page.evaluate(async (options) => {
-    const [client, { calls }] = await Promise.all([import("/dist/index.js"), import("/e2e/calls.mjs")]);
-    await calls({ client, ...options });
-  }, { url, key, database, folder: media });
+  await page.evaluate(
+    async (options) => {
+      const [client, { calls }] = await Promise.all([import("/dist/index.js"), import("/e2e/calls.mjs")]);
+      await calls({ client, ...options });
+    },
+    { url, key, database, folder: media },
+  );
 });
 console.log("all calls were answered");

@@ -2,6 +2,12 @@
 import * as client from "@selkie/client";
 import { calls } from "./calls.mjs";
 
-const { SELKIE_URL: url, SELKIE_KEY: key, SELKIE_FULL_KEY: fullKey, SELKIE_DATABASE: database, SELKIE_FOLDER: folder } = process.env;
+const {
+  SELKIE_URL: url,
+  SELKIE_KEY: key,
+  SELKIE_FULL_KEY: fullKey,
+  SELKIE_DATABASE: database,
+  SELKIE_FOLDER: folder,
+} = process.env;
 await calls({ client, url, key, fullKey, database, folder });
 console.log("all calls were answered");

@@ -11,13 +11,29 @@ const tsc = fileURLToPath(import.meta.resolve("typescript/bin/tsc"));
 const directory = mkdtempSync(join(tmpdir(), "selkie-package-"));
 try {
   // Nothing of this machine's npm: neither its cache nor its settings.
-  const env = { ...process.env, npm_config_cache: join(directory, "cache"), npm_config_userconfig: join(directory, "npmrc"), npm_config_update_notifier: "false" };
-  const run = (program, ...args) => execFileSync(program, args, { cwd: join(directory, "project"), env, encoding: "utf8" });
+  const env = {
+    ...process.env,
+    npm_config_cache: join(directory, "cache"),
+    npm_config_userconfig: join(directory, "npmrc"),
+    npm_config_update_notifier: "false",
+  };
+  const run = (program, ...args) =>
+    execFileSync(program, args, { cwd: join(directory, "project"), env, encoding: "utf8" });
   mkdirSync(join(directory, "project"));
   const [packed] = JSON.parse(run("npm", "pack", root, "--json", "--pack-destination", directory, "--silent"));
   const files = packed.files.map(({ path }) => path);
-  same(["LICENSE-APACHE", "LICENSE-MIT", "README.md", "dist/index.d.ts", "dist/index.js"].filter((path) => !files.includes(path)), [], "the missing files");
-  same(files.filter((path) => /^(src|test|examples)/.test(path)), [], "the files too many");
+  same(
+    ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "dist/index.d.ts", "dist/index.js"].filter(
+      (path) => !files.includes(path),
+    ),
+    [],
+    "the missing files",
+  );
+  same(
+    files.filter((path) => /^(src|test|examples)/.test(path)),
+    [],
+    "the files too many",
+  );
 
   writeFileSync(join(directory, "project/package.json"), JSON.stringify({ private: true, type: "module" }));
   run("npm", "install", "--offline", "--no-audit", "--no-fund", "--silent", join(directory, packed.filename));

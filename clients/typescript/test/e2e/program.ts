@@ -13,5 +13,8 @@ const order: { total: string; customer: { name: string } | null } | null = await
   select: ["total"],
   include: { customer: { select: ["name"] } },
 });
-const code: string = await orders.insert({ total: "x" }).then(() => "none", (error: SelkieError) => error.code);
+const code: string = await orders.insert({ total: "x" }).then(
+  () => "none",
+  (error: SelkieError) => error.code,
+);
 console.log(JSON.stringify([order, code, await orders.remove(id)]));

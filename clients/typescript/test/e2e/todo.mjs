@@ -9,7 +9,8 @@ import { inBrowser } from "./browser.mjs";
 import { same } from "./calls.mjs";
 
 /** A picture of 16 × 16 pixels. */
-const PNG = "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAAFklEQVR42mOQyeshCTGMahjVMHw1AABb9xYQk+vKMgAAAABJRU5ErkJggg==";
+const PNG =
+  "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAAFklEQVR42mOQyeshCTGMahjVMHw1AABb9xYQk+vKMgAAAABJRU5ErkJggg==";
 
 // Files belong to the users of one issuer: each run has users of its own.
 const [ann, bob] = ["ann", "bob"].map((name) => name + (process.env.TODO_USERS ?? ""));
@@ -32,8 +33,13 @@ async function use(page, address, picture) {
   /** Waits until the list shows these titles and nothing else. */
   const shows = async (expected) => {
     const joined = JSON.stringify(expected);
-    const list = (wanted) => JSON.stringify([...document.querySelectorAll("#list span")].map((span) => span.textContent)) === wanted;
-    await page.waitForFunction(list, {}, joined).catch(async () => same(await titles(), expected, `the list (${await page.$eval("#error", (p) => p.textContent)})`));
+    const list = (wanted) =>
+      JSON.stringify([...document.querySelectorAll("#list span")].map((span) => span.textContent)) === wanted;
+    await page
+      .waitForFunction(list, {}, joined)
+      .catch(async () =>
+        same(await titles(), expected, `the list (${await page.$eval("#error", (p) => p.textContent)})`),
+      );
   };
   const logIn = async (name) => {
     await page.goto(address, { waitUntil: "networkidle0" });

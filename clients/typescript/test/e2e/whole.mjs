@@ -4,7 +4,11 @@ import { createClient } from "@selkie/client";
 const { SELKIE_URL: url, SELKIE_KEY: key, SELKIE_DATABASE: database, SELKIE_READS: reads } = process.env;
 const selkie = createClient({ url, key });
 const whole = {};
-for (const { name, table, options: { selectFields, ...rest } } of JSON.parse(reads)) {
+for (const {
+  name,
+  table,
+  options: { selectFields, ...rest },
+} of JSON.parse(reads)) {
   const options = { ...rest, ...(selectFields && { select: selectFields }) };
   const of = selkie.table(`${database}.${table}`);
   const [pages, pagesFrom, stream, streamTo] = [[], [], [], []];

@@ -3,7 +3,13 @@ import { fileURLToPath } from "node:url";
 import { buildSync } from "esbuild";
 import { Miniflare } from "miniflare";
 
-const { SELKIE_URL: url, SELKIE_KEY: key, SELKIE_FULL_KEY: fullKey, SELKIE_DATABASE: database, SELKIE_FOLDER: folder } = process.env;
+const {
+  SELKIE_URL: url,
+  SELKIE_KEY: key,
+  SELKIE_FULL_KEY: fullKey,
+  SELKIE_DATABASE: database,
+  SELKIE_FOLDER: folder,
+} = process.env;
 const contents = `
   import * as client from "@selkie/client";
   import { calls } from "./calls.mjs";

@@ -49,18 +49,40 @@ is<{ id: number; name: string; email: string | null } | null>()(nested!.customer
 
 // Aggregates and further fields
 const [sums] = await orders.list({
-  select: ["status", { aggregate: "COUNT", fieldName: "id", alias: "orders" }, { aggregate: "MAX", fieldName: "at" }, { fieldName: "note", alias: "why" }],
+  select: [
+    "status",
+    { aggregate: "COUNT", fieldName: "id", alias: "orders" },
+    { aggregate: "MAX", fieldName: "at" },
+    { fieldName: "note", alias: "why" },
+  ],
   group: "status",
 });
 is<{ status: "open" | "paid"; orders: number; max_at: string | null; why: string | null }>()(sums!);
-await orders.list({ select: ["status", { aggregate: "SUM", fieldName: "total", alias: "sum" }], group: "status", order: "-sum" });
-await orders.list({ select: [{ aggregate: "COUNT", fieldName: "id" }, "status"], group: "status", order: ["-count_id", { status: "asc" }] });
-await orders.list({ fullTextSearch: { fields: ["note"], searchTerm: "gift", scoreAlias: "score" }, order: { score: "desc" } });
+await orders.list({
+  select: ["status", { aggregate: "SUM", fieldName: "total", alias: "sum" }],
+  group: "status",
+  order: "-sum",
+});
+await orders.list({
+  select: [{ aggregate: "COUNT", fieldName: "id" }, "status"],
+  group: "status",
+  order: ["-count_id", { status: "asc" }],
+});
+await orders.list({
+  fullTextSearch: { fields: ["note"], searchTerm: "gift", scoreAlias: "score" },
+  order: { score: "desc" },
+});
 // @ts-expect-error: neither a field nor an alias
 await orders.list({ select: [{ aggregate: "COUNT", fieldName: "id", alias: "orders" }], order: "-order" });
-const [scored] = await orders.list({ select: ["id"], fullTextSearch: { fields: ["note"], searchTerm: "gift", scoreAlias: "score" } });
+const [scored] = await orders.list({
+  select: ["id"],
+  fullTextSearch: { fields: ["note"], searchTerm: "gift", scoreAlias: "score" },
+});
 is<{ id: number; score: number }>()(scored!);
-const [joined] = await orders.list({ select: ["id"], join: [{ tableName: "customers", match: { source: "customer_id", target: "id" } }] });
+const [joined] = await orders.list({
+  select: ["id"],
+  join: [{ tableName: "customers", match: { source: "customer_id", target: "id" } }],
+});
 is<any>()(joined!.name);
 
 // Conditions
@@ -131,7 +153,12 @@ const answers = await selkie.batch((batch) => {
   const customer = batch.table("shop.customers").insert({ name: "Ann" });
   const order = batch.table("shop.orders").insert({ customer_id: customer.id, total: "9" }, { returning: ["id"] });
   const some = batch.table("shop.order_lines").insert([{ order_id: order.id, line: 1, product: "tea" }]);
-  return [customer, order, some, batch.table("shop.orders").get(order.id, { select: ["at"], include: { customer: true } })];
+  return [
+    customer,
+    order,
+    some,
+    batch.table("shop.orders").get(order.id, { select: ["at"], include: { customer: true } }),
+  ];
 });
 is<number>()(answers[0]);
 is<{ id: number }>()(answers[1]);
@@ -146,7 +173,13 @@ is<SqlChange>()(await selkie.sql({ database: "shop" })<SqlChange>`DELETE FROM or
 await selkie.sql`SELECT ${{ a: 1 }}`;
 
 // Media
-is<UploadedFile>()(await selkie.media.upload(new Blob(["a"]), { name: "a.txt", folder: "notes", onProgress: ({ sent, total }) => sent / total }));
+is<UploadedFile>()(
+  await selkie.media.upload(new Blob(["a"]), {
+    name: "a.txt",
+    folder: "notes",
+    onProgress: ({ sent, total }) => sent / total,
+  }),
+);
 is<string>()((await selkie.media.sign(3, { expiresIn: 60 })).url);
 
 // Errors
@@ -164,7 +197,10 @@ try {
 // Without generated types
 const untyped = createClient({ url: "http://localhost", key: "key" });
 const anything = await untyped.table("shop.orders").list({
-  select: ["id"], where: { status: "open", total: { gt: 3 }, lines: { some: { amount: 1 } } }, order: { id: "desc" }, include: { customer: { select: ["name"] } },
+  select: ["id"],
+  where: { status: "open", total: { gt: 3 }, lines: { some: { amount: 1 } } },
+  order: { id: "desc" },
+  include: { customer: { select: ["name"] } },
 });
 is<any>()(anything[0]);
 is<any>()(await untyped.table("any.table").get("key"));

@@ -9,9 +9,33 @@ export interface Database {
       relations: { orders: { table: "shop.orders"; kind: "many" } };
     };
     orders: {
-      row: { id: number; customer_id: number | null; status: "open" | "paid"; total: string; note: string | null; views: number | string; at: string };
-      insert: { id?: number; customer_id?: number | null; status?: "open" | "paid"; total: string; note?: string | null; views?: number | string; at?: string };
-      update: { id?: number; customer_id?: number | null; status?: "open" | "paid"; total?: string; note?: string | null; views?: number | string; at?: string };
+      row: {
+        id: number;
+        customer_id: number | null;
+        status: "open" | "paid";
+        total: string;
+        note: string | null;
+        views: number | string;
+        at: string;
+      };
+      insert: {
+        id?: number;
+        customer_id?: number | null;
+        status?: "open" | "paid";
+        total: string;
+        note?: string | null;
+        views?: number | string;
+        at?: string;
+      };
+      update: {
+        id?: number;
+        customer_id?: number | null;
+        status?: "open" | "paid";
+        total?: string;
+        note?: string | null;
+        views?: number | string;
+        at?: string;
+      };
       key: number;
       relations: {
         customer: { table: "shop.customers"; kind: "one" };

@@ -5,17 +5,19 @@ import { etagOf } from "../../dist/index.js";
 import { serve, success } from "./server.mjs";
 
 /** An answer whose body comes in these pieces, and may break off. */
-const body = (pieces, { headers = {}, breaks = false } = {}) => () => {
-  const stream = new ReadableStream({
-    pull(control) {
-      const piece = pieces.shift();
-      if (piece) control.enqueue(piece);
-      else if (breaks) control.error(new TypeError("terminated"));
-      else control.close();
-    },
-  });
-  return new Response(stream, { headers });
-};
+const body =
+  (pieces, { headers = {}, breaks = false } = {}) =>
+  () => {
+    const stream = new ReadableStream({
+      pull(control) {
+        const piece = pieces.shift();
+        if (piece) control.enqueue(piece);
+        else if (breaks) control.error(new TypeError("terminated"));
+        else control.close();
+      },
+    });
+    return new Response(stream, { headers });
+  };
 const bytes = (text) => new TextEncoder().encode(text);
 const all = async (records) => {
   const list = [];
@@ -24,7 +26,9 @@ const all = async (records) => {
 };
 
 test("a list is an array with its cursor and count beside", async () => {
-  const list = await serve([success([{ id: 1 }], { next: "n", count: 9, limited: true })]).selkie.table("a.b").list();
+  const list = await serve([success([{ id: 1 }], { next: "n", count: 9, limited: true })])
+    .selkie.table("a.b")
+    .list();
   assert.deepEqual(list, [{ id: 1 }]);
   assert.deepEqual([list.next, list.count, list.limited], ["n", 9, true]);
 });
@@ -32,7 +36,13 @@ test("a list is an array with its cursor and count beside", async () => {
 test("pages follow the cursor, also from a page by number", async () => {
   const { selkie, sent } = serve([success([1, 2], { next: "n" }), success([3])]);
   assert.deepEqual(await all(selkie.table("a.b").pages({ page: 2, limit: 2 })), [[1, 2], [3]]);
-  assert.deepEqual(sent.map((request) => request.body), [{ limit: 2, page: 2 }, { limit: 2, after: "n" }]);
+  assert.deepEqual(
+    sent.map((request) => request.body),
+    [
+      { limit: 2, page: 2 },
+      { limit: 2, after: "n" },
+    ],
+  );
 });
 
 test("a stream joins lines and characters that arrive in pieces", async () => {
@@ -46,7 +56,9 @@ test("a stream joins lines and characters that arrive in pieces", async () => {
 test("a stream that breaks off fails after the records that came", async () => {
   const records = [];
   const reading = (async () => {
-    const stream = serve([body([bytes('{"a":1}\n{"a"')], { breaks: true })]).selkie.table("a.b").stream();
+    const stream = serve([body([bytes('{"a":1}\n{"a"')], { breaks: true })])
+      .selkie.table("a.b")
+      .stream();
     for await (const record of stream) records.push(record);
   })();
   await assert.rejects(reading, { code: "network_error" });
@@ -60,7 +72,15 @@ test("a stream that ends with the mark of a broken answer fails", async () => {
 
 test("a stream that is left early is cancelled", async () => {
   let cancelled = false;
-  const endless = () => new Response(new ReadableStream({ pull: (control) => control.enqueue(bytes("1\n")), cancel: () => { cancelled = true; } }));
+  const endless = () =>
+    new Response(
+      new ReadableStream({
+        pull: (control) => control.enqueue(bytes("1\n")),
+        cancel: () => {
+          cancelled = true;
+        },
+      }),
+    );
   for await (const record of serve([endless]).selkie.table("a.b").stream()) if (record === 1) break;
   assert.ok(cancelled);
 });
@@ -69,14 +89,18 @@ test("an aborted stream fails with the signal's reason", async () => {
   const control = new AbortController();
   const reason = new Error("enough");
   // As fetch does: the signal ends the body.
-  const answer = (signal) => new Response(new ReadableStream({
-    start(body) {
-      body.enqueue(bytes("1\n"));
-      signal.addEventListener("abort", () => body.error(signal.reason));
-    },
-  }));
+  const answer = (signal) =>
+    new Response(
+      new ReadableStream({
+        start(body) {
+          body.enqueue(bytes("1\n"));
+          signal.addEventListener("abort", () => body.error(signal.reason));
+        },
+      }),
+    );
   const reading = (async () => {
-    for await (const record of serve([answer]).selkie.table("a.b").stream({ signal: control.signal })) if (record === 1) control.abort(reason);
+    for await (const record of serve([answer]).selkie.table("a.b").stream({ signal: control.signal }))
+      if (record === 1) control.abort(reason);
   })();
   await assert.rejects(reading, reason);
 });
@@ -103,6 +127,9 @@ test("a file's URL keeps its version and takes options", () => {
   const { selkie } = serve([]);
   const file = { url: "/media/p/a%20b.txt?v=1" };
   assert.equal(selkie.media.url(file), "http://selkie.test/media/p/a%20b.txt?v=1");
-  assert.equal(selkie.media.url(file, { download: "c.txt" }), "http://selkie.test/media/p/a%20b.txt?v=1&download=c.txt");
+  assert.equal(
+    selkie.media.url(file, { download: "c.txt" }),
+    "http://selkie.test/media/p/a%20b.txt?v=1&download=c.txt",
+  );
   assert.equal(selkie.media.url(file, { thumbnail: true }), "http://selkie.test/media/p/a%20b.txt?v=1&thumbnail=true");
 });

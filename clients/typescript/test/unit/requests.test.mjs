@@ -12,22 +12,35 @@ async function bodyOf(options) {
 }
 
 const WHERE = [
-  [{ status: "open", note: null, id: [1, 2] }, { status: "open", note: null, id: [1, 2] }],
+  [
+    { status: "open", note: null, id: [1, 2] },
+    { status: "open", note: null, id: [1, 2] },
+  ],
   [{ views: { gte: 1, lt: 9 } }, { views: { gte: 1, lt: 9 } }],
   [{ note: { not: { contains: "a" } } }, { note: { __query: { note: { contains: "a" } }, not: true } }],
   [
     { note: { startsWith: "a", not: { contains: "b" } } },
-    { note: { operator: "AND", __query: {
-      0: { __query: { note: { startsWith: "a" } } },
-      1: { __query: { note: { contains: "b" } }, not: true },
-    } } },
+    {
+      note: {
+        operator: "AND",
+        __query: {
+          0: { __query: { note: { startsWith: "a" } } },
+          1: { __query: { note: { contains: "b" } }, not: true },
+        },
+      },
+    },
   ],
   [
     { or: [{ a: 1 }, { b: { lt: 2 }, c: 3 }] },
-    { or: { operator: "OR", __query: {
-      0: { operator: "AND", __query: { a: 1 } },
-      1: { operator: "AND", __query: { b: { lt: 2 }, c: 3 } },
-    } } },
+    {
+      or: {
+        operator: "OR",
+        __query: {
+          0: { operator: "AND", __query: { a: 1 } },
+          1: { operator: "AND", __query: { b: { lt: 2 }, c: 3 } },
+        },
+      },
+    },
   ],
   [{ or: [1, 2] }, { or: [1, 2] }],
   [{ lines: { some: { amount: { gt: 2 } }, none: {} } }, { lines: { some: { amount: { gt: 2 } }, none: {} } }],
@@ -45,7 +58,10 @@ test("an undefined condition is refused before anything is sent", async () => {
   const { selkie, sent } = serve([]);
   const orders = selkie.table("shop.orders");
   await assert.rejects(orders.list({ where: { owner: undefined } }), /The condition owner is undefined/);
-  await assert.rejects(orders.remove({ where: { owner: { eq: undefined } } }), /operator eq of the condition owner is undefined/);
+  await assert.rejects(
+    orders.remove({ where: { owner: { eq: undefined } } }),
+    /operator eq of the condition owner is undefined/,
+  );
   await assert.rejects(orders.remove({ where: undefined }), TypeError);
   assert.deepEqual(sent, []);
 });
@@ -54,8 +70,20 @@ test("orders become the API's", async () => {
   const orders = [
     ["id", [{ field: "id" }]],
     ["-id", [{ field: "id", strategy: "DESC" }]],
-    [{ a: "asc", b: "desc" }, [{ field: "a", strategy: "ASC" }, { field: "b", strategy: "DESC" }]],
-    [["-a", { b: "asc" }], [{ field: "a", strategy: "DESC" }, { field: "b", strategy: "ASC" }]],
+    [
+      { a: "asc", b: "desc" },
+      [
+        { field: "a", strategy: "ASC" },
+        { field: "b", strategy: "DESC" },
+      ],
+    ],
+    [
+      ["-a", { b: "asc" }],
+      [
+        { field: "a", strategy: "DESC" },
+        { field: "b", strategy: "ASC" },
+      ],
+    ],
     [{ field: "name", tableName: "customers" }, [{ field: "name", tableName: "customers" }]],
     [{ field: "desc" }, [{ field: "field", strategy: "DESC" }]],
   ];
@@ -71,24 +99,51 @@ test("included relations become the API's", async () => {
   };
   const expected = [
     { relation: "customer", selectFields: ["name"] },
-    { relation: "lines", as: "first", query: { amount: { gt: 1 } },
-      order: [{ field: "id", strategy: "DESC" }], limit: 1, include: ["product"] },
+    {
+      relation: "lines",
+      as: "first",
+      query: { amount: { gt: 1 } },
+      order: [{ field: "id", strategy: "DESC" }],
+      limit: 1,
+      include: ["product"],
+    },
     "tags",
   ];
   assert.deepEqual((await bodyOf({ include })).include, expected);
   assert.deepEqual((await bodyOf({ include: ["tags", { customer: true }] })).include, ["tags", "customer"]);
   // The API's own name would be `lines`.
-  assert.deepEqual((await bodyOf({ include: ["lines.order_id"] })).include, [{ relation: "lines.order_id", as: "lines.order_id" }]);
-  assert.deepEqual((await bodyOf({ include: { "lines.order_id": { as: "all" } } })).include, [{ relation: "lines.order_id", as: "all" }]);
+  assert.deepEqual((await bodyOf({ include: ["lines.order_id"] })).include, [
+    { relation: "lines.order_id", as: "lines.order_id" },
+  ]);
+  assert.deepEqual((await bodyOf({ include: { "lines.order_id": { as: "all" } } })).include, [
+    { relation: "lines.order_id", as: "all" },
+  ]);
 });
 
 test("the other options keep their names", async () => {
-  const options = { limit: 1, offset: 2, count: true, group: "a", distinct: true, join: [{ tableName: "t" }], fullTextSearch: { fields: ["a"] } };
-  assert.deepEqual(await bodyOf({ ...options, select: ["a"], timeout: 9, headers: {} }), { ...options, selectFields: ["a"] });
+  const options = {
+    limit: 1,
+    offset: 2,
+    count: true,
+    group: "a",
+    distinct: true,
+    join: [{ tableName: "t" }],
+    fullTextSearch: { fields: ["a"] },
+  };
+  assert.deepEqual(await bodyOf({ ...options, select: ["a"], timeout: 9, headers: {} }), {
+    ...options,
+    selectFields: ["a"],
+  });
 });
 
 test("keys and names are encoded as parts of a path", async () => {
-  const keys = [[7, "7"], ["a/b?c,d", "a%2Fb%3Fc%2Cd"], [[4, "x,y"], "4,x%2Cy"], [10n, "10"], ["$ref:0", "%24ref%3A0"]];
+  const keys = [
+    [7, "7"],
+    ["a/b?c,d", "a%2Fb%3Fc%2Cd"],
+    [[4, "x,y"], "4,x%2Cy"],
+    [10n, "10"],
+    ["$ref:0", "%24ref%3A0"],
+  ];
   for (const [key, path] of keys) {
     const { selkie, sent } = serve([success({})]);
     await selkie.table("my shop.or/ders.old").get(key);
@@ -110,11 +165,20 @@ test("options of a record and of writes stand in the URL", async () => {
   await orders.update(7, { a: 1 }, { ifMatch: '"t"' });
   const [get, insert, update, remove, match] = sent;
   assert.equal(decodeURIComponent(get.path), 'crud/shop/orders/7?selectFields=["id","note"]&include=["customer"]');
-  assert.deepEqual([insert.path, insert.body], ["crud/shop/orders?returning=id%2Ca&onConflict=update", { batchData: [{ a: 1 }] }]);
+  assert.deepEqual(
+    [insert.path, insert.body],
+    ["crud/shop/orders?returning=id%2Ca&onConflict=update", { batchData: [{ a: 1 }] }],
+  );
   assert.equal(insert.headers["idempotency-key"], "mine");
-  assert.equal(`${update.method} ${decodeURIComponent(update.path)}`, "PATCH crud/shop/orders?returning=*&maxAffected=2");
+  assert.equal(
+    `${update.method} ${decodeURIComponent(update.path)}`,
+    "PATCH crud/shop/orders?returning=*&maxAffected=2",
+  );
   assert.deepEqual(update.body, { query: { a: { lt: 3 } }, data: { b: { $add: 1 } } });
-  assert.deepEqual([remove.method, remove.path, remove.body], ["DELETE", "crud/shop/orders?dryRun=true", { query: { a: 1 } }]);
+  assert.deepEqual(
+    [remove.method, remove.path, remove.body],
+    ["DELETE", "crud/shop/orders?dryRun=true", { query: { a: 1 } }],
+  );
   assert.equal(match.headers["if-match"], '"t"');
 });
 
@@ -146,6 +210,8 @@ test("operations of a batch refer to new records by their place in the list", as
     { method: "GET", path: "d/post_tags/$ref:1:1,17" },
     { method: "DELETE", path: "d/posts", body: { query: { author: { ne: { $ref: 0 } } } } },
   ]);
-  const lost = selkie.batch((batch) => [batch.table("d.posts").insert({ author: batch.table("d.authors").insert({}).id })]);
+  const lost = selkie.batch((batch) => [
+    batch.table("d.posts").insert({ author: batch.table("d.authors").insert({}).id }),
+  ]);
   await assert.rejects(lost, /refers to an operation that is not in its list/);
 });

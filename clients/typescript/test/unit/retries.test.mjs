@@ -23,7 +23,9 @@ async function attempts(t, call, first, options) {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { selkie, sent } = serve([first, success([], { count: 0 })], { timeout: 0, ...options });
   let over = false;
-  const done = Promise.resolve(call(selkie.table("a.b"), selkie)).catch((error) => assert.ok(error instanceof SelkieError)).finally(() => (over = true));
+  const done = Promise.resolve(call(selkie.table("a.b"), selkie))
+    .catch((error) => assert.ok(error instanceof SelkieError))
+    .finally(() => (over = true));
   while (!over) {
     await new Promise(setImmediate);
     t.mock.timers.tick(60_000);
@@ -35,7 +37,8 @@ async function attempts(t, call, first, options) {
 
 test("reads and inserts are repeated after all that may pass", async (t) => {
   for (const [name, call] of Object.entries(READS)) {
-    for (const first of [overloaded, lost, deadlock, broken, gateway]) assert.equal(await attempts(t, call, first), 2, name);
+    for (const first of [overloaded, lost, deadlock, broken, gateway])
+      assert.equal(await attempts(t, call, first), 2, name);
     assert.equal(await attempts(t, call, duplicate), 1, name);
   }
 });
@@ -54,7 +57,10 @@ test("retries are bounded, and can be turned off", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { selkie, sent } = serve(Array(9).fill(overloaded), { timeout: 0 });
   let error;
-  selkie.table("a.b").list().catch((reason) => (error = reason));
+  selkie
+    .table("a.b")
+    .list()
+    .catch((reason) => (error = reason));
   while (!error) {
     await new Promise(setImmediate);
     t.mock.timers.tick(60_000);
@@ -93,12 +99,19 @@ test("a repeated insert has the same key and body, another insert another key", 
 });
 
 test("a table that can't keep idempotency keys gets inserts without", async () => {
-  const refused = failure(400, "invalid_query_option", { message: 'The header Idempotency-Key can\'t be kept to with "b".' });
+  const refused = failure(400, "invalid_query_option", {
+    message: 'The header Idempotency-Key can\'t be kept to with "b".',
+  });
   const { selkie, sent } = serve([refused, success(1), success(2)]);
   const table = selkie.table("a.b");
   assert.deepEqual([await table.insert({}), await table.insert({})], [1, 2]);
-  assert.deepEqual(sent.map(({ headers }) => "idempotency-key" in headers), [true, false, false]);
-  await assert.rejects(serve([refused]).selkie.table("a.b").insert({}, { idempotencyKey: "mine" }), { code: "invalid_query_option" });
+  assert.deepEqual(
+    sent.map(({ headers }) => "idempotency-key" in headers),
+    [true, false, false],
+  );
+  await assert.rejects(serve([refused]).selkie.table("a.b").insert({}, { idempotencyKey: "mine" }), {
+    code: "invalid_query_option",
+  });
 });
 
 test("an expired key is asked for once more", async () => {
@@ -108,7 +121,10 @@ test("an expired key is asked for once more", async () => {
   const { selkie, sent } = serve([expired, success(3), expired, expired], { key });
   assert.equal(await selkie.table("a.b").update(1, { a: 1 }), 3);
   assert.deepEqual(asked, [false, true]);
-  assert.deepEqual(sent.map(({ headers }) => headers.authorization), ["Bearer key 1", "Bearer key 2"]);
+  assert.deepEqual(
+    sent.map(({ headers }) => headers.authorization),
+    ["Bearer key 1", "Bearer key 2"],
+  );
   await assert.rejects(selkie.table("a.b").list(), { code: "expired_key" });
   await assert.rejects(serve([expired]).selkie.table("a.b").list(), { code: "expired_key" });
 });
@@ -134,18 +150,48 @@ test("a timeout is a retryable error", async () => {
 });
 
 test("errors carry what the answer says", async () => {
-  const error = { code: "invalid_value", message: "Too long.", hint: "Shorten it.", details: { field: "a", row: 1 }, retryable: false, requestId: "r" };
+  const error = {
+    code: "invalid_value",
+    message: "Too long.",
+    hint: "Shorten it.",
+    details: { field: "a", row: 1 },
+    retryable: false,
+    requestId: "r",
+  };
   const answer = () => Response.json({ success: false, payload: null, error, errors: [error, error] }, { status: 422 });
-  const caught = await serve([answer]).selkie.table("a.b").insert({}).catch((reason) => reason);
+  const caught = await serve([answer])
+    .selkie.table("a.b")
+    .insert({})
+    .catch((reason) => reason);
   assert.ok(isSelkieError(caught) && isSelkieError(caught, "invalid_value") && !isSelkieError(caught, "deadlock"));
   const { message, code, hint, details, requestId, retryable, status, errors } = caught;
   assert.deepEqual({ message, code, hint, details, requestId, retryable }, error);
   assert.deepEqual([status, errors.length], [422, 2]);
-  await assert.rejects(serve([() => new Response("hello")]).selkie.table("a.b").list(), { code: "invalid_answer", status: 200 });
-  await assert.rejects(serve([() => new Response("<html>", { status: 404 })]).selkie.table("a.b").get(1), { code: "invalid_answer", status: 404 });
+  await assert.rejects(
+    serve([() => new Response("hello")])
+      .selkie.table("a.b")
+      .list(),
+    { code: "invalid_answer", status: 200 },
+  );
+  await assert.rejects(
+    serve([() => new Response("<html>", { status: 404 })])
+      .selkie.table("a.b")
+      .get(1),
+    { code: "invalid_answer", status: 404 },
+  );
 });
 
 test("a missing record is null, a missing table an error", async () => {
-  assert.equal(await serve([failure(404, "record_not_found")]).selkie.table("a.b").get(1), null);
-  await assert.rejects(serve([failure(404, "table_not_found")]).selkie.table("a.b").get(1), { code: "table_not_found" });
+  assert.equal(
+    await serve([failure(404, "record_not_found")])
+      .selkie.table("a.b")
+      .get(1),
+    null,
+  );
+  await assert.rejects(
+    serve([failure(404, "table_not_found")])
+      .selkie.table("a.b")
+      .get(1),
+    { code: "table_not_found" },
+  );
 });

@@ -10,7 +10,14 @@ const MAX_BYTES = 8_000;
 test("the client is small, and needs no other package", () => {
   const entryPoints = [fileURLToPath(new URL("../../dist/index.js", import.meta.url))];
   // For browsers: a package of Node or of npm would fail the build.
-  const { outputFiles } = buildSync({ entryPoints, bundle: true, minify: true, format: "esm", platform: "browser", write: false });
+  const { outputFiles } = buildSync({
+    entryPoints,
+    bundle: true,
+    minify: true,
+    format: "esm",
+    platform: "browser",
+    write: false,
+  });
   const { length } = gzipSync(outputFiles[0].contents);
   assert.ok(length < MAX_BYTES, `${length} bytes`);
 });
