@@ -15,6 +15,7 @@ mod incoming_request;
 mod origin_answer;
 mod origin_health;
 mod request_log;
+mod silence;
 mod user_tokens;
 
 pub use answer::Answer;
@@ -32,3 +33,4 @@ pub use origin_answer::{Form, NoAnswer, OriginHead, judge, lacks_database, passe
 pub use origin_health::{CallerLocation, HEALTH_PATH, Origins, Pick, READINESS_PATH, Tried};
 pub use request_log::Outcome;
 pub use shared::request_log::RequestLog;
+pub use silence::{Health, Silence};

@@ -107,6 +107,11 @@ impl Worker {
         amount.and_then(|kib| kib.parse().ok()).expect("an amount")
     }
 
+    /// Sends workerd a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(i32::try_from(self.child.id()).expect("a process id"), signal);
+    }
+
     /// Returns the number of workerd's open descriptors.
     pub(crate) fn descriptors(&self) -> usize {
         fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("a process's descriptors").count()
@@ -121,13 +126,12 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        let id = i32::try_from(self.child.id()).expect("a process id");
         // SIGTERM rather than SIGKILL, because Miniflare must be able to end its workerd.
-        kill(id, Signal::TERM);
+        self.signal(Signal::TERM);
         let deadline = Instant::now() + STOP_MAX;
         while matches!(self.child.try_wait(), Ok(None)) {
             if Instant::now() > deadline {
-                kill(id, Signal::KILL);
+                self.signal(Signal::KILL);
             }
             std::thread::sleep(PAUSE);
         }

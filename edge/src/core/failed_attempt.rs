@@ -2,6 +2,7 @@
 //! may be repeated. [`origin_health`](super::origin_health) chooses the next origin.
 
 use super::origin_answer::NoAnswer;
+use super::silence::Health;
 use shared::error::{ErrorCode, Problem};
 
 /// The conditions under which a request that failed at one origin may be sent to another.
@@ -19,6 +20,8 @@ pub enum Repeat {
 pub enum FailureCause {
     /// The origin is down, or the server is not Selkie.
     Origin,
+    /// The origin answered neither the request nor a health check in time.
+    Silent,
     /// Either the origin or the request is at fault. The origin counts as down only if it also fails a health check.
     Unclear,
     /// The origin reported that it can't reach its database. A readiness check decides whether the report is right.
@@ -40,10 +43,16 @@ pub struct FailedAttempt {
 }
 
 impl FailedAttempt {
-    /// Returns the failure of an origin that answered neither the request nor a health check.
+    /// Returns the failure of an origin that did not answer the request in time and fails a health check: `None` if
+    /// the check says nothing against the origin.
     #[must_use]
-    pub fn silent() -> Self {
-        Self::of(NoAnswer::Timeout.problem(), FailureCause::Origin)
+    pub fn unanswered(health: Health) -> Option<Self> {
+        let cause = match health {
+            Health::Well | Health::Unclear => return None,
+            Health::Silent => FailureCause::Silent,
+            Health::NoDatabase | Health::Down => FailureCause::Origin,
+        };
+        Some(Self::of(NoAnswer::Timeout.problem(), cause))
     }
 
     #[must_use]

@@ -3,6 +3,7 @@
 //!
 //! Must not use a clock (callers pass `now`, in milliseconds since 1970) or know how requests are sent to origins.
 
+use super::failed_attempt::FailureCause;
 use crate::config::{Origin, Region};
 use shared::error::{ErrorCode, Problem};
 use std::fmt::Write as _;
@@ -173,8 +174,15 @@ impl Origins {
     }
 
     /// Records a failure of the origin. If several requests in flight fail, only the first failure counts.
-    pub fn failed(&mut self, pick: Pick, now: u64) {
-        self.back_off(pick, now, BACK_OFF_MAX_MS);
+    pub fn failed(&mut self, pick: Pick, cause: FailureCause, now: u64) {
+        let max_ms = match cause {
+            // Refusing requests would not help: no other origin could answer them.
+            FailureCause::Silent if self.is_one() => 0,
+            // Without another origin, a longer back-off would only delay recovery.
+            _ if self.is_one() => BACK_OFF_MIN_MS,
+            _ => BACK_OFF_MAX_MS,
+        };
+        self.back_off(pick, now, max_ms);
         if let Some(health) = self.health(pick.index) {
             health.lacks_database = false;
         }
@@ -197,7 +205,6 @@ impl Origins {
     }
 
     fn back_off(&mut self, pick: Pick, now: u64, max_ms: u64) {
-        let is_one = self.is_one();
         let Some(health) = self.health(pick.index) else {
             return;
         };
@@ -207,13 +214,10 @@ impl Origins {
         health.failures = health.failures.saturating_add(1);
         health.failed_at = now;
         health.tried_until = 0;
-        health.back_off_until = now
-            + if is_one {
-                // Without another origin, a longer back-off would only delay recovery.
-                BACK_OFF_MIN_MS
-            } else {
-                back_off_ms(health.failures).min(max_ms)
-            };
+        let doublings = (health.failures - 1).min(8);
+        let back_off = (BACK_OFF_MIN_MS << doublings).min(max_ms);
+        // Without a back-off, `describe`, whose `now` has whole seconds, must not report one.
+        health.back_off_until = if back_off == 0 { 0 } else { now + back_off };
     }
 
     /// Returns the problem for a request for which no origin is left. `Retry-After` is the time until the first
@@ -266,11 +270,6 @@ impl Origins {
     fn health(&mut self, index: usize) -> Option<&mut Health> {
         self.list.get_mut(index).map(|(_, health)| health)
     }
-}
-
-fn back_off_ms(failures: u32) -> u64 {
-    let doublings = failures.saturating_sub(1).min(8);
-    (BACK_OFF_MIN_MS << doublings).min(BACK_OFF_MAX_MS)
 }
 
 #[cfg(test)]

@@ -9,12 +9,11 @@ use super::timer::Timer;
 use super::{discard, headers, log};
 use crate::config::AccessConfig;
 use crate::core::{
-    self, BodyLength, BodyPlan, Caller, CallerLocation, FailedAttempt, FailureCause, Form, Gateway, IncomingRequest,
-    NoAnswer, OriginHead, Pick, READINESS_PATH, Repeat, Slot, Tried,
+    self, BodyLength, BodyPlan, Caller, CallerLocation, FailedAttempt, FailureCause, Form, Gateway, Health,
+    IncomingRequest, NoAnswer, OriginHead, Pick, READINESS_PATH, Repeat, Silence, Slot, Tried,
 };
 use exchange::Exchange;
 use futures_util::future::{Either, LocalBoxFuture, select};
-use health_check::Health;
 use shared::error::Problem;
 use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
 use shared::request_id;
@@ -261,8 +260,8 @@ impl Attempts<'_> {
                     self.gateway.origins().lost_database(pick, now());
                     continue;
                 }
-                Health::Silent => FailedAttempt::unsent(),
-                Health::Well => {
+                Health::Silent | Health::Down => FailedAttempt::unsent(),
+                Health::Well | Health::Unclear => {
                     attempts += 1;
                     match self.attempt(pick, &init, sending.take(), &mut deadline).await {
                         Ok(answer) if self.lacks_database(&answer) => {
@@ -344,7 +343,6 @@ impl Attempts<'_> {
             }
         };
         let exchange = exchange.map_err(|error| self.broken(&error))?;
-        let mut started = Date::now();
         let exchange = match sending {
             None => exchange,
             Some(sending) => match self.send_body(pick, exchange, sending).await? {
@@ -353,24 +351,23 @@ impl Attempts<'_> {
             },
         };
         if self.repeat == Repeat::Never {
-            started = Date::now();
-            *deadline = self.deadline(started);
+            *deadline = self.deadline(Date::now());
         }
-        let silence_max = self.silence_max(*deadline, started);
-        let exchange = match select(exchange, Timer::from(silence_max)).await {
-            Either::Left((answer, _)) => return self.judged(answer),
-            Either::Right((_, exchange)) => exchange,
+        let silence_max = self.gateway.config().origin_connect_timeout;
+        let (is_silent, exchange) = match wait(exchange, left(*deadline).min(silence_max)).await {
+            Either::Left(answer) => return self.judged(answer),
+            Either::Right(silent) => silent,
         };
         let is_seen = self.gateway.origins().is_seen_since(pick);
         // The remaining time must suffice for a health check; otherwise a slow statement would look like a dead origin.
-        let is_late = left(*deadline) < self.gateway.config().origin_connect_timeout;
-        let exchange = if is_seen || is_late {
+        let is_late = left(*deadline) < silence_max;
+        let exchange = if !is_silent || is_seen || is_late {
             exchange
         } else {
-            match select(exchange, pin!(self.is_alive(pick, *deadline))).await {
+            match select(exchange, pin!(self.check_alive(pick, *deadline))).await {
                 Either::Left((answer, _)) => return self.judged(answer),
-                Either::Right((true, exchange)) => exchange,
-                Either::Right((false, _)) => return Err(FailedAttempt::silent()),
+                Either::Right((Ok(()), exchange)) => exchange,
+                Either::Right((Err(failed), _)) => return Err(failed),
             }
         };
         match select(exchange, Timer::from(left(*deadline))).await {
@@ -401,9 +398,7 @@ impl Attempts<'_> {
                     return Ok(Either::Right(exchange));
                 }
                 Either::Right((Either::Right((_, rest)), waiting)) => {
-                    if !self.is_alive(pick, self.check_deadline()).await {
-                        return Err(FailedAttempt::silent());
-                    }
+                    self.check_alive(pick, self.check_deadline()).await?;
                     (exchange, sending) = (waiting, rest);
                 }
             }
@@ -434,18 +429,19 @@ impl Attempts<'_> {
     /// caused it, which a health check decides if the cause is uncertain.
     async fn record_failure(&self, pick: Pick, failed: &FailedAttempt) {
         match failed.cause {
-            FailureCause::Origin => self.gateway.origins().failed(pick, now()),
+            FailureCause::Origin | FailureCause::Silent => self.gateway.origins().failed(pick, failed.cause, now()),
             FailureCause::Unclear => {
-                if !self.is_alive(pick, self.check_deadline()).await {
-                    self.gateway.origins().failed(pick, now());
+                if let Err(failed) = self.check_alive(pick, self.check_deadline()).await {
+                    self.gateway.origins().failed(pick, failed.cause, now());
                 }
             }
             // A readiness check is needed, since only the database connection of a single statement may have been lost.
             FailureCause::Database => match self.check(pick, READINESS_PATH, self.check_deadline()).await {
                 Health::Well => self.gateway.origins().answered(pick, now()),
-                Health::NoDatabase | Health::Silent => {
+                Health::NoDatabase | Health::Silent | Health::Down => {
                     self.gateway.origins().lost_database(pick, now());
                 }
+                Health::Unclear => {}
             },
             FailureCause::Slow => {}
             FailureCause::Client => return,
@@ -463,11 +459,23 @@ impl Attempts<'_> {
     fn check_deadline(&self) -> f64 {
         Date::now() + self.gateway.config().origin_connect_timeout.as_millis() as f64
     }
+}
 
-    /// Returns how much longer an origin that was asked at `started` may be silent, at most until `deadline`.
-    fn silence_max(&self, deadline: f64, started: f64) -> Duration {
-        let silence_max = self.gateway.config().origin_connect_timeout;
-        left(deadline.min(started + silence_max.as_millis() as f64))
+/// Waits for an origin's answer for `silence_max`, and once more if the edge is busy. Otherwise returns whether the
+/// silence counts against the origin, and the exchange.
+async fn wait(mut exchange: Exchange, silence_max: Duration) -> Either<Result<Response, JsValue>, (bool, Exchange)> {
+    let mut nth = 0;
+    loop {
+        nth += 1;
+        let started = Date::now();
+        exchange = match select(exchange, Timer::from(silence_max)).await {
+            Either::Left((answer, _)) => return Either::Left(answer),
+            Either::Right((_, exchange)) => exchange,
+        };
+        match Silence::judge(nth, silence_max.as_millis() as u64, (Date::now() - started) as u64) {
+            Silence::Again => {}
+            silence => return Either::Right((silence == Silence::OfOrigin, exchange)),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::service::shared;
 use crate::worker::Worker;
 use futures_util::future::join_all;
 use reqwest::Method;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 use std::time::{Duration, Instant};
@@ -22,6 +23,8 @@ cases! {
         what_cant_be_repeated_is_not_sent_to_a_dead_origin,
         when_all_are_dead_the_caller_is_told_when_to_come_again,
         of_one_origin_its_own_fault_is_told,
+        the_only_origin_is_asked_again_although_it_was_silent,
+        an_edge_that_was_busy_waits_once_more,
         an_origin_that_is_slow_but_lives_is_waited_for,
         what_a_caller_may_have_brought_about_is_no_fault_of_the_origin,
     ],
@@ -240,7 +243,6 @@ async fn of_one_origin_its_own_fault_is_told(_: Host) {
     for (manner, code) in [
         (Manner::Refuse, ErrorCode::OriginUnreachable),
         (Manner::Close, ErrorCode::OriginUnreachable),
-        (Manner::Hang, ErrorCode::OriginTimeout),
         (Manner::Raw(HTML), ErrorCode::BadOriginAnswer),
         (Manner::Raw(BAD_GATEWAY), ErrorCode::BadOriginAnswer),
     ] {
@@ -265,6 +267,37 @@ async fn of_one_origin_its_own_fault_is_told(_: Host) {
         })
         .await;
     }
+}
+
+async fn the_only_origin_is_asked_again_although_it_was_silent(_: Host) {
+    let a = FakeOrigin::start("a", Manner::Hang).await;
+    let worker = edge(&a.url).await;
+    for failures in 1..=2 {
+        for answer in join_all((0..5).map(|_| read(&worker))).await {
+            answer.refused(ErrorCode::OriginTimeout);
+        }
+        let state = &states(&worker).await[0];
+        assert_eq!((&state["state"], &state["failures"]), (&json!("failing"), &json!(failures)));
+    }
+    a.turn(Manner::Well);
+    assert_eq!(read(&worker).await.payload(), "a");
+}
+
+/// Stops workerd while its origin, which fails health checks, answers.
+async fn an_edge_that_was_busy_waits_once_more(_: Host) {
+    const SILENCE_MAX: Duration = Duration::from_secs(2);
+    let a = FakeOrigin::start("a", Manner::Late(SILENCE_MAX + SILENCE_MAX / 4)).await;
+    let silence_max = SILENCE_MAX.as_millis().to_string();
+    let worker = Worker::start(&[("ORIGINS", &a.url), ("ORIGIN_CONNECT_TIMEOUT_MS", &silence_max)]);
+    let stop = async {
+        eventually("the origin is asked", SILENCE_MAX, || async { (a.asked().len() == 1).then_some(()) }).await;
+        worker.signal(Signal::STOP);
+        tokio::time::sleep(2 * SILENCE_MAX).await;
+        worker.signal(Signal::CONT);
+    };
+    let (answer, ()) = tokio::join!(read(&worker), stop);
+    assert_eq!(answer.payload(), "a");
+    assert_eq!(states(&worker).await[0]["failures"], 0);
 }
 
 async fn an_origin_that_is_slow_but_lives_is_waited_for(_: Host) {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::Config;
-use crate::core::{FailedAttempt, FailureCause, Repeat};
+use crate::core::{FailedAttempt, Health, Repeat};
 use shared::key::{KeySet, SigningKey};
 
 const NOW: u64 = 1_790_000_000_000;
@@ -44,7 +44,7 @@ fn pick(origins: &mut Origins, now: u64) -> Pick {
 
 fn fail(origins: &mut Origins, now: u64) {
     let pick = pick(origins, now);
-    origins.failed(pick, now);
+    origins.failed(pick, FailureCause::Origin, now);
 }
 
 fn described(origins: &Origins, now: u64) -> String {
@@ -74,7 +74,7 @@ fn one_that_failed_is_not_asked_while_it_cools_down_however_near_it_is() {
     assert_eq!(order(&mut origins, NOWHERE, NOW), [2, 3]);
     assert_eq!(order(&mut origins, NOWHERE, NOW + 999), [2, 3]);
     let near = origins.choose(Tried::default(), location("EU", "FR"), NOW).unwrap();
-    origins.failed(near, NOW);
+    origins.failed(near, FailureCause::Origin, NOW);
     assert_eq!(order(&mut origins, location("EU", "FR"), NOW), [3]);
 }
 
@@ -108,6 +108,20 @@ fn the_only_one_is_asked_again_after_a_second_however_often_it_failed() {
 }
 
 #[test]
+fn the_only_one_is_asked_at_once_although_it_was_silent() {
+    let mut origins = origins("http://a");
+    for nth in 1..20 {
+        let silent = pick(&mut origins, NOW + nth);
+        origins.failed(silent, FailureCause::Silent, NOW + nth);
+        assert!(described(&origins, NOW + nth).contains(&format!(r#""state":"failing","failures":{nth}"#)));
+    }
+    let mut two = super::tests::origins("http://a,http://b");
+    let silent = pick(&mut two, NOW);
+    two.failed(silent, FailureCause::Silent, NOW);
+    assert_eq!(pick(&mut two, NOW + 999).number(), 2);
+}
+
+#[test]
 fn an_origin_without_its_database_is_asked_for_its_readiness_and_soon() {
     let mut origins = origins("http://a,http://b");
     let mut now = NOW;
@@ -122,7 +136,7 @@ fn an_origin_without_its_database_is_asked_for_its_readiness_and_soon() {
     assert!(described(&origins, now).contains(r#""state":"no-database","failures":5"#));
     // The other origin is down, so it is not true that all origins lack only their database.
     let second = origins.choose(Tried::default(), NOWHERE, now - 1).unwrap();
-    origins.failed(second, now);
+    origins.failed(second, FailureCause::Origin, now);
     let code = |origins: &Origins| origins.unavailable(now).code();
     assert_eq!(code(&origins), ErrorCode::OriginUnavailable);
     origins.lost_database(second, now);
@@ -150,7 +164,7 @@ fn of_requests_that_fail_together_one_counts() {
     let mut origins = origins("http://a,http://b");
     let picks: Vec<Pick> = (0..100).map(|nth| pick(&mut origins, NOW + nth)).collect();
     for (nth, pick) in (0..).zip(picks) {
-        origins.failed(pick, NOW + 4_000 + nth);
+        origins.failed(pick, FailureCause::Origin, NOW + 4_000 + nth);
     }
     assert!(described(&origins, NOW + 4_500).contains(r#""state":"cooling-down","failures":1"#));
     assert_eq!(pick(&mut origins, NOW + 5_100).number(), 1);
@@ -167,7 +181,7 @@ fn a_sign_of_life_counts_for_a_while_and_not_past_a_failure() {
     assert!(!origins.is_seen(first, NOW + 10 + SEEN_COUNTS_MS));
     let later = pick(&mut origins, NOW + 30);
     assert!(!origins.is_seen_since(later));
-    origins.failed(later, NOW + 40);
+    origins.failed(later, FailureCause::Origin, NOW + 40);
     assert!(!origins.is_seen(later, NOW + 50));
     origins.lives(later, NOW + 1_050);
     assert!(origins.is_seen(later, NOW + 1_060));
@@ -189,7 +203,7 @@ fn when_to_come_again_is_when_the_first_cool_down_ends() {
         for number in 1..=3 {
             let pick = alone.choose(Tried::default(), NOWHERE, now).unwrap();
             assert_eq!(pick.number(), number);
-            alone.failed(pick, now);
+            alone.failed(pick, FailureCause::Origin, now);
         }
         now += 8_000;
     }
@@ -219,7 +233,7 @@ fn each_state_is_named_and_no_address() {
 fn only_what_does_no_harm_is_sent_to_another_origin() {
     let problem = || FailedAttempt::slow().problem;
     for (miss, always, if_untaken) in [
-        (FailedAttempt::silent(), true, false),
+        (FailedAttempt::unanswered(Health::Silent).unwrap(), true, false),
         (FailedAttempt::slow(), false, false),
         (FailedAttempt::unsent(), true, true),
         (FailedAttempt::broken(FailureCause::Origin, String::new()), true, false),

@@ -1,24 +1,11 @@
 //! Health checks: whether an origin is alive, and whether it can reach its database.
 
-use super::{Attempts, Exchange, OriginAnswer, discard, headers, now};
-use crate::core::{self, Form, HEALTH_PATH, Pick, Repeat};
-use crate::host::timer::Timer;
-use futures_util::future::{Either, select};
+use super::{Attempts, Exchange, OriginAnswer, discard, headers, left, now, wait};
+use crate::core::{self, FailedAttempt, Form, HEALTH_PATH, Health, Pick, Repeat};
+use futures_util::future::Either;
 use shared::error::UNAVAILABLE_HEADER;
 use shared::request_id;
 use shared::security::EDGE_SECRET_HEADER;
-use worker::js_sys::Date;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Health {
-    /// The origin answered the check, and did not report that it can't reach its database.
-    Well,
-    /// The origin reported that it can't reach its database.
-    NoDatabase,
-    /// The origin could not be reached, did not answer in time or refused to tell, or the response did not come from
-    /// Selkie.
-    Silent,
-}
 
 impl Attempts<'_> {
     /// Returns whether the origin must pass a health check before the request is sent. This is the case if there are
@@ -47,29 +34,34 @@ impl Attempts<'_> {
         sent.extend(secret.map(|secret| (EDGE_SECRET_HEADER, secret.text())));
         let exchange = headers::request_init("GET", &sent).and_then(|init| Exchange::start_abortable(&url, &init));
         let Ok(exchange) = exchange else {
-            return Health::Silent;
+            return Health::Down;
         };
-        let silence_max = self.silence_max(deadline, Date::now());
-        let Either::Left((Ok(response), _)) = select(exchange, Timer::from(silence_max)).await else {
-            return Health::Silent;
+        let silence_max = left(deadline).min(self.gateway.config().origin_connect_timeout);
+        let response = match wait(exchange, silence_max).await {
+            Either::Left(Ok(response)) => response,
+            Either::Left(Err(_)) => return Health::Down,
+            Either::Right((true, _)) => return Health::Silent,
+            Either::Right((false, _)) => return Health::Unclear,
         };
         let answer = OriginAnswer::read(response);
         let health = if answer.judge(Form::Interface, incoming).is_err() {
-            Health::Silent
+            Health::Down
         } else if says_no_database(&answer) {
             Health::NoDatabase
         } else if core::passes_check(answer.status) {
             self.gateway.origins().lives(pick, now());
             Health::Well
         } else {
-            Health::Silent
+            Health::Down
         };
         discard(&answer.response);
         health
     }
 
-    pub(super) async fn is_alive(&self, pick: Pick, deadline: f64) -> bool {
-        self.check(pick, HEALTH_PATH, deadline).await == Health::Well
+    /// Fails if the origin fails a health check.
+    pub(super) async fn check_alive(&self, pick: Pick, deadline: f64) -> Result<(), FailedAttempt> {
+        let health = self.check(pick, HEALTH_PATH, deadline).await;
+        FailedAttempt::unanswered(health).map_or(Ok(()), Err)
     }
 }
 

@@ -1,0 +1,73 @@
+//! What it means that an origin has not answered when a timer fires. A busy edge reads answers late, and its timers fire
+//! late.
+
+/// Milliseconds by which a timer may fire late. If it is later, the edge was busy, and the origin's answer may wait to be
+/// read.
+const LATE_MAX_MS: u64 = 250;
+
+/// What a health check found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// The origin answered, and did not report that it can't reach its database.
+    Well,
+    /// The origin reported that it can't reach its database.
+    NoDatabase,
+    /// The origin did not answer in time.
+    Silent,
+    /// The origin could not be reached or refused to tell, or the response did not come from Selkie.
+    Down,
+    /// The edge was too busy to tell.
+    Unclear,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Silence {
+    /// The edge was busy. Wait once more.
+    Again,
+    /// The edge was busy both times, so that the silence says nothing against the origin.
+    Unclear,
+    OfOrigin,
+}
+
+impl Silence {
+    /// Judges an origin that has not answered when the `nth` timer of `timeout_ms` fires after `waited_ms`.
+    #[must_use]
+    pub fn judge(nth: u32, timeout_ms: u64, waited_ms: u64) -> Self {
+        match waited_ms > timeout_ms + LATE_MAX_MS {
+            true if nth == 1 => Self::Again,
+            true => Self::Unclear,
+            false => Self::OfOrigin,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::{FailedAttempt, FailureCause};
+
+    #[test]
+    fn silence_counts_against_the_origin_only_if_the_edge_was_not_busy() {
+        for (nth, waited_ms, expected) in [
+            (1, 2_000, Silence::OfOrigin),
+            (1, 2_250, Silence::OfOrigin),
+            (1, 2_251, Silence::Again),
+            (2, 2_250, Silence::OfOrigin),
+            (2, 9_000, Silence::Unclear),
+        ] {
+            assert_eq!(Silence::judge(nth, 2_000, waited_ms), expected, "{nth} {waited_ms}");
+        }
+    }
+
+    #[test]
+    fn a_check_that_the_edge_could_not_read_in_time_says_nothing() {
+        for (health, cause) in [
+            (Health::Well, None),
+            (Health::Unclear, None),
+            (Health::Silent, Some(FailureCause::Silent)),
+            (Health::Down, Some(FailureCause::Origin)),
+        ] {
+            assert_eq!(FailedAttempt::unanswered(health).map(|failed| failed.cause), cause, "{health:?}");
+        }
+    }
+}
