@@ -3,7 +3,6 @@
 mod batch;
 mod body;
 mod compression;
-mod connection;
 mod cross_origin;
 mod description;
 mod etag;

@@ -6,14 +6,9 @@ mod references;
 mod refusals;
 mod together;
 
-use crate::case::Case;
 use crate::host::{Answer, Call, Host};
 use reqwest::Method;
 use serde_json::{Value, json};
-
-pub(crate) fn cases() -> Vec<Case> {
-    [ending::cases(), limits::cases(), references::cases(), refusals::cases(), together::cases()].concat()
-}
 
 /// Builds a batch with the full key.
 fn call(host: Host, operations: &[Value]) -> Call {

@@ -34,31 +34,26 @@ pub(crate) enum Hosts {
 }
 
 /// One case of a module, with its name and hosts.
-#[derive(Clone, Copy)]
 pub(crate) struct Case {
-    module: &'static str,
-    name: &'static str,
-    hosts: Hosts,
-    body: fn(Host) -> Body,
+    pub(crate) module: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) hosts: Hosts,
+    pub(crate) body: fn(Host) -> Body,
 }
 
-impl Case {
-    pub(crate) const fn new(module: &'static str, name: &'static str, hosts: Hosts, body: fn(Host) -> Body) -> Self {
-        Self { module, name, hosts, body }
-    }
-}
+inventory::collect!(Case);
 
-/// Lists a module's cases: `cases! { Both: [a, b], Origin: [c] }`. The compiler reports unlisted cases as dead code.
+/// Registers a module's cases: `cases! { Both: [a, b], Origin: [c] }`. The compiler reports unlisted cases as dead code.
 macro_rules! cases {
     ($($hosts:ident: [$($name:ident),* $(,)?]),* $(,)?) => {
-        pub(crate) fn cases() -> Vec<$crate::case::Case> {
-            vec![$($($crate::case::Case::new(
-                module_path!(),
-                stringify!($name),
-                $crate::case::Hosts::$hosts,
-                |host| Box::pin($name(host)),
-            ),)*)*]
-        }
+        $($(inventory::submit! {
+            $crate::case::Case {
+                module: module_path!(),
+                name: stringify!($name),
+                hosts: $crate::case::Hosts::$hosts,
+                body: |host| Box::pin($name(host)),
+            }
+        })*)*
     };
 }
 
@@ -68,7 +63,7 @@ pub(crate) fn edge_is_open() -> bool {
 }
 
 /// Returns the tests of a case, named `origin::records::read::…` and `edge::records::read::…`.
-pub(crate) fn trials(case: Case) -> Vec<Trial> {
+pub(crate) fn trials(case: &'static Case) -> Vec<Trial> {
     let hosts: &[(&str, Host)] = match case.hosts {
         Hosts::Both => &[("origin", Host::Origin), ("edge", Host::Edge)],
         Hosts::Origin => &[("origin", Host::Origin)],

@@ -103,72 +103,11 @@ fn main() -> ExitCode {
     };
     // An error means that a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let groups = [
-        adopted::cases(),
-        architecture::cases(),
-        auth_matrix::cases(),
-        health_cors::cases(),
-        backup::cases(),
-        backup::load::cases(),
-        backup::tenant::cases(),
-        batch::cases(),
-        cluster::cases(),
-        codes::cases(),
-        console::cases(),
-        differential::cases(),
-        docs::cases(),
-        management::cases(),
-        edge::cases(),
-        edge::entrance::cases(),
-        shares::cases(),
-        smuggling::cases(),
-        reflected_input::cases(),
-        edge::forwarding::cases(),
-        edge::client_abort::cases(),
-        edge::flood::cases(),
-        edge::media_cache::cases(),
-        edge::no_database::cases(),
-        edge::origins::cases(),
-        edge::read_cache::cases(),
-        edge::refusals::all_cases(),
-        edge::tracing::cases(),
-        envelope::cases(),
-        faults::cases(),
-        forged::cases(),
-        formats::cases(),
-        freshness::cases(),
-        heads::cases(),
-        images::cases(),
-        malformed_input::cases(),
-        installation::cases(),
-        isolation::cases(),
-        isolation::stored_code::cases(),
-        keys::cases(),
-        once::cases(),
-        resumable::cases(),
-        limits::cases(),
-        mcp::cases(),
-        media::cases(),
-        media_faults::cases(),
-        openapi::all::cases(),
-        pools::cases(),
-        properties::cases(),
-        protocol::cases(),
-        records::cases(),
-        roles::cases(),
-        service_manager::cases(),
-        sql::cases(),
-        streaming::cases(),
-        tls::cases(),
-        transfer::all_cases(),
-        streams::cases(),
-        typescript::cases(),
-        validators::cases(),
-        values::cases(),
-    ];
     // Prints only a panic's message, without the stack.
     std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
-    let trials = groups.into_iter().flatten().flat_map(case::trials).collect();
+    let mut trials: Vec<_> = inventory::iter::<case::Case>().flat_map(case::trials).collect();
+    // Cases that start services of their own are the slowest: they begin first.
+    trials.sort_by(|a, b| b.name().cmp(a.name()));
     let whole = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.list;
     let conclusion = run(&arguments, trials);
     let faults = service::stop_shared().into_iter().chain(ledger::verdict(whole)).collect::<Vec<_>>();

@@ -5,14 +5,9 @@ mod calls;
 mod client;
 mod messages;
 
-use crate::case::Case;
 use crate::host::{Answer, Call, Host};
 use reqwest::Method;
 use serde_json::{Value, json};
-
-pub(crate) fn cases() -> Vec<Case> {
-    [calls::cases(), client::cases(), messages::cases()].concat()
-}
 
 const BOTH: &str = "application/json, text/event-stream";
 

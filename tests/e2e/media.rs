@@ -12,23 +12,3 @@ mod serving;
 mod shapes;
 pub(crate) mod shelf;
 mod tus;
-
-use crate::case::Case;
-
-pub(crate) fn cases() -> Vec<Case> {
-    [
-        cli::cases(),
-        cli::faults::cases(),
-        edge_uploads::cases(),
-        library::cases(),
-        parts::cases(),
-        private::cases(),
-        refusals::cases(),
-        serving::cases(),
-        shapes::cases(),
-        tus::cases(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}

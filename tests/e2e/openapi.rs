@@ -5,7 +5,6 @@ mod page;
 mod probe;
 mod types;
 
-use crate::case::Case;
 use crate::host::{Answer, Call, Host};
 use crate::roles::Caller;
 use crate::service::{shared, workspace};
@@ -16,23 +15,6 @@ use shared::error::ErrorCode;
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::process::{Command, Output};
-
-fn own_cases() -> Vec<Case> {
-    cases()
-}
-
-pub(crate) mod all {
-    pub(crate) fn cases() -> Vec<crate::case::Case> {
-        [
-            super::own_cases(),
-            super::generators::cases(),
-            super::page::cases(),
-            super::probe::cases(),
-            super::types::cases(),
-        ]
-        .concat()
-    }
-}
 
 /// Tables with a column of each kind, keys of each form, relations, a view, and names that need quotes.
 pub(crate) const TABLES: &[&str] = &[

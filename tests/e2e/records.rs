@@ -39,52 +39,6 @@ mod update_many;
 mod whole_lists;
 mod write_options;
 
-use crate::case::Case;
-
-pub(crate) fn cases() -> Vec<Case> {
-    let groups = [
-        address::cases(),
-        batches::cases(),
-        compression::cases(),
-        conflict::cases(),
-        counting::cases(),
-        delete::cases(),
-        described::cases(),
-        explain::cases(),
-        faults::cases(),
-        filter::cases(),
-        filter_words::cases(),
-        gathered::cases(),
-        gathered::more_cases(),
-        groups::cases(),
-        idempotency::cases(),
-        imports::cases(),
-        insert::cases(),
-        join_refusals::cases(),
-        include::cases(),
-        joins::cases(),
-        listing::cases(),
-        metadata::cases(),
-        names::cases(),
-        nests::cases(),
-        options::cases(),
-        page_tokens::cases(),
-        paging::cases(),
-        paging_texts::cases(),
-        preferences::cases(),
-        read::cases(),
-        search::cases(),
-        together::cases(),
-        receipts::cases(),
-        rejected::cases(),
-        update::cases(),
-        update_many::cases(),
-        whole_lists::cases(),
-        write_options::cases(),
-    ];
-    groups.into_iter().flatten().collect()
-}
-
 /// A table of five records for cases that read.
 const ITEMS: &[&str] = &[
     "CREATE TABLE items (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40), qty INT, note TEXT, day DATE)",

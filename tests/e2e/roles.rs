@@ -17,7 +17,6 @@ mod together;
 mod tokens;
 mod upserts;
 
-use crate::case::Case;
 use crate::host::{Answer, Call};
 use crate::service::{Service, shared};
 use crate::test_db::{TestDb, unique};
@@ -25,26 +24,6 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 use std::io::Write as _;
 use std::process::Output;
-
-pub(crate) fn cases() -> Vec<Case> {
-    let groups = [
-        claims::cases(),
-        indexes::cases(),
-        leaks::cases(),
-        life::cases(),
-        matrix::cases(),
-        oracles::cases(),
-        positions::cases(),
-        related::cases(),
-        retries::cases(),
-        returning::cases(),
-        rows::cases(),
-        together::cases(),
-        tokens::cases(),
-        upserts::cases(),
-    ];
-    groups.concat()
-}
 
 /// Returns a role with rules for tables of a database.
 pub(crate) fn role_of<'a>(db: &TestDb, rules: impl IntoIterator<Item = (&'a str, Value)>) -> Value {

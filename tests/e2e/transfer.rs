@@ -29,10 +29,6 @@ cases! {
     Origin: [the_installation_is_imported_into_and_exported_from_without_a_key],
 }
 
-pub(crate) fn all_cases() -> Vec<crate::case::Case> {
-    [cases(), broken::cases(), memory::cases()].concat()
-}
-
 /// How the commands reach the table.
 #[derive(Clone, Copy)]
 enum Way {

@@ -11,30 +11,11 @@ mod texts;
 mod times;
 mod zones;
 
-use crate::case::Case;
 use crate::host::{Answer, Host, enc};
 use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
-
-pub(crate) fn cases() -> Vec<Case> {
-    [
-        charsets::cases(),
-        indexes::cases(),
-        keys::cases(),
-        numbers::cases(),
-        objects::cases(),
-        others::cases(),
-        random::cases(),
-        texts::cases(),
-        times::cases(),
-        zones::cases(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
 
 /// Whether the test searches a value by equality in a filter.
 #[derive(Clone, Copy, PartialEq, Eq)]

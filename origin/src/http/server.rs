@@ -1,6 +1,5 @@
 //! Accepts connections, plain or with TLS, serves them as HTTP/1.1 or HTTP/2, and drains them at shutdown.
 
-use super::connection::Connection;
 use super::unparsed::{Exchange, ExchangeBody, ExchangeStream, Refused};
 use super::{HttpService, Transport};
 use crate::app::App;
@@ -20,6 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncBufReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 
 /// The maximum size of a request's head (request line and headers).
@@ -80,8 +81,8 @@ pub async fn serve(
                 Protocol::Http2 => None,
             };
             let transport = match &stream {
-                Connection::Plain(_) => Transport::Plain,
-                Connection::Tls(_) => Transport::Tls,
+                Either::Left(_) => Transport::Plain,
+                Either::Right(_) => Transport::Tls,
             };
             let service = {
                 let (http, exchange) = (Arc::clone(&http), exchange.clone());
@@ -136,6 +137,9 @@ fn protocols(config: &Config) -> auto::Builder<TokioExecutor> {
     builder
 }
 
+/// A client's connection, plain or encrypted.
+pub(super) type Connection = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+
 enum Protocol {
     Http1,
     Http2,
@@ -152,20 +156,20 @@ async fn open(
 ) -> Option<(Connection, Protocol)> {
     let Some(tls) = tls else {
         let protocol = protocol(&stream).await?;
-        return Some((Connection::Plain(stream), protocol));
+        return Some((Either::Left(stream), protocol));
     };
     match tls.accept(stream).await {
         Handshake::Done(mut stream) => {
             let first = tokio::time::timeout(FIRST_BYTES_TIMEOUT, stream.fill_buf()).await.ok()?.ok()?;
             let (is_closed, has_preface) = (first.is_empty(), first.starts_with(H2_PREFACE));
             let protocol = if tls::is_h2(&stream) || has_preface { Protocol::Http2 } else { Protocol::Http1 };
-            (!is_closed).then_some((Connection::Tls(stream), protocol))
+            (!is_closed).then_some((Either::Right(stream), protocol))
         }
         Handshake::NotTls(stream) => {
             tracing::warn!(peer = %peer.ip(), "a client sent plain HTTP to the HTTPS port: its URL must begin with https://");
             let problem = Problem::new(ErrorCode::InvalidRequest, "This port accepts only HTTPS.")
                 .with_hint("Use a URL that begins with https://.");
-            Refused::unread(Connection::Plain(stream)).answer(http.unparsed(&problem)).await;
+            Refused::unread(Either::Left(stream)).answer(http.unparsed(&problem)).await;
             None
         }
         Handshake::Failed => None,

@@ -5,7 +5,7 @@
 //! while no request is in flight must be such a response.
 
 use super::body::{DRAIN_MAX_BYTES, DRAIN_TIMEOUT};
-use super::connection::Connection;
+use super::server::Connection;
 use axum::body::{Body, HttpBody};
 use axum::http::header::{CONNECTION, CONTENT_LENGTH};
 use axum::http::{HeaderValue, StatusCode};

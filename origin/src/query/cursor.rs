@@ -1,17 +1,17 @@
 //! Page cursors (the tokens in `next` and `after`): the sort values of a page's last row with a MAC. The MAC also
-//! covers the [`mod@fingerprint`] of the read, so that nobody can forge a cursor or use it with another read.
+//! covers the project and what all pages of the read share, so that nobody can forge a cursor or use it with another read.
 
-mod fingerprint;
 mod value;
 
 use crate::query::plan::Param;
+use crate::query::sql::Statement;
 use crate::secret::InstallationSecret;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-pub use fingerprint::fingerprint;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use shared::error::{ErrorCode, Problem};
+use shared::ident::ProjectName;
 
 /// The length of a cursor's MAC in bytes: half of an HMAC-SHA256, the minimum that RFC 2104 (section 5) recommends.
 const MAC_BYTES: usize = 16;
@@ -51,12 +51,23 @@ impl PageTokens {
         Self { keyed: Hmac::new_from_slice(key).expect("HMAC takes a key of any length") }
     }
 
-    /// Returns the page cursors of the read with this fingerprint.
+    /// Returns the page cursors of a project's read. `shared` is the result of
+    /// [`shared_by_pages`](crate::query::sql::shared_by_pages).
     #[must_use]
-    pub fn of_read(&self, fingerprint: &[u8]) -> ReadCursors {
+    pub fn of_read(&self, project: &ProjectName, shared: &Statement) -> ReadCursors {
+        let mut values = Vec::new();
+        for param in shared.params() {
+            value::write(param, &mut values);
+        }
+        self.of_parts([project.as_str().as_bytes(), shared.text().as_bytes(), &values])
+    }
+
+    fn of_parts(&self, parts: [&[u8]; 3]) -> ReadCursors {
         let mut mac = self.keyed.clone();
-        mac.update(&(fingerprint.len() as u64).to_be_bytes());
-        mac.update(fingerprint);
+        for part in parts {
+            mac.update(&(part.len() as u64).to_be_bytes());
+            mac.update(part);
+        }
         ReadCursors(mac)
     }
 }
@@ -120,6 +131,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const READ: [&[u8]; 3] = [b"read", b"", b""];
+
     fn tokens() -> PageTokens {
         PageTokens::with_key(b"a key of the test")
     }
@@ -138,33 +151,33 @@ mod tests {
 
     #[test]
     fn a_token_gives_its_values_back() {
-        let token = tokens().of_read(b"read").token(&values());
-        assert_eq!(tokens().of_read(b"read").open(&token).unwrap(), values());
-        let empty = tokens().of_read(b"read").token(&[]);
-        assert_eq!(tokens().of_read(b"read").open(&empty).unwrap(), []);
+        let token = tokens().of_parts(READ).token(&values());
+        assert_eq!(tokens().of_parts(READ).open(&token).unwrap(), values());
+        let empty = tokens().of_parts(READ).token(&[]);
+        assert_eq!(tokens().of_parts(READ).open(&empty).unwrap(), []);
     }
 
     #[test]
     fn a_token_of_another_read_or_key_is_refused() {
-        let token = tokens().of_read(b"read").token(&values());
-        assert!(tokens().of_read(b"other").open(&token).is_err());
+        let token = tokens().of_parts(READ).token(&values());
+        assert!(tokens().of_parts([b"rea", b"d", b""]).open(&token).is_err());
         let foreign = PageTokens::with_key(b"another key");
-        assert!(foreign.of_read(b"read").open(&token).is_err());
+        assert!(foreign.of_parts(READ).open(&token).is_err());
     }
 
     proptest! {
         #[test]
         fn a_changed_token_is_refused(at in 0usize..1000, to in "[A-Za-z0-9_=-]") {
-            let token = tokens().of_read(b"read").token(&values());
+            let token = tokens().of_parts(READ).token(&values());
             let at = at % token.len();
             let changed = format!("{}{to}{}", &token[..at], &token[at + 1..]);
             prop_assume!(changed != token);
-            prop_assert!(tokens().of_read(b"read").open(&changed).is_err());
+            prop_assert!(tokens().of_parts(READ).open(&changed).is_err());
         }
 
         #[test]
         fn nothing_panics(token in ".{0,80}") {
-            prop_assert!(tokens().of_read(b"read").open(&token).is_err());
+            prop_assert!(tokens().of_parts(READ).open(&token).is_err());
         }
     }
 }

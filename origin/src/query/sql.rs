@@ -30,7 +30,7 @@ use crate::query::plan::{Param, Predicate};
 pub use delete::delete;
 pub use insert::insert;
 pub use insert_one::{insert_one, insert_several};
-pub use select::{count, explain, included, select, select_for_update};
+pub use select::{count, explain, included, select, select_for_update, shared_by_pages};
 pub use select_by_key::{select_by_key, select_by_keys};
 use shared::ident::DatabaseName;
 use shared::operation::sql::SqlCall;

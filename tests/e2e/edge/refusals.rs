@@ -27,10 +27,6 @@ cases! {
     ],
 }
 
-pub(crate) fn all_cases() -> Vec<crate::case::Case> {
-    [cases(), passing::cases(), user_tokens::cases()].concat()
-}
-
 /// Headers that differ between the hosts.
 const DIFFERENT: &[(&str, &str)] = &[
     ("server-timing", "tells the time that each took"),

@@ -6,9 +6,3 @@ mod client;
 mod refusals;
 mod upload;
 mod whole;
-
-use crate::case::Case;
-
-pub(crate) fn cases() -> Vec<Case> {
-    [whole::cases(), refusals::cases(), broken::cases(), client::cases()].into_iter().flatten().collect()
-}

@@ -5,7 +5,7 @@ mod ends;
 mod kinds;
 
 use super::together::{SOON, running};
-use crate::case::{Case, eventually};
+use crate::case::eventually;
 use crate::host::{Answer, Call, Host};
 use crate::service::shared;
 use crate::test_db::{TestDb, unique};
@@ -31,10 +31,6 @@ cases! {
     Origin: [
         who_waits_for_a_row_holds_nobody_up,
     ],
-}
-
-pub(crate) fn more_cases() -> Vec<Case> {
-    [kinds::cases(), ends::cases()].concat()
 }
 
 fn insert(db: &TestDb, table: &str, body: &Value) -> Call {

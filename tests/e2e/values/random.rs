@@ -5,7 +5,6 @@ mod others;
 mod texts;
 mod times;
 
-use crate::case::Case;
 use crate::host::{Host, enc, option};
 use crate::test_db::TestDb;
 use proptest::prelude::*;
@@ -15,10 +14,6 @@ use reqwest::Method;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::net::Ipv6Addr;
-
-pub(crate) fn cases() -> Vec<Case> {
-    [numbers::cases(), others::cases(), texts::cases(), times::cases()].into_iter().flatten().collect()
-}
 
 /// Number of values of each type in a run.
 const COUNT: usize = 24;

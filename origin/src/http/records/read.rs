@@ -4,7 +4,6 @@ use super::{Attempt, Extent, Failure, Prepared};
 use crate::database::run::{Counting, Found, NextPage, Reading, ReadingOne, RowLimit, SecondConnection};
 use crate::database::{self, DbError, Lessee, run};
 use crate::http::respond;
-use crate::query::cursor;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{Select, SelectByKey};
 use crate::query::sql::{self, Statement};
@@ -63,9 +62,7 @@ impl Attempt<'_> {
             return Ok((select, None));
         };
         let cells = keyset.cells().to_vec();
-        let project = self.caller.project();
-        let fingerprint = cursor::fingerprint(project, &select, scope);
-        let cursors = self.app.pages.of_read(&fingerprint);
+        let cursors = self.app.pages.of_read(self.caller.project(), &sql::shared_by_pages(&select, scope));
         if let Some(token) = &read.window.after {
             let values = cursors.open(token)?;
             select.go_on_after(values)?;

@@ -1,4 +1,4 @@
-//! Encodes the values in page cursors and fingerprints as bytes, and decodes them.
+//! Encodes the values in page cursors as bytes, and decodes them.
 
 use crate::query::plan::Param;
 

@@ -5,8 +5,9 @@ use super::builder::Builder;
 use super::expression;
 use super::predicate::{self, filter};
 use crate::query::plan::include::{Batch, Included};
+use crate::query::plan::keyset::Keyset;
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{Expression, Join, Output, Param, Predicate, Select};
+use crate::query::plan::{ColumnRef, Expression, Join, Output, Param, Predicate, Select};
 use shared::operation::read::join::JoinKind;
 use shared::operation::read::{Direction, Rows};
 
@@ -58,6 +59,23 @@ pub fn explain(select: Select, scope: &Scope<'_>) -> Statement {
     sql.finish()
 }
 
+/// Renders what all pages of a read share, and what a page cursor therefore depends on: tables, joins, conditions, groups
+/// and order, but not the limit or the selected fields (unless DISTINCT rows are sorted by them). `select` must not have
+/// the condition of a page cursor yet. The result is never executed.
+#[must_use]
+pub fn shared_by_pages(select: &Select, scope: &Scope<'_>) -> Statement {
+    let mut sql = Builder::new();
+    sql.syntax("SELECT ").syntax(distinct(select.rows));
+    from(&mut sql, select.joins.clone(), select.filter.clone(), scope);
+    group_by(&mut sql, &select.group, scope);
+    let terms = select.keyset().map_or(&[][..], Keyset::terms);
+    sql.syntax(" ORDER BY ").list(terms, |sql, term| {
+        expression::write(sql, scope, term.expression().clone());
+        descending(sql, term.direction());
+    });
+    sql.finish()
+}
+
 fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
     sql.syntax("SELECT ").syntax(distinct(select.rows));
     let more = u64::from(select.reads_one_more());
@@ -67,11 +85,7 @@ fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
         Output::Cells(cells) => sql.list(cells, |sql, cell| expression::write(sql, scope, cell)),
     };
     from(sql, select.joins, select.filter, scope);
-    if !select.group.is_empty() {
-        sql.syntax(" GROUP BY ").list(select.group, |sql, column_ref| {
-            sql.column_ref(scope, column_ref);
-        });
-    }
+    group_by(sql, &select.group, scope);
     if let Some(having) = select.having {
         sql.syntax(" HAVING ");
         predicate::write(sql, scope, having);
@@ -84,13 +98,25 @@ fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
                 }
                 Step::Own(by) => expression::write(sql, scope, by),
             }
-            if direction == Direction::Descending {
-                sql.syntax(" DESC");
-            }
+            descending(sql, direction);
         });
     }
     let limit = select.limit.map(|limit| limit.saturating_add(more));
     paging(sql, limit, select.offset);
+}
+
+fn group_by(sql: &mut Builder, group: &[ColumnRef], scope: &Scope<'_>) {
+    if !group.is_empty() {
+        sql.syntax(" GROUP BY ").list(group, |sql, column_ref| {
+            sql.column_ref(scope, *column_ref);
+        });
+    }
+}
+
+fn descending(sql: &mut Builder, direction: Direction) {
+    if direction == Direction::Descending {
+        sql.syntax(" DESC");
+    }
 }
 
 /// How a step of ORDER BY is rendered.
@@ -180,11 +206,7 @@ pub fn count(select: Select, scope: &Scope<'_>) -> Statement {
         }
     }
     from(&mut sql, select.joins, select.filter, scope);
-    if !select.group.is_empty() {
-        sql.syntax(" GROUP BY ").list(select.group, |sql, column_ref| {
-            sql.column_ref(scope, column_ref);
-        });
-    }
+    group_by(&mut sql, &select.group, scope);
     sql.syntax(") AS counted");
     sql.finish()
 }
