@@ -72,7 +72,8 @@ pub async fn save(
         let account = parts.system.projects.account(&project, Access::Full);
         let mut own = parts.system.admin.open_dump(Some(&account)).await?;
         let names: Vec<String> = databases.iter().map(|database| database.name.clone()).collect();
-        let (part, Incomplete { missing, broken }) = save_dump(&mut own, Some(&mut dump), &names, to, watcher).await?;
+        let (part, Incomplete { missing, broken, .. }) =
+            save_dump(&mut own, Some(&mut dump), &names, to, watcher).await?;
         projects.push(ProjectDump { project: project.to_string(), databases, dump: part, missing, broken });
     }
     watcher.begin("dumping the schema selkie".to_owned(), None);

@@ -5,6 +5,8 @@
 mod load;
 mod save;
 
+use std::time::Duration;
+
 use mysql_async::{Conn, OptsBuilder};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -14,7 +16,20 @@ pub use self::save::{Dump, Incomplete};
 use super::AdminError;
 
 /// The time limit for one statement or one row of a dump, or one statement of a script.
-const WAIT: std::time::Duration = std::time::Duration::from_secs(3600);
+const WAIT: Duration = Duration::from_secs(3600);
+
+/// The time limit for a statement that describes or makes an object with code of a tenant: to describe or make a view,
+/// MariaDB runs functions.
+const CODE_TIME: Duration = Duration::from_secs(5);
+
+/// The time for one project: in a backup for all that is not a table, in a restore for everything.
+const PROJECT_TIME: Duration = Duration::from_secs(30 * 60);
+
+/// What a restore adds to [`PROJECT_TIME`] for each MiB of statements.
+const PROJECT_TIME_PER_MIB: Duration = Duration::from_secs(10);
+
+/// `max_statement_time` ended the statement.
+const TIMED_OUT: u16 = 1969;
 
 /// The largest packet that the driver allows.
 const PACKET_MAX_BYTES: usize = 1024 * 1024 * 1024;
@@ -199,6 +214,18 @@ fn refusal(error: mysql_async::Error, user: &str) -> Result<Refusal, AdminError>
 pub struct Refusal {
     pub errno: u16,
     pub reason: String,
+}
+
+impl Refusal {
+    /// Returns whether the statement may succeed once other statements were run.
+    fn may_succeed_later(&self) -> bool {
+        !matches!(self.errno, 0 | TIMED_OUT)
+    }
+
+    fn out_of_time() -> Self {
+        let reason = "its project took too long: see docs/backup.md, \"Time limits\"".to_owned();
+        Self { errno: 0, reason }
+    }
 }
 
 impl super::Admin {

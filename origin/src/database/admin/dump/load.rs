@@ -2,11 +2,15 @@
 //! that a statement can do nothing that the project could not do; under the admin account for the schema `selkie`.
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
-use super::{AdminError, Fault, Record, RecordHead, RecordKind, Refusal, Settings};
+use super::{
+    AdminError, CODE_TIME, Fault, PROJECT_TIME, PROJECT_TIME_PER_MIB, Record, RecordHead, RecordKind, Refusal,
+    Settings, WAIT,
+};
 use crate::config::Account;
 use crate::database::admin::Admin;
 use crate::database::admin::quote::ident;
@@ -19,6 +23,25 @@ const WAITING_MAX_BYTES: usize = 256 * 1024 * 1024;
 /// Session settings beside [`Settings`]. Keys and checks held when the rows were saved.
 const SESSION: &str = "SET NAMES utf8mb4, foreign_key_checks = 0, unique_checks = 0, check_constraint_checks = 0, \
      innodb_strict_mode = 0, lock_wait_timeout = 60, max_statement_time = 0, wait_timeout = 28800, autocommit = 1";
+
+/// What a project's statements took.
+#[derive(Debug, Default)]
+struct Spent {
+    time: Duration,
+    /// Bytes of the statements.
+    bytes: u64,
+}
+
+impl Spent {
+    /// Returns the time limit for the project's next statement; `None` if its time is used up.
+    fn limit(&self, kind: RecordKind) -> Option<Duration> {
+        let mib = u32::try_from(self.bytes / (1024 * 1024)).unwrap_or(u32::MAX);
+        let left = (PROJECT_TIME + PROJECT_TIME_PER_MIB * mib).checked_sub(self.time)?;
+        // A statement of one of these kinds runs no function of a tenant, and may have much to do.
+        let is_data = matches!(kind, RecordKind::Table | RecordKind::Sequence | RecordKind::Rows);
+        Some(left.min(if is_data { PROJECT_TIME } else { CODE_TIME }))
+    }
+}
 
 /// The result of loading a dump.
 #[derive(Debug, Default)]
@@ -33,6 +56,8 @@ pub struct Loader {
     admin: Admin,
     conn: Conn,
     user: String,
+    /// `None` for the admin account.
+    spent: Option<Spent>,
     /// MariaDB's `max_allowed_packet`.
     packet_max_bytes: usize,
     database: String,
@@ -60,6 +85,7 @@ impl Admin {
             admin: self.clone(),
             conn,
             user: user.to_owned(),
+            spent: account.map(|_| Spent::default()),
             packet_max_bytes: packet.ok_or(AdminError::Corrupt("answer about the server"))?,
             database: String::new(),
             settings,
@@ -78,6 +104,9 @@ impl Loader {
     /// The connection to MariaDB was lost.
     pub async fn load(&mut self, mut record: Record) -> Result<(), AdminError> {
         let kind = record.head.kind;
+        if let Some(spent) = &mut self.spent {
+            spent.bytes += record.statement.len() as u64;
+        }
         if kind != RecordKind::View {
             self.load_waiting().await?;
         }
@@ -100,14 +129,19 @@ impl Loader {
             return Ok(());
         };
         let held: usize = self.waiting.iter().map(|(record, _)| record.statement.len()).sum();
-        if kind == RecordKind::View && held + record.statement.len() <= WAITING_MAX_BYTES {
+        if kind == RecordKind::View && refusal.may_succeed_later() && held + record.statement.len() <= WAITING_MAX_BYTES
+        {
             self.waiting.push((record, refusal.reason));
             return Ok(());
         }
         if matches!(kind, RecordKind::Table | RecordKind::Sequence) {
             self.lost.insert(key);
         }
-        self.loaded.missing.push(record.head.fault(refusal.reason));
+        let fault = record.head.fault(refusal.reason);
+        // A table has many records of rows.
+        if self.loaded.missing.last() != Some(&fault) {
+            self.loaded.missing.push(fault);
+        }
         Ok(())
     }
 
@@ -117,8 +151,10 @@ impl Loader {
         while !self.waiting.is_empty() && self.waiting.len() < before {
             before = self.waiting.len();
             for (record, _) in std::mem::take(&mut self.waiting) {
-                if let Err(refusal) = self.run(&record).await? {
-                    self.waiting.push((record, refusal.reason));
+                match self.run(&record).await? {
+                    Ok(()) => {}
+                    Err(refusal) if refusal.may_succeed_later() => self.waiting.push((record, refusal.reason)),
+                    Err(refusal) => self.loaded.missing.push(record.head.fault(refusal.reason)),
                 }
             }
         }
@@ -144,8 +180,21 @@ impl Loader {
         Ok(self.loaded)
     }
 
-    async fn ask(&mut self, statement: Vec<u8>) -> Result<Result<(), Refusal>, AdminError> {
-        self.admin.try_within(&self.user, self.conn.query_drop(statement)).await
+    /// Runs a statement within the time that is left for it. The limit is part of the statement, because a tenant's
+    /// function can set the session's.
+    async fn ask(&mut self, kind: RecordKind, statement: &[u8]) -> Result<Result<(), Refusal>, AdminError> {
+        let Some(limit) = self.spent.as_ref().map_or(Some(WAIT), |spent| spent.limit(kind)) else {
+            return Ok(Err(Refusal::out_of_time()));
+        };
+        let limit = limit.as_secs().max(1);
+        let mut text = format!("SET STATEMENT max_statement_time = {limit} FOR ").into_bytes();
+        text.extend_from_slice(statement);
+        let began = Instant::now();
+        let outcome = self.admin.try_within(&self.user, self.conn.query_drop(text)).await?;
+        if let Some(spent) = &mut self.spent {
+            spent.time += began.elapsed();
+        }
+        Ok(outcome)
     }
 
     async fn run(&mut self, record: &Record) -> Result<Result<(), Refusal>, AdminError> {
@@ -162,7 +211,8 @@ impl Loader {
             return Ok(Err(Refusal { errno: 0, reason }));
         }
         if self.database != head.database {
-            if let Err(refusal) = self.ask(format!("USE {}", ident(&head.database)).into_bytes()).await? {
+            let switch = self.conn.query_drop(format!("USE {}", ident(&head.database)));
+            if let Err(refusal) = self.admin.try_within(&self.user, switch).await? {
                 return Ok(Err(refusal));
             }
             self.database.clone_from(&head.database);
@@ -175,7 +225,7 @@ impl Loader {
             return Ok(Err(refusal));
         }
         if is_rows {
-            return self.ask(statement.clone()).await;
+            return self.ask(head.kind, statement).await;
         }
         // The driver lets MariaDB run several statements of one text, but EXECUTE IMMEDIATE takes only one. The hex
         // digits mean the same in every SQL mode and character set.
@@ -184,7 +234,7 @@ impl Loader {
         for byte in statement {
             execute.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
         }
-        self.ask(execute).await
+        self.ask(head.kind, &execute).await
     }
 
     async fn set(&mut self, settings: &Settings) -> Result<Result<(), Refusal>, AdminError> {
@@ -215,7 +265,7 @@ impl Loader {
             _ => return Ok(Ok(())),
         }
         let alter = format!("ALTER DATABASE {} COLLATE = {wanted}", ident(&head.database));
-        let outcome = self.ask(alter.into_bytes()).await?;
+        let outcome = self.ask(RecordKind::Database, alter.as_bytes()).await?;
         if outcome.is_ok()
             && let Some((current, _)) = self.collations.get_mut(&head.database)
         {
@@ -226,3 +276,24 @@ impl Loader {
 }
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_has_time_for_its_bytes_and_a_statement_with_code_has_little() {
+        let (minute, mib) = (Duration::from_secs(60), 1024 * 1024);
+        for (minutes, bytes, kind, limit) in [
+            (0, 0, RecordKind::View, Some(CODE_TIME)),
+            (0, 0, RecordKind::Rows, Some(PROJECT_TIME)),
+            (29, 0, RecordKind::Rows, Some(minute)),
+            (29, 6 * mib, RecordKind::Rows, Some(2 * minute)),
+            (31, 0, RecordKind::Rows, None),
+            (31, 0, RecordKind::View, None),
+            (31, 600 * mib, RecordKind::Table, Some(PROJECT_TIME)),
+        ] {
+            assert_eq!(Spent { time: minutes * minute, bytes }.limit(kind), limit, "{minutes} {bytes} {kind:?}");
+        }
+    }
+}

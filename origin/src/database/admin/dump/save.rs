@@ -1,11 +1,13 @@
 //! Reads databases for a dump, over one connection and in one transaction. To describe a view, MariaDB runs functions
 //! that the view calls with constants, so the databases of a project are read as the project's own account.
 
+use std::time::{Duration, Instant};
+
 use mysql_async::consts::ColumnType;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Column, Conn, Row, Value};
 
-use super::{Fault, RecordHead, RecordKind, Refusal, Settings};
+use super::{CODE_TIME, Fault, PROJECT_TIME, RecordHead, RecordKind, Refusal, Settings};
 use crate::config::Account;
 use crate::database::admin::quote::ident;
 use crate::database::admin::{Admin, AdminError};
@@ -69,6 +71,8 @@ pub struct Incomplete {
     pub missing: Vec<Fault>,
     /// Objects that are in the dump, but that MariaDB can't use, such as a view of a table that was dropped.
     pub broken: Vec<Fault>,
+    /// Time for what is not a table, and for tables that MariaDB refused.
+    spent: Duration,
 }
 
 impl Admin {
@@ -144,20 +148,29 @@ impl Dump {
         };
         for (name, detail) in objects {
             let head = RecordHead::new(kind, database, &name);
+            if incomplete.spent > PROJECT_TIME {
+                incomplete.missing.push(head.fault(Refusal::out_of_time().reason));
+                continue;
+            }
+            let began = Instant::now();
             let saved = match kind {
                 RecordKind::Database => self.save_database(head.clone(), sink).await?,
                 RecordKind::Sequence | RecordKind::Table => self.save_table(head.clone(), &detail, sink).await?,
                 _ => self.save_code(head.clone(), &detail, sink).await?,
             };
+            let is_data = matches!(kind, RecordKind::Sequence | RecordKind::Table) && saved.is_ok();
             if let Err(refusal) = saved
                 && !GONE.contains(&refusal.errno)
             {
                 incomplete.missing.push(head.fault(refusal.reason));
             } else if kind == RecordKind::View
-                && let Err(refusal) = self.ask(format!("SHOW COLUMNS FROM {}", ident(&name))).await?
+                && let Err(refusal) = self.ask(within_code_time(&format!("SHOW COLUMNS FROM {}", ident(&name)))).await?
                 && !GONE.contains(&refusal.errno)
             {
                 incomplete.broken.push(head.fault(refusal.reason));
+            }
+            if !is_data {
+                incomplete.spent += began.elapsed();
             }
             self.admin.within(self.conn.query_drop(FREE_LOCKS)).await?;
         }
@@ -231,12 +244,24 @@ impl Dump {
         let table = ident(&head.name);
         let Self { admin, conn, user, .. } = self;
         let is_sequence = head.kind == RecordKind::Sequence;
+        let has_rows = !WITHOUT_ROWS.iter().any(|engine| engine.eq_ignore_ascii_case(detail));
+        if has_rows {
+            // Takes a metadata lock, so that what is described is also what is read.
+            let lock = conn.query_drop(format!("SELECT 1 FROM {table} LIMIT 0"));
+            if let Err(refusal) = admin.try_within(user, lock).await? {
+                return Ok(Err(refusal));
+            }
+        }
         let noun = if is_sequence { "SEQUENCE" } else { "TABLE" };
         let shown = ask::first::<Row, _>(conn.query_iter(format!("SHOW CREATE {noun} {table}")));
-        let statement = match admin.try_within(user, shown).await? {
-            Ok(row) => row.as_ref().and_then(|row| text(row, 1)).ok_or(AdminError::Corrupt("table"))?,
+        let shown = match admin.try_within(user, shown).await? {
+            Ok(row) => row.ok_or(AdminError::Corrupt("table"))?,
             Err(refusal) => return Ok(Err(refusal)),
         };
+        if shown.columns_ref().first().is_some_and(|column| column.name_str() == "View") {
+            return Ok(Err(Refusal { errno: 0, reason: "it became a view while it was read".to_owned() }));
+        }
+        let statement = text(&shown, 1).ok_or(AdminError::Corrupt("table"))?;
         let rows = RecordHead::new(RecordKind::Rows, &head.database, &head.name);
         sink(head.with_statement(&statement)?).await?;
         if is_sequence {
@@ -252,10 +277,7 @@ impl Dump {
                 Err(refusal) => Ok(Err(refusal)),
             };
         }
-        if WITHOUT_ROWS.iter().any(|engine| engine.eq_ignore_ascii_case(detail)) {
-            return Ok(Ok(()));
-        }
-        self.save_rows(&rows, sink).await
+        if has_rows { self.save_rows(&rows, sink).await } else { Ok(Ok(())) }
     }
 
     async fn save_rows<E: From<AdminError>>(
@@ -310,7 +332,7 @@ impl Dump {
         let Self { admin, conn, user, .. } = self;
         // The text comes in the character set in which it was written, of which MariaDB stores the bytes.
         admin.within(conn.query_drop("SET character_set_results = binary")).await?;
-        let show = format!("SHOW CREATE {detail} {}", ident(&head.name));
+        let show = within_code_time(&format!("SHOW CREATE {detail} {}", ident(&head.name)));
         let shown = admin.try_within(user, ask::first::<Row, _>(conn.query_iter(show))).await?;
         admin.within(conn.query_drop("SET character_set_results = utf8mb4")).await?;
         let row = match shown {
@@ -346,6 +368,11 @@ impl Dump {
         sink(head.with_statement(&statement)?).await?;
         Ok(Ok(()))
     }
+}
+
+/// Limits a statement that may run a function of a tenant. The function can set the limit of the session.
+fn within_code_time(statement: &str) -> String {
+    format!("SET STATEMENT max_statement_time = {} FOR {statement}", CODE_TIME.as_secs())
 }
 
 fn self_use(database: &str) -> String {
