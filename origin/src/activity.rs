@@ -101,14 +101,12 @@ impl Activity {
     }
 
     /// Returns the last requests of a project, at most [`REQUESTS_KEPT_COUNT`], the newest first.
-    #[must_use]
     pub fn requests(&self, project: &str) -> Vec<LastRequest> {
         self.read(project, |known| known.requests.iter().rev().cloned().collect())
     }
 
     /// Returns the figures of the periods that began in the last five minutes before `now` (the time since 1970), the
     /// oldest first, including the current period. Periods without requests are left out.
-    #[must_use]
     pub fn figures(&self, project: &str, now: Duration) -> Vec<Figure> {
         let oldest = now.as_secs().saturating_sub(PERIOD_SECONDS * PERIODS_KEPT_COUNT as u64);
         self.read(project, |known| known.figures.iter().filter(|figure| figure.at >= oldest).copied().collect())

@@ -95,12 +95,6 @@ impl DatabaseAddress {
     /// `socket=/path`, `require_ssl=true`, `verify_identity=false`, `verify_ca=false`, `ssl_ca=/path.pem` (or
     /// `system`), `ssl_cert=/path.pem` and `ssl_key=/path.pem`. Ignores a path (`/database`), since the administrator
     /// has no default database.
-    ///
-    /// # Errors
-    /// `text` does not have this form or has another parameter; it names the same host and port twice, or combines a
-    /// socket with several hosts or TLS; a TLS parameter is given without `require_ssl=true`, or only one of `ssl_cert`
-    /// and `ssl_key`; or `ssl_ca=system` and this machine has no trust store in PEM form. The error message says what
-    /// the URL must be, and doesn't repeat `text`, which contains a password.
     pub fn parse(text: &str) -> Result<Self, String> {
         let form = || "a URL such as mysql://user:password@host:3306".to_owned();
         let Some(hosts) = host_list(text).filter(|hosts| text[hosts.clone()].contains(',')) else {

@@ -117,9 +117,6 @@ pub struct Bounds {
 
 impl App {
     /// Builds the shared state from the configuration and a prepared [`System`].
-    ///
-    /// # Errors
-    /// There is no signing key; the signing keys, the issuers or `max_allowed_packet` can't be read from MariaDB.
     pub async fn open(
         config: &Config,
         system: &System,
@@ -197,7 +194,6 @@ impl App {
     }
 
     /// Returns access to the roles of all projects, to read and change them.
-    #[must_use]
     pub fn roles(&self) -> Roles {
         Roles::new(self.admin.clone(), self.projects.clone())
     }
@@ -255,8 +251,6 @@ impl App {
         }
     }
 
-    /// Returns the state of the hosts of `database_url`.
-    #[must_use]
     pub fn hosts(&self) -> HostsGauge {
         self.hosts.gauge()
     }
@@ -274,7 +268,6 @@ impl App {
 const DESCRIPTIONS_MAX_COUNT: u64 = 8;
 const DESCRIPTIONS_PER_PROJECT_MAX_COUNT: u64 = 4;
 
-#[must_use]
 pub fn descriptions() -> Shares {
     Shares::new(DESCRIPTIONS_MAX_COUNT, DESCRIPTIONS_PER_PROJECT_MAX_COUNT)
 }
@@ -284,14 +277,12 @@ pub fn descriptions() -> Shares {
 const MANAGERS_MAX_COUNT: u64 = 2;
 const MANAGERS_PER_PROJECT_MAX_COUNT: u64 = 1;
 
-#[must_use]
 pub fn managers() -> Shares {
     Shares::new(MANAGERS_MAX_COUNT, MANAGERS_PER_PROJECT_MAX_COUNT)
 }
 
 /// Returns the limit of the bytes of JSON bodies in memory: [`BODIES_MAX_BYTES`] or twice the
 /// maximum size of a body, whichever is more. A project may use half of it.
-#[must_use]
 pub fn body_memory(body_max_bytes: usize) -> Shares {
     let whole = BODIES_MAX_BYTES.max(body_max_bytes.saturating_mul(2)) as u64;
     Shares::new(whole, whole / 2)

@@ -116,9 +116,6 @@ pub struct Context {
 impl Context {
     /// Loads the installation's secret, and attaches to or starts its private MariaDB, if it has one. The caller must
     /// close the installation.
-    ///
-    /// # Errors
-    /// There is no installation, its secret is missing, invalid or can't be read, or its private MariaDB can't be used.
     pub async fn open(&self) -> Result<Installation, CliError> {
         Ok(Installation::open(&self.config, Purpose::Command).await?)
     }

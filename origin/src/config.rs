@@ -121,23 +121,16 @@ pub struct Config {
 
 impl Config {
     /// Returns the default media store, which is also the directory of staged uploads if the media store is a bucket.
-    #[must_use]
     pub fn media_dir(&self) -> PathBuf {
         media::directory(&self.data_dir)
     }
 
     /// Reads and checks the configuration.
-    ///
-    /// # Errors
-    /// Returns the first fault found.
     pub fn load(sources: Sources) -> Result<Self, ConfigError> {
         Self::from_layers(&Layers::read(sources)?)
     }
 
     /// Parses and checks the values of all settings.
-    ///
-    /// # Errors
-    /// A setting has an invalid value.
     pub fn from_layers(layers: &Layers) -> Result<Self, ConfigError> {
         let time = |name| required(layers, name, value::time);
         let whole = |name, least, most| required(layers, name, |text: &str| value::whole(text, least, most));

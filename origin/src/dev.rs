@@ -43,9 +43,6 @@ pub struct EdgePlan {
 
 impl EdgePlan {
     /// Checks that `root` contains `wrangler.toml` and an installed wrangler.
-    ///
-    /// # Errors
-    /// One of them is missing.
     pub fn check(&self) -> Result<(), EdgeError> {
         edge::check(&self.root)
     }
@@ -88,11 +85,6 @@ pub enum DevError {
 
 /// Runs the private MariaDB (if no other is configured), the origin and, with `edge`, the edge until `stop` is
 /// cancelled, then stops them. Calls `ready` once all of them answer.
-///
-/// # Errors
-/// The installation can't be opened; the demo database, the keys, `dev.env` or `dev.vars` can't be created; a service
-/// doesn't start; or the origin or the edge ends by itself with an error. All services are stopped before this returns,
-/// except that the edge may still be ending if the origin ended by itself.
 pub async fn run(
     config: &Config,
     edge: Option<&EdgePlan>,

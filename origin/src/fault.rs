@@ -10,7 +10,6 @@ macro_rules! points {
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// Returns the point's name in `SELKIE_FAULT_POINT`.
-            #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }

@@ -96,7 +96,6 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    #[must_use]
     pub fn new() -> Self {
         let mut metrics = Self {
             registry: Registry::default(),
@@ -149,14 +148,12 @@ impl Metrics {
     }
 
     /// Increments the gauge of running streamed responses. Dropping the returned guard decrements it.
-    #[must_use]
     pub fn stream(&self) -> StreamGuard {
         self.streams.inc();
         StreamGuard(self.streams.clone())
     }
 
     /// Returns all metrics as text in the OpenMetrics format.
-    #[must_use]
     pub fn text(&self, readings: &Readings) -> String {
         let mut read_now = Registry::default();
         let counts = self.errors.iter().map(|count| count.load(Ordering::Relaxed));

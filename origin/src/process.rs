@@ -89,9 +89,6 @@ pub(crate) fn withhold_secrets(command: &mut std::process::Command) {
 type Order = (Command, Handle, oneshot::Sender<io::Result<Child>>);
 
 /// Spawns `command` from the permanent thread, which ends only with this process.
-///
-/// # Errors
-/// The program can't be started, as in [`Command::spawn`].
 pub(crate) async fn spawn(command: Command) -> io::Result<Child> {
     static SPAWNER: OnceLock<Sender<Order>> = OnceLock::new();
     let spawner = SPAWNER.get_or_init(|| {

@@ -39,16 +39,12 @@ struct Bucket {
 }
 
 impl Rates {
-    #[must_use]
     pub fn new(limit: Option<RateLimit>) -> Self {
         Self { limit, callers: Cache::new(RATED_KEYS_MAX_COUNT) }
     }
 
     /// Takes a token from a caller's bucket, and returns the remaining allowance; `None` if no rate limit applies.
     /// `of_role` is the limit of the caller's role. Of this limit and the configured one, the stricter applies.
-    ///
-    /// # Errors
-    /// `rate_limited` if the caller's bucket is empty.
     pub fn count(&self, caller: Uuid, of_role: Option<RateLimit>) -> Result<Option<Allowance>, Problem> {
         let limits = self.limit.into_iter().chain(of_role);
         let Some(limit) =

@@ -48,9 +48,6 @@ pub enum SecretError {
 impl InstallationSecret {
     /// Decodes `text` (the setting `secret`) or, if `text` is `None`, the file at [`InstallationSecret::path`]. Returns
     /// `None` if both are missing. Changes the file's mode to 0600 if other users have any permission on it.
-    ///
-    /// # Errors
-    /// The file can't be read, or its mode can't be changed; the setting or the file contains no valid secret.
     pub fn load(text: Option<&SecretString>, data_dir: &Path) -> Result<Option<Self>, SecretError> {
         if let Some(text) = text {
             let bytes = decode(text.expose_secret());
@@ -66,10 +63,6 @@ impl InstallationSecret {
     /// Loads the secret as [`InstallationSecret::load`] does. If there is none, writes a random secret to
     /// [`InstallationSecret::path`] (mode 0600; a missing directory is created with mode 0700). Processes that do this
     /// at the same time get the same secret.
-    ///
-    /// # Errors
-    /// The file can't be read or written; the setting or the file contains no valid secret; the operating system gives
-    /// no random bytes.
     pub fn load_or_create(text: Option<&SecretString>, data_dir: &Path) -> Result<Self, SecretError> {
         if let Some(secret) = Self::load(text, data_dir)? {
             return Ok(secret);
@@ -80,15 +73,11 @@ impl InstallationSecret {
     }
 
     /// Makes a random secret that is not stored.
-    ///
-    /// # Errors
-    /// The operating system gives no random bytes.
     pub fn temporary() -> Result<Self, SecretError> {
         random().map(|bytes| Self::new(bytes.to_vec()))
     }
 
     /// Returns the path of the secret's file in the data directory `data_dir`.
-    #[must_use]
     pub fn path(data_dir: &Path) -> PathBuf {
         data_dir.join(FILE_NAME)
     }
@@ -98,15 +87,11 @@ impl InstallationSecret {
     }
 
     /// Returns the secret as hex, for a backup that contains it.
-    #[must_use]
     pub fn to_hex(&self) -> SecretString {
         self.0.expose_secret().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
     }
 
     /// Writes the secret of a backup to the file [`InstallationSecret::path`].
-    ///
-    /// # Errors
-    /// `text` is not a valid secret; the file exists already, or can't be written.
     pub fn adopt(text: &str, data_dir: &Path) -> Result<(), SecretError> {
         decode(text).map_err(|expected| SecretError::BadText { expected })?;
         let path = Self::path(data_dir);
@@ -116,7 +101,6 @@ impl InstallationSecret {
 
     /// Derives 32 bytes: HMAC-SHA256 of `label` under the secret. Different labels give independent bytes. Labels have
     /// the form `kind:name`, such as `account:admin`.
-    #[must_use]
     pub fn derive(&self, label: &str) -> [u8; 32] {
         let mut mac = self.keyed();
         mac.update(label.as_bytes());
@@ -124,7 +108,6 @@ impl InstallationSecret {
     }
 
     /// Derives a password of 47 URL-safe characters from `label`, as [`InstallationSecret::derive`] derives bytes.
-    #[must_use]
     pub fn derive_password(&self, label: &str) -> SecretString {
         // Some servers require characters of each class in a password. Base64 may lack a class, but the suffix has all
         // classes.

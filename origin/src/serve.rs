@@ -40,10 +40,6 @@ pub enum ServeError {
 /// Serves on `listener` until `stop` is cancelled, then lets running requests end within
 /// `shutdown_grace`. The system must be prepared. With `tls`, the origin accepts only TLS.
 /// `database` is the health of the private MariaDB, or `None` if this process runs none.
-///
-/// # Errors
-/// The media store can't be opened; MariaDB can't be read; threads can't be started; the exporter of traces can't be
-/// built; the listener fails.
 pub async fn run(
     config: &Config,
     system: &System,

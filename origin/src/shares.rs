@@ -85,7 +85,6 @@ impl Refused {
     /// Returns the problem for the caller: 429 `rate_limited` if the project would exceed its share, 503 `overloaded`
     /// if all projects together would exceed the whole limit. `what` is the plural noun of the counted things, such as
     /// "uploads".
-    #[must_use]
     pub fn into_problem(self, what: &str) -> Problem {
         match self {
             Self::Whole { limit } => Problem::new(
@@ -104,14 +103,12 @@ impl Refused {
 }
 
 /// Returns what a project may use beyond a share by callers that use little: half as much again.
-#[must_use]
 pub fn beyond(share: u64) -> u64 {
     (share / 2).max(1)
 }
 
 impl Shares {
     /// Creates a limit of `whole` for all projects together and `share` for each project.
-    #[must_use]
     pub fn new(whole: u64, share: u64) -> Self {
         Self::with(whole, share, 0)
     }
@@ -119,7 +116,6 @@ impl Shares {
     /// Creates a limit like [`Shares::new`], with a share for each caller within a project. One caller may use the whole
     /// share of its project, but its project may then use [`beyond`] it: each other caller as much as is left when it has
     /// taken it. So no caller alone can keep others of its project out, and an idle project leaves its share to one.
-    #[must_use]
     pub fn with_callers(whole: u64, share: u64) -> Self {
         Self::with(whole, share, beyond(share))
     }
@@ -128,34 +124,25 @@ impl Shares {
         Self { inner: Arc::new(Inner { whole, share, beyond, taken: Mutex::default() }) }
     }
 
-    #[must_use]
     pub fn whole(&self) -> u64 {
         self.inner.whole
     }
 
-    #[must_use]
     pub fn share(&self) -> u64 {
         self.inner.share
     }
 
     /// Returns the number of those that wait.
-    #[must_use]
     pub fn waiting(&self) -> usize {
         self.inner.taken().queue.len()
     }
 
     /// Takes `amount` for a project, without waiting for other amounts to be given back.
-    ///
-    /// # Errors
-    /// The amount would exceed the project's share or the whole limit.
     pub fn try_take(&self, project: &ProjectName, amount: u64) -> Result<Guard, Refused> {
         self.try_take_as(project, Uuid::nil(), amount)
     }
 
     /// Takes `amount` as [`Shares::try_take`] does, for a caller of the project.
-    ///
-    /// # Errors
-    /// The amount would exceed the caller's share, the project's share or the whole limit.
     pub fn try_take_as(&self, project: &ProjectName, caller: Uuid, amount: u64) -> Result<Guard, Refused> {
         self.inner.add(&mut self.inner.taken(), project, caller, amount)?;
         Ok(self.guard(project, caller, amount))
@@ -195,9 +182,6 @@ impl Shares {
 
 impl Guard {
     /// Takes another `amount` for the guard's project.
-    ///
-    /// # Errors
-    /// The amount would exceed the project's share or the whole limit. The guard is unchanged.
     pub fn grow(&mut self, amount: u64) -> Result<(), Refused> {
         self.inner.add(&mut self.inner.taken(), &self.project, self.caller, amount)?;
         self.amount += amount;

@@ -14,9 +14,6 @@ const PARENT_POLL_INTERVAL: Duration = Duration::from_millis(250);
 const INTERRUPTED: i32 = 130;
 
 /// Returns a token that the first stop signal cancels. The second stop signal ends the process at once.
-///
-/// # Errors
-/// A signal handler can't be installed.
 pub fn stop_token() -> io::Result<CancellationToken> {
     let token = CancellationToken::new();
     let mut signals = Signals {

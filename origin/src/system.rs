@@ -73,7 +73,6 @@ impl SystemError {
     }
 
     /// Returns how to fix the error; `None` if unknown.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Admin(error) => error.hint().map(str::to_owned),
@@ -90,7 +89,6 @@ impl SystemError {
 
 impl System {
     /// Builds the clients of the system schema, projects and keys, without contacting MariaDB.
-    #[must_use]
     pub fn new(address: &DatabaseAddress, secret: Arc<InstallationSecret>, config: &Config) -> Self {
         let hosts = Hosts::new(address, Purpose::Serving);
         let admin = Admin::new(&hosts, &secret, config.connect_timeout);
@@ -104,9 +102,6 @@ impl System {
 
     /// Migrates the system schema of an existing installation to this program's version, and creates the default
     /// project if missing.
-    ///
-    /// # Errors
-    /// There is no system schema, or it is newer than this program; MariaDB failed or denies a right.
     pub async fn migrate(&self) -> Result<(), SystemError> {
         if self.admin.schema_version().await?.is_none() {
             return Err(SystemError::NoSchema(self.hosts.address().endpoint.clone()));
@@ -122,9 +117,6 @@ impl System {
     /// Creates the system schema or migrates it to this program's version, and creates the default project and the
     /// first signing key if they are missing. Doesn't correct the accounts of existing projects, and doesn't check
     /// accounts from the configuration: they may have rights on databases that are only given to the project later.
-    ///
-    /// # Errors
-    /// MariaDB failed or denies a right; the schema is newer than this program.
     pub async fn init(&self) -> Result<Initialised, SystemError> {
         let before = self.admin.schema_version().await;
         let init = async || {
@@ -143,10 +135,6 @@ impl System {
     /// Creates the system schema or migrates it to this program's version, creates the default project and the first
     /// signing key if missing, and corrects the accounts of all projects, or checks them if they come from the
     /// configuration. Safe if several origins start at once, even on nodes of a cluster, which share no lock.
-    ///
-    /// # Errors
-    /// MariaDB failed or denies a right; the schema is newer than this program; an account from the configuration can't
-    /// log in or has too many rights.
     pub async fn prepare(&self) -> Result<(), SystemError> {
         let prepare = async || {
             self.admin.migrate().await?;

@@ -95,9 +95,6 @@ pub enum Handshake {
 
 impl Tls {
     /// Loads the certificate and its key.
-    ///
-    /// # Errors
-    /// A file can't be read or has no valid content; the key does not belong to the certificate; TLS can't be set up.
     pub fn open(files: &TlsFiles) -> Result<Self, TlsError> {
         let opened = Arc::new(Bytes::read(files)?);
         let current = Arc::new(Current(ArcSwap::from_pointee(parse(files, &opened)?)));
@@ -179,7 +176,6 @@ impl Tls {
 }
 
 /// Returns whether the handshake negotiated HTTP/2.
-#[must_use]
 pub fn is_h2(stream: &TlsStream<TcpStream>) -> bool {
     stream.get_ref().1.alpn_protocol() == Some(H2)
 }

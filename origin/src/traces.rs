@@ -91,10 +91,6 @@ pub struct Sender {
 
 impl Tracer {
     /// Creates a tracer, and its sender, which must be run in a task.
-    ///
-    /// # Errors
-    /// The HTTP client or the exporter can't be built, for example because a variable `OTEL_EXPORTER_OTLP_…` is
-    /// invalid.
     pub fn open(config: &OtlpConfig) -> Result<(Self, Sender), TracerError> {
         // The client needs a process-wide crypto provider. An error only means that the process has
         // installed one before.
@@ -121,7 +117,6 @@ impl Tracer {
 
     /// Returns whether to record a request without a `traceparent`. `random` must be a new, uniformly distributed
     /// random number for each request.
-    #[must_use]
     pub fn picks(&self, random: u64) -> bool {
         random <= self.share && self.share > 0
     }
@@ -134,7 +129,6 @@ impl Tracer {
     }
 
     /// Returns the number of spans that were sent, and the number that were dropped.
-    #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         (self.counts.sent.load(Ordering::Relaxed), self.counts.dropped.load(Ordering::Relaxed))
     }

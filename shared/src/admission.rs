@@ -58,7 +58,6 @@ pub fn check_body_length(bytes: u64) -> Result<(), Problem> {
     }
 }
 
-#[must_use]
 pub fn body_too_large(most: usize) -> Problem {
     Problem::new(ErrorCode::BodyTooLarge, format!("The body is larger than {most} bytes."))
         .with_hint("Send the records in several requests.")

@@ -33,7 +33,6 @@ pub enum Verdict {
 
 impl Conditions<'_> {
     /// Evaluates all conditional headers except `If-Range`.
-    #[must_use]
     pub fn judge(&self, validators: &Validators<'_>) -> Verdict {
         let Validators { tag, modified } = validators;
         let holds = match (&self.if_match, &self.if_unmodified_since) {
@@ -56,7 +55,6 @@ impl Conditions<'_> {
     /// Returns whether `Range` applies to the file with these validators, as `If-Range` demands; true without
     /// `If-Range`. A date must equal `modified`: clients may only send a date that is a strong validator (section
     /// 8.8.2.2).
-    #[must_use]
     pub fn range_holds(&self, validators: &Validators<'_>) -> bool {
         match self.if_range.as_deref().map(str::trim) {
             None => true,
@@ -67,7 +65,6 @@ impl Conditions<'_> {
     }
 }
 
-#[must_use]
 pub fn failed() -> Problem {
     Problem::new(ErrorCode::PreconditionFailed, "The file is not the one that the condition names.")
 }
@@ -80,7 +77,6 @@ fn read(date: &str) -> Option<HttpDate> {
 /// Returns whether the value of `If-None-Match` is `*` or lists the entity tag `tag`. Weak and strong tags compare as
 /// equal (RFC 9110, section 13.1.2). Parsing stops at the first malformed tag. For records, `If-Match` is compared in
 /// this way too.
-#[must_use]
 pub fn names(if_none_match: &str, tag: &str) -> bool {
     let tag = tag.strip_prefix("W/").unwrap_or(tag);
     if_none_match.trim() == "*" || tags(if_none_match).any(|(listed, _)| listed == tag)
@@ -88,7 +84,6 @@ pub fn names(if_none_match: &str, tag: &str) -> bool {
 
 /// Returns whether an `If-Match` or `If-Range` value is `*` or lists `tag` as a strong entity tag. Weak tags never
 /// match, since different bytes may have the same weak tag.
-#[must_use]
 pub fn names_strongly(if_match: &str, tag: &str) -> bool {
     if_match.trim() == "*" || tags(if_match).any(|(listed, strength)| listed == tag && strength == Strength::Strong)
 }

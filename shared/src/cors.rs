@@ -43,7 +43,6 @@ impl fmt::Display for CorsOrigins {
 }
 
 impl CorsOrigins {
-    #[must_use]
     pub const fn any() -> Self {
         Self { listed: Vec::new() }
     }
@@ -112,7 +111,6 @@ impl CorsOrigins {
 /// Returns whether a request is a CORS preflight, which needs no API key. Any other `OPTIONS` request is an API
 /// request, for example for a table's metadata. An empty `Origin` counts as missing, because some HTTP parsers drop
 /// empty headers.
-#[must_use]
 pub fn is_preflight(method: &str, origin: Option<&str>, access_control_request_method: Option<&str>) -> bool {
     let has_origin = origin.is_some_and(|origin| !origin.is_empty());
     method == "OPTIONS" && has_origin && access_control_request_method.is_some()

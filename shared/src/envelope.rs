@@ -50,7 +50,6 @@ pub struct Encoder {
 
 impl Encoder {
     /// Creates an encoder for the JSON envelope, with a buffer of `capacity` bytes.
-    #[must_use]
     pub fn begin(shape: Shape, capacity: usize) -> Self {
         let mut out = Vec::with_capacity(capacity);
         out.extend_from_slice(PREFIX);
@@ -62,7 +61,6 @@ impl Encoder {
 
     /// Creates an encoder for any format, with a buffer of `capacity` bytes. CSV begins with a header row made of
     /// `keys`; formats without an envelope ignore `shape`.
-    #[must_use]
     pub fn begin_as(format: Format, shape: Shape, keys: &ColumnLabels, capacity: usize) -> Self {
         if format == Format::Envelope {
             return Self::begin(shape, capacity);
@@ -79,7 +77,6 @@ impl Encoder {
         Self { out, format, shape, rows: 0, rows_in_set: 0, sets: 0 }
     }
 
-    #[must_use]
     pub fn format(&self) -> Format {
         self.format
     }
@@ -121,17 +118,14 @@ impl Encoder {
     }
 
     /// Returns the number of encoded bytes that [`Encoder::take`] has not returned yet.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.out.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.out.is_empty()
     }
 
-    #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows
     }
@@ -142,21 +136,18 @@ impl Encoder {
         std::mem::replace(&mut self.out, Vec::with_capacity(room))
     }
 
-    #[must_use]
     pub fn sets(&self) -> u64 {
         self.sets
     }
 
     /// Ends the response's body and returns its remaining bytes. [`Shape::Sets`] with a single set becomes
     /// [`Shape::Rows`], unless [`Encoder::take`] has already returned the beginning.
-    #[must_use]
     pub fn finish(self) -> Vec<u8> {
         self.finish_with(&Trailer::default())
     }
 
     /// Ends the response's body as [`Encoder::finish`] does, with `trailer` after the payload unless the format has
     /// none.
-    #[must_use]
     pub fn finish_with(mut self, trailer: &Trailer) -> Vec<u8> {
         if !self.format.has_trailer() {
             return self.out;
@@ -237,13 +228,11 @@ fn write_line(out: &mut Vec<u8>, keys: &ColumnLabels, mut write: impl FnMut(usiz
 }
 
 /// Returns `{"success":true,"payload":…}` with `payload`, which must be JSON.
-#[must_use]
 pub fn success(payload: &[u8]) -> Vec<u8> {
     success_with(payload, &Trailer::default())
 }
 
 /// Returns `{"success":true,"payload":…}` with `payload`, which must be JSON, and the members of `trailer`.
-#[must_use]
 pub fn success_with(payload: &[u8], trailer: &Trailer) -> Vec<u8> {
     let mut out = Vec::with_capacity(payload.len() + 32);
     out.extend_from_slice(PREFIX);

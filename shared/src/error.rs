@@ -31,18 +31,15 @@ macro_rules! codes {
             /// All codes, ordered by status.
             pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant,)*];
 
-            #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(ErrorCode::$variant => $code,)* }
             }
 
-            #[must_use]
             pub const fn status(self) -> u16 {
                 match self { $(ErrorCode::$variant => $status,)* }
             }
 
             /// Returns the default of `Retry-After` in seconds; `None` if clients should not repeat the same request.
-            #[must_use]
             pub const fn retry_after_seconds(self) -> Option<u32> {
                 match self { $(ErrorCode::$variant => $retry,)* }
             }
@@ -142,13 +139,11 @@ codes! {
 
 impl ErrorCode {
     /// Returns the code with this name; `None` if there is no such code.
-    #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|code| code.as_str() == name)
     }
 
     /// Returns whether clients may repeat the same request later, because it may then succeed.
-    #[must_use]
     pub const fn retryable(self) -> bool {
         self.retry_after_seconds().is_some()
     }
@@ -182,7 +177,6 @@ struct Inner {
 
 impl Problem {
     /// Creates a problem. `message` is one plain sentence that names the thing at fault.
-    #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             inner: Box::new(Inner {
@@ -200,26 +194,22 @@ impl Problem {
     }
 
     /// Returns an `internal` error (500). `message` is for the caller, `cause` for the log only.
-    #[must_use]
     pub fn internal(message: impl Into<Cow<'static, str>>, cause: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::Internal, message).with_cause(cause)
     }
 
     /// Adds the cause, for the log only. It may name hosts and paths, but must contain no key and no value of a record.
-    #[must_use]
     pub fn with_cause(mut self, cause: impl Into<Cow<'static, str>>) -> Self {
         self.inner.cause = Some(cause.into());
         self
     }
 
-    #[must_use]
     pub fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.inner.hint = Some(hint.into());
         self
     }
 
     /// Removes the hint, which may name something that the caller must not know.
-    #[must_use]
     pub fn without_hint(mut self) -> Self {
         self.inner.hint = None;
         self
@@ -228,7 +218,6 @@ impl Problem {
     /// Replaces MariaDB's own message by a message that depends only on the code, and removes the hint, the field and
     /// the constraint: they may show names and values that the caller's role hides. Returns a problem unchanged that did
     /// not come from MariaDB; keeps what is [`Problem::shown_to_roles`].
-    #[must_use]
     pub fn without_database_message(mut self) -> Self {
         match &mut self.inner.details {
             Some(details) if details.refusal.is_some() && details.shown != ShownToRoles::Everything => {
@@ -249,7 +238,6 @@ impl Problem {
         self.without_hint()
     }
 
-    #[must_use]
     pub fn with_hint_if(self, hint: Option<impl Into<Cow<'static, str>>>) -> Self {
         match hint {
             Some(hint) => self.with_hint(hint),
@@ -258,7 +246,6 @@ impl Problem {
     }
 
     /// Adds MariaDB's error number and SQLSTATE.
-    #[must_use]
     pub fn with_details(mut self, errno: u16, sql_state: impl Into<String>) -> Self {
         let details = self.inner.details.get_or_insert_default();
         details.refusal = Some(Refusal { errno, sql_state: sql_state.into() });
@@ -267,7 +254,6 @@ impl Problem {
 
     /// Adds the index of the failed operation of a `/batch` to the details, and to the message unless the code is
     /// `rejected_by_database`. Does the same for the further faults of the body.
-    #[must_use]
     pub fn in_operation(mut self, at: usize) -> Self {
         if self.inner.code != ErrorCode::RejectedByDatabase {
             self.inner.message = format!("Operation {at}: {}", self.inner.message).into();
@@ -278,60 +264,50 @@ impl Problem {
     }
 
     /// Prefixes the message with the number of the faulty line in the body.
-    #[must_use]
     pub fn in_line(mut self, line: usize) -> Self {
         self.inner.message = format!("Line {line}: {}", self.inner.message).into();
         self
     }
 
     /// Adds the `Allow` header of a 405, for example `"GET, POST"`.
-    #[must_use]
     pub fn with_allow(mut self, methods: &'static str) -> Self {
         self.inner.allow = Some(methods);
         self
     }
 
     /// Adds the headers `RateLimit-Policy`, `RateLimit` and `Retry-After` of an exceeded rate limit.
-    #[must_use]
     pub fn with_allowance(mut self, allowance: Allowance) -> Self {
         self.inner.allowance = Some(allowance);
         self.with_retry_after(allowance.seconds())
     }
 
     /// Sets `Retry-After` in seconds, instead of the code's default. Ignored for codes that are not retryable.
-    #[must_use]
     pub fn with_retry_after(mut self, seconds: u32) -> Self {
         self.inner.retry_after_seconds = Some(seconds);
         self
     }
 
-    #[must_use]
     pub fn code(&self) -> ErrorCode {
         self.inner.code
     }
 
-    #[must_use]
     pub fn status(&self) -> u16 {
         self.inner.code.status()
     }
 
-    #[must_use]
     pub fn message(&self) -> &str {
         &self.inner.message
     }
 
-    #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.inner.hint.as_deref()
     }
 
     /// Returns the cause, which is logged but never sent to callers; `None` if none was added.
-    #[must_use]
     pub fn cause(&self) -> Option<&str> {
         self.inner.cause.as_deref()
     }
 
-    #[must_use]
     pub fn details(&self) -> Option<&Details> {
         self.inner.details.as_ref()
     }
@@ -364,7 +340,6 @@ impl Problem {
 
     /// Returns the response's body: `{"success":false,"payload":null,"error":{…}}`, also with `errors`, the list of all
     /// faults, if there are several.
-    #[must_use]
     pub fn to_json(&self, request_id: &str) -> Vec<u8> {
         let envelope = Envelope {
             success: false,
@@ -419,7 +394,6 @@ impl std::error::Error for Problem {}
 
 /// Returns the name most similar to `wanted`, for a hint; `None` if none is similar or has a character of `wanted`, or
 /// if `wanted` has more than [`IDENTIFIER_MAX_CHARS`] characters.
-#[must_use]
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A comparison takes time in proportion to the product of both lengths. A longer text is hardly a misspelt name.
     if wanted.chars().nth(IDENTIFIER_MAX_CHARS).is_some() {

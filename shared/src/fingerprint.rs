@@ -11,7 +11,6 @@ use std::hash::{Hash, Hasher};
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    #[must_use]
     pub fn of<T: Hash + ?Sized>(value: &T) -> Self {
         let mut sink = Sink(Sha256::new());
         value.hash(&mut sink);
@@ -19,7 +18,6 @@ impl Fingerprint {
     }
 
     /// Returns 64 hexadecimal digits.
-    #[must_use]
     pub fn to_hex(&self) -> String {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let digits = self.0.iter().flat_map(|byte| [byte >> 4, byte & 15]);

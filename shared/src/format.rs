@@ -19,7 +19,6 @@ impl Format {
     /// the header names it with a greater weight than `application/json` or, if the header does not name
     /// `application/json`, with at least the weight of `*/*` and `application/*`. In all other cases, returns
     /// [`Format::Envelope`], even if `Accept` allows none of the formats.
-    #[must_use]
     pub fn from_accept(accept: Option<&str>) -> Self {
         let mut json = Wish::default();
         let mut best = (Self::Envelope, 0);
@@ -37,7 +36,6 @@ impl Format {
 
     /// Returns the format of a request body with rows: [`Format::Envelope`] for JSON or a missing type; `None` for a
     /// type, charset or variant that is not supported.
-    #[must_use]
     pub fn of_body(content_type: Option<&str>) -> Option<Self> {
         if other_than_json(content_type).is_none() {
             return Some(Self::Envelope);
@@ -48,7 +46,6 @@ impl Format {
         }
     }
 
-    #[must_use]
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::Envelope => "application/json",
@@ -60,7 +57,6 @@ impl Format {
     /// Returns the end of an answer that broke off, which no reader can take for a complete one: a JSON text or CSV cell
     /// that is never closed. It is needed because proxies, workerd among them, end a broken answer like a complete one.
     /// Empty for the envelope, which is not closed then.
-    #[must_use]
     pub const fn cut_mark(self) -> &'static str {
         match self {
             Self::Envelope => "",
@@ -70,7 +66,6 @@ impl Format {
     }
 
     /// Returns whether the format can contain `count`, `limited`, `next` and `more` after the rows.
-    #[must_use]
     pub const fn has_trailer(self) -> bool {
         matches!(self, Self::Envelope)
     }

@@ -26,14 +26,12 @@ fn check(kind: &str, name: &str) -> Result<(), Problem> {
 
 /// Returns the name of a database, table or view in lower case, as a server with `lower_case_table_names=1` compares it:
 /// letter by letter. [`str::to_lowercase`] makes two letters of `İ`, and another `σ` at the end of a word.
-#[must_use]
 pub fn folded(name: &str) -> String {
     name.chars().filter_map(|letter| letter.to_lowercase().next()).collect()
 }
 
 /// Formats a name for error messages: in double quotes, cut to 80 characters. Letters and marks of all scripts stay
 /// unchanged; quotes, backslashes, and characters that would break or reorder the line, are escaped.
-#[must_use]
 pub fn shown(name: &str) -> String {
     const SHOWN_MAX_CHARS: usize = 80;
     let mut text = String::with_capacity(name.len().min(4 * SHOWN_MAX_CHARS) + 2);
@@ -80,7 +78,6 @@ macro_rules! identifier {
                 Ok(Self(name.into()))
             }
 
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -118,7 +115,6 @@ impl TableName {
     pub const RECEIPTS: &str = "selkie_receipts";
 
     /// Returns whether this is one of Selkie's own tables, which the API hides.
-    #[must_use]
     pub fn is_system(&self) -> bool {
         // Some servers ignore the case of table names.
         self.0.eq_ignore_ascii_case(Self::RECEIPTS)
@@ -128,7 +124,6 @@ impl TableName {
 impl DatabaseName {
     /// Returns whether this is a schema of MariaDB or Selkie. The API neither lists nor opens it, whatever the grants
     /// allow; only the grants decide whether the text of a statement for `/sql` may name it.
-    #[must_use]
     pub fn is_system(&self) -> bool {
         const SYSTEM: [&str; 5] = ["information_schema", "mysql", "performance_schema", "sys", "selkie"];
         SYSTEM.iter().any(|name| self.0.eq_ignore_ascii_case(name))
@@ -158,7 +153,6 @@ impl ProjectName {
             .with_hint("Use 1 to 32 lower-case letters, digits and inner hyphens."))
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -198,7 +192,6 @@ impl RoleName {
         ))
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -33,7 +33,6 @@ pub enum Value {
 
 impl Value {
     /// Returns the kind of value, for messages: "a number", "a list", ….
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -47,7 +46,6 @@ impl Value {
 
     /// Returns the value for a message: a string in quotes, a number of at most 40 characters as written, otherwise the
     /// kind of value.
-    #[must_use]
     pub fn shown(&self) -> String {
         const NUMBER_MAX_BYTES: usize = 40;
         match self {
@@ -73,7 +71,6 @@ impl Value {
         })
     }
 
-    #[must_use]
     pub fn to_json(&self) -> Cow<'_, str> {
         match self {
             Self::Null => Cow::Borrowed("null"),
@@ -208,7 +205,6 @@ pub fn items(text: &str, most: usize) -> Result<Vec<Value>, serde_json::Error> {
 
 /// Returns the number of commas outside of strings. No list or object in the text has more parts than this number plus
 /// one.
-#[must_use]
 pub fn commas(text: &str) -> usize {
     let (mut count, mut in_string, mut escaped) = (0, false, false);
     for byte in text.bytes() {

@@ -46,7 +46,6 @@ pub enum Access {
 
 impl Access {
     /// Returns `"full"` or `"read"`, as in the claim `acc` and on the command line.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Access::Full => "full",
@@ -100,7 +99,6 @@ pub type RoleClaims = BTreeMap<String, serde_json::Value>;
 
 impl Grant {
     /// Returns `"full"`, `"read"` or the role's name.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Full => "full",
@@ -149,7 +147,6 @@ pub struct Claims {
 
 impl Claims {
     /// Creates the claims of a new API key. `key_id` must be a UUIDv7; times are seconds since 1970.
-    #[must_use]
     pub fn new(
         key_id: Uuid,
         project: &ProjectName,
@@ -176,7 +173,6 @@ impl Claims {
 
     /// Turns these claims of a key into those of a link to the console, which [`Token::verify_link`] accepts and
     /// [`verify`] refuses.
-    #[must_use]
     pub fn of_link(mut self) -> Self {
         LINK_ISSUER.clone_into(&mut self.iss);
         self
@@ -220,23 +216,19 @@ pub struct Principal {
 impl Principal {
     /// Creates the principal of a user whose token was verified. `subject` is the user's [`subject_id`]. `expires_at`
     /// is in seconds since 1970.
-    #[must_use]
     pub fn of_user(project: ProjectName, subject: Uuid, grant: Grant, expires_at: u64) -> Self {
         Self { key_id: subject, project: Arc::new(project), grant, expires_at: Some(expires_at) }
     }
 
     /// Returns the id of the API key or link, a UUIDv7, or of the user, a UUIDv8.
-    #[must_use]
     pub fn key_id(&self) -> Uuid {
         self.key_id
     }
 
-    #[must_use]
     pub fn project(&self) -> &ProjectName {
         &self.project
     }
 
-    #[must_use]
     pub fn grant(&self) -> &Grant {
         &self.grant
     }
@@ -250,7 +242,6 @@ impl Principal {
     }
 
     /// Returns the time from which on the key or token is invalid, in seconds since 1970; `None` if it never expires.
-    #[must_use]
     pub fn expires_at(&self) -> Option<u64> {
         self.expires_at
     }
@@ -309,7 +300,6 @@ impl<'a> Token<'a> {
         Ok(Self(rest))
     }
 
-    #[must_use]
     pub fn digest(self) -> TokenDigest {
         TokenDigest(Sha256::digest(self.0.as_bytes()).into())
     }

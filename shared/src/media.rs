@@ -34,14 +34,12 @@ impl MediaName {
         Ok(Self(name.into()))
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Returns the text after the name's last dot, in lower case; `None` without a dot (`README`), or if nothing is
     /// before the dot (`.profile`) or after it.
-    #[must_use]
     pub fn extension(&self) -> Option<String> {
         let (stem, extension) = self.0.rsplit_once('.')?;
         (!stem.is_empty() && !extension.is_empty()).then(|| extension.to_lowercase())
@@ -59,7 +57,6 @@ impl fmt::Display for MediaName {
 pub struct FolderPath(Box<str>);
 
 impl FolderPath {
-    #[must_use]
     pub fn root() -> Self {
         Self::default()
     }
@@ -81,7 +78,6 @@ impl FolderPath {
         Ok(Self(path.into()))
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -147,12 +143,10 @@ pub enum MediaKind {
 impl MediaKind {
     pub const ALL: [Self; 4] = [Self::Image, Self::Video, Self::Audio, Self::File];
 
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Image => "image",
@@ -207,20 +201,17 @@ impl FilePath {
         })
     }
 
-    #[must_use]
     pub fn to_url_path(&self) -> String {
         url_path(self.project.as_str(), self.folder.as_str(), &self.name.0)
     }
 
     /// Returns the problem for a file that does not exist, or that the caller may not see.
-    #[must_use]
     pub fn not_found() -> Problem {
         Problem::new(ErrorCode::MediaNotFound, "There is no such file.")
     }
 }
 
 /// Returns the percent-encoded path of a file's URL. The names must be valid.
-#[must_use]
 pub fn url_path(project: &str, folder: &str, name: &str) -> String {
     let mut path = format!("{}{project}", FilePath::PREFIX);
     let parts = folder.split('/').filter(|part| !part.is_empty());

@@ -60,15 +60,12 @@ impl RecordId {
         Ok(Self { whole: route::decode_segment(segment)?.into_owned(), parts })
     }
 
-    /// Returns the undivided id, for a key of one column.
-    #[must_use]
     pub fn whole(&self) -> &str {
         &self.whole
     }
 
     /// Returns the parts for a key of `wanted` columns; `None` if the id has another number of parts. An id without
     /// plain commas is split at its encoded commas.
-    #[must_use]
     pub fn parts(&self, wanted: usize) -> Option<Vec<&str>> {
         let parts: Vec<&str> = match self.parts.as_slice() {
             [whole] => whole.split(',').collect(),
@@ -128,7 +125,6 @@ impl ApiForm {
     pub const ALL: [Self; 4] = [Self::OpenApi, Self::TypeScript, Self::Python, Self::Rust];
 
     /// Returns the last part of the description's path, `/api/v1/…`.
-    #[must_use]
     pub const fn file_name(self) -> &'static str {
         match self {
             Self::OpenApi => "openapi.json",
@@ -138,7 +134,6 @@ impl ApiForm {
         }
     }
 
-    #[must_use]
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::OpenApi => "application/json",
@@ -173,7 +168,6 @@ pub enum BodyUse {
 }
 
 impl RecordOperation {
-    #[must_use]
     pub fn table(&self) -> &TablePath {
         match self {
             Self::Read(read) => &read.table,
@@ -185,7 +179,6 @@ impl RecordOperation {
     }
 
     /// Returns the joined tables of a read; empty for other operations.
-    #[must_use]
     pub fn joins(&self) -> &[Join] {
         match self {
             Self::Read(read) => &read.joins,
@@ -195,7 +188,6 @@ impl RecordOperation {
     }
 
     /// Returns the includes of a read; empty for other operations.
-    #[must_use]
     pub fn includes(&self) -> &[Include] {
         match self {
             Self::Read(read) => &read.includes,
@@ -206,7 +198,6 @@ impl RecordOperation {
 
     /// Returns the condition on the records; `None` without one, for inserts, and for operations on one record by its
     /// id.
-    #[must_use]
     pub fn filter(&self) -> Option<&Condition> {
         match self {
             Self::Read(read) => read.filter.as_ref(),
@@ -217,7 +208,6 @@ impl RecordOperation {
     }
 
     /// Returns the options that all writes share; `None` for a read.
-    #[must_use]
     pub fn write_options(&self) -> Option<&WriteOptions> {
         match self {
             Self::Read(_) | Self::ReadOne(_) => None,
@@ -229,7 +219,6 @@ impl RecordOperation {
 
     /// Returns the write without `returning`, if only the header `Prefer: return=representation` asks for the records;
     /// `None` for any other operation.
-    #[must_use]
     pub fn without_preference(&self) -> Option<Self> {
         self.write_options().filter(|options| options.preference == Some(Preference::Representation))?;
         let mut plain = self.clone();
@@ -244,7 +233,6 @@ impl RecordOperation {
     }
 
     /// Returns [`Action::Explain`] for a read with `explain`, which needs more access than other reads; else `None`.
-    #[must_use]
     pub fn further_action(&self) -> Option<Action> {
         match self {
             Self::Read(Read { answer, .. }) | Self::ReadOne(ReadOne { answer, .. }) => {
@@ -255,7 +243,6 @@ impl RecordOperation {
     }
 
     /// Returns whether the operation changes nothing, so that it may be run twice.
-    #[must_use]
     pub fn is_read(&self) -> bool {
         matches!(self, Self::Read(_) | Self::ReadOne(_))
     }
@@ -300,12 +287,10 @@ impl Step {
 }
 
 impl Pending {
-    #[must_use]
     pub fn action(&self) -> Action {
         self.action
     }
 
-    #[must_use]
     pub fn body(&self) -> BodyUse {
         self.step.body()
     }

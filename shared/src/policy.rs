@@ -31,7 +31,6 @@ macro_rules! actions {
 
             /// Returns the pattern of the action's route, a label of bounded cardinality for logs and metrics. An
             /// action with several routes has the pattern of one of them.
-            #[must_use]
             pub const fn route(self) -> &'static str {
                 match self { $(Self::$action => $route,)* }
             }
@@ -89,7 +88,6 @@ actions! {
 
 impl Action {
     /// Returns the least access that an API key without a role needs for the action.
-    #[must_use]
     pub const fn needs(self) -> Access {
         match self.permitted() {
             Permitted::ReadKeys => Access::Read,
@@ -99,7 +97,6 @@ impl Action {
 }
 
 /// Returns the method, or `OTHER` for an unknown method: a label of bounded cardinality, for logs and metrics.
-#[must_use]
 pub fn method_label(method: &str) -> &'static str {
     const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     let known = KNOWN.into_iter().find(|known| *known == method);
@@ -125,7 +122,6 @@ pub fn permit(action: Action, grant: &Grant) -> Result<(), Problem> {
 }
 
 /// Returns the `role_forbids` problem of a caller whose role does not allow `what`, such as "run SQL".
-#[must_use]
 pub fn role_forbids(what: &str) -> Problem {
     Problem::new(ErrorCode::RoleForbids, format!("The key's role may not {what}."))
         .with_hint("Ask whoever manages the project to allow it in the role, or for a key with another role.")
@@ -135,7 +131,6 @@ pub fn role_forbids(what: &str) -> Problem {
 pub const READ_METHODS: &[&str] = &["GET", "HEAD", "OPTIONS"];
 
 /// Returns the HTTP methods of the actions on a table for which `may` returns true, as the table's metadata lists them.
-#[must_use]
 pub fn table_methods(may: impl Fn(Action) -> bool) -> Vec<&'static str> {
     let by_action: [(Action, &[&str]); 4] = [
         (Action::Read, READ_METHODS),

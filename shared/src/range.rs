@@ -15,7 +15,6 @@ pub enum Extent {
 
 /// Parses a `Range` header for a file of `size` bytes. A malformed range, another unit than bytes, or several ranges
 /// select the whole file, as the RFC allows.
-#[must_use]
 pub fn extent(range: &str, size: u64) -> Extent {
     let Some((unit, spec)) = range.split_once('=') else {
         return Extent::Whole;
@@ -50,7 +49,6 @@ pub fn extent(range: &str, size: u64) -> Extent {
     }
 }
 
-#[must_use]
 pub fn beyond(size: u64) -> Problem {
     Problem::new(ErrorCode::RangeNotSatisfiable, format!("The file has {size} bytes; the range begins behind them."))
 }

@@ -21,7 +21,6 @@ impl RateLimit {
     pub const EXPECTED: &'static str = "requests/time, such as 100/1s or 6000/1m, with a time of at most 1h; or off";
 
     /// Parses `100/1s`, `6000/1m` or `50000/1h`; `None` if malformed or out of range.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (requests, time) = text.split_once('/')?;
         let unit = match time.as_bytes().last()? {
@@ -38,26 +37,22 @@ impl RateLimit {
     }
 
     /// Returns the number of requests per period; at least 1.
-    #[must_use]
     pub fn requests(&self) -> u32 {
         self.requests
     }
 
     /// Returns the period; at least a second.
-    #[must_use]
     pub fn period(&self) -> Duration {
         Duration::from_secs(self.seconds.into())
     }
 
     /// Returns the allowance of a caller that has `requests` left, for response headers. The full limit is restored
     /// after `restored`.
-    #[must_use]
     pub fn left(self, requests: u32, restored: Duration) -> Allowance {
         Allowance { limit: self, remaining: requests, seconds: whole_seconds(restored) }
     }
 
     /// Returns the `rate_limited` problem for a caller that may retry after `wait`.
-    #[must_use]
     pub fn exceeded(self, wait: Duration) -> Problem {
         let message = format!("This key has used up its limit of {self}.");
         let allowance = Allowance { limit: self, remaining: 0, seconds: whole_seconds(wait).max(1) };
@@ -86,7 +81,6 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    #[must_use]
     pub fn headers(&self) -> [(&'static str, String); 2] {
         let RateLimit { requests, seconds } = self.limit;
         let (remaining, wait) = (self.remaining, self.seconds);
@@ -97,7 +91,6 @@ impl Allowance {
     }
 
     /// Returns the seconds until the full limit is restored or, for an exceeded limit, until the caller may retry.
-    #[must_use]
     pub fn seconds(&self) -> u32 {
         self.seconds
     }

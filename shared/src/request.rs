@@ -63,7 +63,6 @@ pub fn check_url(path: &str, query: Option<&str>) -> Result<(), Problem> {
 
 /// Resolves the segments `.` and `..` of a path, also percent-encoded, as URL parsers do (WHATWG URL, path state).
 /// Needed at the edge too, since Cloudflare's runtime resolves only some of them.
-#[must_use]
 pub fn resolve_dot_segments(path: &str) -> Cow<'_, str> {
     if path.split('/').all(|segment| Dots::of(segment).is_none()) {
         return Cow::Borrowed(path);
@@ -155,14 +154,12 @@ where
     Err(headers_too_large())
 }
 
-#[must_use]
 pub fn malformed() -> Problem {
     Problem::new(ErrorCode::InvalidRequest, "The head of the request is not valid HTTP.").with_hint(
         "Percent-encode the URL; header names are ASCII; header values hold no control character but the tab.",
     )
 }
 
-#[must_use]
 pub fn headers_too_large() -> Problem {
     Problem::new(
         ErrorCode::HeadersTooLarge,
@@ -173,7 +170,6 @@ pub fn headers_too_large() -> Problem {
     .with_hint("Send fewer headers; a browser's are often cookies, which are not read here.")
 }
 
-#[must_use]
 pub fn url_too_long() -> Problem {
     Problem::new(ErrorCode::UriTooLong, format!("The URL has more than {URL_MAX_BYTES} bytes."))
         .with_hint("Send the same options as a JSON body to POST /api/v1/crud/{database}/{table}/query.")

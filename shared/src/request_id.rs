@@ -12,7 +12,6 @@ pub struct RequestId(Box<str>);
 
 impl RequestId {
     /// Accepts a client's request id of 1 to 128 letters, digits and `-_.~:+/=@`; `None` for any other value.
-    #[must_use]
     pub fn from_incoming(header: &str) -> Option<Self> {
         let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-_.~:+/=@".contains(&b);
         let well_formed = (1..=REQUEST_ID_MAX_BYTES).contains(&header.len()) && header.bytes().all(allowed);
@@ -20,14 +19,12 @@ impl RequestId {
     }
 
     /// Creates a UUIDv7 from the time in milliseconds since 1970 and ten random bytes.
-    #[must_use]
     pub fn generate(unix_millis: u64, random: &[u8; 10]) -> Self {
         let id = uuid::Builder::from_unix_timestamp_millis(unix_millis, random).into_uuid();
         let mut text = uuid::Uuid::encode_buffer();
         Self((&*id.hyphenated().encode_lower(&mut text)).into())
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

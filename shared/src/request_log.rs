@@ -27,7 +27,6 @@ pub struct RequestLog {
 }
 
 impl RequestLog {
-    #[must_use]
     pub fn begin(method: &str) -> Self {
         Self {
             method: method_label(method),
@@ -51,7 +50,6 @@ impl RequestLog {
 
     /// Returns the name under which a rate limit counts the caller: the id of the key or of a token's subject, or the
     /// digest of an unverified token; `None` without a caller.
-    #[must_use]
     pub fn rate_limited_as(&self) -> Option<String> {
         let user = || {
             self.user.get().map(|caller| match caller {
@@ -85,38 +83,30 @@ impl RequestLog {
     }
 
     /// Returns the project of the caller that [`RequestLog::caller`] recorded; `None` without one.
-    #[must_use]
     pub fn project(&self) -> Option<&str> {
         self.caller.get().map(|caller| caller.project().as_str())
     }
 
-    /// Returns the caller that [`RequestLog::user`] recorded.
-    #[must_use]
     pub fn token(&self) -> Option<UserCaller> {
         self.user.get().copied()
     }
 
     /// Returns the id of the API key or, at the origin, of the user that [`RequestLog::caller`] recorded; `None`
     /// without one.
-    #[must_use]
     pub fn key(&self) -> Option<Uuid> {
         self.caller.get().map(|caller| caller.key_id())
     }
 
     /// Returns the method, or `OTHER`: a label of bounded cardinality.
-    #[must_use]
     pub fn method(&self) -> &'static str {
         self.method
     }
 
     /// Returns the route's pattern, which also labels metrics; `none` if the request has no route.
-    #[must_use]
     pub fn route_name(&self) -> &'static str {
         self.route.get().copied().unwrap_or("none")
     }
 
-    /// Returns the error code of the response; `None` if the response is no error.
-    #[must_use]
     pub fn code(&self) -> Option<ErrorCode> {
         self.code.get().copied()
     }

@@ -23,7 +23,6 @@ pub struct TraceSpan {
 impl TraceSpan {
     /// Returns a span with `id` in the trace of the header `traceparent`; `None` if the header is
     /// invalid.
-    #[must_use]
     pub fn continued(header: &str, id: [u8; 8]) -> Option<Self> {
         let (text, rest) = header.as_bytes().split_at_checked(BYTES)?;
         let is_form = text.iter().enumerate().all(|(at, byte)| match at {
@@ -47,7 +46,6 @@ impl TraceSpan {
     }
 
     /// Returns the first span, with `id`, of a new trace. The trace is sampled.
-    #[must_use]
     pub fn begin(mut trace: [u8; 16], id: [u8; 8]) -> Self {
         let mut span = Self { text: *b"00-00000000000000000000000000000000-0000000000000000-01", parent: [b'0'; 16] };
         trace[15] |= 1;
@@ -57,7 +55,6 @@ impl TraceSpan {
     }
 
     /// Returns a span of the same trace whose parent is this span.
-    #[must_use]
     pub fn child(&self, id: [u8; 8]) -> Self {
         let mut child = *self;
         child.parent.copy_from_slice(&self.text[36..52]);
@@ -72,33 +69,28 @@ impl TraceSpan {
     }
 
     /// Returns the value of `traceparent` for a request to another server, as part of this span.
-    #[must_use]
     pub fn header(&self) -> &str {
         text(&self.text)
     }
 
     /// Returns the id of the trace, 32 hexadecimal digits.
-    #[must_use]
     pub fn trace(&self) -> &str {
         text(&self.text[3..35])
     }
 
     /// Returns the id of this server's span, 16 hexadecimal digits.
-    #[must_use]
     pub fn id(&self) -> &str {
         text(&self.text[36..52])
     }
 
     /// Returns the id of the parent span, 16 hexadecimal digits; zeros if the trace begins with
     /// this span.
-    #[must_use]
     pub fn parent(&self) -> &str {
         text(&self.parent)
     }
 
     /// Returns whether the trace has the flag "sampled", which asks each server to record its
     /// spans.
-    #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.text[54] == b'1'
     }

@@ -46,7 +46,6 @@ impl Default for UploadLimits {
 
 impl UploadLimits {
     /// Returns the problem for a body of more than `body_bytes`.
-    #[must_use]
     pub fn body_too_large(&self) -> Problem {
         Problem::new(
             ErrorCode::BodyTooLarge,
@@ -117,7 +116,6 @@ impl<'a> Encoding<'a> {
 }
 
 /// Returns whether the body of an upload with this `Content-Type` is JSON.
-#[must_use]
 pub fn is_json_upload(content_type: Option<&str>) -> bool {
     Encoding::of(content_type) == Ok(Encoding::Json)
 }

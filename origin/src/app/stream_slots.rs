@@ -19,7 +19,6 @@ pub struct StreamSlots {
 
 impl StreamSlots {
     /// Creates the limits for these pool sizes. `timeout` is the maximum duration of a stream.
-    #[must_use]
     pub fn new(pools: PoolSettings, timeout: Duration) -> Self {
         let half = |count: usize| (count / 2).max(1) as u64;
         let shares = || Shares::with_callers(half(pools.total), half(pools.size));
@@ -27,7 +26,6 @@ impl StreamSlots {
     }
 
     /// Returns the limits of streams under read accounts; streams under full accounts have limits of the same size.
-    #[must_use]
     pub fn shares(&self) -> &Shares {
         &self.read
     }
@@ -38,7 +36,6 @@ impl StreamSlots {
         &self.second_connections
     }
 
-    /// Returns the maximum duration of a streamed response.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }

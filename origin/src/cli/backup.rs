@@ -120,11 +120,6 @@ struct SavedAnswer {
 
 impl BackupArgs {
     /// Makes a backup; the installation may be in use.
-    ///
-    /// # Errors
-    /// The place can't be a backup's; the installation can't be opened; a stop signal arrived; MariaDB or a
-    /// store failed; a media object or an object of a database is missing or damaged, in which case the backup was made
-    /// without that object.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let to = backup::open(&self.place, &context.config)?;
         let installation = context.open().await?;
@@ -237,12 +232,6 @@ impl RestoreArgs {
     /// If the installation has no secret, it takes over the secret in the backup, if any. With a configured MariaDB, the
     /// secret is written after all checks; with a private one, before MariaDB starts, since the password of its
     /// administrator is derived from the secret.
-    ///
-    /// # Errors
-    /// There is no such backup, or it is damaged; the installation can't be opened; another process runs the private
-    /// MariaDB (an origin with a configured MariaDB is not noticed); the installation is not empty and `--replace` is
-    /// not given; the user does not confirm; a stop signal arrived; the media store belongs to another installation;
-    /// MariaDB or a store failed.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let config = &context.config;
         if !self.place.contains("://") && !Path::new(&self.place).is_dir() {
@@ -351,10 +340,6 @@ impl RestoreArgs {
     }
 
     /// Decides which installation owns the media store after the restore.
-    ///
-    /// # Errors
-    /// The store is marked as another installation's, or as the original installation's without `--original-is-gone`;
-    /// the store or MariaDB failed.
     async fn owner(&self, parts: &Parts<'_>, manifest: &Manifest) -> Result<MediaOwner, CliError> {
         let mark = parts.media.owner().await?.map(|mark| mark.trim().to_owned());
         let own = match parts.system.admin.schema_version().await? {

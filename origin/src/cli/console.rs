@@ -39,9 +39,6 @@ impl ConsoleArgs {
     /// Prints the console's address, with a link that signs in unless `--no-link` is given or the console is off.
     /// Doesn't contact the running service: the link is signed in this process with the newest signing key, whose name
     /// is read from MariaDB.
-    ///
-    /// # Errors
-    /// For a link, there is no installation or project, or MariaDB failed; the output can't be written.
     pub async fn run(&self, context: &Context) -> Result<(), CliError> {
         let mut url = address(&context.config);
         match context.config.console {

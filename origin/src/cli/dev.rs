@@ -27,10 +27,6 @@ pub struct DevArgs {
 impl DevArgs {
     /// Runs the private MariaDB (unless another is configured), the origin and (without `--no-edge`) the edge until a
     /// stop signal or, without `--outlive-parent`, the end of the parent process.
-    ///
-    /// # Errors
-    /// An address is in use; a file that the edge needs is missing; errors of [`dev::run`]; the output can't be
-    /// written.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let config = &context.config;
         let _log = logging::init(config);

@@ -28,9 +28,6 @@ struct SecretAnswer<'a> {
 
 impl EdgeArgs {
     /// Prints the edge's secret, without contacting MariaDB.
-    ///
-    /// # Errors
-    /// The installation's secret is missing or can't be read; the output can't be written.
     pub fn run(&self, context: &Context) -> Result<(), CliError> {
         let EdgeCommand::Secret = self.command;
         let config = &context.config;

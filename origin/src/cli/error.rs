@@ -85,7 +85,6 @@ impl CliError {
     }
 
     /// Returns how to fix the error; `None` if unknown.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Usage { hint, .. } | Self::Failed { hint, .. } => hint.clone(),
@@ -100,7 +99,6 @@ impl CliError {
         }
     }
 
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Config(_) | Self::Tls(_) | Self::Usage { .. } => ExitCode::from(USAGE),

@@ -23,9 +23,6 @@ impl Output {
 
     /// Writes the command's output: `value` as JSON with `--json`, otherwise the text that `text` returns. A command
     /// calls this at most once, so that its output is one JSON value.
-    ///
-    /// # Errors
-    /// Standard output can't be written.
     pub fn answer<T: Serialize>(self, value: &T, text: impl FnOnce(&T) -> String) -> Result<(), CliError> {
         let text = match self {
             Self::Text => text(value),
@@ -45,7 +42,6 @@ pub struct Table {
 
 impl Table {
     /// Creates a table with a heading and no rows.
-    #[must_use]
     pub fn new<const N: usize>(headings: [&str; N]) -> Self {
         Self { rows: vec![headings.map(str::to_uppercase).to_vec()] }
     }

@@ -19,10 +19,6 @@ pub struct ServeArgs {}
 
 impl ServeArgs {
     /// Serves requests until a stop signal.
-    ///
-    /// # Errors
-    /// The address is in use; the certificate or its key can't be used; the installation can't be
-    /// opened or prepared; the server failed.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let config = &context.config;
         let _log = logging::init(config);

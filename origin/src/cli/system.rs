@@ -116,9 +116,6 @@ impl Consent {
 }
 
 /// Asks for confirmation unless `consent` is given: the user must type `word`.
-///
-/// # Errors
-/// Consent is not given, and the user typed something else or standard input is no terminal.
 pub(super) fn confirm(consent: Consent, warning: &str, word: &str) -> Result<(), CliError> {
     if consent == Consent::Given {
         return Ok(());

@@ -58,10 +58,6 @@ pub(super) struct Target {
 impl TargetArgs {
     /// Runs `work` with the API at `--url`. Without `--url`, opens the installation and runs an origin in this process
     /// until `work` ends.
-    ///
-    /// # Errors
-    /// `--url` is no URL of an API, or there is no key for it; the installation can't be opened or prepared; the origin
-    /// failed; the errors of `work`.
     pub(super) async fn run<T, W: Future<Output = Result<T, CliError>>>(
         &self,
         context: &Context,
@@ -144,9 +140,6 @@ fn own_origin(config: &Config) -> Config {
 }
 
 /// Reads the key from a file; without a file, from the environment variable [`KEY_VARIABLE`].
-///
-/// # Errors
-/// The file can't be read, the variable is not set, or the key is empty.
 fn key(file: Option<&Path>) -> Result<SecretString, CliError> {
     let text = match file {
         Some(path) => std::fs::read_to_string(path).map_err(|error| CliError::Usage {

@@ -30,9 +30,6 @@ pub(super) fn require_edge(text: &str) -> Result<AccessConfig, String> {
 }
 
 /// Parses the setting `trusted_networks`: networks or single addresses, separated by commas.
-///
-/// # Errors
-/// An entry is no network. The error says what the value must be.
 pub(crate) fn networks(text: &str) -> Result<Vec<IpNet>, String> {
     let network = |entry: &str| {
         let single = entry.parse::<IpAddr>().map(IpNet::from);

@@ -6,7 +6,6 @@ pub struct BaseUrl(Box<str>);
 
 impl BaseUrl {
     /// Parses `https://api.example.com` or `http://host:port`, with or without a slash at the end. `None` if malformed.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.strip_suffix('/').unwrap_or(text);
         let (scheme, host) = text.split_once("://")?;
@@ -14,14 +13,11 @@ impl BaseUrl {
     }
 
     /// Builds a base URL from a request's scheme and host. `None` if the scheme is not http(s) or the host is invalid.
-    #[must_use]
     pub fn from_parts(scheme: &str, host: &str) -> Option<Self> {
         let known = matches!(scheme, "http" | "https");
         (known && is_host(host)).then(|| Self(format!("{scheme}://{host}").into()))
     }
 
-    /// Returns the base URL without a slash at its end.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

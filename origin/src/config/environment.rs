@@ -49,9 +49,6 @@ impl fmt::Display for UnknownVariable {
 }
 
 /// Returns the variables that start with `SELKIE_` and are neither settings nor otherwise known.
-///
-/// # Errors
-/// The name of a variable resembles the name of a setting.
 pub(super) fn unknown(environment: &BTreeMap<String, String>) -> Result<Vec<UnknownVariable>, ConfigError> {
     let mut unknown = Vec::new();
     let names = names();

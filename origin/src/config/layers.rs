@@ -71,11 +71,6 @@ pub struct Layers {
 
 impl Layers {
     /// Reads the configuration file, if there is one, and chooses each setting's value.
-    ///
-    /// # Errors
-    /// The configuration file can't be read, is not TOML, or has an unknown key or a malformed value; the name of a
-    /// variable resembles the name of a setting; the file of a secret setting can't be read, or both the setting's
-    /// variable and its `…_FILE` variable are set.
     pub fn read(sources: Sources) -> Result<Self, ConfigError> {
         let unknown_variables = environment::unknown(&sources.environment)?;
         let file = locate_file(&sources);
@@ -96,7 +91,6 @@ impl Layers {
     }
 
     /// Returns the text and source of a setting; `None` if it is not set and has no default.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Found> {
         self.found.get(name)
     }

@@ -19,7 +19,6 @@ impl MediaTypes {
         patterns.map(Self).ok_or_else(|| "a comma list of types such as image/*, video/mp4 or */*".to_owned())
     }
 
-    #[must_use]
     pub fn allow(&self, mime: &str) -> bool {
         let essence = mime.split(';').next().unwrap_or_default().trim();
         let (kind, subtype) = essence.split_once('/').unwrap_or((essence, ""));
@@ -28,7 +27,6 @@ impl MediaTypes {
     }
 
     /// Returns whether a subtype of a type such as `image` may be uploaded.
-    #[must_use]
     pub fn allow_some_of(&self, kind: &str) -> bool {
         self.0.iter().any(|pattern| matches!(&*pattern.kind, "*") || pattern.kind.eq_ignore_ascii_case(kind))
     }

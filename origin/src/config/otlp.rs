@@ -22,20 +22,17 @@ pub struct OtlpConfig {
 impl OtlpConfig {
     /// Returns the URL to which traces are sent: the endpoint followed by `/v1/traces`, as
     /// OpenTelemetry specifies.
-    #[must_use]
     pub fn traces_url(&self) -> String {
         format!("{}/v1/traces", self.endpoint.as_str().trim_end_matches('/'))
     }
 
     /// Returns the headers to send to the collector, by name.
-    #[must_use]
     pub fn headers(&self) -> HashMap<String, String> {
         let text = self.headers.as_ref().map_or("", |headers| headers.expose_secret());
         headers(text).unwrap_or_default()
     }
 
     /// Returns the share of requests without a `traceparent` that are traced, scaled from 0–1 to 0–`u64::MAX`.
-    #[must_use]
     pub fn share_of_max(&self) -> u64 {
         (self.share * u64::MAX as f64) as u64
     }

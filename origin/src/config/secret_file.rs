@@ -15,10 +15,6 @@ const SECRET_FILE_MAX_BYTES: u64 = 64 * 1024;
 
 /// Returns the text of the file that the setting's file variable names, without line breaks at its
 /// end. `None` if the file variable is not set, or the setting has no file variable.
-///
-/// # Errors
-/// The file can't be read, is empty, too long or not UTF-8; or the setting's own variable is set
-/// too.
 pub(super) fn read(setting: &'static Setting, sources: &Sources) -> Result<Option<String>, ConfigError> {
     let Some(file_variable) = setting.file_variable() else {
         return Ok(None);

@@ -40,33 +40,28 @@ impl Setting {
 
     /// Returns whether the setting has a flag. Secret settings have none: they are set by a variable, by a file that a
     /// `…_FILE` variable names, or in the configuration file.
-    #[must_use]
     pub fn has_flag(&self) -> bool {
         self.visibility == Visibility::Plain
     }
 
     /// Returns the flag without leading dashes, such as `pool-size`.
-    #[must_use]
     pub fn flag(&self) -> String {
         self.name.replace('_', "-")
     }
 
     /// Returns the name of the environment variable, such as `SELKIE_POOL_SIZE`.
-    #[must_use]
     pub fn variable(&self) -> String {
         format!("SELKIE_{}", self.name.to_uppercase())
     }
 
     /// Returns the name of the environment variable with the path of a file that contains the
     /// value, such as `SELKIE_SECRET_FILE`; `None` if the setting is not secret.
-    #[must_use]
     pub fn file_variable(&self) -> Option<String> {
         (self.visibility == Visibility::Secret).then(|| format!("{}_FILE", self.variable()))
     }
 
     /// Returns the standard variable of OpenTelemetry that is used if no flag, no variable of Selkie and no file sets
     /// the setting; `None` if the setting has none.
-    #[must_use]
     pub fn standard_variable(&self) -> Option<&'static str> {
         match self.name {
             "otlp_endpoint" => Some("OTEL_EXPORTER_OTLP_ENDPOINT"),
@@ -76,7 +71,6 @@ impl Setting {
     }
 
     /// Returns how to set the setting, for messages: ``--pool-size, SELKIE_POOL_SIZE, or `pool_size` in the file``.
-    #[must_use]
     pub fn spellings(&self) -> String {
         let (variable, name) = (self.variable(), self.name);
         match self.file_variable() {
@@ -88,7 +82,6 @@ impl Setting {
     /// Returns a text that names the source of the setting's value, for messages, such as `--pool-size`,
     /// `SELKIE_POOL_SIZE` or `the default`. Also names [`Setting::variable`] if the value comes from
     /// [`Setting::standard_variable`].
-    #[must_use]
     pub fn place(&self, origin: Origin) -> String {
         match origin {
             Origin::Flag => format!("--{}", self.flag()),
@@ -101,7 +94,6 @@ impl Setting {
 }
 
 /// Returns a `selkie.toml` with all settings in [`SETTINGS`], each commented out, with its default or an empty text.
-#[must_use]
 pub fn sample_file() -> String {
     let mut file = "# Settings of Selkie: remove the # before those to change.\n".to_owned();
     for setting in SETTINGS {
@@ -112,7 +104,6 @@ pub fn sample_file() -> String {
     file
 }
 
-#[must_use]
 pub fn find_setting(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.name == name)
 }

@@ -21,7 +21,6 @@ pub enum StoreAddress {
 
 impl StoreAddress {
     /// Returns the name of the store's kind, for the log.
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Directory(_) => "directory",
@@ -50,7 +49,6 @@ pub struct BucketAddress {
 
 impl BucketAddress {
     /// Returns the address of a bucket of the same service.
-    #[must_use]
     pub fn at(&self, bucket: String, prefix: String) -> Self {
         Self { bucket, prefix, ..self.clone() }
     }
@@ -80,9 +78,6 @@ pub enum StoreName {
 
 impl StoreName {
     /// Parses `file:///absolute/path` or `s3://bucket[/prefix]`.
-    ///
-    /// # Errors
-    /// `text` is neither. The error says what form the value must have, without repeating the value.
     pub fn parse(text: &str) -> Result<Self, String> {
         let form = || "file:///absolute/path or s3://bucket/prefix".to_owned();
         let url = Url::parse(text).map_err(|_| form())?;
@@ -120,9 +115,6 @@ fn prefix(path: &str) -> Result<String, String> {
 }
 
 /// Parses the setting `media_s3_endpoint`.
-///
-/// # Errors
-/// `text` is no valid endpoint. The error says what it must be.
 pub fn endpoint(text: &str) -> Result<Url, String> {
     let form = || "a URL such as https://s3.example.org, without a bucket or a path".to_owned();
     let url = Url::parse(text).map_err(|_| form())?;

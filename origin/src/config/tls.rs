@@ -14,9 +14,6 @@ pub struct TlsFiles {
 }
 
 /// Parses `tls_certificate` and `tls_key`; `None` if neither is set.
-///
-/// # Errors
-/// Only one of the two is set, or a value is not a path.
 pub(super) fn files(layers: &Layers) -> Result<Option<TlsFiles>, ConfigError> {
     let path = |text: &str| value::file(text, &layers.directory);
     match (optional(layers, "tls_certificate", path)?, optional(layers, "tls_key", path)?) {

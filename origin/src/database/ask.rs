@@ -10,9 +10,6 @@ use mysql_async::{Error, QueryResult, Row};
 pub(super) struct UnexpectedType;
 
 /// Awaits the statement `answer` and returns all rows of its result.
-///
-/// # Errors
-/// The statement or the connection failed, or a row is not a `T` ([`UnexpectedType`]).
 pub(super) async fn all<'a, 't: 'a, T, P>(
     answer: impl Future<Output = Result<QueryResult<'a, 't, P>, Error>>,
 ) -> Result<Vec<T>, Error>
@@ -51,9 +48,6 @@ where
 
 /// Awaits the statement `answer` and returns the first row of its result; `None` if there are no rows. Reads and
 /// discards the other rows.
-///
-/// # Errors
-/// The statement or the connection failed, or the row is not a `T` ([`UnexpectedType`]).
 pub(super) async fn first<'a, 't: 'a, T, P>(
     answer: impl Future<Output = Result<QueryResult<'a, 't, P>, Error>>,
 ) -> Result<Option<T>, Error>

@@ -137,7 +137,6 @@ enum Share<T> {
 }
 
 impl Coalescer {
-    #[must_use]
     pub fn new(pools: Arc<Pools>) -> Self {
         let (shared_statements, shared_requests) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { pools, reads: Queue::default(), inserts: Queue::default(), shared_statements, shared_requests }
@@ -145,7 +144,6 @@ impl Coalescer {
 
     /// Returns two counters since the start: the statements that ran for several requests, and the requests that these
     /// statements served. Failed statements count too.
-    #[must_use]
     pub fn shared(&self) -> (u64, u64) {
         (self.shared_statements.load(Ordering::Relaxed), self.shared_requests.load(Ordering::Relaxed))
     }
@@ -159,10 +157,6 @@ impl Coalescer {
 
     /// Reads one record by its key, by a statement that requests of the same account, shape and time limit may share.
     /// Returns [`Found::Nothing`] if no record has the key. `limit` is the time limit of the statement.
-    ///
-    /// # Errors
-    /// The errors of [`Pools::lease`]; [`DbError::Timeout`] if no result came in time; other errors of MariaDB or the
-    /// connection.
     pub async fn select_by_key(
         self: &Arc<Self>,
         lessee: Lessee<'_>,
@@ -182,10 +176,6 @@ impl Coalescer {
 
     /// Inserts one record, by a statement that requests of the same account, shape and time limit may share. `limit` is
     /// the time limit of the statement.
-    ///
-    /// # Errors
-    /// The errors of [`Pools::lease`]; other errors of MariaDB or the connection. After [`DbError::Timeout`], or an
-    /// error for which [`DbError::is_lost`] is true, the record may have been written.
     pub async fn insert_one(
         self: &Arc<Self>,
         lessee: Lessee<'_>,

@@ -273,10 +273,6 @@ impl managed::Manager for Connector {
 
 impl Connection {
     /// Runs a statement as a prepared statement. The connection caches prepared statements by SQL text.
-    ///
-    /// # Errors
-    /// [`PacketTooLarge`], without sending the statement, if one of its packets may be larger than
-    /// `max_allowed_packet`; other errors of MariaDB or the connection.
     pub(super) async fn run(
         &mut self,
         text: &str,
@@ -288,10 +284,6 @@ impl Connection {
 
     /// Returns the prepared statement for a SQL text, from the connection's cache or prepared now. Does not run the
     /// statement.
-    ///
-    /// # Errors
-    /// [`PacketTooLarge`] if a packet of the statement with `params` may be larger than `max_allowed_packet`, since
-    /// MariaDB would close the connection; other errors of MariaDB or the connection.
     pub(super) async fn prepare(&mut self, text: &str, params: &Params) -> Result<Statement, mysql_async::Error> {
         if packet_bytes(text, params, self.packet_max_bytes) > self.packet_max_bytes {
             return Err(mysql_async::Error::Other(Box::new(PacketTooLarge(self.packet_max_bytes))));
@@ -341,11 +333,6 @@ impl Connection {
 
     /// Resets the session: rolls back, drops temporary tables and prepared statements, and clears variables and locks.
     /// The default schema stays (MariaDB's manual, `COM_RESET_CONNECTION`).
-    ///
-    /// # Errors
-    /// Fails if the session has an XA transaction: MariaDB's reset detaches a prepared XA transaction, but leaves the
-    /// session without access to its tables. Also fails if the server can't reset a session, or the connection broke.
-    /// The caller must then close the connection.
     pub(super) async fn reset(&mut self) -> Result<(), mysql_async::Error> {
         self.statements.forget();
         self.conn.query_drop("ROLLBACK").await?;

@@ -41,10 +41,6 @@ impl From<Duration> for Limit {
 }
 
 /// Runs a step until it ends or reaches its limit. The time counts from the first poll that returns pending.
-///
-/// # Errors
-/// [`DbError::Timeout`] if the time is over; [`DbError::Unavailable`] if the host of the connection is left. The
-/// statement may then still run in MariaDB; dropping its lease kills the statement. Otherwise the error of the step.
 pub(super) fn within<T, S>(limit: impl Into<Limit>, step: S) -> Within<S>
 where
     S: Future<Output = Result<T, DbError>>,

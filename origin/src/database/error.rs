@@ -165,7 +165,6 @@ impl DbError {
     }
 
     /// Returns whether the connection or its host failed. It may then be unknown whether the statement ran.
-    #[must_use]
     pub fn is_lost(&self) -> bool {
         match self {
             Self::Refused(errno, refusal) => refusal.code(*errno) == Some(ErrorCode::DatabaseUnavailable),
@@ -176,14 +175,12 @@ impl DbError {
 
     /// Returns whether the host refused the statement and ran no part of it, because the host has
     /// left its cluster or is read-only. The statement can then be sent to another host.
-    #[must_use]
     pub fn is_refused_by_host(&self) -> bool {
         matches!(self, Self::Refused(1047 | 1290, _)) && self.is_lost()
     }
 
     /// Returns MariaDB's error number; `None` if the error is not [`DbError::Refused`], or has the SQLSTATE of a
     /// SIGNAL.
-    #[must_use]
     pub fn errno(&self) -> Option<u16> {
         match self {
             // A SIGNAL may carry any error number, so its number says nothing about schema, locks or keys.
@@ -195,7 +192,6 @@ impl DbError {
 
     /// Returns whether MariaDB reports an unknown table, view or column, or a changed table definition: the cached
     /// schema that the statement was planned with may be out of date.
-    #[must_use]
     pub fn means_stale_schema(&self) -> bool {
         matches!(self.errno(), Some(1054 | 1146 | 1412 | 1615 | 4092))
     }
@@ -203,13 +199,11 @@ impl DbError {
     /// Returns whether MariaDB rolled back the transaction because of a deadlock or, with `innodb_snapshot_isolation` (the
     /// default since 11.6), because a row has changed since the transaction began to read. The transaction may be run
     /// again.
-    #[must_use]
     pub fn is_deadlock(&self) -> bool {
         matches!(self.errno(), Some(1020 | 1213))
     }
 
     /// Returns whether MariaDB refused a row because its value of a unique key exists already.
-    #[must_use]
     pub fn is_duplicate(&self) -> bool {
         match self {
             Self::Refused(errno, refusal) => is_duplicate(*errno, &refusal.state),
@@ -219,7 +213,6 @@ impl DbError {
 
     /// Returns whether MariaDB reports that the statement was killed or ran for longer than MariaDB allows. False for
     /// lock timeouts, and for [`DbError::Timeout`], the time limit of this program.
-    #[must_use]
     pub fn is_cut_short(&self) -> bool {
         match self {
             Self::Refused(errno, refusal) => refusal.code(*errno) == Some(ErrorCode::QueryTimeout),
@@ -227,12 +220,10 @@ impl DbError {
         }
     }
 
-    #[must_use]
     pub fn is_lock_timeout(&self) -> bool {
         self.errno() == Some(1205)
     }
 
-    #[must_use]
     pub fn into_problem(self) -> Problem {
         match self {
             Self::Refused(errno, refusal) => refused(errno, refusal),
@@ -428,7 +419,6 @@ pub(super) fn has_too_many_connections(error: &mysql_async::Error) -> bool {
 
 /// Returns the error code for an error number of MariaDB (`ER_…` in `errmsg-utf8.txt`) and its SQLSTATE; `None` for an
 /// error of the storage engine, the disk or memory, which becomes an internal error.
-#[must_use]
 pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
     use ErrorCode::{
         BodyTooLarge, DatabaseNotFound, DatabaseUnavailable, Deadlock, DuplicateKey, ForeignKeyViolation,
@@ -490,7 +480,6 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
 
 /// Returns the problem for a database that does not exist or belongs to another project. The hint is the name in
 /// `others` that is nearest to `name`, if one is near.
-#[must_use]
 pub fn no_database(name: &DatabaseName, others: &[String]) -> Problem {
     let near = nearest(name.as_str(), others.iter().map(String::as_str));
     Problem::new(ErrorCode::DatabaseNotFound, format!("There is no database {}.", shown(name.as_str())))

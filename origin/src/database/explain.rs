@@ -8,9 +8,6 @@ use std::borrow::Cow;
 
 /// Returns the output of `EXPLAIN FORMAT=JSON` as JSON, with its unescaped strings escaped. If the result is still not
 /// valid JSON, returns the whole unchanged output as one JSON string.
-///
-/// # Errors
-/// serde_json's error if the output can't be written as a JSON string.
 pub fn plan(text: &str) -> serde_json::Result<Box<RawValue>> {
     RawValue::from_string(escaped(text)).or_else(|_| serde_json::value::to_raw_value(text))
 }

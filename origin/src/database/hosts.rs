@@ -116,7 +116,6 @@ impl std::fmt::Debug for Hosts {
 
 impl Hosts {
     /// Creates the hosts of an address, without connecting to them or starting probes.
-    #[must_use]
     pub fn new(address: &DatabaseAddress, purpose: Purpose) -> Self {
         let endpoints: Vec<Endpoint> = address.endpoints().cloned().collect();
         let host = || HostState { health: None, left: CancellationToken::new() };
@@ -152,8 +151,6 @@ impl Hosts {
         self.0.purpose
     }
 
-    /// Returns the address of the setting: all its hosts, and the admin account.
-    #[must_use]
     pub fn address(&self) -> &DatabaseAddress {
         &self.0.address
     }
@@ -262,9 +259,6 @@ impl Hosts {
 
     /// Awaits `work`, which uses a connection to `host`, and cancels `work` when the host is left. If `work` fails
     /// because the host is lost, calls [`Hosts::suspect`].
-    ///
-    /// # Errors
-    /// [`HostLost`] if the host is left; otherwise the error of `work`.
     pub(in crate::database) async fn on<T>(
         &self,
         host: &Host,
@@ -292,7 +286,6 @@ impl Hosts {
         Host { index, left: left.filter(|_| !self.is_single()) }
     }
 
-    #[must_use]
     pub fn gauge(&self) -> HostsGauge {
         let state = self.0.state();
         let well = state.hosts.iter().filter(|host| host.health == Some(Health::Well)).count();

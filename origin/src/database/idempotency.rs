@@ -45,9 +45,6 @@ pub enum Receipt {
 }
 
 /// Creates the table of receipts if it is missing. Must run outside of a transaction, which CREATE TABLE would commit.
-///
-/// # Errors
-/// [`DbError::NoReceipts`] if the account may not create the table; other errors of MariaDB or the connection.
 pub async fn create_table(
     lease: &mut Lease,
     database: &DatabaseName,
@@ -66,9 +63,6 @@ pub async fn note_position(lease: &mut Lease, progress: &Progress) {
 }
 
 /// Tries to claim an idempotency key by inserting its receipt. Does not wait for row locks of other transactions.
-///
-/// # Errors
-/// [`DbError::NoReceipts`] if the account can't use the table of receipts; other errors of MariaDB or the connection.
 pub async fn claim(
     transaction: &mut Transaction<'_>,
     database: &DatabaseName,
@@ -85,9 +79,6 @@ pub async fn claim(
 
 /// Reads the receipt stored under `key`, a hash of the request's `Idempotency-Key` as this or an earlier version of the
 /// program computes it, and compares its fingerprint with that of `idempotent`.
-///
-/// # Errors
-/// [`DbError::NoReceipts`] if the account can't use the table of receipts; other errors of MariaDB or the connection.
 pub async fn read(
     transaction: &mut Transaction<'_>,
     database: &DatabaseName,
@@ -115,9 +106,6 @@ pub async fn read(
 /// Tries to claim the key of an expired receipt by renewing the receipt. Returns [`Claim::Taken`] if the key has no
 /// expired receipt, for example because another request has renewed it. Does not wait for row locks of other
 /// transactions.
-///
-/// # Errors
-/// [`DbError::NoReceipts`] if the account can't use the table of receipts; other errors of MariaDB or the connection.
 pub async fn claim_expired(
     transaction: &mut Transaction<'_>,
     database: &DatabaseName,
@@ -133,9 +121,6 @@ pub async fn claim_expired(
 }
 
 /// Stores the response in the receipt whose key this transaction has claimed.
-///
-/// # Errors
-/// [`DbError::NoReceipts`] if the account can't use the table of receipts; other errors of MariaDB or the connection.
 pub async fn store(
     transaction: &mut Transaction<'_>,
     database: &DatabaseName,

@@ -210,11 +210,6 @@ impl Pools {
     /// With `after`, first waits until the host of the connection has reached that position; a host without positions
     /// is taken as it is. If leasing a replica's connection or waiting for its position fails, or the replica does not
     /// reach the position within about `REPLICA_WAIT` (500 ms), leases a connection to the primary.
-    ///
-    /// # Errors
-    /// [`DbError::NotReached`] if the primary does not reach the position within about [`WAIT_TIMEOUT`];
-    /// [`DbError::OtherPosition`] if the position is of another kind than the primary's; [`DbError::NoPosition`] if the
-    /// primary can't reach it; [`DbError::Timeout`] and errors of MariaDB or the connection while waiting for the position; the errors of [`Pools::lease`].
     pub async fn lease_for(
         &self,
         lessee: Lessee<'_>,
@@ -258,26 +253,17 @@ impl Pools {
         self.settings.query_timeout
     }
 
-    /// Returns [`PoolSettings::wait_timeout`].
     pub fn wait_timeout(&self) -> Duration {
         self.settings.wait_timeout
     }
 
     /// Leases a connection of the project's account with this access, never to a replica that
     /// [`Pools::with_replicas`] added.
-    ///
-    /// # Errors
-    /// [`DbError::Overloaded`] if a queue is full (see `Pools::ticket`), no connection became free within the wait
-    /// timeout, or MariaDB has too many connections; [`DbError::Unavailable`] if MariaDB can't be reached or refuses
-    /// the connection.
     pub async fn lease(&self, project: &ProjectName, access: Access) -> Result<Lease, DbError> {
         self.lease_as(Lessee { project, access, caller: Uuid::nil() }).await
     }
 
     /// Leases a connection as [`Pools::lease`] does, for a caller.
-    ///
-    /// # Errors
-    /// The errors of [`Pools::lease`].
     pub async fn lease_as(&self, Lessee { project, access, caller }: Lessee<'_>) -> Result<Lease, DbError> {
         let account = self.account(project, access)?;
         let _ticket = self.ticket(&account, caller)?;
@@ -286,9 +272,6 @@ impl Pools {
 
     /// Counts a request of a caller until the returned ticket is dropped, without waiting. Tickets beyond the first
     /// `size` of an account count as its queue.
-    ///
-    /// # Errors
-    /// [`DbError::Overloaded`] if the account's queue or the queue of all accounts is full.
     pub(super) fn ticket(&self, account: &Arc<Account>, caller: Uuid) -> Result<QueueTicket, DbError> {
         let mut place = QueueTicket { account: Arc::clone(account), queue: None, _share: None };
         let before = account.requests.fetch_add(1, Ordering::Relaxed);

@@ -57,9 +57,6 @@ pub(super) enum Positions {
 
 impl Position {
     /// Parses the value of `X-Selkie-After`.
-    ///
-    /// # Errors
-    /// `invalid_query_option` if the text is not a position.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let write_set = || text.strip_prefix("galera:").and_then(number).map(Self::WriteSet);
         let gtids = || gtids(text.strip_prefix("gtid:")?).map(Self::Gtids);
@@ -143,11 +140,6 @@ impl Connection {
     }
 
     /// Returns whether the host has reached a position; true if the host has no positions ([`Positions::None`]).
-    ///
-    /// # Errors
-    /// [`DbError::OtherPosition`] if the position is of another kind than the host's; [`DbError::NoPosition`] if the host
-    /// is no replica and can't reach it, since it is more than [`AHEAD_MAX`] ahead or of another domain; errors of MariaDB
-    /// or the connection.
     pub(super) async fn has_reached(&mut self, position: &Position) -> Result<bool, DbError> {
         let (is_reached, is_near) = match (self.positions, position) {
             (Positions::None, _) => (true, true),

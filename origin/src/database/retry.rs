@@ -14,9 +14,6 @@ pub(crate) struct Retries {
 impl Retries {
     /// Runs `work` until it succeeds, fails with an error for which `is_worth_retrying` is false, or has run `tries`
     /// times.
-    ///
-    /// # Errors
-    /// The error of the last attempt.
     pub(crate) async fn run<T, E, F>(
         self,
         is_worth_retrying: impl Fn(&E) -> bool,

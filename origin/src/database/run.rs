@@ -57,7 +57,6 @@ pub enum SessionEffect {
 
 impl SessionEffect {
     /// Returns what a statement that uses a table may change in the session.
-    #[must_use]
     pub fn of(table: &Table) -> Self {
         match table.traits().stored_code {
             true => Self::Anything,
@@ -374,7 +373,6 @@ fn key_json(decoders: &[Decoder], row: &Row, first: usize) -> Vec<u8> {
 }
 
 /// Returns an integer as JSON: a number, or a string of digits if it exceeds 2^53 − 1.
-#[must_use]
 pub fn integer_json(number: u64) -> Vec<u8> {
     let mut out = Vec::new();
     Decoder::Integer.write(&Value::UInt(number), &mut out);

@@ -8,7 +8,6 @@ use shared::envelope::{ColumnLabels, Encoder, Shape};
 use shared::format::Format;
 
 /// Returns a statement's text, and its values in the driver's type.
-#[must_use]
 pub fn bound(statement: Statement) -> (String, Params) {
     let (text, params) = statement.into_parts();
     (text, bind(params))
@@ -34,7 +33,6 @@ pub enum Prose {
 
 impl Sample {
     /// Returns records like a blog's: numbers, a title, a text of some lines, a price, a date, JSON, a NULL.
-    #[must_use]
     pub fn posts(count: u32, prose: Prose) -> Self {
         let (title, paragraph) = match prose {
             Prose::Plain => (
@@ -103,7 +101,6 @@ impl Sample {
     }
 
     /// Returns rows of numbers only: the most cells for the fewest bytes.
-    #[must_use]
     pub fn numbers(count: u32) -> Self {
         const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
         Self {
@@ -114,7 +111,6 @@ impl Sample {
     }
 
     /// Encodes all rows like a streamed response, and returns the response's size in bytes.
-    #[must_use]
     pub fn encode(&self, format: Format) -> usize {
         let mut bytes = 0;
         let mut encoder = Encoder::begin_as(format, Shape::Rows, &self.keys, CHUNK_ROOM_BYTES);

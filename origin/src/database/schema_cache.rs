@@ -141,7 +141,6 @@ pub struct Views {
 
 impl Views {
     /// Returns whether a view has this name, which must be [`folded`].
-    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.names.contains(name)
     }
@@ -150,7 +149,6 @@ impl Views {
 impl SchemaCache {
     /// Creates an empty cache. It reads schemas through connections of its own, which come on top of the connection
     /// limit of `statement_pools`.
-    #[must_use]
     pub fn new(statement_pools: Arc<Pools>) -> Self {
         let bounds = |settings: PoolSettings| PoolSettings {
             size: CONNECTIONS_PER_PROJECT,
@@ -176,10 +174,6 @@ impl SchemaCache {
     }
 
     /// Returns a table's description.
-    ///
-    /// # Errors
-    /// `database_not_found` or `table_not_found`, with a similar name as hint if there is one; errors of MariaDB or the
-    /// connection, unless the cached description is younger than `KEPT_WHILE_FAILING` (5 minutes).
     pub async fn table(self: &Arc<Self>, project: &ProjectName, path: &TablePath) -> Result<Arc<Table>, Problem> {
         if path.database.is_system() {
             return Err(no_database(&path.database, &[]));
@@ -206,10 +200,6 @@ impl SchemaCache {
     }
 
     /// Reloads a table's description, after MariaDB refused a statement that was planned with the cached description.
-    ///
-    /// # Errors
-    /// `database_not_found` or `table_not_found`, with a similar name as hint if there is one; errors of MariaDB or the
-    /// connection.
     pub async fn reload(self: &Arc<Self>, project: &ProjectName, path: &TablePath) -> Result<Arc<Table>, Problem> {
         let key = KeyRef { project, path }.to_owned();
         Box::pin(self.load(key, Reason::Refused)).await
@@ -217,20 +207,17 @@ impl SchemaCache {
 
     /// Returns a guard for a statement that may change the project's schema. Dropping the guard expires the project's
     /// cached schema, unless the statement did not run.
-    #[must_use]
     pub fn change(self: &Arc<Self>, project: &ProjectName) -> SchemaChange {
         SchemaChange { cache: Arc::clone(self), project: project.clone(), effect: SchemaEffect::Possible }
     }
 
     /// Returns the number of loads of table descriptions from MariaDB so far, including failed ones. A load of all
     /// tables of a database counts as one.
-    #[must_use]
     pub fn loads(&self) -> u64 {
         self.loads.load(Ordering::Relaxed)
     }
 
     /// Returns how often [`SchemaCache::table`] has returned a cached description without a wait so far.
-    #[must_use]
     pub fn hits(&self) -> u64 {
         self.hits.load(Ordering::Relaxed)
     }
@@ -257,9 +244,6 @@ impl SchemaCache {
     }
 
     /// Returns the project's databases, at most 2,000 of them. Reads from MariaDB each time.
-    ///
-    /// # Errors
-    /// Errors of MariaDB or the connection.
     pub async fn databases(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, Problem> {
         let names =
             again_if_lost(|| async { schema_reader::databases(&mut self.lease(project).await?, LOAD_TIMEOUT).await });
@@ -269,9 +253,6 @@ impl SchemaCache {
 
     /// Returns the names of the project's views, in all of its databases. A statement that reads a view may run stored
     /// code, even if its text shows none.
-    ///
-    /// # Errors
-    /// Errors of MariaDB or the connection.
     pub async fn views(self: &Arc<Self>, project: &ProjectName) -> Result<Arc<Views>, Problem> {
         let version = self.version(project);
         let usable = |views: &Arc<Views>| views.version == version && views.read_at.elapsed() < STALE_AFTER;
@@ -417,7 +398,6 @@ where
 
 /// Returns the maximum number of connections of all projects that read table descriptions. They are in addition to the
 /// `pool_total` connections for statements.
-#[must_use]
 pub fn connections(pool_total: usize) -> usize {
     (pool_total / POOL_TOTAL_PER_CONNECTION).max(CONNECTIONS_PER_PROJECT)
 }

@@ -40,9 +40,6 @@ where
 {
     /// Returns the outcome of the load in flight for this key, or starts `load` if no load is in flight. The load runs
     /// in its own task, so that the load continues if the caller is cancelled.
-    ///
-    /// # Errors
-    /// The error of the load; [`LoadAborted`], converted to `E`, if the load's task panicked or was aborted.
     pub(crate) async fn run(&self, key: K, load: impl Future<Output = Result<V, E>> + Send + 'static) -> Result<V, E> {
         let outcome = {
             let mut running = lock(&self.running);

@@ -54,9 +54,6 @@ impl AnswerBudget {
     pub const WHOLE: Self = Self { rows: BATCH_ANSWER_MAX_ROWS, bytes: BATCH_ANSWER_MAX_BYTES };
 
     /// Subtracts the rows and bytes that an operation returns.
-    ///
-    /// # Errors
-    /// [`DbError::AnswerTooLarge`] if the operation returns more than the budget has left.
     pub fn take(&mut self, rows: usize, bytes: usize) -> Result<(), DbError> {
         self.rows = self.rows.checked_sub(rows).ok_or(DbError::AnswerTooLarge)?;
         self.bytes = self.bytes.checked_sub(bytes).ok_or(DbError::AnswerTooLarge)?;
@@ -75,11 +72,6 @@ pub struct Rows {
 
 /// Runs a write: a single statement by itself; several statements, or one whose records are checked against the rules
 /// of the caller's role, in one transaction.
-///
-/// # Errors
-/// [`DbError::RoleForbids`] if a record breaks a rule of the caller's role; [`DbError::AnswerTooLarge`] if more than
-/// one record is returned, and the records exceed [`AnswerBudget::WHOLE`]; errors of MariaDB or the connection. After
-/// [`DbError::Timeout`] or a lost connection, MariaDB may have committed the write.
 pub async fn write(
     lease: &mut Lease,
     statements: Vec<Statement>,
@@ -105,9 +97,6 @@ pub async fn write(
 }
 
 /// Runs the statements of one write in one transaction, whose time limit is `limit`, and commits or rolls back.
-///
-/// # Errors
-/// The errors of [`write()`].
 pub async fn transact(
     lease: &mut Lease,
     statements: Vec<Statement>,
@@ -140,11 +129,6 @@ impl<'a> Transaction<'a> {
     }
 
     /// Runs a statement that writes. After an error, the caller must roll back.
-    ///
-    /// # Errors
-    /// [`DbError::RoleForbids`] if a record breaks a rule of the caller's role; [`DbError::AnswerTooLarge`] if the
-    /// statement returns more than one record, and the records exceed [`AnswerBudget::WHOLE`]; errors of MariaDB or the
-    /// connection.
     pub async fn execute(&mut self, statement: Statement, effect: SessionEffect) -> Result<Written, DbError> {
         self.lease.expect(effect);
         let written = self.step(statement).await?;
@@ -156,10 +140,6 @@ impl<'a> Transaction<'a> {
     }
 
     /// Runs the statements of one write, and returns their results added up. After an error, the caller must roll back.
-    ///
-    /// # Errors
-    /// [`DbError::AnswerTooLarge`] if the statements return more than one record, and the records exceed
-    /// [`AnswerBudget::WHOLE`]; the errors of [`Transaction::execute`].
     pub async fn execute_all(&mut self, statements: Vec<Statement>, effect: SessionEffect) -> Result<Written, DbError> {
         let (mut written, mut bytes) = (Written::default(), 0);
         for statement in statements {
@@ -191,10 +171,6 @@ impl<'a> Transaction<'a> {
 
     /// Runs a read with its related records, returns at most `max_rows` rows, and subtracts the rows from `budget`.
     /// After an error, the caller must roll back.
-    ///
-    /// # Errors
-    /// [`DbError::AnswerTooLarge`] if the rows exceed `budget`; [`DbError::IncludeTooLarge`] if the related records of
-    /// one batch of rows are too large; errors of MariaDB or the connection.
     pub async fn rows(
         &mut self,
         statement: Statement,
@@ -319,10 +295,6 @@ impl<'a> Transaction<'a> {
     }
 
     /// Commits the transaction.
-    ///
-    /// # Errors
-    /// The error of MariaDB or the connection. After [`DbError::Timeout`] or a lost connection, MariaDB may have
-    /// committed; after any other error, nothing is written.
     pub async fn commit(mut self) -> Result<(), DbError> {
         let (started, left) = (Instant::now(), self.left());
         let committed = self.command("COMMIT", left).await;
@@ -355,9 +327,6 @@ impl<'a> Transaction<'a> {
     }
 
     /// Commits the transaction if `outcome` is a success, or rolls it back.
-    ///
-    /// # Errors
-    /// The error in `outcome`, or that of [`Transaction::commit`].
     pub async fn end<T, E: From<DbError>>(self, outcome: Result<T, E>) -> Result<T, E> {
         match outcome {
             Ok(value) => {

@@ -245,10 +245,6 @@ async fn unprepared(lease: &mut Lease, text: &str, progress: &Progress) -> Resul
 
 /// Encodes the results of a statement that may return several result sets, such as CALL: the list of rows of a single
 /// result set, a list of such lists for several result sets, or the result of [`done`] without a result set.
-///
-/// # Errors
-/// [`DbError::ResultsTooLarge`] if the encoded result sets exceed [`RESULTS_HELD_MAX_BYTES`]; errors of MariaDB or the
-/// connection.
 async fn several<P: Protocol>(result: &mut QueryResult<'_, '_, P>, progress: &Progress) -> Result<Vec<u8>, DbError> {
     let mut encoder = Encoder::begin(Shape::Sets, CHUNK_BYTES);
     let outcome = loop {

@@ -57,7 +57,6 @@ pub enum EdgeError {
 
 impl EdgeError {
     /// Returns how to fix the error; `None` if unknown.
-    #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoConfiguration(_) => Some(

@@ -24,9 +24,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Runs `program` in its own process group until the program ends, standard input is closed, or a stop signal arrives;
 /// then ends every process of the group. Returns the program's status; `None` if the guard ended the program.
-///
-/// # Errors
-/// A system call failed, such as the start of the program.
 pub async fn guard(program: &Path, arguments: &[OsString]) -> io::Result<Option<ExitStatus>> {
     // Makes orphaned descendants children of this process, so that this process can wait for their end.
     set_child_subreaper(Some(getpid()))?;

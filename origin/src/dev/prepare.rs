@@ -27,9 +27,6 @@ pub(super) struct Prepared {
 
 /// Prepares the system schema, and creates the default project, the demo database and the two keys if they are missing.
 /// Reuses the keys in `remembered` that are valid.
-///
-/// # Errors
-/// Errors of [`System::prepare`]; another project owns the demo's database; MariaDB failed.
 pub(super) async fn prepare(system: &System, remembered: &Environment) -> Result<Prepared, SystemError> {
     let corrupt = |what| move |_| AdminError::Corrupt(what);
     let project = ProjectName::parse(DEFAULT_PROJECT).map_err(corrupt("project name"))?;
@@ -55,9 +52,6 @@ pub(super) async fn prepare(system: &System, remembered: &Environment) -> Result
 /// use one of them, or it can't have them together, for example because there are too many. Without the variable, the
 /// edge forwards users' tokens unverified; with it, the edge refuses the tokens of issuers that are not listed. Logs each
 /// unusable issuer, or one warning if the whole list is refused.
-///
-/// # Errors
-/// MariaDB failed.
 pub(super) async fn issuers(system: &System) -> Result<Option<String>, SystemError> {
     let rows = system.admin.issuers(None).await?;
     Ok(match for_edge(&rows).await {
@@ -77,9 +71,6 @@ pub(super) async fn issuers(system: &System) -> Result<Option<String>, SystemErr
 /// Creates and fills the demo database, then records it as a database of the project. Does nothing if the project owns
 /// the database and it exists. A database of this name that nobody owns is recorded unchanged, and keys may drop its
 /// tables but not the database.
-///
-/// # Errors
-/// Another project owns the database; MariaDB failed.
 async fn demo(system: &System, project: &ProjectName, name: &DatabaseName) -> Result<(), SystemError> {
     let owned = system.projects.databases(Some(project)).await?;
     if owned.iter().any(|owned| owned.name == *name && owned.presence == Presence::Present) {

@@ -5,7 +5,6 @@ use serde_json::json;
 
 use super::Running;
 
-#[must_use]
 pub fn welcome(running: &Running) -> String {
     let file = running.environment_file.display().to_string();
     let mut text = String::from("\nSelkie runs. Ctrl-C stops it.\n\n");

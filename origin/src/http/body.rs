@@ -91,10 +91,6 @@ impl CountedBody {
 }
 
 /// Reads a whole body: JSON, or the CSV or lines of JSON of an insert.
-///
-/// # Errors
-/// `body_too_large`; `rate_limited` or `overloaded` if the memory limit of all bodies is reached; the errors of
-/// [`BodyReader::next`].
 pub(super) async fn read(
     body: &mut Body,
     headers: &HeaderMap,
@@ -144,9 +140,6 @@ impl<'a> BodyReader<'a> {
     }
 
     /// Returns the next chunk; `None` at the body's end.
-    ///
-    /// # Errors
-    /// `invalid_body`: no bytes arrived for `pause_max`, the rate is below the minimum, or the connection ended early.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         let mut began = Instant::now();
         loop {

@@ -19,7 +19,6 @@ pub(super) struct CrossOrigin {
 }
 
 impl CrossOrigin {
-    #[must_use]
     pub(super) fn new(origins: CorsOrigins) -> Self {
         Self { common: headers(&origins, None).collect(), any: origins == CorsOrigins::any(), origins }
     }
@@ -40,9 +39,6 @@ impl CrossOrigin {
 
     /// Checks the header `Origin` of a request to MCP: a web page must have an allowed origin. Accepts preflight
     /// requests, and requests to other paths.
-    ///
-    /// # Errors
-    /// The errors of [`CorsOrigins::check_page`].
     pub(super) fn check_page(&self, request: &Request) -> Result<(), Problem> {
         if self.preflight(request).is_some() {
             return Ok(());

@@ -26,7 +26,6 @@ impl ETag {
         HeaderValue::try_from(self.0).ok()
     }
 
-    /// Returns the entity tag with its quotes.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }

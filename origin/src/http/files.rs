@@ -118,9 +118,6 @@ impl Call<'_> {
 
     /// Returns the file if it is public or the credentials give access to it. Checks the credentials even if there is
     /// no such file, so that timing does not reveal which private files exist.
-    ///
-    /// # Errors
-    /// `media_not_found` if there is no file, or the request has no access to it; the errors of [`access::to_private`].
     async fn admit(
         &self,
         app: &App,

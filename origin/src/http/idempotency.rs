@@ -46,10 +46,6 @@ pub(super) struct IdempotentInsert<'a> {
 
 impl<'a> IdempotentInsert<'a> {
     /// Inserts the records and stores the response, or returns the response that an earlier request stored.
-    ///
-    /// # Errors
-    /// `idempotency_mismatch`: the key was used for another insert; `idempotency_in_progress`: an earlier request with
-    /// the key still runs; errors of MariaDB and of the insert.
     pub(super) async fn run(self) -> Result<Response, Failure> {
         let lease = &mut self.app.pools.lease_as(self.caller.lessee()).await?;
         let mut is_created = false;

@@ -6,7 +6,6 @@ use crate::media::url::Links;
 use axum::http::header::HOST;
 use axum::http::request::Parts;
 
-#[must_use]
 pub(super) fn links(app: &App, request: &Parts) -> Links {
     let configured = app.public_url.clone();
     Links::new(configured.or_else(|| base_of(request)))

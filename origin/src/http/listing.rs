@@ -37,9 +37,6 @@ pub(super) async fn run(
 }
 
 /// Returns the databases that the caller may see; if `only` names a database, just that one.
-///
-/// # Errors
-/// `database_not_found`; errors of MariaDB or the connection.
 pub(super) async fn databases(
     app: &Arc<App>,
     caller: &Caller,

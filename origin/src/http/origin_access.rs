@@ -29,7 +29,6 @@ pub(super) struct OriginAccess {
 }
 
 impl OriginAccess {
-    #[must_use]
     pub(super) fn new(config: AccessConfig, networks: Vec<IpNet>, secret: EdgeSecret) -> Self {
         Self { config, networks, secret }
     }
@@ -37,10 +36,6 @@ impl OriginAccess {
     /// Checks whether the peer may call the origin. Removes the edge's secret from the request's headers. Also removes
     /// the forwarding headers, unless the peer is the edge or in a trusted network, or access is open and no trusted
     /// networks are configured.
-    ///
-    /// # Errors
-    /// `permission_denied` if access is restricted, the peer is neither the edge nor in a trusted network, and the path
-    /// is not `/healthz`.
     pub(super) fn check<B>(&self, request: &mut Request<B>, peer: IpAddr) -> Result<(), Problem> {
         let is_open = request.uri().path() == OPEN_PATH;
         let headers = request.headers_mut();

@@ -99,7 +99,6 @@ impl RequestRecord {
         self.id.as_str()
     }
 
-    /// Returns the entry for the request log, to which handlers add the route and the verified caller.
     pub(super) fn log(&self) -> &RequestLog {
         &self.log
     }
@@ -112,9 +111,6 @@ impl RequestRecord {
 
     /// Records the verified caller for the log, and counts the request against the caller's rate limit unless it is
     /// counted already.
-    ///
-    /// # Errors
-    /// `rate_limited`: the caller's bucket is empty.
     pub(super) fn set_caller(&self, caller: &Caller) -> Result<(), Problem> {
         self.log.caller(Arc::clone(caller.principal()));
         self.has_role.store(caller.rights().role().is_some(), Ordering::Relaxed);
@@ -141,9 +137,6 @@ impl RequestRecord {
     }
 
     /// Reads the header `X-Selkie-After`.
-    ///
-    /// # Errors
-    /// `invalid_query_option` if the header's value is not a position.
     pub(super) fn read_after(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let Some(value) = headers.get(AFTER) else {
             return Ok(());
@@ -177,9 +170,6 @@ impl RequestRecord {
     }
 
     /// Returns the limits for streaming a response to the caller, and a guard that counts the stream in the metrics.
-    ///
-    /// # Errors
-    /// `rate_limited` if the project has too many streams, `overloaded` if all projects together do.
     pub(super) fn stream(&self, caller: &Caller) -> Result<(StreamLimits, StreamGuard), Problem> {
         let terms = StreamLimits::of_records(&self.app, caller, self.started, self.id.clone())?;
         Ok((terms, self.app.metrics.stream()))

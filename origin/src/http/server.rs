@@ -38,9 +38,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Accepts and serves connections, with TLS if `tls` is given, until `stop` is cancelled. Then
 /// waits for requests in flight, at most for `shutdown_grace`.
-///
-/// # Errors
-/// The listener fails with an error that is not temporary.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Tls>,

@@ -148,7 +148,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    #[must_use]
     pub const fn is_number(self) -> bool {
         matches!(self, Self::Integer | Self::Bit | Self::Decimal | Self::Float | Self::Double)
     }
@@ -175,7 +174,6 @@ pub enum Case {
 impl Table {
     /// Creates the description of a table. Invisible columns must come last in `columns`; `primary` has the indexes of
     /// the primary key's columns, `unique` those of the other unique keys.
-    #[must_use]
     pub fn new(
         database: DatabaseName,
         name: TableName,
@@ -193,7 +191,6 @@ impl Table {
 
     /// Returns the approximate memory. That of the columns counts in each description that shares them, because any
     /// of them may be the last.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -201,7 +198,6 @@ impl Table {
     /// Returns the table's description for a role, which hides the columns for which `may_read` is false from
     /// [`Table::columns`], [`Table::find`] and results. [`Table::column`] and [`Table::find_hidden`] still return them,
     /// for rules and writes. Columns may have other indexes than in `self`.
-    #[must_use]
     pub fn restricted(&self, may_read: impl Fn(&Column) -> bool) -> Self {
         let (mut columns, hidden): (Vec<_>, Vec<_>) = self.columns.iter().cloned().partition(|column| may_read(column));
         let readable = columns.len();
@@ -265,30 +261,25 @@ impl Table {
         }
     }
 
-    #[must_use]
     pub fn database(&self) -> &DatabaseName {
         &self.database
     }
 
-    #[must_use]
     pub fn name(&self) -> &TableName {
         &self.name
     }
 
-    #[must_use]
     pub fn columns(&self) -> &[Arc<Column>] {
         &self.columns[..self.readable]
     }
 
     /// Returns the columns of a read that does not name its fields: all but INVISIBLE columns. They are the first
     /// columns of [`Table::columns`].
-    #[must_use]
     pub fn visible_columns(&self) -> &[Arc<Column>] {
         &self.columns[..self.visible]
     }
 
     /// Returns a column by its index, even if a role hides the column.
-    #[must_use]
     pub fn column(&self, at: usize) -> &Column {
         &self.columns[at]
     }
@@ -299,21 +290,18 @@ impl Table {
     }
 
     /// Returns whether the caller may read all columns of [`Table::key`]; true if the table has no key.
-    #[must_use]
     pub fn key_is_readable(&self) -> bool {
         self.key.iter().all(|at| *at < self.readable)
     }
 
     /// Returns the indexes of the columns whose values form an `{id}` of the API: the column `id`, or else the primary
     /// key, even if the caller may not read those columns. Empty if the table has neither.
-    #[must_use]
     pub fn key(&self) -> &[usize] {
         &self.key
     }
 
     /// Returns whether a unique key ensures that an `{id}` of the API addresses at most one record; false for a view,
     /// and if the table has no [`Table::key`].
-    #[must_use]
     pub fn key_is_unique(&self) -> bool {
         let primary = self.columns.iter().filter(|column| column.primary);
         match self.key.as_slice() {
@@ -324,7 +312,6 @@ impl Table {
 
     /// Returns the index of the key's column; `None` unless the key is one unique integer column (other than YEAR) that
     /// is not INVISIBLE and that the caller may read, of a table that is not a view and has no triggers.
-    #[must_use]
     pub fn number(&self) -> Option<usize> {
         let plain = !self.traits.view && !self.traits.stored_code;
         self.number.filter(|at| plain && *at < self.visible && self.key_is_unique())
@@ -332,32 +319,27 @@ impl Table {
 
     /// Returns whether inserts of several requests may share a statement: the engine is InnoDB, which rolls back all
     /// rows of a failed statement, and no trigger can see the other rows.
-    #[must_use]
     pub fn takes_rows_together(&self) -> bool {
         self.traits.inserts.innodb && !self.traits.stored_code
     }
 
     /// Returns the indexes of NOT NULL columns that identify a record and that the caller may read: [`Table::row_key`],
     /// or else another unique key. Empty if there is none.
-    #[must_use]
     pub fn identity(&self) -> &[usize] {
         &self.identity
     }
 
     /// Returns the indexes of NOT NULL columns that identify a record, even if the caller may not read them: the primary
     /// key, or else a unique column `id`, or else a unique key. Empty if the table has none of these.
-    #[must_use]
     pub fn row_key(&self) -> &[usize] {
         &self.row_key
     }
 
-    #[must_use]
     pub fn traits(&self) -> Traits {
         self.traits
     }
 
     /// Returns the layout of rows with all of [`Table::visible_columns`].
-    #[must_use]
     pub fn layout(&self) -> Arc<Layout> {
         Arc::clone(&self.whole)
     }
@@ -368,28 +350,22 @@ impl Table {
     }
 
     /// Returns whether the table is a view for which MariaDB names no column, since something that it reads is gone.
-    #[must_use]
     pub fn is_broken(&self) -> bool {
         self.traits.view && self.columns.is_empty()
     }
 
     /// Returns the index of the column with this name; `None` if the table has no such column or a role hides it.
-    #[must_use]
     pub fn find(&self, name: &FieldName) -> Option<usize> {
         self.find_hidden(name).filter(|at| *at < self.readable)
     }
 
     /// Returns the index of the column with this name, even if a role hides the column; `None` if the table has no such
     /// column.
-    #[must_use]
     pub fn find_hidden(&self, name: &FieldName) -> Option<usize> {
         self.by_name.get(name.as_str()).copied()
     }
 
     /// Returns the index of the column with this name.
-    ///
-    /// # Errors
-    /// `unknown_field` if the table has no such column or a role hides it, with the nearest name, if any, as a hint.
     pub fn field(&self, name: &FieldName) -> Result<usize, Problem> {
         self.find(name).ok_or_else(|| {
             let names = self.columns().iter().map(|column| column.name.as_str());
@@ -404,7 +380,6 @@ impl Table {
 }
 
 /// Returns the problem of a view that MariaDB can't read; `view` is the subject of the message.
-#[must_use]
 pub fn broken_view(view: &str) -> Problem {
     let why = "a table, field or function that it reads is gone, or its definer may not read it";
     Problem::new(ErrorCode::SqlError, format!("{view} is broken: {why}."))
@@ -426,7 +401,6 @@ impl Column {
 
     /// Returns whether an insert must give a value: the column is NOT NULL, has no default, and is neither
     /// AUTO_INCREMENT nor generated.
-    #[must_use]
     pub fn required(&self) -> bool {
         !self.nullable && self.default.is_none() && !self.auto_increment && !self.generated
     }

@@ -41,7 +41,6 @@ impl std::fmt::Debug for ReadCursors {
 }
 
 impl PageTokens {
-    #[must_use]
     pub fn new(secret: &InstallationSecret) -> Self {
         Self::with_key(&secret.derive("pages:tokens"))
     }
@@ -53,7 +52,6 @@ impl PageTokens {
 
     /// Returns the page cursors of a project's read. `shared` is the result of
     /// [`shared_by_pages`](crate::query::sql::shared_by_pages).
-    #[must_use]
     pub fn of_read(&self, project: &ProjectName, shared: &Statement) -> ReadCursors {
         let mut values = Vec::new();
         for param in shared.params() {
@@ -74,7 +72,6 @@ impl PageTokens {
 
 impl ReadCursors {
     /// Returns the cursor of the page that begins after the row with these sort values.
-    #[must_use]
     pub fn token(self, values: &[Param]) -> String {
         let mut bytes = vec![VERSION];
         for value in values {
@@ -86,9 +83,6 @@ impl ReadCursors {
     }
 
     /// Verifies a page cursor and returns its sort values.
-    ///
-    /// # Errors
-    /// `invalid_query_option` if the cursor is malformed, forged, or of another read.
     pub fn open(&self, token: &str) -> Result<Vec<Param>, Problem> {
         self.opened(token).ok_or_else(|| {
             Problem::new(

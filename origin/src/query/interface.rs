@@ -43,7 +43,6 @@ pub struct TableInterface {
 }
 
 impl Interface {
-    #[must_use]
     pub fn new(grant: Grant, media: MediaInterface) -> Self {
         Self { databases: Vec::new(), grant, media }
     }

@@ -86,50 +86,41 @@ pub struct Select {
 }
 
 impl Select {
-    #[must_use]
     pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
 
-    /// Returns the maximum number of rows; `None` if there is no limit.
-    #[must_use]
     pub fn limit(&self) -> Option<u64> {
         self.limit
     }
 
-    #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
     /// Returns the total order for keyset pagination. `None` unless this is the read of a list with a limit above 0 or
     /// the option `after`; also `None` if the read can't be paginated by keyset.
-    #[must_use]
     pub fn keyset(&self) -> Option<&Keyset> {
         self.keyset.as_ref()
     }
 
     /// Returns the reads of the option `include`. Their members come last in the layout, in the same order.
-    #[must_use]
     pub fn includes(&self) -> &[Included] {
         &self.includes
     }
 
     /// Returns whether [`Select::limit`] is [`PlanLimits::read_max_rows`], since the request has no limit or a greater
     /// one.
-    #[must_use]
     pub fn is_limited(&self) -> bool {
         self.is_limited
     }
 
     /// Returns whether the read reads one row more than [`Select::limit`], to see whether the limit cuts the list.
-    #[must_use]
     pub fn reads_one_more(&self) -> bool {
         self.is_list && self.limit.is_some_and(|limit| limit > 0)
     }
 
     /// Returns a read of the first row beyond [`Select::limit`]; `None` unless [`Select::reads_one_more`].
-    #[must_use]
     pub fn beyond(&self) -> Option<Self> {
         let limit = self.limit.filter(|_| self.reads_one_more())?;
         let offset = self.offset.saturating_add(limit);
@@ -221,19 +212,16 @@ pub struct InsertCheck {
 }
 
 impl InsertCheck {
-    #[must_use]
     pub fn inserted(&self) -> Option<&Predicate> {
         self.inserted.as_ref()
     }
 
-    #[must_use]
     pub fn updated(&self) -> Option<&Predicate> {
         self.updated.as_ref()
     }
 }
 
 impl Insert {
-    #[must_use]
     pub fn answer(&self) -> InsertAnswer {
         self.answer
     }
@@ -385,7 +373,6 @@ impl Operand {
     const NULL: Self = Self { param: Param::Null, form: Form::Plain };
 
     /// Returns the maximum number of bytes that the value takes in a statement's text and parameters.
-    #[must_use]
     pub fn max_bytes(&self) -> usize {
         CELL_MAX_BYTES
             + match &self.param {
@@ -428,11 +415,6 @@ pub struct PlanLimits {
 }
 
 /// Resolves an operation on the tables of `scope`.
-///
-/// # Errors
-/// `unknown_field`, `invalid_value`, `invalid_filter`, `invalid_body` or `invalid_query_option` for a fault of the
-/// request; `role_forbids` if the caller's role does not allow the operation; `method_not_allowed` for a write to a
-/// read-only view; `internal` if `scope` lacks the table of an include.
 pub fn build<'a>(operation: &'a RecordOperation, scope: &Scope<'_>, limits: PlanLimits) -> Result<Plan<'a>, Problem> {
     match operation {
         RecordOperation::Read(read) => Ok(Plan::Select(read::records(read, scope, limits.read_max_rows)?, read)),

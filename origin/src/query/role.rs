@@ -81,7 +81,6 @@ pub enum Fields {
 }
 
 impl Fields {
-    #[must_use]
     pub fn has(&self, name: &FieldName) -> bool {
         match self {
             Self::All => true,
@@ -94,7 +93,6 @@ impl Fields {
     }
 
     /// Returns the names that the rule lists; none for [`Fields::All`].
-    #[must_use]
     pub fn names(&self) -> &[FieldName] {
         match self {
             Self::All => &[],
@@ -156,7 +154,6 @@ impl Role {
     /// may be the same table, as on a server with `lower_case_table_names`. Of the rules for one table, or for one
     /// database, one with exactly the same names comes first; otherwise, of rules that differ only in case, the last
     /// one of the file is used.
-    #[must_use]
     pub fn rule(&self, database: &DatabaseName, table: &TableName) -> Option<&TableRule> {
         let in_database = |of: &DatabaseName| same_but_case(of.as_str(), database.as_str());
         let precision = |pattern: &Pattern| match pattern {
@@ -173,7 +170,6 @@ impl Role {
 
     /// Returns whether the role allows something with the database's tables: by a rule of one of its tables, by the
     /// rule of the database, or, if the database has no rule, by the rule of all databases.
-    #[must_use]
     pub fn knows_database(&self, database: &DatabaseName) -> bool {
         let in_database = |of: &DatabaseName| same_but_case(of.as_str(), database.as_str());
         let allows = |fits: &dyn Fn(&Pattern) -> bool| {
@@ -185,13 +181,11 @@ impl Role {
                 .unwrap_or_default()
     }
 
-    #[must_use]
     pub fn tables(&self) -> &[(Pattern, TableRule)] {
         &self.tables
     }
 
     /// Returns the names of the claims that the rules for tables and media files refer to.
-    #[must_use]
     pub fn claims(&self) -> BTreeSet<&str> {
         let templates = self.tables.iter().flat_map(|(_, rule)| rule.templates());
         let of_tables = templates.flat_map(Template::claims).map(String::as_str);
@@ -208,30 +202,24 @@ impl Role {
 
     /// Returns whether no rule for tables allows inserts, updates or deletes, so that the project's read-only account
     /// in MariaDB is enough for the role's statements. Ignores the rights to media files.
-    #[must_use]
     pub fn only_reads(&self) -> bool {
         let writes = |rule: &TableRule| rule.insert.is_some() || rule.update.is_some() || rule.delete.is_some();
         !self.tables.iter().any(|(_, rule)| writes(rule))
     }
 
-    #[must_use]
     pub fn media(&self) -> &MediaRule {
         &self.media
     }
 
     /// Returns the maximum number of records that a read returns; `None` if the role sets none.
-    #[must_use]
     pub fn max_rows(&self) -> Option<u64> {
         self.max_rows
     }
 
-    /// Returns the maximum time of a statement; `None` if the role sets none.
-    #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
-    #[must_use]
     pub fn rate_limit(&self) -> Option<RateLimit> {
         self.rate_limit
     }
@@ -253,7 +241,6 @@ impl TableRule {
 
     /// Returns whether the role may do an action on records of the table. All actions other than inserts, updates and
     /// deletes count as reads.
-    #[must_use]
     pub fn allows(&self, action: Action) -> bool {
         match action {
             Action::Insert => self.insert.is_some(),

@@ -93,41 +93,32 @@ pub enum DuplicateReport {
 }
 
 impl Statement {
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    #[must_use]
     pub fn params(&self) -> &[Param] {
         &self.params
     }
 
-    #[must_use]
     pub fn duplicates(&self) -> DuplicateReport {
         self.duplicates
     }
 
-    #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.verdict
     }
 
     /// Returns the columns of the written records in the rows of the statement; `None` if the statement does not return
     /// records.
-    #[must_use]
     pub fn returned(&self) -> Option<&Returned> {
         self.returned.as_ref()
     }
 
-    /// Returns the index of the statement's first row in the request's list of rows (`batchData`, CSV or lines of
-    /// JSON); `None` if the statement inserts no list of rows.
-    #[must_use]
     pub fn first_row(&self) -> Option<usize> {
         self.first_row
     }
 
-    #[must_use]
     pub fn into_parts(self) -> (String, Vec<Param>) {
         (self.text, self.params)
     }
@@ -136,13 +127,11 @@ impl Statement {
 /// Renders the two statements that read which row of the previous statement failed, counted from 1; 0 or NULL if
 /// MariaDB names no row. Before MariaDB 10.7, the first of the two fails. It sets the session variable `@selkie_row`.
 /// They must not be prepared: that would clear the diagnostics of the failed statement.
-#[must_use]
 pub fn failed_row() -> [&'static str; 2] {
     ["GET DIAGNOSTICS CONDITION 1 @selkie_row = ROW_NUMBER", "SELECT @selkie_row"]
 }
 
 /// Renders a condition without a statement, to show it to people.
-#[must_use]
 pub fn condition(condition: Predicate, scope: &Scope<'_>) -> Statement {
     let mut sql = builder::Builder::new();
     predicate::write(&mut sql, scope, condition);
@@ -151,7 +140,6 @@ pub fn condition(condition: Predicate, scope: &Scope<'_>) -> Statement {
 
 /// Renders a user's own SQL with its parameters. The caller must run the statement with `schema` as the default schema:
 /// the statement does not set the default schema, and names it only in a comment.
-#[must_use]
 pub fn verbatim(call: &SqlCall, schema: Option<&DatabaseName>) -> Statement {
     let mut builder = builder::Builder::new();
     builder.mark(schema.map_or("", DatabaseName::as_str));

@@ -24,7 +24,6 @@ impl fmt::Debug for EdgeSecret {
 
 impl EdgeSecret {
     /// Derives the edge's secret from the installation's secret.
-    #[must_use]
     pub fn new(secret: &InstallationSecret) -> Self {
         Self::of(secret.derive(LABEL))
     }
@@ -33,14 +32,11 @@ impl EdgeSecret {
         Self(URL_SAFE_NO_PAD.encode(bytes).into())
     }
 
-    /// Returns the secret as the value of the worker's `EDGE_SECRET`: 43 URL-safe characters.
-    #[must_use]
     pub fn text(&self) -> &str {
         self.0.expose_secret()
     }
 
     /// Returns whether `text` is the secret. The comparison takes the same time for all texts of the secret's length.
-    #[must_use]
     pub fn is(&self, text: &[u8]) -> bool {
         self.text().as_bytes().ct_eq(text).into()
     }

@@ -79,7 +79,6 @@ pub enum InstallationError {
 
 impl InstallationError {
     /// Returns how to fix the error; `None` if unknown.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Secret(_) => None,
@@ -104,7 +103,6 @@ impl InstallationError {
     }
 
     /// Returns whether the installation or its secret was not found, which wrong settings usually cause.
-    #[must_use]
     pub fn is_misconfiguration(&self) -> bool {
         matches!(self, Self::Missing { .. } | Self::NoSecret { .. } | Self::SecretLost { .. })
     }
@@ -121,10 +119,6 @@ impl Installation {
     /// Loads the secret, and starts the private MariaDB (or uses the running one) unless another MariaDB is configured.
     /// Creates a missing secret or private MariaDB unless `purpose` is [`Purpose::Command`]. Doesn't contact a
     /// configured MariaDB, except to check before creating a secret that it holds no installation.
-    ///
-    /// # Errors
-    /// The secret or the private MariaDB can't be used, or is missing with [`Purpose::Command`]; the secret of an
-    /// existing installation is missing; the configured MariaDB can't be read.
     pub async fn open(config: &Config, purpose: Purpose) -> Result<Self, InstallationError> {
         let is_private = config.database_url.is_none();
         if purpose == Purpose::Command && is_private && !Embedded::exists(&config.data_dir) {
@@ -147,14 +141,12 @@ impl Installation {
     }
 
     /// Returns the health of the private MariaDB; `None` if this process runs none.
-    #[must_use]
     pub fn database_health(&self) -> Option<watch::Receiver<Health>> {
         self.embedded.as_ref().and_then(Embedded::health)
     }
 
     /// Returns whether another process, such as a running origin, runs the private MariaDB that
     /// this process uses.
-    #[must_use]
     pub fn is_in_use(&self) -> bool {
         self.embedded.as_ref().is_some_and(|embedded| embedded.health().is_none())
     }
@@ -168,10 +160,6 @@ impl Installation {
 }
 
 /// Creates the secret of a new installation.
-///
-/// # Errors
-/// `purpose` is [`Purpose::Command`]; an installation exists: a new secret would change the passwords of all accounts
-/// and make all keys invalid; MariaDB or the secret file can't be used.
 async fn new_secret(config: &Config, purpose: Purpose) -> Result<InstallationSecret, InstallationError> {
     let path = InstallationSecret::path(&config.data_dir);
     if purpose == Purpose::Command {

@@ -60,7 +60,6 @@ pub enum KeysFault {
 
 impl IssuerError {
     /// Returns how to fix the error; `None` if unknown.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Admin(error) => error.hint().map(str::to_owned),
@@ -86,18 +85,12 @@ impl IssuerError {
 }
 
 impl Issuers {
-    #[must_use]
     pub fn new(admin: Admin, projects: Projects) -> Self {
         Self { admin, projects }
     }
 
     /// Stores an issuer; replaces the project's issuer with the same URL. Returns the keys of the given JWK set that
     /// can't verify tokens; a JWK set under a URL is not fetched.
-    ///
-    /// # Errors
-    /// A setting is wrong; no key of the given JWK set can verify tokens, or one is private or symmetric; the project
-    /// or a role does not exist; another project has this issuer with the same audience; the project has
-    /// [`ISSUERS_PER_PROJECT_MAX_COUNT`] other issuers; MariaDB failed.
     pub async fn set(&self, new: IssuerRow) -> Result<Vec<UnusableKey>, IssuerError> {
         let unusable = check(&new)?;
         self.projects.require(&new.project).await?;
@@ -124,9 +117,6 @@ impl Issuers {
     }
 
     /// Returns the issuers of project `of`, or of all projects if it is `None`.
-    ///
-    /// # Errors
-    /// The project does not exist; MariaDB failed.
     pub async fn list(&self, of: Option<&ProjectName>) -> Result<Vec<IssuerRow>, IssuerError> {
         if let Some(project) = of {
             self.projects.require(project).await?;
@@ -135,9 +125,6 @@ impl Issuers {
     }
 
     /// Removes an issuer. Origins refuse its tokens within about a second.
-    ///
-    /// # Errors
-    /// There is no such project or issuer; MariaDB failed.
     pub async fn remove(&self, project: &ProjectName, issuer: &str) -> Result<(), IssuerError> {
         let rows = self.list(Some(project)).await?;
         if !rows.iter().any(|row| row.issuer == issuer) {
@@ -149,9 +136,6 @@ impl Issuers {
 
 /// Returns the issuers and their keys for the edge's variable `ISSUERS`, and the issuers that must be left out with the
 /// reason. Fetches the keys of issuers that publish them under a URL.
-///
-/// # Errors
-/// [`IssuerError::Edge`] if the edge can't use the issuers together, for example because there are too many.
 pub async fn for_edge(rows: &[IssuerRow]) -> Result<(EdgeIssuers, Vec<(&IssuerRow, KeysFault)>), IssuerError> {
     let (mut issuers, mut left_out) = (Vec::new(), Vec::new());
     for row in rows {
@@ -166,9 +150,6 @@ pub async fn for_edge(rows: &[IssuerRow]) -> Result<(EdgeIssuers, Vec<(&IssuerRo
 }
 
 /// Returns the keys that can verify an issuer's tokens. Fetches the keys if the issuer publishes them under a URL.
-///
-/// # Errors
-/// The keys can't be fetched; the stored JWK set is malformed; no key can verify tokens.
 async fn keys_of(row: &IssuerRow) -> Result<VerificationKeys, KeysFault> {
     let (keys, _) = match &row.keys {
         IssuerKeys::Url(url) => fetch_from(url).await?,
@@ -178,9 +159,6 @@ async fn keys_of(row: &IssuerRow) -> Result<VerificationKeys, KeysFault> {
 }
 
 /// Fetches the JWK set under a URL, and returns how many of its keys can verify tokens, which may be none.
-///
-/// # Errors
-/// The URL is not allowed, can't be fetched, or has no JWK set.
 pub async fn try_url(url: &str) -> Result<usize, FetchFault> {
     Ok(fetch_from(url).await?.0.len())
 }

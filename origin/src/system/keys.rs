@@ -57,7 +57,6 @@ pub struct IssuedKey {
 
 impl IssuedKey {
     /// Returns a warning about claims that the key lacks; `None` if it has all.
-    #[must_use]
     pub fn warning(&self) -> Option<String> {
         let names = self.missing_claims.join(", ");
         (!names.is_empty()).then(|| {
@@ -90,15 +89,11 @@ pub struct Keys {
 }
 
 impl Keys {
-    #[must_use]
     pub fn new(admin: Admin, secret: Arc<InstallationSecret>, projects: Projects) -> Self {
         Self { admin, secret, projects }
     }
 
     /// Creates the first signing key if there is none.
-    ///
-    /// # Errors
-    /// MariaDB failed.
     pub async fn prepare(&self) -> Result<(), KeyError> {
         if self.live_signing_keys().await?.is_empty() {
             let lock = self.admin.lock().await?;
@@ -111,10 +106,6 @@ impl Keys {
     }
 
     /// Issues a key that is valid for `lifetime`, or forever if it is `None`.
-    ///
-    /// # Errors
-    /// The project or the role doesn't exist; the name or lifetime is invalid; the claims are too large; MariaDB
-    /// failed.
     pub async fn issue(
         &self,
         project: &ProjectName,
@@ -128,9 +119,6 @@ impl Keys {
 
     /// Issues a key of the creator's project like [`Keys::issue`], at the request of its creator. The new key must not
     /// outlive its creator, so that access for a limited time stays limited.
-    ///
-    /// # Errors
-    /// The new key would outlive its creator; the creator was revoked; the errors of [`Keys::issue`].
     pub async fn issue_for(
         &self,
         creator: &Caller,
@@ -150,9 +138,6 @@ impl Keys {
 
     /// Returns a token for a link to the console. The token can be exchanged for a full key of the project, once and
     /// within [`LINK_LIFETIME`].
-    ///
-    /// # Errors
-    /// The project doesn't exist; MariaDB failed.
     pub async fn link(&self, project: &ProjectName) -> Result<String, KeyError> {
         self.projects.require(project).await?;
         self.prepare().await?;
@@ -165,9 +150,6 @@ impl Keys {
 
     /// Issues the console's key, a full key for 12 hours, in exchange for a verified link. The key gets the id of the
     /// link, so that the unique index of ids refuses a second key for the same link, even on another origin.
-    ///
-    /// # Errors
-    /// The link was used before; the project doesn't exist; MariaDB failed.
     pub async fn open_session(&self, link: Uuid, project: &ProjectName) -> Result<IssuedKey, KeyError> {
         let wanted = Wanted { id: link, created_by: None };
         match self.issue_as(wanted, project, Grant::Full, SESSION_NAME, Some(SESSION_LIFETIME)).await {
@@ -228,9 +210,6 @@ impl Keys {
 
     /// Returns at most `limit` keys of project `of`, or of all projects if it is `None`, oldest first, including revoked
     /// and expired keys, from the one that follows the key `after`.
-    ///
-    /// # Errors
-    /// The project doesn't exist; MariaDB failed.
     pub async fn page(
         &self,
         of: Option<&ProjectName>,
@@ -249,18 +228,12 @@ impl Keys {
     }
 
     /// Returns the live keys that the key `id` has created, or keys that it has created, and so on.
-    ///
-    /// # Errors
-    /// MariaDB failed.
     pub async fn made_by(&self, id: Uuid) -> Result<Vec<KeyRow>, KeyError> {
         Ok(self.admin.keys_made_by(id, now()).await?)
     }
 
     /// Revokes the live keys that the revoked key `id` has created, or keys that it has created, and so on, and returns
     /// them.
-    ///
-    /// # Errors
-    /// MariaDB failed; some of the keys may be revoked then.
     pub async fn revoke_made_by(&self, id: Uuid) -> Result<Vec<KeyRow>, KeyError> {
         let mut revoked = Vec::new();
         loop {
@@ -286,9 +259,6 @@ impl Keys {
 
     /// Revokes a key of project `of`, or of any project if it is `None`, and returns its previous status. Succeeds if
     /// the key was revoked before. Origins refuse the key within about a second.
-    ///
-    /// # Errors
-    /// There is no such key, or it is another project's; MariaDB failed.
     pub async fn revoke(&self, id: Uuid, of: Option<&ProjectName>) -> Result<KeyStatus, KeyError> {
         match self.admin.revoke_key(id, of, now()).await? {
             KeyStatus::Unknown => Err(KeyError::Unknown(id.to_string())),
@@ -297,9 +267,6 @@ impl Keys {
     }
 
     /// Returns what [`Keys::rotate`] would do now, without doing it.
-    ///
-    /// # Errors
-    /// MariaDB failed.
     pub async fn plan_rotation(&self) -> Result<Rotation, KeyError> {
         let live = self.live_signing_keys().await?;
         let retired: Vec<String> = live.into_iter().skip(LIVE_SIGNING_KEYS - 1).map(|row| row.kid).collect();
@@ -311,9 +278,6 @@ impl Keys {
 
     /// Creates a signing key for all new keys, and retires all signing keys except the new one and the one before it.
     /// Returns the ids of the retired signing keys, and the keys that become invalid.
-    ///
-    /// # Errors
-    /// MariaDB failed.
     pub async fn rotate(&self) -> Result<Rotation, KeyError> {
         let lock = self.admin.lock().await?;
         let outcome = async {
@@ -327,9 +291,6 @@ impl Keys {
     }
 
     /// Returns the public keys of the valid signing keys, newest first.
-    ///
-    /// # Errors
-    /// There is no signing key; MariaDB failed.
     pub async fn public_keys(&self) -> Result<KeySet, KeyError> {
         let live = self.live_signing_keys().await?;
         let keys = live.iter().map(|row| self.signing_key(&row.kid).public()).collect();
@@ -350,7 +311,6 @@ impl Keys {
 
 /// Returns the state of a key at `now`, in seconds since 1970: `live`, `revoked`, `expired`, or
 /// `retired` if `signing` no longer has the signing key of the key.
-#[must_use]
 pub fn state(key: &KeyRow, signing: &KeySet, now: u64) -> &'static str {
     match key {
         _ if key.revoked_at.is_some() => "revoked",
@@ -361,7 +321,6 @@ pub fn state(key: &KeyRow, signing: &KeySet, now: u64) -> &'static str {
 }
 
 /// Returns whether a key is neither revoked nor expired at `now`, in seconds since 1970.
-#[must_use]
 pub fn is_live(key: &KeyRow, now: u64) -> bool {
     key.revoked_at.is_none() && key.expires_at.is_none_or(|end| now < end)
 }

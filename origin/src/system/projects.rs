@@ -56,13 +56,11 @@ pub struct Projects {
 
 impl Projects {
     /// Creates the client. `ready_made` has the accounts of the configuration, by project.
-    #[must_use]
     pub fn new(admin: Admin, secret: Arc<InstallationSecret>, ready_made: BTreeMap<String, ProjectAccounts>) -> Self {
         Self { admin, secret, ready_made: Arc::new(ready_made) }
     }
 
     /// Returns the MariaDB account of a project with this access. Doesn't check that the project exists.
-    #[must_use]
     pub fn account(&self, project: &ProjectName, access: Access) -> Account {
         match (self.ready_made.get(project.as_str()), access) {
             (Some(accounts), Access::Full) => accounts.rw.clone(),
@@ -84,7 +82,6 @@ impl Projects {
 
     /// Returns the source from which connection pools get the accounts of projects. After a refused log-in, it repairs
     /// the project's accounts ([`Projects::mend`]).
-    #[must_use]
     pub fn account_source(&self) -> AccountSource {
         let (finding, repairing) = (self.clone(), self.clone());
         let repair = move |project: ProjectName| {
@@ -105,24 +102,18 @@ impl Projects {
 
     /// Returns the same as [`Projects::account_source`], but without repair: an account whose log-in is refused stays
     /// as it is.
-    #[must_use]
     pub fn unrepaired_accounts(&self) -> AccountSource {
         let finding = self.clone();
         AccountSource::new(move |project, access| finding.account(project, access), |_| async { Repaired::No }.boxed())
     }
 
     /// Returns whether the project's accounts come from the configuration.
-    #[must_use]
     pub fn is_ready_made(&self, project: &ProjectName) -> bool {
         self.ready_made.contains_key(project.as_str())
     }
 
     /// Creates the default project if missing, and corrects the accounts of all projects, or checks them if they are
     /// ready-made. Holds the installation's lock in MariaDB meanwhile.
-    ///
-    /// # Errors
-    /// MariaDB failed; the admin account may not create accounts; a ready-made account can't log in or has too many
-    /// rights.
     pub async fn prepare(&self) -> Result<(), ProjectError> {
         let lock = self.admin.lock().await?;
         let outcome = self.prepare_locked().await;
@@ -145,9 +136,6 @@ impl Projects {
     }
 
     /// Creates the default project with its accounts if it doesn't exist. Doesn't check ready-made accounts.
-    ///
-    /// # Errors
-    /// The errors of [`Projects::prepare`].
     pub async fn ensure_default(&self) -> Result<(), ProjectError> {
         let default = default_project()?;
         match self.admin.insert_project(&default, now()).await? {
@@ -160,9 +148,6 @@ impl Projects {
 
     /// Corrects the accounts of one project, or checks them if they are ready-made (from the configuration). This also
     /// repairs an account whose log-in MariaDB refuses: a full key can change the password of its own account.
-    ///
-    /// # Errors
-    /// The errors of [`Projects::prepare`]; the project doesn't exist.
     pub async fn mend(&self, project: &ProjectName) -> Result<(), ProjectError> {
         self.require(project).await?;
         let databases = owned_by(project, self.admin.owned_databases().await?);
@@ -170,9 +155,6 @@ impl Projects {
     }
 
     /// Creates or corrects the accounts of a project that a restore is about to record, with rights on `databases`.
-    ///
-    /// # Errors
-    /// The errors of [`Projects::prepare`].
     pub async fn settle_for_restore(
         &self,
         project: &ProjectName,
@@ -182,19 +164,12 @@ impl Projects {
     }
 
     /// Returns all projects, sorted by name.
-    ///
-    /// # Errors
-    /// MariaDB failed.
     pub async fn list(&self) -> Result<Vec<ProjectRow>, ProjectError> {
         Ok(self.admin.projects().await?)
     }
 
     /// Creates a project and its accounts. If the project exists, only corrects its accounts. Ready-made accounts (from
     /// the configuration) are only checked.
-    ///
-    /// # Errors
-    /// The name is reserved; a new project's databases named `<name>_…` exist and `claim` is [`Claim::Refuse`], or
-    /// another project owns one; the errors of [`Projects::prepare`].
     pub async fn create(&self, name: &ProjectName, claim: Claim) -> Result<Inserted, ProjectError> {
         if RESERVED.contains(&name.as_str()) {
             return Err(ProjectError::Reserved(name.clone()));
@@ -240,9 +215,6 @@ impl Projects {
     }
 
     /// Checks that a project exists.
-    ///
-    /// # Errors
-    /// The project doesn't exist; MariaDB failed.
     pub async fn require(&self, project: &ProjectName) -> Result<(), ProjectError> {
         let projects = self.admin.projects().await?;
         if projects.iter().any(|row| row.name == *project) {

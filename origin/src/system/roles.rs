@@ -44,7 +44,6 @@ pub enum RoleError {
 
 impl RoleError {
     /// Returns how to fix the error; `None` if unknown.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Admin(error) => error.hint().map(str::to_owned),
@@ -58,15 +57,11 @@ impl RoleError {
 }
 
 impl Roles {
-    #[must_use]
     pub fn new(admin: Admin, projects: Projects) -> Self {
         Self { admin, projects }
     }
 
     /// Checks a role file against the project's tables and stores it; replaces the role with the same name.
-    ///
-    /// # Errors
-    /// The project does not exist; the file is wrong, or names a table or field that does not exist; MariaDB failed.
     pub async fn set(
         &self,
         project: &ProjectName,
@@ -91,9 +86,6 @@ impl Roles {
 
     /// Returns at most `limit` roles of project `of`, or of all projects if it is `None`, without their definitions, from
     /// the one that follows the role `after`.
-    ///
-    /// # Errors
-    /// The project does not exist; MariaDB failed.
     pub async fn page(
         &self,
         of: Option<&ProjectName>,
@@ -107,9 +99,6 @@ impl Roles {
     }
 
     /// Returns a role.
-    ///
-    /// # Errors
-    /// There is no such project or role; MariaDB failed.
     pub async fn get(&self, project: &ProjectName, name: &RoleName) -> Result<RoleRow, RoleError> {
         self.projects.require(project).await?;
         let found = self.admin.role(project, name).await?;
@@ -117,19 +106,12 @@ impl Roles {
     }
 
     /// Removes a role. Origins refuse requests with the role within about a second.
-    ///
-    /// # Errors
-    /// There is no such project or role; MariaDB failed.
     pub async fn remove(&self, project: &ProjectName, name: &RoleName) -> Result<(), RoleError> {
         self.get(project, name).await?;
         Ok(self.admin.remove_role(project, name).await?)
     }
 
     /// Returns what a caller with these claims may do with a table.
-    ///
-    /// # Errors
-    /// There is no such project, role or table, or the role may do nothing with the table; the stored role is
-    /// malformed; MariaDB failed.
     pub async fn access(
         &self,
         project: &ProjectName,
@@ -147,7 +129,6 @@ impl Roles {
 }
 
 /// Creates a schema cache for a command, which reads tables with the MariaDB accounts of `source`.
-#[must_use]
 pub fn schema(config: &Config, system: &System, source: AccountSource) -> Arc<SchemaCache> {
     let settings = PoolSettings {
         size: 1,
@@ -162,9 +143,6 @@ pub fn schema(config: &Config, system: &System, source: AccountSource) -> Arc<Sc
 }
 
 /// Checks one entry of a role file against the project's tables. Doesn't check a pattern for several tables.
-///
-/// # Errors
-/// The table or a field does not exist, or a value does not fit its field; the table's schema can't be read.
 pub async fn check_table(
     project: &ProjectName,
     pattern: &Pattern,

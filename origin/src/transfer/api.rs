@@ -148,9 +148,6 @@ impl From<NoAnswer> for TransferError {
 impl Api {
     /// Creates a client of the API at `base`, such as `https://api.example.org`, that waits at most `read_timeout` for the
     /// next bytes of a response; `None` for as long as the connection lasts. Blocks to read the system's certificates.
-    ///
-    /// # Errors
-    /// `base` is not an HTTP or HTTPS URL, or has a query string; the system's certificates can't be read.
     pub fn new(base: &str, key: SecretString, read_timeout: Option<Duration>) -> Result<Self, TransferError> {
         let wrong =
             || TransferError::usage(format!("{} is no URL of an API", shown(base)), "such as https://api.example.org");
@@ -180,7 +177,6 @@ impl Api {
     /// Returns the API's address and the key's SHA-256, which identify the target of an import. An import must be
     /// continued with the same target: for a key with a role, the server keeps the idempotency keys apart from those of
     /// other keys.
-    #[must_use]
     pub fn identity(&self) -> String {
         let digest = Sha256::digest(self.key.expose_secret().as_bytes());
         let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -241,9 +237,6 @@ impl Api {
 
     /// Returns the types of the tables in a language, whose files end with `extension`; `None` for the tables of all
     /// databases.
-    ///
-    /// # Errors
-    /// The API can't be reached or refuses the request, such as for a database that the project lacks.
     pub async fn types(&self, extension: &str, database: Option<&DatabaseName>) -> Result<String, TransferError> {
         let mut url = self.base.clone();
         if let Ok(mut path) = url.path_segments_mut() {

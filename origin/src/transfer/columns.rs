@@ -37,10 +37,6 @@ pub struct Doubt(pub String);
 /// Maps columns to the fields of an existing table. A column goes to the field that `map` gives it, else to the field
 /// of its own name. If no name is equal, case, blanks, hyphens and underscores are ignored. Leaves out columns to which
 /// `map` gives an empty name, and columns of fields that can't be written unless `map` names them.
-///
-/// # Errors
-/// `map` names a column that the file doesn't have; a column has no field; two columns go to the same field; no column
-/// goes to a field.
 pub(super) fn map_columns(
     columns: &[Column],
     fields: &[Field],
@@ -111,9 +107,6 @@ pub(super) fn map_columns(
 }
 
 /// Checks the names of a CSV header.
-///
-/// # Errors
-/// A name is empty or repeated, or is not a valid field name; the only name contains a common delimiter.
 pub(super) fn check_header(names: &[String], delimiter: u8) -> Result<(), TransferError> {
     if let [only] = names
         && let Some(other) = [';', '\t', '|', ','].iter().find(|&&other| only.contains(other))

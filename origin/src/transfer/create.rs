@@ -10,9 +10,6 @@ use crate::query::sql::create_table::{NewKey, create_table};
 /// Returns the CREATE TABLE statement of a table that holds the columns' values, and the type of each column. A column
 /// `id` of whole numbers is the primary key, with AUTO_INCREMENT; without a column `id`, the table gets such a key.
 /// With a column `id` of other values, the table has no primary key.
-///
-/// # Errors
-/// A column's name is not a valid field name, or equals another column's name but for case.
 pub(super) fn statement(
     table: &TableName,
     columns: &[Column],

@@ -28,10 +28,6 @@ pub struct Exported {
 
 /// Streams the rows to `out`; calls `written` with the number of bytes of each part after writing it. Fields that
 /// MariaDB computes are left out unless `select` names them: an import can't write them.
-///
-/// # Errors
-/// The API refuses the read or can't be reached; a limit of the server or the role withholds rows, in which case
-/// nothing is written; the answer ends early; `out` can't be written.
 pub async fn export(
     api: &Api,
     export: Export,

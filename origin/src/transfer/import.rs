@@ -35,7 +35,6 @@ pub enum Conflict {
 }
 
 impl Conflict {
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Update => "update",
@@ -111,11 +110,6 @@ pub struct Job {
 impl Job {
     /// Reads the table's fields and the file's first rows; all rows if the table is to be created and the input is a
     /// regular file.
-    ///
-    /// # Errors
-    /// The file can't be read, or its columns don't fit the table's fields; the API can't be reached, or refuses the
-    /// key or the table; the key may not insert; the table is missing without `--create`. For a new import also: the
-    /// table exists in spite of `--create`, or the file of refused rows exists.
     pub async fn prepare(api: Api, options: ImportOptions) -> Result<Self, TransferError> {
         if options.start == Start::New {
             RejectsFile::check_new(&options.rejects)?;
@@ -175,36 +169,25 @@ impl Job {
         Ok(Self { api, options, survey, columns, doubts, create, order })
     }
 
-    #[must_use]
     pub fn columns(&self) -> &[MappedColumn] {
         &self.columns
     }
 
-    #[must_use]
     pub fn doubts(&self) -> &[Doubt] {
         &self.doubts
     }
 
-    /// Returns the CREATE TABLE statement that [`Job::run`] sends first; `None` if the table exists.
-    #[must_use]
     pub fn create_statement(&self) -> Option<&str> {
         self.create.as_deref()
     }
 
     /// Returns how many rows [`Job::prepare`] read to describe the columns, and whether these are all rows of the file.
-    #[must_use]
     pub fn rows_seen(&self) -> (u64, bool) {
         (self.survey.rows, self.survey.is_whole)
     }
 
     /// Creates the table if necessary, and imports the rows. Calls `progress` with the sums so far at the start and
     /// after each batch. Refused rows are no error: they are written to their file and counted.
-    ///
-    /// # Errors
-    /// The journal can't be begun or resumed; creating the table failed; or one of the following, after which the
-    /// import can be continued: `stop` was cancelled; the API refuses a request for another reason than single rows, or
-    /// can't be reached; a file can't be read or written, or differs from the file whose import was interrupted. `stop`
-    /// is checked before each batch, and before each request that sends a part of a batch.
     pub async fn run(
         self,
         stop: &CancellationToken,

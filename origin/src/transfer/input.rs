@@ -35,14 +35,12 @@ pub struct Input {
 
 impl Input {
     /// Creates an input without opening it; the path `-` is standard input.
-    #[must_use]
     pub fn new(path: PathBuf) -> Self {
         Self { path: (path.as_os_str() != "-").then_some(path), read: Arc::default() }
     }
 
     /// Returns the file's name without its directory, a suffix `.gz`, and its last extension: `posts` for
     /// `a/posts.csv.gz`. `None` for standard input, a name that is not UTF-8, and a name of an extension alone.
-    #[must_use]
     pub fn stem(&self) -> Option<String> {
         let name = self.path.as_ref()?.file_name()?.to_str()?;
         let name = name.strip_suffix(".gz").unwrap_or(name);
@@ -51,21 +49,18 @@ impl Input {
     }
 
     /// Returns the file's path, or "standard input", for messages.
-    #[must_use]
     pub fn name(&self) -> String {
         self.path.as_ref().map_or_else(|| "standard input".to_owned(), |path| path.display().to_string())
     }
 
     /// Returns the file's size in bytes; `None` for standard input, and for a path that is no regular file or can't be
     /// examined.
-    #[must_use]
     pub fn size(&self) -> Option<u64> {
         let found = std::fs::metadata(self.path.as_ref()?).ok()?;
         found.is_file().then_some(found.len())
     }
 
     /// Returns how many bytes were read since the last [`Input::open`]; of a gzip file, compressed bytes.
-    #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
@@ -73,7 +68,6 @@ impl Input {
     /// Returns the form by the extension of the file's name, ignoring `.gz` and case: CSV with commas for `.csv`, CSV
     /// with tabs for `.tsv`, lines of JSON for `.ndjson` and `.jsonl`. `None` for other names, names that are not
     /// UTF-8, and standard input.
-    #[must_use]
     pub fn form(&self) -> Option<Form> {
         let name = self.path.as_ref()?.file_name()?.to_str()?.to_ascii_lowercase();
         match name.strip_suffix(".gz").unwrap_or(&name).rsplit_once('.')?.1 {

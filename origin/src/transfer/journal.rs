@@ -77,9 +77,6 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Creates the journal of a new import.
-    ///
-    /// # Errors
-    /// The file exists, or can't be written.
     pub(super) fn begin(path: &Path, terms: Terms) -> Result<Self, TransferError> {
         let failed = |error: &std::io::Error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => TransferError::usage(
@@ -99,10 +96,6 @@ impl Journal {
     }
 
     /// Opens the journal of an interrupted import.
-    ///
-    /// # Errors
-    /// The journal doesn't exist, can't be read, is empty, is in use by another process, belongs to an import with
-    /// another target or other options, or is so old that the server may have forgotten the idempotency keys.
     pub(super) fn resume(path: &Path, terms: &Terms) -> Result<Self, TransferError> {
         let opened = OpenOptions::new().append(true).read(true).open(path);
         let file = opened.map_err(|error| match error.kind() {
@@ -139,10 +132,6 @@ impl Journal {
 
     /// Reads the journal's lines into `run`, `done` and `splits`, and removes an incomplete last line. Returns the time
     /// of the last complete line, as a Unix timestamp in seconds.
-    ///
-    /// # Errors
-    /// The file can't be read, has no complete line, or belongs to an import with another target or other options than
-    /// `wanted`.
     fn read(&mut self, wanted: &Terms) -> Result<u64, TransferError> {
         let failed = |error: std::io::Error| TransferError::file(&self.path, "read", &error);
         let size = self.file.metadata().map_err(failed)?.len();

@@ -106,9 +106,6 @@ impl<R: Read> Records<R> {
 
     /// Returns the next record, `None` at the end. Skips empty lines, except in CSV with a single column, where an
     /// empty line is a NULL. The first record of CSV, the header, sets the number of cells that all records must have.
-    ///
-    /// # Errors
-    /// The source can't be read.
     pub(super) fn next(&mut self) -> io::Result<Option<Record<'_>>> {
         loop {
             if self.begin == self.buffer.len() && !self.fill()? {

@@ -61,9 +61,6 @@ pub(super) struct RejectsFile {
 
 impl RejectsFile {
     /// Checks that a new import would not overwrite a file of refused rows.
-    ///
-    /// # Errors
-    /// The file exists.
     pub(super) fn check_new(path: &Path) -> Result<(), TransferError> {
         match path.exists() {
             true => Err(TransferError::usage(
@@ -76,9 +73,6 @@ impl RejectsFile {
 
     /// Opens the file and truncates it to `bytes`, its length in the journal: rows after this length belong to a batch
     /// that is sent again. If `bytes` is 0, deletes the file, if it exists.
-    ///
-    /// # Errors
-    /// The file can't be written, or `bytes` is not 0 and the file doesn't exist.
     pub(super) fn open(path: &Path, bytes: u64) -> Result<Self, TransferError> {
         let failed = |error: &std::io::Error| TransferError::file(path, "written", error);
         let mut rejects = Self { path: path.to_owned(), file: None, bytes };
@@ -95,9 +89,6 @@ impl RejectsFile {
     }
 
     /// Appends a line to the file, which the first line creates.
-    ///
-    /// # Errors
-    /// The file can't be written, or exists before its first line is written.
     pub(super) fn write(&mut self, reject: &Reject<'_>) -> Result<(), TransferError> {
         let failed = |error: &std::io::Error| TransferError::file(&self.path, "written", error);
         let mut line = serde_json::to_vec(reject).map_err(|error| failed(&error.into()))?;

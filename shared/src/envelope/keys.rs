@@ -90,18 +90,14 @@ impl ColumnLabels {
     }
 
     /// Returns bytes that are equal if and only if the cells of rows without nested objects have equal names.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns the number of cells in a row.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

@@ -81,7 +81,6 @@ impl Faults {
         }
     }
 
-    #[must_use]
     pub fn is_full(&self) -> bool {
         self.0.len() >= Self::MAX_COUNT
     }
@@ -101,28 +100,24 @@ impl Faults {
 
 impl Problem {
     /// Adds the field at fault to the details.
-    #[must_use]
     pub fn with_field(mut self, name: &str) -> Self {
         self.inner.details.get_or_insert_default().field = Some(name.into());
         self
     }
 
     /// Adds the index of the record at fault to the details; see [`Details::row`].
-    #[must_use]
     pub fn with_row(mut self, row: usize) -> Self {
         self.inner.details.get_or_insert_default().row = Some(row);
         self
     }
 
     /// Says what [`Problem::without_database_message`] keeps.
-    #[must_use]
     pub fn shown_to_roles(mut self, shown: ShownToRoles) -> Self {
         self.inner.details.get_or_insert_default().shown = shown;
         self
     }
 
     /// Adds the violated key or constraint to the details.
-    #[must_use]
     pub fn with_constraint(mut self, name: &str) -> Self {
         self.inner.details.get_or_insert_default().constraint = Some(name.into());
         self

@@ -23,7 +23,6 @@ impl<V> fmt::Debug for VerifiedTokens<V> {
 }
 
 impl<V: Clone> VerifiedTokens<V> {
-    #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self { capacity: capacity.max(1), young: HashMap::new(), old: HashMap::new() }
     }
@@ -63,7 +62,6 @@ pub struct TokenCache {
 impl TokenCache {
     /// Creates an empty cache for up to twice `capacity` tokens. The cache owns `keys`: a new key set needs a new
     /// cache, so that all cached tokens are dropped.
-    #[must_use]
     pub fn new(keys: KeySet, capacity: usize) -> Self {
         Self { keys, tokens: VerifiedTokens::new(capacity) }
     }
@@ -84,12 +82,10 @@ impl TokenCache {
         Ok(principal)
     }
 
-    #[must_use]
     pub fn len(&self) -> usize {
         self.tokens.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -82,13 +82,11 @@ impl EdgeIssuers {
         Self::new(issuers)
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns the list as JSON, in the form that [`EdgeIssuers::parse`] accepts.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let entry = |EdgeIssuer { issuer, audience, keys }: &EdgeIssuer| json!({"issuer": issuer, "audience": audience, "jwks": keys.to_jwks()});
         self.0.iter().map(entry).collect()

@@ -24,7 +24,6 @@ impl UserTokenAlgorithm {
     const ALL: [Self; 3] = [Self::EdDSA, Self::ES256, Self::RS256];
 
     /// Returns the algorithm's name in `alg`.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::EdDSA => "EdDSA",
@@ -59,7 +58,6 @@ pub struct VerificationKey {
 }
 
 impl VerificationKey {
-    #[must_use]
     pub const fn algorithm(&self) -> UserTokenAlgorithm {
         match self.material {
             KeyMaterial::Ed25519(_) => UserTokenAlgorithm::EdDSA,
@@ -68,13 +66,11 @@ impl VerificationKey {
         }
     }
 
-    #[must_use]
     pub fn material(&self) -> &KeyMaterial {
         &self.material
     }
 
     /// Returns the length of the key's signatures in bytes. A signature of another length is invalid.
-    #[must_use]
     pub fn signature_bytes(&self) -> usize {
         match &self.material {
             KeyMaterial::Ed25519(_) | KeyMaterial::P256(_) => 64,
@@ -83,7 +79,6 @@ impl VerificationKey {
     }
 
     /// Returns the members of the key's JWK: its public part, without its id.
-    #[must_use]
     pub fn public_members(&self) -> Vec<(&'static str, String)> {
         let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         let word = str::to_owned;
@@ -187,12 +182,10 @@ impl VerificationKeys {
         Ok((Self(keys), unusable))
     }
 
-    #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -41,8 +41,6 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// Returns the id (`kid`) by which the header of a token names this key.
-    #[must_use]
     pub fn kid(&self) -> &str {
         &self.kid
     }
@@ -107,7 +105,6 @@ impl KeySet {
         Self::new(set.keys.into_iter().map(Jwk::into_public).collect::<Result<_, _>>()?)
     }
 
-    #[must_use]
     pub fn to_jwks(&self) -> String {
         let keys = self.keys.iter().map(|(key, _)| Jwk::of(key)).collect();
         // A JWK set has only strings, so serialisation to memory can't fail.
@@ -115,7 +112,6 @@ impl KeySet {
     }
 
     /// Returns a fingerprint of the public keys. Different installations have different fingerprints.
-    #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         let keys: Vec<_> = self.keys.iter().map(|(key, _)| (&key.kid, &key.bytes)).collect();
         Fingerprint::of(&keys)
@@ -163,7 +159,6 @@ impl fmt::Debug for SigningKey {
 
 impl SigningKey {
     /// Derives the key from 32 secret, uniformly random bytes.
-    #[must_use]
     pub fn from_seed(kid: &str, seed: &[u8; 32]) -> Self {
         let public = ed25519_dalek::SigningKey::from_bytes(seed).verifying_key();
         Self {
@@ -172,7 +167,6 @@ impl SigningKey {
         }
     }
 
-    #[must_use]
     pub fn public(&self) -> PublicKey {
         self.public.clone()
     }

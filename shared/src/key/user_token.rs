@@ -66,7 +66,6 @@ fn check_lifetime(expires_at: u64, now: u64) -> Result<(), Problem> {
 impl<'a> Token<'a> {
     /// Parses a token of another issuer, without verifying it. Returns `None` for API keys (`iss` is `selkie`) and for
     /// text that is no signed JWT with an issuer. A link to the console is parsed too: see [`UserToken::is_of_link`].
-    #[must_use]
     pub fn of_user(self) -> Option<UserToken<'a>> {
         let (signed, signature) = self.0.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;
@@ -83,47 +82,39 @@ impl<'a> Token<'a> {
 }
 
 impl UserToken<'_> {
-    #[must_use]
     pub fn header(&self) -> &UserTokenHeader {
         &self.header
     }
 
     /// Returns whether the token's issuer is that of links to the console, which the installation itself signs. The
     /// signature is not verified here.
-    #[must_use]
     pub fn is_of_link(&self) -> bool {
         self.issuer == LINK_ISSUER
     }
 
     /// Returns the claim `iss`, which is never `selkie`.
-    #[must_use]
     pub fn issuer(&self) -> &str {
         &self.issuer
     }
 
-    #[must_use]
     pub fn claims(&self) -> &RoleClaims {
         &self.claims
     }
 
-    #[must_use]
     pub fn into_claims(self) -> RoleClaims {
         self.claims
     }
 
     /// Returns the bytes that the signature covers: header and claims as they were sent.
-    #[must_use]
     pub fn signed_bytes(&self) -> &[u8] {
         self.signed.as_bytes()
     }
 
-    #[must_use]
     pub fn signature(&self) -> &[u8] {
         &self.signature
     }
 
     /// Returns whether the claim `aud` is or contains the audience.
-    #[must_use]
     pub fn has_audience(&self, audience: &str) -> bool {
         match self.claims.get("aud") {
             Some(Value::Array(several)) => several.iter().any(|one| one == audience),
@@ -184,7 +175,6 @@ impl UserToken<'_> {
 
 /// Returns the `invalid_key` problem for a token that is not known to be signed by a trusted issuer, or whose header is
 /// refused. The problem is the same in all these cases, so that a forger learns nothing.
-#[must_use]
 pub fn untrusted() -> Problem {
     invalid("The token was not signed by an issuer that this installation trusts for its audience.")
         .with_hint("Compare iss, aud, kid and alg of the token with selkie issuer list and the issuer's keys.")
@@ -192,7 +182,6 @@ pub fn untrusted() -> Problem {
 
 /// Returns the id of an issuer's user, a UUIDv8. It is the same for all tokens of the user, and never equals the id of
 /// an API key, which is a UUIDv7.
-#[must_use]
 pub fn subject_id(issuer: &str, subject: &str) -> Uuid {
     let hash = Sha256::new().chain_update(issuer).chain_update([0]).chain_update(subject).finalize();
     let mut bytes = [0; 16];

@@ -18,13 +18,11 @@ pub const PURGE_HEADER: &str = "x-selkie-purge";
 const PROJECT_MARK: &str = "project:";
 
 /// Returns the entry of [`PURGE_HEADER`] that purges all files of a project, for when a folder became private.
-#[must_use]
 pub fn purge_project(project: &ProjectName) -> String {
     format!("{PROJECT_MARK}{project}")
 }
 
 /// Returns the first project that a [`PURGE_HEADER`] value names; `None` if there is none or its name is invalid.
-#[must_use]
 pub fn project_to_purge(header: &str) -> Option<ProjectName> {
     let mut entries = header.split(',').map(str::trim);
     let name = entries.find_map(|entry| entry.strip_prefix(PROJECT_MARK))?;
@@ -41,7 +39,6 @@ pub struct FilePathHash(Box<str>);
 
 impl FilePathHash {
     /// Hashes a file's path, regardless of how the URL was percent-encoded.
-    #[must_use]
     pub fn of(path: &FilePath) -> Self {
         let hash = Sha256::digest(path.to_url_path());
         let hex = hash[..NAME_BYTES]
@@ -60,13 +57,11 @@ impl FilePathHash {
     }
 
     /// Returns a [`PURGE_HEADER`] value with the hashes of the first [`PURGED_MAX_COUNT`] paths.
-    #[must_use]
     pub fn list<'a>(paths: impl Iterator<Item = &'a FilePath>) -> String {
         let names: Vec<_> = paths.take(PURGED_MAX_COUNT).map(|path| Self::of(path).0).collect();
         names.join(",")
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -26,7 +26,6 @@ pub struct Batch {
 
 impl Batch {
     /// Returns the operations in order; there is at least one.
-    #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
@@ -58,14 +57,10 @@ pub struct Step {
 }
 
 impl Step {
-    /// Returns the operation, with placeholders in place of ids that earlier inserts of the batch will generate.
-    #[must_use]
     pub fn operation(&self) -> &RecordOperation {
         &self.operation
     }
 
-    /// Returns the operation's references to ids of earlier inserts of the batch.
-    #[must_use]
     pub fn references(&self) -> &[Reference] {
         &self.references
     }

@@ -13,7 +13,6 @@ pub struct FieldRef {
 }
 
 impl FieldRef {
-    #[must_use]
     pub fn of(table: TableName, field: FieldName) -> Self {
         Self { table: Some(table), field }
     }
@@ -33,14 +32,11 @@ impl FieldRef {
         }
     }
 
-    /// Returns the table's name or alias; `None` if the field was written without one.
-    #[must_use]
     pub fn table(&self) -> Option<&TableName> {
         self.table.as_ref()
     }
 
     /// Returns the field's name, including any dots if [`FieldRef::table`] is `None`.
-    #[must_use]
     pub fn field(&self) -> &FieldName {
         &self.field
     }

@@ -78,7 +78,6 @@ pub enum Test {
 
 impl Condition {
     /// Returns the conditions on related records, without the conditions on related records that are nested in them.
-    #[must_use]
     pub fn related(&self) -> Vec<&Related> {
         match self {
             Self::Test(..) => Vec::new(),
@@ -91,7 +90,6 @@ impl Condition {
 
 impl Test {
     /// Returns the values that the field is compared with; none for patterns, literal texts, searches and `IS NULL`.
-    #[must_use]
     pub fn values(&self) -> Vec<&Value> {
         match self {
             Self::Compare(_, value) => vec![value],
@@ -102,7 +100,6 @@ impl Test {
     }
 
     /// Returns whether a value, pattern, literal text or search term of the test is exactly this text.
-    #[must_use]
     pub fn mentions(&self, text: &str) -> bool {
         let is = |value: &Value| matches!(value, Value::Text(found) if **found == *text);
         match self {

@@ -125,7 +125,6 @@ impl Management {
         }
     }
 
-    #[must_use]
     pub(super) fn action(&self) -> Action {
         match self {
             Self::ListKeys(_) => Action::ListKeys,
@@ -138,14 +137,12 @@ impl Management {
         }
     }
 
-    #[must_use]
     pub(super) fn has_body(&self) -> bool {
         matches!(self, Self::CreateKey | Self::SetRole(_))
     }
 }
 
 /// Returns the `record_not_found` problem for a key id that the project does not have.
-#[must_use]
 pub fn no_key(id: &str) -> Problem {
     Problem::new(ErrorCode::RecordNotFound, format!("The project has no key {}.", shown(id)))
 }

@@ -31,12 +31,10 @@ impl MediaId {
     }
 
     /// Returns the `media_not_found` problem for this id.
-    #[must_use]
     pub fn unknown(self) -> Problem {
         Self::not_found(&self.0.to_string())
     }
 
-    #[must_use]
     pub fn get(self) -> u64 {
         self.0
     }
@@ -229,7 +227,6 @@ impl SignedFor {
         Err(invalid_body(format!("A URL is signed for 1 to {SIGNED_URL_MAX_SECONDS} seconds.")))
     }
 
-    #[must_use]
     pub fn seconds(self) -> u64 {
         self.seconds
     }

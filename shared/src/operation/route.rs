@@ -62,7 +62,6 @@ pub fn file(method: &str, path: &str) -> Result<FilePath, Problem> {
 
 /// Returns the route pattern, for logs, of a browser page or of a file below the page's path; `None` for other paths.
 /// Pages need no key.
-#[must_use]
 pub fn page(path: &str) -> Option<&'static str> {
     let pages = [("/docs", "/docs/{path}"), ("/console", "/console/{path}")];
     let is_below = |page: &str| path.strip_prefix(page).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -71,7 +70,6 @@ pub fn page(path: &str) -> Option<&'static str> {
 
 /// Returns whether a browser asks for the page at `/`, which leads to the other pages. Programs get `route_not_found`
 /// there.
-#[must_use]
 pub fn is_home(method: &str, path: &str, accept: Option<&str>) -> bool {
     path == "/" && matches!(method, "GET" | "HEAD") && accept.is_some_and(|types| types.contains("text/html"))
 }
@@ -195,7 +193,6 @@ fn allow(method: &str, methods: &'static str) -> Result<(), Problem> {
     .with_allow(methods))
 }
 
-#[must_use]
 pub fn not_found(path: &str) -> Problem {
     Problem::new(ErrorCode::RouteNotFound, format!("There is nothing at {}.", crate::ident::shown(path))).with_hint(
         match path {

@@ -24,7 +24,6 @@ pub const EXTENSIONS: &str = "creation,creation-with-upload,termination,expirati
 pub const BYTES_TYPE: &str = "application/offset+octet-stream";
 
 /// Returns whether a path is [`PATH`] or the path of a resumable upload.
-#[must_use]
 pub fn is_at(path: &str) -> bool {
     path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -85,17 +84,14 @@ impl TusId {
     /// Returns the `media_not_found` problem for a resumable upload that the caller can't use: it doesn't exist (any
     /// more), has expired, belongs to another project or to an uploader whose files the caller may not change, or its
     /// file is not on this origin's disk.
-    #[must_use]
     pub fn unknown(self) -> Problem {
         not_found(&self.to_string())
     }
 
-    #[must_use]
     pub fn get(self) -> Uuid {
         self.0
     }
 
-    #[must_use]
     pub fn to_url_path(self) -> String {
         format!("{PATH}/{self}")
     }

@@ -56,7 +56,6 @@ pub enum Rows {
 }
 
 impl Rows {
-    #[must_use]
     pub fn as_slice(&self) -> &[Vec<Option<Value>>] {
         match self {
             Self::One(row) => std::slice::from_ref(row),

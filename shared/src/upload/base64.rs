@@ -66,7 +66,6 @@ impl Decoder {
         self.state = State::default();
     }
 
-    /// Returns the state, for [`Decoder::reset`].
     pub(super) fn mark(&self) -> State {
         self.state
     }

@@ -49,7 +49,6 @@ pub enum Visibility {
 impl Visibility {
     /// Returns whether the request declares the file private. A file that is not declared private may still become
     /// private: see [`Visibility::Public`].
-    #[must_use]
     pub fn is_private(self) -> bool {
         matches!(self, Self::Private | Self::PrivateFolder)
     }
@@ -66,33 +65,27 @@ pub struct UploadForm {
 }
 
 impl UploadForm {
-    #[must_use]
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    #[must_use]
     pub fn kind(&self) -> MediaKind {
         self.kind
     }
 
-    #[must_use]
     pub fn folder(&self) -> &FolderPath {
         &self.folder
     }
 
-    #[must_use]
     pub fn existing(&self) -> Existing {
         self.existing
     }
 
     /// Returns the files in the order in which they were parsed: at least one, with distinct names.
-    #[must_use]
     pub fn items(&self) -> &[UploadItem] {
         &self.items
     }
 
-    #[must_use]
     pub fn into_items(self) -> Vec<UploadItem> {
         self.items
     }
@@ -107,25 +100,18 @@ pub struct UploadItem {
 }
 
 impl UploadItem {
-    #[must_use]
     pub fn name(&self) -> &MediaName {
         &self.name
     }
 
-    /// Returns the type of the file that the request declares: in the data URL or part, or else in `imageType` or
-    /// `fileType`; `None` if it declares none, or a malformed one in a part.
-    #[must_use]
     pub fn label(&self) -> Option<&Label> {
         self.label.as_ref()
     }
 
-    /// Returns the upload's `type`, but always [`MediaKind::File`] if the file was sent as `fileBase64`.
-    #[must_use]
     pub fn kind(&self) -> MediaKind {
         self.kind
     }
 
-    #[must_use]
     pub fn visibility(&self) -> Visibility {
         self.visibility
     }

@@ -18,7 +18,6 @@ pub enum Label {
 }
 
 impl Label {
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Mime(text) | Self::Extension(text) => text,

@@ -80,9 +80,6 @@ impl GetArgs {
 
     /// Returns the path of the local file to write: `--output`, or the file `own_name` in the directory `--output`, or
     /// `own_name` in the working directory.
-    ///
-    /// # Errors
-    /// The path is an existing file and `--force` is not given, is no file, or can't be examined.
     fn target(&self, own_name: &str) -> Result<PathBuf, CliError> {
         let target = match &self.output {
             None => PathBuf::from(own_name),
@@ -114,10 +111,6 @@ fn unwritable(path: &Path, error: &io::Error) -> CliError {
 }
 
 /// Copies an object's bytes to `to`, then checks their hash.
-///
-/// # Errors
-/// The store lacks the object or failed; `to` can't be written; the hash is not the recorded one, although all bytes
-/// were written.
 async fn copy(
     context: &MediaContext<'_>,
     row: &MediaRow,

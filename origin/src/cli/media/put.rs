@@ -119,10 +119,6 @@ impl PutArgs {
     }
 
     /// Returns the files and their names in the media library, without reading the files.
-    ///
-    /// # Errors
-    /// There are more than `max` files, or several files with `--name`; a file doesn't exist, is a directory or has no
-    /// valid name; two names are equal.
     fn named(&self, max: usize) -> Result<Vec<(MediaName, Source)>, CliError> {
         let usage = |message: String, hint: &str| CliError::Usage { message, hint: Some(hint.to_owned()) };
         if self.files.len() > max {
@@ -189,9 +185,6 @@ impl<'a> Arrivals<'a> {
     }
 
     /// Copies a local file or standard input into the staging directory of the store.
-    ///
-    /// # Errors
-    /// The file can't be read or staged, or `stop` was cancelled.
     async fn take(&mut self, name: MediaName, source: Source, stop: &CancellationToken) -> Result<(), CliError> {
         let progress = Progress::new(name.as_str(), source.size()?);
         let mut pieces = source.read()?;

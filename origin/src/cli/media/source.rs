@@ -29,9 +29,6 @@ impl Source {
     }
 
     /// Returns the last part of the file's path as its name in the media library.
-    ///
-    /// # Errors
-    /// Standard input has no name; the name is not UTF-8 or not allowed in the library.
     pub(super) fn name(&self) -> Result<MediaName, CliError> {
         let Self::File(path) = self else {
             return Err(CliError::Usage {
@@ -49,9 +46,6 @@ impl Source {
     }
 
     /// Returns the file's size in bytes; `None` if the size is unknown, as for standard input.
-    ///
-    /// # Errors
-    /// The file's metadata can't be read, or the file is a directory.
     pub(super) fn size(&self) -> Result<Option<u64>, CliError> {
         let Self::File(path) = self else {
             return Ok(None);
@@ -67,9 +61,6 @@ impl Source {
     }
 
     /// Starts a thread that reads the source in pieces. [`Pieces::next`] returns its read errors.
-    ///
-    /// # Errors
-    /// The thread can't be started.
     pub(super) fn read(self) -> Result<Pieces, CliError> {
         let (pieces, arriving) = mpsc::channel(PIECES_AHEAD);
         let source = self.clone();
@@ -116,9 +107,6 @@ pub(super) struct Pieces {
 
 impl Pieces {
     /// Returns the next piece of the file; `None` at its end.
-    ///
-    /// # Errors
-    /// The file can't be opened or read.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, CliError> {
         let piece = self.arriving.recv().await.transpose();
         piece.map_err(|error| self.source.unreadable(&error))

@@ -48,9 +48,6 @@ impl fmt::Display for Target {
 
 impl MediaContext<'_> {
     /// Returns the row of the file that `target` names.
-    ///
-    /// # Errors
-    /// The project or the file doesn't exist; MariaDB failed.
     pub(super) async fn find(&self, project: &ProjectName, target: &Target) -> Result<MediaRow, CliError> {
         let found = match target {
             Target::Id(id) => {

@@ -63,9 +63,6 @@ impl<K: CoalescedStatement> InFlight<K> {
 
     /// Runs a statement for at most `limit`. After [`SLOW_AFTER`] the statement no longer counts as in flight, but runs
     /// on.
-    ///
-    /// # Errors
-    /// The error of the statement, and those of [`within`].
     pub(super) async fn during<T>(
         self,
         limit: Limit,

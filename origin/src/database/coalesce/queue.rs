@@ -67,9 +67,6 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
     /// Decides how a new request of a shape runs. [`Joined::RunUncounted`] during a back-off; [`Joined::Wait`] if
     /// `in_flight_max` statements are in flight, after adding the request that `waiter` creates to the queue; otherwise
     /// [`Joined::Run`], after counting a statement as in flight, which the caller must end by [`Self::finish`].
-    ///
-    /// # Errors
-    /// The error of `waiter`.
     pub(super) fn join<A, E>(
         &self,
         shape: &S,

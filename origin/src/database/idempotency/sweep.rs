@@ -17,9 +17,6 @@ const SWEPT_AT_ONCE: usize = 500;
 /// Deletes the expired receipts in all of a project's databases, and returns the number of deleted receipts. Locks only
 /// the expired rows. If a deletion fails, leaves the other receipts of that database, and goes on with the next
 /// database.
-///
-/// # Errors
-/// No connection could be leased, or MariaDB failed to list the databases.
 pub async fn sweep(pools: &Pools, project: &ProjectName) -> Result<u64, DbError> {
     let limit = pools.query_timeout();
     let mut lease = pools.lease(project, Access::Full).await?;

@@ -39,10 +39,6 @@ impl Lease {
     }
 
     /// Returns the connection.
-    ///
-    /// # Errors
-    /// [`DbError::Unavailable`] if the lease has no connection any more, because the connection was lost or killed, or
-    /// the reset of its session failed.
     pub(in crate::database) fn connection(&mut self) -> Result<&mut Connection, DbError> {
         self.object
             .as_mut()
@@ -57,10 +53,6 @@ impl Lease {
     }
 
     /// Returns whether the connection's host has reached a position.
-    ///
-    /// # Errors
-    /// [`DbError::OtherPosition`] if the position is of another kind than the host's; [`DbError::NoPosition`] if the host
-    /// can't reach it; [`DbError::Timeout`] if the host does not answer; errors of MariaDB or the connection.
     pub(in crate::database) async fn has_reached(&mut self, position: &Position) -> Result<bool, DbError> {
         let limit = self.limit(POSITION_TIMEOUT);
         self.begin();

@@ -40,7 +40,6 @@ pub struct Reading {
 impl Reading {
     /// Returns whether the read includes related records and its records may fill one batch, so that a second
     /// connection must read related records while the first one still streams.
-    #[must_use]
     pub fn may_need_second_connection(&self) -> bool {
         let is_one_batch = self.limit.as_ref().is_some_and(|limit| limit.rows < INCLUDE_BATCH_MAX_RECORDS as u64);
         !self.includes.is_empty() && !is_one_batch
@@ -90,12 +89,6 @@ impl Counting {
 
 /// Runs a read of many records and streams the response. `limit` is the time limit for each chunk, for each batch of
 /// related records, and for the count.
-///
-/// # Errors
-/// The stream fails with [`DbError::RowsAdded`] if rows follow but the response can't say so (see
-/// [`RowLimit::is_announced`]), with [`DbError::IncludeTooLarge`] as described at
-/// `RowWriter::relate_on_second_connection`, with [`DbError::Timeout`] after `limit`, and with errors of MariaDB, the
-/// connection or, for the second connection, the pool.
 pub fn many(
     mut lease: Lease,
     reading: Box<Reading>,

@@ -48,13 +48,11 @@ struct Steps {
 
 impl Progress {
     /// Creates the progress of a request whose steps are recorded.
-    #[must_use]
     pub fn recorded() -> Self {
         Self { steps: Some(Mutex::default()), ..Self::default() }
     }
 
     /// Removes and returns the recorded steps; `None` if the request is not recorded.
-    #[must_use]
     pub fn take_steps(&self) -> Option<Vec<Step>> {
         Some(std::mem::take(&mut self.steps()?.list))
     }
@@ -82,20 +80,17 @@ impl Progress {
     }
 
     /// Returns the number of rows that the request has read or written so far, without those of an open transaction.
-    #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
     }
 
     /// Returns the time spent waiting for MariaDB so far, in microseconds.
-    #[must_use]
     pub fn db_micros(&self) -> u64 {
         self.db_micros.load(Ordering::Relaxed)
     }
 
     /// Returns the position of the request's last write whose position is known; `None` if there was no write, the
     /// database has no positions (a server without replicas), or the query for the position failed.
-    #[must_use]
     pub fn position(&self) -> Option<Position> {
         self.position.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -23,7 +23,6 @@ impl Records {
         Self { returned, decoders, start }
     }
 
-    /// Returns the index of the record's first column.
     pub(super) fn start(&self) -> usize {
         self.start
     }

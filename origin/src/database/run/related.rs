@@ -96,10 +96,6 @@ impl Groups {
 }
 
 /// Reads and encodes the records that are related to `rows`, for each of `includes`.
-///
-/// # Errors
-/// [`DbError::IncludeTooLarge`] if the related records take more than [`INCLUDE_MAX_BYTES`]; errors of MariaDB or the
-/// connection.
 pub(in crate::database) async fn members(
     connection: &mut Connection,
     includes: &[Included],

@@ -100,10 +100,6 @@ impl<'a> RowWriter<'a> {
 
     /// Leases a second connection, reads the related records of the batch on that connection, and encodes the batch
     /// with its related records.
-    ///
-    /// # Errors
-    /// [`DbError::IncludeTooLarge`] if there is no [`SecondConnection`], or if the related records are too large;
-    /// errors of MariaDB, the pool or the connection.
     pub(super) async fn relate_on_second_connection(&mut self) -> Result<(), DbError> {
         // Leased for one batch only, because the client may be slow to receive the batch.
         let mut lease = match &self.reads.second_connection {

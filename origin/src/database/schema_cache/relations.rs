@@ -43,9 +43,6 @@ impl Weighter<(ProjectName, DatabaseName), Entry> for Bytes {
 
 impl SchemaCache {
     /// Returns the relations (foreign keys) between the tables of a database, from the cache if `age` allows it.
-    ///
-    /// # Errors
-    /// Errors of MariaDB or the connection.
     pub async fn relations(
         self: &Arc<Self>,
         project: &ProjectName,

@@ -32,9 +32,6 @@ impl Weighter<(ProjectName, DatabaseName), DatabaseEntry> for Bytes {
 impl SchemaCache {
     /// Returns the descriptions of the tables and views of a database, sorted by name; an empty list if there is no
     /// such database. When they are loaded, also caches each description for requests to that table.
-    ///
-    /// # Errors
-    /// Errors of MariaDB or the connection.
     pub async fn tables(
         self: &Arc<Self>,
         project: &ProjectName,

@@ -38,9 +38,6 @@ impl Ids {
     }
 
     /// Returns the JSON text of the id that `reference` refers to.
-    ///
-    /// # Errors
-    /// `invalid_body` if the insert returned no id for the row that `reference` names.
     pub(super) fn get(&self, reference: Reference) -> Result<String, Problem> {
         let id = match (self.0.get(&reference.operation), reference.row) {
             (Some(Given::One(id)), None) => Some(id),

@@ -29,9 +29,6 @@ pub(super) struct Credentials<'a> {
 /// Checks the credentials for private media at `path`, where `file` is, if there is one; the check does the same work
 /// without. Returns the kind of access and, for an API key or user token, its caller. Returns `None` if the request has
 /// neither a valid signature nor a valid key or token of the path's project that may read the file.
-///
-/// # Errors
-/// `rate_limited`; `role_forbids` if the key's or token's role does not exist; the key or token could not be looked up.
 pub(super) async fn to_private(
     app: &App,
     record: &RequestRecord,

@@ -107,12 +107,10 @@ impl Agent {
         &self.0.caller
     }
 
-    /// Returns the id of the MCP request. Its API requests have the same id.
     pub(super) fn request_id(&self) -> &str {
         self.0.record.id()
     }
 
-    /// Returns a guard that cancels the running API requests when it is dropped.
     pub(super) fn stop_on_drop(&self) -> DropGuard {
         self.0.stop.clone().drop_guard()
     }
@@ -125,10 +123,6 @@ impl Agent {
     }
 
     /// Runs an API request and reads its answer up to [`ANSWER_MAX_BYTES`].
-    ///
-    /// # Errors
-    /// `internal` if the request is not valid HTTP or the answer breaks off; `invalid_request` if the client
-    /// disconnected. An error of the API is an [`ApiAnswer`].
     pub(super) async fn call(&self, request: ApiRequest) -> Result<ApiAnswer, Problem> {
         let stopped = || Problem::new(ErrorCode::InvalidRequest, "The client disconnected.");
         self.0.stop.run_until_cancelled(self.run(request)).await.unwrap_or_else(|| Err(stopped()))

@@ -36,9 +36,6 @@ fn encoded(text: &str) -> String {
 }
 
 /// Returns the API request of a tool call. An argument that is null counts as not given.
-///
-/// # Errors
-/// `invalid_body` for an argument that is unknown, missing, invalid, or excluded by another.
 pub(super) fn request(tool: ToolName, arguments: Map<String, Value>) -> Result<ApiRequest, Problem> {
     let mut given = Arguments { tool, values: arguments };
     given.check_names()?;

@@ -72,9 +72,6 @@ impl Attempt<'_> {
 
     /// Waits for a permit to use a second connection for the read's related records. Must be called before the read
     /// leases its first connection.
-    ///
-    /// # Errors
-    /// [`DbError::Overloaded`] after the time limit for waiting for a connection.
     async fn second_connection(&self) -> Result<SecondConnection, DbError> {
         let Lessee { project, access, caller } = self.caller.lessee();
         let taken = self.app.streams.second_connections().take_as(project, caller, 1);

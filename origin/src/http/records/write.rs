@@ -34,10 +34,6 @@ pub(in crate::http) struct Writer<'w, 't> {
 impl Writer<'_, '_> {
     /// Runs the statements of an update or delete, and returns the JSON payload of the response. A dry run undoes the
     /// change.
-    ///
-    /// # Errors
-    /// `precondition_failed` if the entity tag differs or the record is gone; `too_many_affected`;
-    /// [`DbError::AnswerTooLarge`]; errors of the statements.
     pub(in crate::http) async fn change(
         &mut self,
         statements: Vec<Statement>,

@@ -31,9 +31,6 @@ impl StreamLimits {
     /// Takes a stream slot of the caller's project, and returns the limits of a stream of rows from MariaDB. `since` is
     /// a time before the caller was verified: the stream ends if the caller's key, issuer or role has changed after
     /// that time.
-    ///
-    /// # Errors
-    /// `rate_limited` if the project or the caller has no stream slot left, `overloaded` if all projects together have none left.
     pub(in crate::http) fn of_records(
         app: &App,
         caller: &Caller,

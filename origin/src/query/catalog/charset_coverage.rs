@@ -15,7 +15,6 @@ pub struct CharsetCoverage {
 
 impl CharsetCoverage {
     /// Returns the coverage of a character set with exactly Unicode's first plane, such as utf8mb3 and ucs2.
-    #[must_use]
     pub fn first_plane(charset: &str) -> Self {
         let words = (PLANE / WORD_BITS) as usize;
         Self { charset: charset.into(), held: vec![u64::MAX; words].into() }
@@ -23,7 +22,6 @@ impl CharsetCoverage {
 
     /// Returns the coverage of a character set: the characters of `sample` that are the same in `converted`, which is
     /// what MariaDB returned when it converted `sample` to the character set and back, replacing missing characters.
-    #[must_use]
     pub fn compared(charset: &str, sample: &str, converted: &str) -> Self {
         let mut coverage = Self::first_plane(charset);
         coverage.held.fill(0);
@@ -36,18 +34,15 @@ impl CharsetCoverage {
     }
 
     /// Returns all characters of Unicode's first plane, as the sample for [`CharsetCoverage::compared`].
-    #[must_use]
     pub fn sample() -> String {
         (0..PLANE).filter_map(char::from_u32).collect()
     }
 
-    #[must_use]
     pub fn charset(&self) -> &str {
         &self.charset
     }
 
     /// Returns whether the character set has all characters of a text.
-    #[must_use]
     pub fn holds(&self, text: &str) -> bool {
         text.chars().all(|c| bit_of(c).is_some_and(|(word, bit)| self.held[word] & bit != 0))
     }

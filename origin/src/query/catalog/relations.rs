@@ -65,7 +65,6 @@ pub struct Link {
 
 impl Relations {
     /// Derives the relations from the foreign keys, and from the columns of each table's primary key.
-    #[must_use]
     pub fn new(keys: &[ForeignKey], primary: &HashMap<TableName, Vec<FieldName>>) -> Self {
         let mut by_table: HashMap<TableName, Vec<Relation>> = HashMap::new();
         for key in keys {
@@ -83,7 +82,6 @@ impl Relations {
 
     /// Returns the relations of a table for which `is_visible` returns true, with spellings that depend only on these
     /// relations. Relations to one record come first, then relations to many, then relations by a link table.
-    #[must_use]
     pub fn of(&self, table: &TableName, is_visible: impl Fn(&Relation) -> bool) -> Vec<Arc<Relation>> {
         let all = self.by_table.get(table).map_or(&[][..], Vec::as_slice);
         let visible: Vec<_> = all.iter().filter(|relation| is_visible(relation)).map(Arc::clone).collect();
@@ -130,10 +128,6 @@ fn far_keys<'a>(
 }
 
 /// Finds a relation by its name. Tries the spellings first, then the default names, then the aliases.
-///
-/// # Errors
-/// `ambiguous_relation`, with the spellings as a hint, if several relations have the name; `code`, with the nearest
-/// spelling, or else all, as a hint, if no relation has the name.
 pub fn find<'a>(
     relations: &'a [Arc<Relation>],
     table: &TableName,

@@ -30,9 +30,6 @@ const ABOUT: &str = "What the key that fetched this document may do. The schema 
                      a change of tables or of the key's role. Each GET also answers HEAD.";
 
 /// Returns the OpenAPI document of an interface, as JSON text.
-///
-/// # Errors
-/// `internal` if a JSON file of the document is malformed; a test checks that none is.
 pub fn document(interface: &Interface) -> Result<Vec<u8>, Problem> {
     let mut out = Vec::with_capacity(USUAL_BYTES + TABLE_USUAL_BYTES * interface.tables().count());
     write(interface, &mut out)

@@ -26,7 +26,6 @@ const KEYWORDS: [&str; 35] = [
 
 /// Returns the text of a module with the types `<Database><Table>`, `…Insert` and `…Update` of each table, without the
 /// types for actions that the caller may not do.
-#[must_use]
 pub fn types(interface: &Interface) -> String {
     let mut out = String::from(HEAD);
     let mut names = Names::default();

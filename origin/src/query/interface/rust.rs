@@ -34,7 +34,6 @@ const RESERVED: [&str; 5] = ["crate", "self", "super", "while", "yield"];
 
 /// Returns the text of a module with the types `<Database><Table>`, `…Insert` and `…Update` of each table, without the
 /// types for actions that the caller may not do, and with the enums of ENUM columns.
-#[must_use]
 pub fn types(interface: &Interface) -> String {
     let mut out = String::from(HEAD);
     let mut names = Names::default();

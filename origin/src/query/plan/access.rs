@@ -94,17 +94,14 @@ struct WriteLimits {
 }
 
 impl ProjectRole {
-    #[must_use]
     pub fn new(name: RoleName, role: Role, views: Arc<Views>) -> Self {
         Self { name, role, number: views.number(), views }
     }
 
-    #[must_use]
     pub fn name(&self) -> &RoleName {
         &self.name
     }
 
-    #[must_use]
     pub fn role(&self) -> &Role {
         &self.role
     }
@@ -122,29 +119,24 @@ impl ProjectRole {
 }
 
 impl CallerRole {
-    #[must_use]
     pub fn new(role: Arc<ProjectRole>, claims: Claims) -> Self {
         Self { role, claims, bound: Mutex::default() }
     }
 
-    #[must_use]
     pub fn name(&self) -> &RoleName {
         self.role.name()
     }
 
-    #[must_use]
     pub fn role(&self) -> &Role {
         self.role.role()
     }
 
-    #[must_use]
     pub fn claims(&self) -> &Claims {
         &self.claims
     }
 
     /// Returns bytes that identify the caller within its project: the role, the subject (`sub`), and the claims that
     /// the rules refer to. Other claims, such as the time of issue, may differ between two tokens of one caller.
-    #[must_use]
     pub fn identity(&self) -> Vec<u8> {
         let mut names = self.role().claims();
         names.insert("sub");
@@ -185,9 +177,6 @@ fn no_table(database: &str, table: &str) -> Problem {
 
 impl Rights {
     /// Returns the access to a table.
-    ///
-    /// # Errors
-    /// `table_not_found` if the caller's role may do nothing with the table.
     pub fn of(&self, table: &Arc<Table>) -> Result<TableAccess, Problem> {
         match self {
             Self::Full | Self::Read => Ok(TableAccess { table: Arc::clone(table), limits: None }),
@@ -197,9 +186,6 @@ impl Rights {
 
     /// Refuses tables with which the caller's role may do nothing, before their schema is read: the caller must not
     /// learn whether they exist.
-    ///
-    /// # Errors
-    /// `database_not_found` if the role may do nothing in the database, else `table_not_found`.
     pub fn check(&self, path: &TablePath) -> Result<(), Problem> {
         let Self::Role(caller) = self else {
             return Ok(());
@@ -219,7 +205,6 @@ impl Rights {
 
     /// Returns whether the rule of the caller's role allows it to read a field of a table; true if the caller has no
     /// role. Reads may still be denied, because a field that the rule omits does not exist ([`TableRule::of_table`]).
-    #[must_use]
     pub fn reads(&self, database: &DatabaseName, table: &TableName, field: &FieldName) -> bool {
         let Self::Role(caller) = self else {
             return true;
@@ -229,7 +214,6 @@ impl Rights {
     }
 
     /// Returns the caller's role; `None` for full and read keys.
-    #[must_use]
     pub fn role(&self) -> Option<&Arc<CallerRole>> {
         match self {
             Self::Full | Self::Read => None,
@@ -239,14 +223,12 @@ impl Rights {
 }
 
 impl TableAccess {
-    #[must_use]
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
     /// Returns whether the caller's role allows an action on records of the table; true if the caller has no role, even
     /// for a write by [`Rights::Read`]. Any action but insert, update and delete counts as a read.
-    #[must_use]
     pub fn may(&self, action: Action) -> bool {
         self.limits.as_ref().is_none_or(|limits| match action {
             Action::Insert => limits.insert.is_some(),
@@ -258,7 +240,6 @@ impl TableAccess {
 
     /// Returns whether the caller's role allows the caller to give the column a value in an insert or an update; true
     /// if the caller has no role.
-    #[must_use]
     pub fn may_write(&self, column: usize) -> bool {
         self.limits.as_ref().is_none_or(|limits| {
             let gives = |write: &Option<WriteLimits>| write.as_ref().is_some_and(|write| write.may_give[column]);
@@ -268,7 +249,6 @@ impl TableAccess {
 
     /// Returns whether the caller's role sets the column in an insert; false if any value that the role sets can't be
     /// resolved, for example because a claim is missing.
-    #[must_use]
     pub fn sets(&self, column: usize) -> bool {
         let insert = self.limits.as_ref().and_then(|limits| limits.insert.as_ref()?.set.as_ref());
         insert.is_some_and(|set| set.iter().any(|(at, _)| *at == column))
@@ -276,7 +256,6 @@ impl TableAccess {
 
     /// Returns the role's condition on the records of an action; `None` if there is no condition, and also if the role
     /// does not allow the action.
-    #[must_use]
     pub fn condition(&self, action: Action) -> Option<&Predicate> {
         let limits = self.limits.as_ref()?;
         let rows = match action {
@@ -290,7 +269,6 @@ impl TableAccess {
 
     /// Returns the names of the fields that the caller may give in an insert or an update, as [`TableAccess::given`],
     /// and the names of the fields that the caller's role sets (none if one of their values can't be resolved).
-    #[must_use]
     pub fn fields(&self, action: Action) -> (Vec<&str>, Vec<&str>) {
         let name = |at: usize| self.table.column(at).name.as_str();
         let set = self.write_limits(action).and_then(|write| write.set.as_deref()).unwrap_or_default();
@@ -300,7 +278,6 @@ impl TableAccess {
     /// Returns the indexes of the columns, without generated columns, that the caller may give in an insert or an
     /// update. Call [`TableAccess::may`] first: if the role does not allow the action, all columns but generated ones
     /// are returned.
-    #[must_use]
     pub fn given(&self, action: Action) -> Vec<usize> {
         let write = self.write_limits(action);
         let may_give = |at: usize| write.is_none_or(|write| write.may_give[at]);
@@ -316,7 +293,6 @@ impl TableAccess {
     }
 
     /// Returns the scope in which a condition on this table alone is resolved.
-    #[must_use]
     pub fn scope(&self) -> Scope<'_> {
         Scope::of(self)
     }
@@ -326,9 +302,6 @@ impl TableAccess {
     }
 
     /// Returns the condition on records that the caller may read; `None` for all records.
-    ///
-    /// # Errors
-    /// `role_forbids` if the caller may not read records of the table.
     pub(super) fn reading(&self) -> Result<RowRule, Problem> {
         let Some(limits) = &self.limits else {
             return Ok(None);
@@ -337,9 +310,6 @@ impl TableAccess {
     }
 
     /// Returns the condition on records that the caller may delete; `None` for all records.
-    ///
-    /// # Errors
-    /// `role_forbids` if the caller may not delete records of the table.
     pub(super) fn deleting(&self) -> Result<RowRule, Problem> {
         let Some(limits) = &self.limits else {
             return Ok(None);
@@ -348,19 +318,11 @@ impl TableAccess {
     }
 
     /// Returns the rules for inserts.
-    ///
-    /// # Errors
-    /// `role_forbids` if the caller may not insert records, or if a value that the role sets can't be resolved, for
-    /// example because a claim is missing.
     pub(super) fn inserting(&self) -> Result<Writing<'_>, Problem> {
         self.writing(|limits| limits.insert.as_ref(), "insert records into")
     }
 
     /// Returns the rules for updates.
-    ///
-    /// # Errors
-    /// `role_forbids` if the caller may not update records, or if a value that the role sets can't be resolved, for
-    /// example because a claim is missing.
     pub(super) fn updating(&self) -> Result<Writing<'_>, Problem> {
         self.writing(|limits| limits.update.as_ref(), "update records of")
     }
@@ -391,10 +353,6 @@ pub(super) struct Writing<'a> {
 
 impl<'a> Writing<'a> {
     /// Returns the index of the column that a field names.
-    ///
-    /// # Errors
-    /// `unknown_field` if the table has no such field, or if the caller may neither give nor read it; `role_forbids` if
-    /// the caller may read the field, but not give it.
     pub(super) fn column(&self, name: &FieldName) -> Result<usize, Problem> {
         let table = &self.access.table;
         let hidden = table.find_hidden(name).filter(|at| self.may_give(*at));

@@ -48,9 +48,6 @@ impl Purpose {
 }
 
 /// Converts a value to a parameter of the column's type.
-///
-/// # Errors
-/// `invalid_value`, or `invalid_filter` for [`Purpose::Filter`], if the value does not fit the column.
 pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand, Problem> {
     if *value == Value::Null {
         return Ok(plain(Param::Null));
@@ -101,7 +98,6 @@ pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand
 
 /// Converts a value to store to a value to compare with the stored one: MariaDB rounds a DECIMAL, cuts the fraction of
 /// a time and pads BINARY, as the column's type says.
-#[must_use]
 pub fn as_stored(column: &Column, mut operand: Operand) -> Operand {
     // The numbers in `decimal(5,1)`, `datetime(3)` or `binary(16)`; 0 where the type has none.
     let mut sizes = column.type_text.split(['(', ',', ')']).skip(1).map(|size| size.parse::<u8>().unwrap_or(0));
@@ -136,9 +132,6 @@ pub fn rounds(column: &Column) -> bool {
 /// Converts a CSV cell to a parameter to store. The cell of a JSON or geometry column holds JSON or GeoJSON text; an
 /// empty cell is NULL, as in CSV responses; `true` and `false` are 1 and 0 for INTEGER and BIT columns. Returns `None`
 /// for an empty cell of a NOT NULL column, which takes its default.
-///
-/// # Errors
-/// `invalid_value` if the cell does not fit the column.
 pub fn cell(column: &Column, cell: &Value) -> Result<Option<Operand>, Problem> {
     let text = match cell {
         Value::Null if !column.nullable => return Ok(None),
@@ -162,9 +155,6 @@ pub fn cell(column: &Column, cell: &Value) -> Result<Option<Operand>, Problem> {
 }
 
 /// Converts a value to the text of a LIKE or REGEXP pattern, whatever the column's type.
-///
-/// # Errors
-/// `invalid_filter` if the value is neither a string nor a number.
 pub fn text(column: &Column, value: &Value) -> Result<Operand, Problem> {
     scalar_text(value).map(|text| literal(column, text)).ok_or_else(|| refused(column, value, Purpose::Filter))
 }
@@ -172,7 +162,6 @@ pub fn text(column: &Column, value: &Value) -> Result<Operand, Problem> {
 /// Binds text to compare with a column. MariaDB converts the text to the column's character set, so that the column's
 /// collation and index apply, but fails if the set lacks a character of the text. In that case [`Form::Unicode`]
 /// converts the column instead.
-#[must_use]
 pub fn literal(column: &Column, text: &str) -> Operand {
     let form = match &column.charset {
         Charset::Limited(coverage) if !coverage.holds(text) => Form::Unicode(column.case),
@@ -182,10 +171,6 @@ pub fn literal(column: &Column, text: &str) -> Operand {
 }
 
 /// Refuses a comparison that has no meaning for a column's type.
-///
-/// # Errors
-/// `invalid_filter` for JSON with an operator other than `=`, `<>` and `<=>`, and for geometry with an operator other
-/// than `=` and `<>`.
 pub fn comparable(column: &Column, comparison: Comparison) -> Result<(), Problem> {
     use Comparison::{Equal, NotEqual, NullSafeEqual};
     match (column.kind, comparison) {
@@ -202,9 +187,6 @@ pub fn comparable(column: &Column, comparison: Comparison) -> Result<(), Problem
 }
 
 /// Refuses an aggregate that has no meaning for a column's type.
-///
-/// # Errors
-/// `invalid_query_option` for MIN and MAX of JSON or geometry, and for SUM and AVG of columns that hold no numbers.
 pub fn aggregable(aggregate: Aggregate, column: &Column) -> Result<(), Problem> {
     use Aggregate::{Avg, Count, CountDistinct, Max, Min, Sum};
     let sound = match (aggregate, column.kind) {

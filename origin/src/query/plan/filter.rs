@@ -22,10 +22,6 @@ pub(super) enum IdPurpose {
 
 /// Returns the condition that the table's key equals an `{id}`; a false condition if a column of the key can't hold its
 /// value.
-///
-/// # Errors
-/// `invalid_body`, or `record_not_found` for a read, if the table has no key, or if the caller may not read the key and
-/// the key is composite (errors would name its columns) or `purpose` is a read; `invalid_value` if the id does not have one part per column of the key.
 pub(super) fn by_id(id: &RecordId, table: &Table, purpose: IdPurpose) -> Result<Predicate, Problem> {
     let key = match table.key() {
         [_, _, ..] if !table.key_is_readable() => &[],
@@ -73,11 +69,6 @@ fn wrong_parts(id: &RecordId, key: &[usize], table: &Table) -> Problem {
 }
 
 /// Resolves a filter's field names to columns, and converts its values to the columns' types.
-///
-/// # Errors
-/// `unknown_field`; `invalid_filter` for a field that several tables have, a table or relation that is not part of the
-/// statement, or a value or operator that does not fit its column; `role_forbids` if the role does not allow a search
-/// or a related table. Lists the faults of all conditions.
 pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let all = |conditions: &[Condition]| {
         let (mut faults, mut predicates) = (Faults::default(), Vec::with_capacity(conditions.len()));
@@ -104,10 +95,6 @@ pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Pred
 /// Guards a predicate against leaks of records that the statement may not touch: a slow pattern is only matched against
 /// records that the role's rule for the statement's own action allows, since the duration of a match would reveal the
 /// values of other records.
-///
-/// # Errors
-/// `role_forbids` for a full-text search with query expansion, whose result depends on all records of the table, if the
-/// caller may read only some of them.
 fn guarded(predicate: Predicate, source: usize, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let rule = || access::own_rule(source, scope);
     let is_slow = |pattern: &Operand| match &pattern.param {
@@ -193,9 +180,6 @@ pub(super) fn searchable(column: &Column) -> Result<(), Problem> {
 }
 
 /// Returns the condition that a column equals one of the values. A null among them matches NULL, unlike in SQL's IN.
-///
-/// # Errors
-/// `invalid_filter` if a value does not fit the column.
 pub(super) fn member(column_ref: ColumnRef, values: &[Value], column: &Column) -> Result<Predicate, Problem> {
     bind::comparable(column, Comparison::Equal)?;
     let operands = values

@@ -49,48 +49,38 @@ pub enum Batch {
 }
 
 impl Included {
-    #[must_use]
     pub fn kind(&self) -> RelationKind {
         self.table.relation().kind
     }
 
-    #[must_use]
     pub fn parent_cells(&self) -> &[usize] {
         &self.parent_cells
     }
 
     /// Returns how the first statement reads the records. Keys whose records its LIMIT cut off are read again by
     /// [`Batch::Union`].
-    #[must_use]
     pub fn batch(&self) -> Batch {
         self.batch
     }
 
-    /// Returns the maximum number of related records of one parent record; `None` if the include has no limit.
-    #[must_use]
     pub fn limit(&self) -> Option<u64> {
         self.limit
     }
 
     /// Returns the read of the related records, without the condition on keys.
-    #[must_use]
     pub fn select(&self) -> &Select {
         &self.select
     }
 
-    #[must_use]
     pub fn table(&self) -> &RelatedTable {
         &self.table
     }
 
-    /// Returns the reads of the includes that are nested in this include.
-    #[must_use]
     pub fn includes(&self) -> &[Self] {
         &self.includes
     }
 
     /// Returns the maximum number of keys of one statement.
-    #[must_use]
     pub fn keys_max(&self, batch: Batch) -> usize {
         match batch {
             Batch::List => INCLUDE_BATCH_MAX_RECORDS,
@@ -102,7 +92,6 @@ impl Included {
     }
 
     /// Returns the LIMIT of a [`Batch::List`] of this many keys; `None` if the include has no limit.
-    #[must_use]
     pub fn list_limit(&self, keys: usize) -> Option<u64> {
         Some(self.limit?.saturating_mul(keys as u64))
     }
@@ -110,7 +99,6 @@ impl Included {
     /// Returns the SELECTs that read the related records of `keys`, whose values are as the driver returned them: one
     /// for [`Batch::List`]; one per key, for one UNION, for [`Batch::Union`]. Pads the keys to a rounded number, so
     /// that few different statements are prepared.
-    #[must_use]
     pub fn selects(&self, batch: Batch, keys: &[&[Param]]) -> Vec<Select> {
         let scope = self.table.scope(self.table.access_name());
         let operand = |column_ref: &ColumnRef, value: &Param| stored(scope.column(*column_ref).kind, value.clone());

@@ -68,12 +68,10 @@ impl InsertOne {
         })
     }
 
-    #[must_use]
     pub fn shape(&self) -> &Arc<RowShape> {
         &self.shape
     }
 
-    #[must_use]
     pub fn into_parts(self) -> (Arc<RowShape>, Vec<Param>) {
         (self.shape, self.values)
     }
@@ -91,26 +89,21 @@ fn has_same_key_alone(returning: &[usize], table: &Table) -> bool {
 }
 
 impl RowShape {
-    #[must_use]
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// Returns the indexes of the columns to insert, each with the SQL conversion of its value.
-    #[must_use]
     pub fn cells(&self) -> &[(usize, Form)] {
         &self.cells
     }
 
     /// Returns the indexes of the columns that an unshared statement returns; empty if MariaDB reports the key as the
     /// last insert id.
-    #[must_use]
     pub fn returning(&self) -> &[usize] {
         &self.returning
     }
 
     /// Returns the maximum number of rows in a shared statement.
-    #[must_use]
     pub fn max_rows(&self) -> usize {
         COALESCED_INSERT_MAX_ROWS.min(COALESCED_INSERT_MAX_VALUES / self.cells.len().max(1))
     }

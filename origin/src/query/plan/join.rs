@@ -11,10 +11,6 @@ use shared::operation::filter::{Comparison, Joiner};
 use shared::operation::read::join::{self as asked, JoinKind, Match, Target};
 
 /// Resolves the joins of a read. A join condition may name fields of the joined table and of the tables before it.
-///
-/// # Errors
-/// `unknown_field`; `invalid_query_option` if a condition names a later or unknown table or a field that several tables
-/// have, or a literal does not fit its column or is a list of more than [`LIST_MAX_VALUES`] values.
 pub(super) fn joins(joins: &[asked::Join], scope: &Scope<'_>) -> Result<Vec<Join>, Problem> {
     joins
         .iter()

@@ -41,9 +41,6 @@ impl Keyset {
     /// Extends the ORDER BY of a read that may be one page of several, and sets `select.keyset`: to a total order, with
     /// the sort values that are not selected appended to the select list. If the read can't be paginated by keyset, only
     /// the ORDER BY changes, so that pages by offset don't overlap.
-    ///
-    /// # Errors
-    /// `invalid_query_option` if the read has the option `after`, but can't be paginated by keyset.
     pub(super) fn arrange(select: &mut Select, read: &Read, scope: &Scope<'_>) -> Result<(), Problem> {
         let after = read.window.after.is_some();
         if !after && select.offset == 0 && !select.reads_one_more() {
@@ -70,20 +67,16 @@ impl Keyset {
         }
     }
 
-    #[must_use]
     pub fn terms(&self) -> &[Term] {
         &self.terms
     }
 
-    /// Returns the indexes of the sort values in the select list.
-    #[must_use]
     pub fn cells(&self) -> &[usize] {
         &self.cells
     }
 
     /// Returns the condition for rows that sort after the row with these sort values, which are as the driver returned
     /// them. `None` if their number is not that of [`Keyset::terms`], or if a value does not fit its term.
-    #[must_use]
     pub fn after(&self, values: Vec<Param>) -> Option<Predicate> {
         if values.len() != self.terms.len() {
             return None;
@@ -106,9 +99,6 @@ impl Keyset {
 impl Select {
     /// Restricts the read to rows that sort after the row with these sort values, which are as the driver returned
     /// them.
-    ///
-    /// # Errors
-    /// `invalid_query_option` if the read has no keyset, or the values don't fit its ORDER BY.
     pub fn go_on_after(&mut self, values: Vec<Param>) -> Result<(), Problem> {
         let after =
             self.keyset.as_ref().and_then(|keyset| keyset.after(values)).ok_or_else(|| {
@@ -301,12 +291,10 @@ impl Term {
         Ok(Self { expression, order, direction, nullable, kind })
     }
 
-    #[must_use]
     pub fn expression(&self) -> &Expression {
         &self.expression
     }
 
-    #[must_use]
     pub fn direction(&self) -> Direction {
         self.direction
     }

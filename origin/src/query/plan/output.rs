@@ -52,10 +52,6 @@ fn invalid(message: String) -> Problem {
 
 /// Returns the columns of a selection that does not list its fields: all visible columns, or those that are not
 /// omitted. `None` for [`Selection::Only`].
-///
-/// # Errors
-/// `unknown_field` for an omitted field; `invalid_query_option` if an omitted field is of another table or several
-/// tables have it, or if no field is left.
 fn whole(selection: &Selection, source: usize, scope: &Scope<'_>) -> Result<Option<Vec<ColumnRef>>, Problem> {
     let all = || (0..scope.table(source).visible_columns().len()).map(|column| ColumnRef { source, column });
     match selection {
@@ -108,11 +104,6 @@ impl Cells {
 
     /// Resolves the select list of a grouped read: the fields that `select` lists, or else the fields of GROUP BY, and
     /// the fields that joins list.
-    ///
-    /// # Errors
-    /// `invalid_query_option` for the option `omitFields`, a nested join, an aggregate that does not fit its column, an
-    /// alias that another value has, a field that is ambiguous or of a table that is not joined, or if nothing is
-    /// selected; `unknown_field`.
     pub(super) fn of_groups(
         select: &Selection,
         joins: &[Join],

@@ -27,53 +27,40 @@ pub struct RelatedTable {
 }
 
 impl RelatedTable {
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the table's own name.
-    #[must_use]
     pub fn access_name(&self) -> &TableName {
         self.access.table().name()
     }
 
-    #[must_use]
     pub fn relation(&self) -> &Relation {
         &self.relation
     }
 
-    #[must_use]
     pub fn related(&self) -> &[Self] {
         &self.related
     }
 
     /// Returns the accesses of this table, its link table and the tables that are reached from it.
-    #[must_use]
     pub fn accesses(&self) -> Vec<&TableAccess> {
         let own = [&self.access].into_iter().chain(&self.link);
         own.chain(self.related.iter().flat_map(Self::accesses)).collect()
     }
 
     /// Returns the scope of a statement on the related records, in which the table has the name `name`.
-    #[must_use]
     pub fn scope<'a>(&'a self, name: &'a TableName) -> Scope<'a> {
         Scope::related(&self.access, name, self.link.as_ref(), &self.related)
     }
 
     /// Returns the columns that must equal [`RelatedTable::own_columns`], in the same order: columns of the link table
     /// if there is one, else of the related table. `scope` is [`RelatedTable::scope`].
-    ///
-    /// # Errors
-    /// `unknown_field` if the caller may not read one of the columns.
     pub(super) fn matches(&self, scope: &Scope<'_>) -> Result<Vec<ColumnRef>, Problem> {
         self.relation.matches.iter().map(|name| column(scope, scope.size() - 1, name)).collect()
     }
 
     /// Returns the relation's columns in the table that has the relation. This table is the root of `scope`.
-    ///
-    /// # Errors
-    /// `unknown_field` if the caller may not read one of the columns.
     pub(super) fn own_columns(&self, scope: &Scope<'_>) -> Result<Vec<ColumnRef>, Problem> {
         self.relation.columns.iter().map(|name| column(scope, 0, name)).collect()
     }
@@ -81,10 +68,6 @@ impl RelatedTable {
     /// Returns the join of the link table (none without a link table), whose ON has the condition of the caller's role
     /// on the link table; and the condition of the role on the related table, `None` if there is none. `scope` is
     /// [`RelatedTable::scope`].
-    ///
-    /// # Errors
-    /// `role_forbids` if the caller may not read the related table or the link table; `unknown_field` if it may not
-    /// read a column of the join.
     pub(super) fn link(&self, scope: &Scope<'_>) -> Result<(Vec<Join>, Option<Predicate>), Problem> {
         let mut joins = Vec::new();
         if let Some(link) = &self.relation.link {
@@ -110,10 +93,6 @@ pub struct Loader<'a> {
 impl Loader<'_> {
     /// Returns the tables of includes and of conditions on related records, and the tables of the includes and
     /// conditions nested in them. A relation that an include and a condition both name is loaded once.
-    ///
-    /// # Errors
-    /// `ambiguous_relation`; `invalid_query_option` if an include, or `unknown_field` if a condition, names no relation
-    /// of its table; the errors of `access`.
     pub fn load<'f>(
         &'f self,
         table: &'f TableAccess,
@@ -160,7 +139,6 @@ impl Loader<'_> {
 }
 
 /// Returns the relations of a table for which the caller may read the key columns in all tables of the relation.
-#[must_use]
 pub fn visible(
     relations: &Relations,
     table: &TableAccess,

@@ -63,7 +63,6 @@ impl MaxAffected {
     }
 
     /// Returns the problem of a write that exceeds the maximum.
-    #[must_use]
     pub fn exceeded(self) -> Problem {
         let most = self.records;
         let (message, hint) = match self.is_of_answers {
@@ -121,10 +120,6 @@ pub struct KeyedReread {
 
 impl Returning {
     /// Resolves the fields that a write returns.
-    ///
-    /// # Errors
-    /// `role_forbids` if the caller may not read records of the table; `unknown_field`; `invalid_query_option` for a
-    /// view, or if a field names another table or no field is left.
     pub(super) fn of(selection: &Selection, scope: &Scope<'_>) -> Result<Self, Problem> {
         let (table, rule) = (scope.root(), scope.access(0).reading()?);
         if table.traits().view {
@@ -140,17 +135,14 @@ impl Returning {
         Ok(Self { output, layout, rule })
     }
 
-    #[must_use]
     pub fn output(&self) -> &Output {
         &self.output
     }
 
-    #[must_use]
     pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
 
-    #[must_use]
     pub fn rule(&self) -> Option<&Predicate> {
         self.rule.as_deref()
     }
@@ -191,9 +183,6 @@ fn unfit(table: &Table, why: &str) -> Problem {
 }
 
 /// Checks that the table can roll back, if an option needs that (dryRun, maxAffected, returning or If-Match).
-///
-/// # Errors
-/// `invalid_query_option` if an option needs it, and the table is a view or its engine has no transactions.
 pub(super) fn check_engine(options: &WriteOptions, table: &Table) -> Result<(), Problem> {
     match options.needs_transaction() {
         Some(what) if !table.traits().inserts.transactional => Err(Problem::new(
@@ -216,11 +205,6 @@ pub(super) fn without_transactions(table: &Table) -> &'static str {
 impl TransactionSteps {
     /// Resolves the options of an update or delete; `None` if the request has none besides `Prefer: return=minimal`.
     /// [`TransactionSteps::reread`] is `None`; the caller sets it for an update that returns records.
-    ///
-    /// # Errors
-    /// `invalid_query_option` if an option needs to roll back and the table can't, or if `returning` or `If-Match` is
-    /// used with an `{id}` that several records may have; for `If-Match`, also `role_forbids` if the caller may not
-    /// read records of the table, and the errors of [`by_id`].
     pub(super) fn of(
         options: &WriteOptions,
         target: &Target,
@@ -266,10 +250,6 @@ fn read_one(id: &RecordId, scope: &Scope<'_>) -> Result<Select, Problem> {
 
 impl Reread {
     /// Resolves how the records of an update are read after it. `filter` is the condition of the update.
-    ///
-    /// # Errors
-    /// `invalid_query_option` if the records can't be found again: the table has no primary key (or unique column
-    /// `id`), or `$add` changes the key.
     pub(super) fn of(
         returning: Returning,
         (target, filter): (&Target, &Predicate),
@@ -320,20 +300,17 @@ impl Reread {
 impl KeyedReread {
     /// Returns the read of the keys of the records that are going to change. It reads one key more than a response or
     /// `maxAffected` allows, to show that there are too many.
-    #[must_use]
     pub fn keys(&self) -> Select {
         self.keys.clone()
     }
 
     /// Returns the layout of the rows that [`KeyedReread::select`] reads, not of the rows of keys.
-    #[must_use]
     pub fn layout(&self) -> &Arc<Layout> {
         self.returning.layout()
     }
 
     /// Returns the read, after the update, of the records that had these keys before the update. `keys` has the values
     /// as the driver returned them; key columns that the update sets are searched by their new values.
-    #[must_use]
     pub fn select(&self, keys: Vec<Vec<Param>>) -> Select {
         let order: Vec<_> = self.columns.iter().map(|(at, ..)| *at).collect();
         let of_key = |key: Vec<Param>| {
@@ -352,9 +329,6 @@ impl KeyedReread {
 }
 
 /// Resolves the new value of a column: a value to set, or a number to add (`$add`).
-///
-/// # Errors
-/// `invalid_value` if the value does not fit the column.
 pub(super) fn change(column: &Column, value: &Value) -> Result<Change, Problem> {
     match bind::addend(column, value)? {
         Some(operand) => Ok(Change::Add(operand)),

@@ -32,14 +32,12 @@ struct Joined<'a> {
 
 impl<'a> Scope<'a> {
     /// Returns the scope of a statement without joins.
-    #[must_use]
     pub const fn of(root: &'a TableAccess) -> Self {
         Self { root, root_name: None, joined: Vec::new(), related: &[], action: Action::Read }
     }
 
     /// Returns the scope of a statement on related records: the related table, called `name` in the statement, joined
     /// with the link table if there is one.
-    #[must_use]
     pub(super) fn related(
         root: &'a TableAccess,
         name: &'a TableName,
@@ -52,13 +50,11 @@ impl<'a> Scope<'a> {
     }
 
     /// Sets the tables that the request reaches by relations of the root table.
-    #[must_use]
     pub fn with_related(self, related: &'a [RelatedTable]) -> Self {
         Self { related, ..self }
     }
 
     /// Sets the action of the statement on the records of its tables; a read by default.
-    #[must_use]
     pub(super) fn with_action(self, action: Action) -> Self {
         Self { action, ..self }
     }
@@ -73,9 +69,6 @@ impl<'a> Scope<'a> {
     }
 
     /// Returns the scope of a statement with joins; `tables` are the joined tables, in the order of `joins`.
-    ///
-    /// # Errors
-    /// `invalid_query_option` if two tables have the same name or alias.
     pub fn joined(root: &'a TableAccess, joins: &'a [Join], tables: &'a [TableAccess]) -> Result<Self, Problem> {
         let mut scope = Self::of(root);
         for (join, access) in joins.iter().zip(tables) {
@@ -92,31 +85,25 @@ impl<'a> Scope<'a> {
         Ok(scope)
     }
 
-    #[must_use]
     pub fn root(&self) -> &'a Arc<Table> {
         self.root.table()
     }
 
     /// Returns the number of tables, including the root.
-    #[must_use]
     pub fn size(&self) -> usize {
         1 + self.joined.len()
     }
 
     /// Returns whether the statement has one table, under its own name.
-    #[must_use]
     pub fn is_single(&self) -> bool {
         self.joined.is_empty() && self.root_name.is_none()
     }
 
-    /// Returns the name that the root table has in the statement instead of its own; `None` if it has its own.
-    #[must_use]
     pub fn root_name(&self) -> Option<&'a TableName> {
         self.root_name
     }
 
     /// Returns a table by its index: 0 is the root.
-    #[must_use]
     pub fn table(&self, source: usize) -> &'a Arc<Table> {
         match source.checked_sub(1).and_then(|at| self.joined.get(at)) {
             Some(joined) => joined.access.table(),
@@ -133,7 +120,6 @@ impl<'a> Scope<'a> {
     }
 
     /// Returns the name of a table in the statement: its alias, if it has one.
-    #[must_use]
     pub fn name(&self, source: usize) -> &'a TableName {
         match source.checked_sub(1).and_then(|at| self.joined.get(at)) {
             Some(joined) => joined.name,
@@ -141,32 +127,23 @@ impl<'a> Scope<'a> {
         }
     }
 
-    #[must_use]
     pub fn column(&self, column_ref: ColumnRef) -> &'a Column {
         self.table(column_ref.source).column(column_ref.column)
     }
 
     /// Returns the scope of the tables up to and including the table with index `source`. The join condition of that
     /// table may name the fields of these tables.
-    #[must_use]
     pub fn up_to(&self, source: usize) -> Self {
         Self { joined: self.joined[..source].to_vec(), ..self.clone() }
     }
 
     /// Resolves a field's name. A name without a table is looked up in the root table, then in the joined tables; if
     /// none has it and the name has dots, as `table.field`.
-    ///
-    /// # Errors
-    /// `unknown_field` if the named table lacks the field, or no table has it; `code` if the named table is not part of
-    /// the statement, or if several joined tables, but not the root table, have the field.
     pub fn resolve(&self, field: &FieldRef, code: ErrorCode) -> Result<ColumnRef, Problem> {
         self.resolve_from(0, field, code)
     }
 
     /// Resolves a field's name as [`Scope::resolve`] does, but looks it up in the table `home` before the others.
-    ///
-    /// # Errors
-    /// The errors of [`Scope::resolve`], in which `home` takes the place of the root table.
     pub fn resolve_from(&self, home: usize, field: &FieldRef, code: ErrorCode) -> Result<ColumnRef, Problem> {
         if let Some(table) = field.table() {
             let source = self.source(table).ok_or_else(|| self.no_table(table, code))?;

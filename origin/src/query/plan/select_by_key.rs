@@ -68,41 +68,34 @@ impl SelectByKey {
         Self { shape: Arc::new(shape), key, layout, format }
     }
 
-    #[must_use]
     pub fn shape(&self) -> &Arc<KeyShape> {
         &self.shape
     }
 
     /// Returns the key's value. It is never negative, so the value is the same for a signed and an unsigned column.
-    #[must_use]
     pub fn key(&self) -> i64 {
         self.key
     }
 
-    #[must_use]
     pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
 
-    #[must_use]
     pub fn format(&self) -> Format {
         self.format
     }
 }
 
 impl KeyShape {
-    #[must_use]
     pub fn table(&self) -> &Table {
         self.access.table()
     }
 
     /// Returns the scope in which the condition of the caller's role is rendered.
-    #[must_use]
     pub fn scope(&self) -> Scope<'_> {
         Scope::of(&self.access)
     }
 
-    #[must_use]
     pub fn key_column(&self) -> usize {
         self.key_column
     }
@@ -112,13 +105,11 @@ impl KeyShape {
         self.columns.as_deref()
     }
 
-    /// Returns the condition of the caller's role; `None` without one.
     pub fn rule(&self) -> Option<&Predicate> {
         self.rule.as_deref()
     }
 
     /// Returns the index of the key in a row of a shared statement: after the columns to read, if it is not among them.
-    #[must_use]
     pub fn key_cell(&self) -> usize {
         match &self.columns {
             None => self.key_column,

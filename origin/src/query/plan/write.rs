@@ -102,11 +102,6 @@ pub(super) fn insert<'a>(
 
 /// Returns the conditions of the caller's role on the new records, and on existing records that a conflict would
 /// change; `None` if the role has no such condition.
-///
-/// # Errors
-/// `role_forbids` if a conflict updates records and the caller may not update them or one of the given fields that are
-/// not part of the key, or if a condition can't be checked (a view, or an engine without transactions); `unknown_field`
-/// instead for a field that the caller may not read either.
 fn insert_check(
     on_conflict: OnConflict,
     given: &[usize],
@@ -213,9 +208,6 @@ fn is_counted(table: &Table, columns: &[usize]) -> bool {
 }
 
 /// Resolves the fields of an insert to column indexes, and each row to one value per column.
-///
-/// # Errors
-/// `unknown_field`, `role_forbids` or `invalid_value`, with all faults up to the maximum of [`Faults`].
 fn resolved(insert: &write::Insert, table: &Table, rules: &Writing<'_>) -> Result<(Vec<usize>, Vec<Row>), Problem> {
     let given = insert.rows.as_slice();
     let is_list = matches!(insert.rows, write::Rows::Batch(_));

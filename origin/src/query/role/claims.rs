@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 pub struct Claims(BTreeMap<String, String>);
 
 impl Claims {
-    #[must_use]
     pub fn new(claims: &BTreeMap<String, Json>) -> Self {
         let is_scalar = |value: &Json| match value {
             Json::Null | Json::Object(_) | Json::Array(_) => false,
@@ -30,13 +29,11 @@ impl Claims {
     }
 
     /// Returns the claim as JSON; `None` if it is missing.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
     /// Returns the text of the claim, a string or a number; `None` if it is missing, empty or of another type.
-    #[must_use]
     pub fn text(&self, name: &str) -> Option<String> {
         match serde_json::from_str(self.get(name)?).ok()? {
             Json::String(text) if !text.is_empty() => Some(text),
@@ -48,7 +45,6 @@ impl Claims {
     /// Returns a path in which each `{name}` is replaced by the claim `name`. `None` if a `{` has no `}`, or if a claim
     /// is missing, is neither a string nor a number, or would change the path's folders: an empty text, `.`, `..`, or
     /// one with a `/`.
-    #[must_use]
     pub fn fill_path(&self, path: &str) -> Option<String> {
         let mut filled = String::with_capacity(path.len());
         let mut rest = path;
@@ -76,10 +72,6 @@ pub struct Template {
 
 impl Template {
     /// Creates a template from a JSON value, and finds the claims in it.
-    ///
-    /// # Errors
-    /// A message, if the text can't be parsed, a list has more than [`LIST_MAX_VALUES`] values, or the name in a
-    /// `{"claim": …}` is empty or not a string.
     pub fn new(value: &Value) -> Result<Self, String> {
         let mut claims = Vec::new();
         let mut found = |name: &str| {
@@ -92,20 +84,16 @@ impl Template {
         Ok(Self { text: value.to_json().into(), claims })
     }
 
-    /// Returns the names of the claims that the text refers to.
-    #[must_use]
     pub fn claims(&self) -> &[String] {
         &self.claims
     }
 
     /// Returns the JSON text, with its claims not filled in.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
     /// Returns the value with the caller's claims; `None` if a claim is missing.
-    #[must_use]
     pub fn fill(&self, claims: &Claims) -> Option<Value> {
         self.fill_with(|name| claims.get(name).map(str::to_owned))
     }

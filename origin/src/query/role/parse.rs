@@ -29,9 +29,6 @@ fn fault<T>(place: &str, fault: impl Into<String>) -> Result<T, RoleFault> {
 
 impl Role {
     /// Parses a role file.
-    ///
-    /// # Errors
-    /// The first fault, with its place in the file.
     pub fn parse(text: &str) -> Result<Self, RoleFault> {
         const WHOLE: &str = "the role";
         if text.len() > ROLE_MAX_BYTES {

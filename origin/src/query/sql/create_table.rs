@@ -52,7 +52,6 @@ impl Display for ColumnType {
 
 /// Renders the CREATE TABLE of an InnoDB table. The key `id`, if there is one, is AUTO_INCREMENT: MariaDB numbers rows
 /// that give no `id`.
-#[must_use]
 pub fn create_table(table: &TableName, columns: &[(FieldName, ColumnType)], key: NewKey) -> String {
     let mut lines = Vec::new();
     if key == NewKey::Added {

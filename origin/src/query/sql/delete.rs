@@ -7,7 +7,6 @@ use super::{Statement, returning};
 use crate::query::plan::Delete;
 use crate::query::plan::scope::Scope;
 
-#[must_use]
 pub fn delete(delete: Delete, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("DELETE FROM ").table(scope.root());

@@ -24,13 +24,11 @@ pub struct Dropped {
 
 impl Dropped {
     /// Returns whether the statement may drop this database. Ignores case, since some servers do.
-    #[must_use]
     pub fn may_be(&self, database: &DatabaseName) -> bool {
         self.unnamed || self.names(database)
     }
 
     /// Returns whether the statement's text names this database as one to drop.
-    #[must_use]
     pub fn names(&self, database: &DatabaseName) -> bool {
         self.names.contains(&folded(database.as_str()))
     }
@@ -42,7 +40,6 @@ impl Dropped {
 
 /// Returns the databases that a statement may drop; `None` if neither its text nor its parameters show that it may drop
 /// any.
-#[must_use]
 pub fn databases(text: &str, params: &[Value]) -> Option<Dropped> {
     let tokens: Vec<Token<'_>> = Tokens::new(text).collect();
     let mut dropped = named(&tokens);

@@ -25,7 +25,6 @@ type Row = Vec<Option<Operand>>;
 
 /// Renders an insert as one or more statements, which must run in one transaction. `packet_max_bytes` is
 /// `max_allowed_packet`.
-#[must_use]
 pub fn insert(insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) -> Vec<Statement> {
     let most_rows = match insert.on_conflict {
         OnConflict::Skip => 1,

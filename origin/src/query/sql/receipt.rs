@@ -28,7 +28,6 @@ impl Builder {
 
 /// Renders CREATE TABLE for receipts, as in `docs/accounts.md`. The table has no secondary index, so that a lock on one
 /// key never covers another key.
-#[must_use]
 pub fn create(database: &DatabaseName) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("CREATE TABLE IF NOT EXISTS ").receipts(database).syntax(
@@ -41,7 +40,6 @@ pub fn create(database: &DatabaseName) -> Statement {
 
 /// Renders the INSERT that claims an idempotency key. It fails with a duplicate-key error if the key has a receipt, and
 /// with a lock timeout, at once, if another transaction has locked the key.
-#[must_use]
 pub fn claim(database: &DatabaseName, idempotent: &IdempotentRequest) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SET STATEMENT innodb_lock_wait_timeout = 0 FOR INSERT INTO ")
@@ -56,7 +54,6 @@ pub fn claim(database: &DatabaseName, idempotent: &IdempotentRequest) -> Stateme
 
 /// Renders the SELECT of a key's receipt: its fingerprint, its response (NULL if none is stored), and whether it has
 /// expired.
-#[must_use]
 pub fn read(database: &DatabaseName, key: &Hash) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SELECT fingerprint, answer, ").outlived().syntax(" FROM ").receipts(database).of_key(key);
@@ -65,7 +62,6 @@ pub fn read(database: &DatabaseName, key: &Hash) -> Statement {
 
 /// Renders the UPDATE that claims the key of an expired receipt. It changes no row if the receipt is gone or has been
 /// renewed, and fails with a lock timeout, at once, if another transaction has locked the receipt.
-#[must_use]
 pub fn renew(database: &DatabaseName, idempotent: &IdempotentRequest) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE ")
@@ -80,7 +76,6 @@ pub fn renew(database: &DatabaseName, idempotent: &IdempotentRequest) -> Stateme
 }
 
 /// Renders the UPDATE that stores the response in the receipt.
-#[must_use]
 pub fn keep(database: &DatabaseName, idempotent: &IdempotentRequest, answer: &[u8]) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("UPDATE ")
@@ -92,7 +87,6 @@ pub fn keep(database: &DatabaseName, idempotent: &IdempotentRequest, answer: &[u
 }
 
 /// Renders the SELECT of the databases in which the account sees a table of receipts.
-#[must_use]
 pub fn databases() -> Statement {
     let mut sql = Builder::new();
     sql.syntax(
@@ -104,7 +98,6 @@ pub fn databases() -> Statement {
 }
 
 /// Renders the SELECT of the keys of at most `count` expired receipts. It takes no locks.
-#[must_use]
 pub fn outlived(database: &DatabaseName, count: usize) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SELECT key_hash FROM ")
@@ -117,7 +110,6 @@ pub fn outlived(database: &DatabaseName, count: usize) -> Statement {
 }
 
 /// Renders the DELETE of a receipt that has expired; a receipt that was renewed since it was listed stays.
-#[must_use]
 pub fn delete(database: &DatabaseName, key: Vec<u8>) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("DELETE FROM ")

@@ -69,13 +69,11 @@ impl Script {
     }
 
     /// Returns the number of bytes that wait for the end of their statement.
-    #[must_use]
     pub fn waiting(&self) -> usize {
         self.buffer.len()
     }
 
     /// Returns the line at which the incomplete statement begins.
-    #[must_use]
     pub fn waiting_line(&self) -> usize {
         self.line + newlines(&self.buffer[..self.code_at.unwrap_or(0)])
     }
@@ -207,7 +205,6 @@ pub enum DatabaseUse {
 }
 
 impl DatabaseUse {
-    #[must_use]
     pub fn of(statement: &[u8]) -> Self {
         let mut reader = Reader::new(statement);
         let mut word = || reader.word().map(<[u8]>::to_ascii_uppercase).unwrap_or_default();
@@ -235,7 +232,6 @@ impl DatabaseUse {
 }
 
 /// Returns whether a statement has a word, in any case, which must be ASCII and in upper case.
-#[must_use]
 pub fn mentions(statement: &[u8], word: &[u8]) -> bool {
     statement.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
 }

@@ -12,7 +12,6 @@ use shared::operation::read::join::JoinKind;
 use shared::operation::read::{Direction, Rows};
 
 /// Renders the SELECT of a read. It reads one row beyond the limit if [`Select::reads_one_more`].
-#[must_use]
 pub fn select(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     write(&mut sql, select, scope);
@@ -21,7 +20,6 @@ pub fn select(select: Select, scope: &Scope<'_>) -> Statement {
 
 /// Renders the statement that reads the related records of an include. `keys` are the values of the relation's key in
 /// the parent records; `batch` decides between one SELECT and a UNION.
-#[must_use]
 pub fn included(included: &Included, batch: Batch, keys: &[&[Param]]) -> Statement {
     let table = included.table();
     let scope = table.scope(table.access_name());
@@ -43,7 +41,6 @@ pub fn included(included: &Included, batch: Batch, keys: &[&[Param]]) -> Stateme
 
 /// Renders a SELECT that locks its rows until the transaction ends, and reads their latest version, committed or
 /// changed by the transaction itself, instead of the transaction's snapshot.
-#[must_use]
 pub fn select_for_update(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     write(&mut sql, select, scope);
@@ -51,7 +48,6 @@ pub fn select_for_update(select: Select, scope: &Scope<'_>) -> Statement {
     sql.finish()
 }
 
-#[must_use]
 pub fn explain(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("EXPLAIN FORMAT=JSON ");
@@ -62,7 +58,6 @@ pub fn explain(select: Select, scope: &Scope<'_>) -> Statement {
 /// Renders what all pages of a read share, and what a page cursor therefore depends on: tables, joins, conditions, groups
 /// and order, but not the limit or the selected fields (unless DISTINCT rows are sorted by them). `select` must not have
 /// the condition of a page cursor yet. The result is never executed.
-#[must_use]
 pub fn shared_by_pages(select: &Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SELECT ").syntax(distinct(select.rows));
@@ -180,7 +175,6 @@ fn paging(sql: &mut Builder, limit: Option<u64>, offset: u64) {
 }
 
 /// Renders the statement that counts a read's rows without limit and offset.
-#[must_use]
 pub fn count(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     let aggregated = match &select.output {

@@ -5,7 +5,6 @@ use super::builder::Builder;
 use super::predicate;
 use crate::query::plan::{KeyShape, Param};
 
-#[must_use]
 pub fn select_by_key(shape: &KeyShape, key: i64) -> Statement {
     let mut sql = Builder::new();
     select(&mut sql, shape);
@@ -17,7 +16,6 @@ pub fn select_by_key(shape: &KeyShape, key: i64) -> Statement {
 
 /// Renders one SELECT for the keys of several requests, with the key at index [`KeyShape::key_cell`] of each row. The
 /// last key is repeated up to a power of two, so that few distinct texts must be prepared.
-#[must_use]
 pub fn select_by_keys(shape: &KeyShape, keys: &[i64]) -> Statement {
     let mut sql = Builder::new();
     select(&mut sql, shape);

@@ -53,7 +53,6 @@ pub enum Results {
 
 /// Classifies a statement by its text; `None` if the text has no unquoted word outside of comments, and so is no
 /// statement.
-#[must_use]
 pub fn effects(text: &str) -> Option<Effects> {
     let mut words = Tokens::new(text).filter_map(|token| match token {
         // An executable comment may contain anything.
@@ -110,7 +109,6 @@ const SCHEMA_KEEPING: [&str; 22] = [
 
 /// Returns whether `is_one` is true for any name in a statement's text, such as the name of a view. `is_one` gets each
 /// name and keyword in lower case, without quotes.
-#[must_use]
 pub fn names_any(text: &str, is_one: impl Fn(&str) -> bool) -> bool {
     Tokens::new(text).any(|token| match token {
         Token::Word(word) | Token::Called(word) => is_one(&folded(word)),
@@ -120,7 +118,6 @@ pub fn names_any(text: &str, is_one: impl Fn(&str) -> bool) -> bool {
 }
 
 /// Returns whether a query has a window function, UNION, EXCEPT or INTERSECT outside of parentheses.
-#[must_use]
 pub fn combines_rows(text: &str) -> bool {
     const COMBINING: [&str; 4] = ["OVER", "UNION", "EXCEPT", "INTERSECT"];
     let mut depth = 0;

@@ -14,7 +14,6 @@ use crate::query::plan::{Change, Param, Update};
 
 /// Renders an update as one statement, or, if the changed records must meet the role's condition, as two statements,
 /// which must run in one transaction.
-#[must_use]
 pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
     let mut sql = Builder::new();
     let Update { changes, filter: condition, check, limit } = update;

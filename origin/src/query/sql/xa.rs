@@ -13,7 +13,6 @@ const VERBS: [&str; 7] = ["START", "BEGIN", "END", "PREPARE", "COMMIT", "ROLLBAC
 
 /// Returns whether a call has an XA statement: directly, in a body of stored code, or in a string or parameter that it
 /// may prepare.
-#[must_use]
 pub fn holds_xa(call: &SqlCall) -> bool {
     is_xa(&call.query) || (prepares(&call.query) && prepared_texts(call).any(is_xa))
 }

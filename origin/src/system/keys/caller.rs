@@ -55,46 +55,37 @@ impl Caller {
     }
 
     /// Returns whether the caller has a link to the console instead of a key.
-    #[must_use]
     pub fn has_link(&self) -> bool {
         matches!(self.0.credential, Credential::Link)
     }
 
-    #[must_use]
     pub fn principal(&self) -> &Arc<Principal> {
         &self.0.principal
     }
 
-    #[must_use]
     pub fn rights(&self) -> &Rights {
         &self.0.rights
     }
 
-    #[must_use]
     pub fn project(&self) -> &ProjectName {
         self.principal().project()
     }
 
-    #[must_use]
     pub fn grant(&self) -> &Grant {
         self.principal().grant()
     }
 
-    /// Returns the id of the key or link; for a user's token, the id of its subject.
-    #[must_use]
     pub fn key_id(&self) -> Uuid {
         self.principal().key_id()
     }
 
     /// Returns the expiry of the key, token or link in seconds since 1970; `None` if it never expires.
-    #[must_use]
     pub fn expires_at(&self) -> Option<u64> {
         self.principal().expires_at()
     }
 
     /// Returns which of the project's two MariaDB accounts runs the caller's statements: the read account for a read
     /// key and for a role that may not write to tables, otherwise the full account.
-    #[must_use]
     pub fn account(&self) -> Access {
         match self.rights() {
             Rights::Full => Access::Full,
@@ -105,26 +96,22 @@ impl Caller {
     }
 
     /// Returns whose connections run the caller's statements.
-    #[must_use]
     pub fn lessee(&self) -> Lessee<'_> {
         Lessee { project: self.project(), access: self.account(), caller: self.key_id() }
     }
 
     /// Returns the rate limit of the caller's role; `None` if the role has none or the caller has no role.
-    #[must_use]
     pub fn rate_limit(&self) -> Option<RateLimit> {
         self.role().and_then(|role| role.role().rate_limit())
     }
 
     /// Returns the time limit of a statement: `of_service`, or the limit of the caller's role if it is shorter.
-    #[must_use]
     pub fn statement_timeout(&self, of_service: Duration) -> Duration {
         self.role().and_then(|role| role.role().timeout()).map_or(of_service, |of_role| of_role.min(of_service))
     }
 
     /// Returns the maximum number of records that a read returns: the lower of `of_service` and the limit of the
     /// caller's role; `None` if neither is set.
-    #[must_use]
     pub fn max_rows(&self, of_service: Option<u64>) -> Option<u64> {
         let of_role = self.role().and_then(|role| role.role().max_rows());
         of_service.into_iter().chain(of_role).min()
@@ -132,7 +119,6 @@ impl Caller {
 
     /// Returns what the caller's role allows with the files of its project; everything for a caller without a role,
     /// even with a read key, whose uploads and deletions `shared::policy` refuses.
-    #[must_use]
     pub fn media(&self) -> MediaInterface {
         let upload = self.upload_rights().is_ok();
         MediaInterface {
@@ -144,7 +130,6 @@ impl Caller {
 
     /// Returns the files that the caller may list, whose metadata and private bytes it may read, and whose URLs it may
     /// sign.
-    #[must_use]
     pub fn readable_files(&self) -> ReadableFiles {
         match self.role() {
             Some(role) => rights::readable(role.role().media(), role.claims(), self.as_uploader(role)),
@@ -153,19 +138,12 @@ impl Caller {
     }
 
     /// As [`Caller::readable_files`].
-    ///
-    /// # Errors
-    /// `role_forbids` if there are none.
     pub fn check_media_read(&self) -> Result<ReadableFiles, Problem> {
         Some(self.readable_files()).filter(|files| !files.is_empty()).ok_or_else(|| role_forbids("read files"))
     }
 
     /// Returns what the caller may upload: everything without a role, since `shared::policy` has refused read keys
     /// before.
-    ///
-    /// # Errors
-    /// `role_forbids` if the caller's role has no rule for uploads, or if the rule's folder, with the caller's claims
-    /// filled in, is no valid folder name.
     pub fn upload_rights(&self) -> Result<UploadRights, Problem> {
         match self.role() {
             Some(role) => UploadRights::of_role(role.role().media(), role.claims(), self.as_uploader(role)),
@@ -175,7 +153,6 @@ impl Caller {
 
     /// Returns the files that the caller may replace or delete: all without a role, since `shared::policy` has refused
     /// read keys before.
-    #[must_use]
     pub fn changeable_files(&self) -> FileScope {
         match self.role() {
             Some(role) => rights::scope_of(role.role().media(), self.as_uploader(role)),
@@ -185,7 +162,6 @@ impl Caller {
 
     /// Returns the caller's identity as an uploader: for a key, the text or number in its claim `sub`, or else its id;
     /// for a user's token, the id of its subject. `None` if the caller has no role.
-    #[must_use]
     pub fn uploader(&self) -> Option<Uploader> {
         self.role().map(|role| self.as_uploader(role))
     }
@@ -202,7 +178,6 @@ impl Caller {
     /// Returns bytes that identify the caller within its project: the role, the claims that the role's rules use, and
     /// the subject. Callers for which all three are equal have the same bytes. The subject of a key is its claim `sub`,
     /// or else its id; the subject of a user's token is the pair of issuer and `sub`.
-    #[must_use]
     pub fn identity(&self, role: &CallerRole) -> Vec<u8> {
         let mut bytes = role.identity();
         if self.issuer().is_some() || role.claims().get("sub").is_none() {
@@ -213,7 +188,6 @@ impl Caller {
 
     /// Returns whether the caller may read `target`, the field that a foreign key refers to. `database` is the database
     /// of the table with the foreign key.
-    #[must_use]
     pub fn sees(&self, database: &DatabaseName, target: &Reference) -> bool {
         let (database_name, table) = match target.table.split_once('.') {
             Some((database, table)) => (DatabaseName::parse(database).ok(), table),
@@ -227,7 +201,6 @@ impl Caller {
     }
 
     /// Returns whether the caller may read a field of a table.
-    #[must_use]
     pub fn reads(&self, path: &TablePath, field: &FieldName) -> bool {
         self.rights().reads(&path.database, &path.table, field)
     }

@@ -106,9 +106,6 @@ struct Present {
 impl KeyRegistry {
     /// Creates the registry, and reads the signing keys and the issuers from MariaDB. [`Keys::prepare`] must have
     /// created a signing key.
-    ///
-    /// # Errors
-    /// There is no signing key; MariaDB failed.
     pub async fn open(admin: Admin, keys: Keys) -> Result<Self, KeyError> {
         let present = read(&admin, &keys, &Issuers::default()).await?;
         Ok(Self {
@@ -128,12 +125,6 @@ impl KeyRegistry {
 
     /// Authenticates the token in an `Authorization` header: a key, which must be recorded and not revoked, or a user's
     /// token from an issuer that a project trusts.
-    ///
-    /// # Errors
-    /// `missing_key`, `invalid_key`, `expired_key`, `revoked_key`; `role_forbids` if the caller's role does not exist
-    /// or the token's claims give it no role; `database_unavailable` or `issuer_unavailable` if needed data is not
-    /// cached and can't be read; `internal` if the role can't be loaded for another reason, such as a malformed
-    /// definition.
     pub async fn authenticate(&self, authorization: Option<&str>) -> Result<Caller, Problem> {
         self.authenticate_at(authorization, now()).await
     }
@@ -141,9 +132,6 @@ impl KeyRegistry {
     /// Authenticates a request that creates a key. Such a request may have the token of a link to
     /// the console instead of a key. Doesn't check whether the link was used before:
     /// [`Keys::open_session`] does.
-    ///
-    /// # Errors
-    /// The errors of [`KeyRegistry::authenticate`].
     pub async fn authenticate_creator(&self, authorization: Option<&str>) -> Result<Caller, Problem> {
         let token = Token::from_header(authorization)?;
         if !token.of_user().is_some_and(|token| token.is_of_link()) {
@@ -159,8 +147,6 @@ impl KeyRegistry {
         }
     }
 
-    /// Returns the [`Keys`] of this installation, which list, issue and revoke keys.
-    #[must_use]
     pub fn issued(&self) -> &Keys {
         &self.keys
     }
@@ -191,7 +177,6 @@ impl KeyRegistry {
 
     /// Returns the number of requests since the start whose token was not cached, and the number of those whose token
     /// was. Tokens with an invalid signature are never cached.
-    #[must_use]
     pub fn lookups(&self) -> (u64, u64) {
         (self.lookups.load(Ordering::Relaxed), self.hits.load(Ordering::Relaxed))
     }
@@ -295,9 +280,6 @@ impl KeyRegistry {
 
     /// Reads the signing keys and issuers again if the version in MariaDB has changed, begins a new generation of the
     /// changed projects, and wakes the callers that wait in [`KeyRegistry::ended`].
-    ///
-    /// # Errors
-    /// MariaDB failed. The cached keys stay in use.
     pub async fn refresh(&self) -> Result<(), KeyError> {
         let before = self.present.load_full();
         if self.admin.key_changes().await? != before.version {
@@ -379,9 +361,6 @@ impl KeyRegistry {
     }
 
     /// Writes the uses of keys noted since the last call to MariaDB, all with the time of the latest one.
-    ///
-    /// # Errors
-    /// MariaDB failed. The uses are lost.
     pub async fn flush(&self) -> Result<(), KeyError> {
         let uses = std::mem::take(&mut *lock(&self.uses));
         let Some(latest) = uses.values().copied().max() else {

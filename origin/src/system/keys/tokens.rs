@@ -59,9 +59,6 @@ impl Issuers {
     }
 
     /// Returns the only issuer that may have issued the token.
-    ///
-    /// # Errors
-    /// `invalid_key` if no issuer has the token's `iss` and one of its audiences, or if issuers of several projects do.
     pub(super) fn of(&self, token: &UserToken<'_>) -> Result<&Arc<Issuer>, Problem> {
         let is_meant =
             |issuer: &&Arc<Issuer>| issuer.row.issuer == token.issuer() && token.has_audience(&issuer.row.audience);
@@ -96,7 +93,6 @@ impl Keys {
 }
 
 impl Issuer {
-    #[must_use]
     pub fn row(&self) -> &IssuerRow {
         &self.row
     }
@@ -110,10 +106,6 @@ impl Issuer {
 
     /// Checks that this issuer has signed the token. Fetches the issuer's keys if none of the cached ones has, at
     /// most once a minute.
-    ///
-    /// # Errors
-    /// `invalid_key` if no known key of the issuer has signed the token; `issuer_unavailable` if no keys are cached and
-    /// they could not be fetched.
     pub(super) async fn check_signature(&self, token: &UserToken<'_>, now: u64) -> Result<(), Problem> {
         token.check_header()?;
         let keys = match &self.keys {
@@ -131,9 +123,6 @@ impl Issuer {
     }
 
     /// Returns the access or role that a verified token's claims give.
-    ///
-    /// # Errors
-    /// `role_forbids` if the claims give no role.
     pub(super) fn grant(&self, claims: RoleClaims) -> Result<Grant, Problem> {
         match self.role_of(&claims) {
             Some(KeyGrant::Access(access)) => Ok(access.into()),

@@ -9,7 +9,6 @@ use crate::database::admin::{AccountState, DatabaseRights};
 const HARMLESS: [&str; 1] = ["SHOW CREATE ROUTINE"];
 
 /// Describes the rights that an account has beyond `allowed`, except `HARMLESS` ones; empty if there are none.
-#[must_use]
 pub fn excess(state: &AccountState, allowed: &DatabaseRights) -> Vec<String> {
     let mut faults = Vec::new();
     if !state.global.is_empty() {
@@ -39,7 +38,6 @@ pub fn excess(state: &AccountState, allowed: &DatabaseRights) -> Vec<String> {
 }
 
 /// Describes each right of `needed` that an account lacks; empty if it has all.
-#[must_use]
 pub fn lack(state: &AccountState, needed: &DatabaseRights) -> Vec<String> {
     needed
         .iter()

@@ -38,9 +38,6 @@ enum Change {
 impl Projects {
     /// Returns the databases of project `of`, or of all projects if it is `None`, sorted by name. Includes recorded
     /// databases that MariaDB no longer has.
-    ///
-    /// # Errors
-    /// MariaDB failed.
     pub async fn databases(&self, of: Option<&ProjectName>) -> Result<Vec<OwnedDatabase>, ProjectError> {
         let present: BTreeSet<DatabaseName> = self.admin.databases().await?.into_iter().collect();
         let projects: BTreeSet<ProjectName> = self.admin.projects().await?.into_iter().map(|row| row.name).collect();
@@ -67,9 +64,6 @@ impl Projects {
     }
 
     /// Returns the databases recorded for a project that its full keys may not drop as a whole.
-    ///
-    /// # Errors
-    /// MariaDB failed.
     pub async fn undroppable(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, ProjectError> {
         let mut rows = self.admin.owned_databases().await?;
         rows.retain(|row| row.project == *project && row.drops != Drops::Database);
@@ -78,9 +72,6 @@ impl Projects {
 
     /// Returns the projects that own a database with a table named `table`, and also all projects with ready-made
     /// accounts, because the admin account may be unable to see their databases.
-    ///
-    /// # Errors
-    /// MariaDB failed.
     pub async fn with_table(&self, table: &str) -> Result<BTreeSet<ProjectName>, ProjectError> {
         let holding = self.admin.databases_with(table).await?;
         let recorded = self.recorded().await?;
@@ -97,10 +88,6 @@ impl Projects {
     }
 
     /// Creates a database for a project. Returns the database's name as MariaDB stores it.
-    ///
-    /// # Errors
-    /// The project doesn't exist; the database exists, is a system schema or another project's; its name is too long;
-    /// MariaDB failed; [`Projects::mend`] failed, after the database was created and recorded.
     pub async fn create_database(
         &self,
         project: &ProjectName,
@@ -111,10 +98,6 @@ impl Projects {
 
     /// Gives a project an existing database, or changes what the project's full keys may drop in a database that it
     /// owns. Returns the database's name as MariaDB stores it.
-    ///
-    /// # Errors
-    /// The project doesn't exist; the database is missing, a system schema, or another project's; its name is too long;
-    /// MariaDB failed; [`Projects::mend`] failed, after the database was recorded.
     pub async fn adopt_database(
         &self,
         project: &ProjectName,
@@ -127,10 +110,6 @@ impl Projects {
     /// Takes a database from a project without changing the database: the project's accounts lose their rights on it,
     /// unless they are from the configuration, and their connections to it end if the admin account may end them.
     /// Returns the database's name as MariaDB stores it.
-    ///
-    /// # Errors
-    /// The project doesn't exist; the database is a system schema, doesn't belong to the project, or belongs to it by
-    /// its name `<project>_…`; the database's name is too long; MariaDB failed.
     pub async fn release_database(
         &self,
         project: &ProjectName,
@@ -140,10 +119,6 @@ impl Projects {
     }
 
     /// Checks that [`Projects::drop_database`] may drop a database, without dropping it.
-    ///
-    /// # Errors
-    /// The project doesn't exist; the database is a system schema, or doesn't belong to the project; the project's keys
-    /// may not drop it; its name is too long; MariaDB failed.
     pub async fn check_drop(&self, project: &ProjectName, name: &DatabaseName) -> Result<(), ProjectError> {
         let name = self.admin.canonical(name).await?;
         self.check_change(project, &name, Change::Drop).await
@@ -151,9 +126,6 @@ impl Projects {
 
     /// Drops a project's database with all its data, and deletes its record. Returns the database's name as MariaDB
     /// stores it.
-    ///
-    /// # Errors
-    /// The errors of [`Projects::check_drop`].
     pub async fn drop_database(
         &self,
         project: &ProjectName,
@@ -230,9 +202,6 @@ impl Projects {
     }
 
     /// Returns the project that owns a database, by a record or by the database's name; `None` if no project does.
-    ///
-    /// # Errors
-    /// MariaDB failed.
     pub async fn owner(&self, name: &DatabaseName) -> Result<Option<ProjectName>, ProjectError> {
         if let Some((owner, _)) = self.recorded().await?.remove(name) {
             return Ok(Some(owner));

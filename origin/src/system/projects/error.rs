@@ -59,14 +59,12 @@ pub enum ProjectError {
 
 impl ProjectError {
     /// Logs the error, and returns a `database_unavailable` problem for the client.
-    #[must_use]
     pub fn into_problem(self) -> Problem {
         tracing::warn!(error = %self, "a project could not be looked up");
         Problem::new(ErrorCode::DatabaseUnavailable, "The project can't be looked up at the moment.")
     }
 
     /// Returns how to fix the error; `None` if unknown.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Admin(error) => error.hint()?,

@@ -30,10 +30,6 @@ pub struct Removed {
 
 impl Projects {
     /// Checks that a project can be removed.
-    ///
-    /// # Errors
-    /// The project is the default one, or doesn't exist; it owns existing databases and `removal` is
-    /// [`Removal::Refuse`]; MariaDB failed.
     pub async fn check_removal(&self, project: &ProjectName, removal: Removal) -> Result<(), ProjectError> {
         if project.as_str() == DEFAULT_PROJECT {
             return Err(ProjectError::Default(project.clone()));
@@ -50,9 +46,6 @@ impl Projects {
     /// Begins the removal of a project: revokes its keys, drops its accounts unless they are from the configuration, and
     /// ends the connections of its accounts, if the admin account may do so. Tokens of the project's issuers stay valid
     /// until [`Projects::remove`]. Returns the number of revoked keys.
-    ///
-    /// # Errors
-    /// MariaDB failed.
     pub async fn close(&self, project: &ProjectName) -> Result<usize, ProjectError> {
         let revoked = self.admin.revoke_keys_of(project, now()).await?;
         self.drop_accounts(project).await?;
@@ -70,10 +63,6 @@ impl Projects {
 
     /// Drops or releases a project's databases and deletes the project. The caller must have called [`Projects::close`]
     /// and deleted the project's files before.
-    ///
-    /// # Errors
-    /// The errors of [`Projects::check_removal`]; [`ProjectError::StillUsed`] if the project has a file, or a database
-    /// was recorded for it meanwhile.
     pub async fn remove(&self, project: &ProjectName, removal: Removal) -> Result<Removed, ProjectError> {
         let lock = self.admin.lock().await?;
         let outcome = self.remove_locked(project, removal).await;

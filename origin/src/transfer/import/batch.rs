@@ -191,9 +191,6 @@ fn end_row(bytes: &mut Vec<u8>) {
 /// Reads all rows of a file, and sends them to `batches`, at most `batch_rows` rows and unreadable lines in a batch
 /// (fewer if the file has many columns, or if the rows would exceed [`BATCH_MAX_BYTES`]). Returns early, without an
 /// error, if the receiver is dropped. Blocks.
-///
-/// # Errors
-/// The file can't be read.
 pub(super) fn read(
     survey: Survey,
     layout: &Layout,

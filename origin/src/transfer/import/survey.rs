@@ -48,10 +48,6 @@ impl Survey {
     /// Reads the first rows of a file, or all of them. Without `form`, the file's extension determines the form, or
     /// else its first byte that is not white space: `{` for JSON, otherwise CSV. Standard input must be an
     /// [`Extent::Sample`], since it can't be read twice. Blocks.
-    ///
-    /// # Errors
-    /// The file can't be read, has no columns, or is UTF-16, or its CSV header is not a row of names; its JSON objects
-    /// have more than [`COLUMNS_MAX_COUNT`] different keys.
     pub(super) fn of(input: &Input, form: Option<Form>, extent: Extent) -> Result<Self, TransferError> {
         let failed = |error: io::Error| input.unreadable(&error, None);
         let mut source = input.open()?;
@@ -155,9 +151,6 @@ impl Survey {
 
     /// Checks that the keys of JSON objects, which are sent unchanged, equal the names of the fields they go to.
     /// Accepts every mapping of CSV.
-    ///
-    /// # Errors
-    /// A key is mapped to a field of another name, or left out.
     pub(super) fn check_mapping(&self, columns: &[MappedColumn]) -> Result<(), TransferError> {
         if self.form != Form::NdJson {
             return Ok(());

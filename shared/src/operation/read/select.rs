@@ -163,7 +163,6 @@ fn named_aggregate(word: &str) -> Result<Aggregate, Problem> {
 
 impl Aggregate {
     /// Returns the prefix of an aggregate's default name, such as `sum` in `sum_price`.
-    #[must_use]
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::Count => "count",

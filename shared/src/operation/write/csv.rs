@@ -98,7 +98,6 @@ impl<'a> Records<'a> {
 }
 
 /// Returns the number of line breaks in a part of a CSV text: CRLF, LF or CR.
-#[must_use]
 pub fn line_breaks(text: &[u8]) -> usize {
     let count = |(count, before): (usize, u8), byte: &u8| {
         let is_break = *byte == b'\r' || (*byte == b'\n' && before != b'\r');

@@ -55,7 +55,6 @@ impl DeleteHead {
         Ok(Self { id, matching, options: write })
     }
 
-    /// Returns whether the path has the id of a single record to delete.
     pub(in crate::operation) fn is_of_one(&self) -> bool {
         self.id.is_some()
     }

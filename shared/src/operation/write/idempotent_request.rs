@@ -123,7 +123,6 @@ impl IdempotentRequest {
     /// then a different key. `caller` are bytes that identify the caller. `shown` are bytes that identify the fields
     /// in the response, so that a caller that may read other fields by now doesn't get the stored response; empty for a
     /// response with the ids, for which the fingerprint stays the same.
-    #[must_use]
     pub fn for_caller(&self, caller: &[u8], shown: &[u8]) -> Self {
         let with = |hash: &Hash, more: &[u8]| Sha256::new().chain_update(hash).chain_update(more).finalize().into();
         let fingerprint = if shown.is_empty() { self.fingerprint } else { with(&self.fingerprint, shown) };
@@ -134,21 +133,18 @@ impl IdempotentRequest {
 
     /// Returns the SHA-256 of the `Idempotency-Key`. In a request that [`IdempotentRequest::for_caller`] returned, it
     /// also covers the caller.
-    #[must_use]
     pub fn key(&self) -> &Hash {
         &self.key
     }
 
     /// Returns the SHA-256 of the `Idempotency-Key` with its quotes, as earlier versions computed it; `None` if the
     /// header's value has no quotes, and after [`IdempotentRequest::for_caller`].
-    #[must_use]
     pub fn former_key(&self) -> Option<&Hash> {
         self.former_key.as_ref()
     }
 
     /// Returns the SHA-256 of the insert's table, `onConflict`, `returning`, body format and body. In a request that
     /// [`IdempotentRequest::for_caller`] returned, it also covers the fields in the response, unless `shown` was empty.
-    #[must_use]
     pub fn fingerprint(&self) -> &Hash {
         &self.fingerprint
     }

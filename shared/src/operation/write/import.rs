@@ -20,13 +20,11 @@ impl Import {
         self.lines.push(line);
     }
 
-    #[must_use]
     pub fn format(&self) -> Format {
         self.format
     }
 
     /// Returns a copy of `problem` whose message begins with the line number of the row with index `row`, from 0.
-    #[must_use]
     pub fn name_line(&self, row: usize, problem: &Problem) -> Problem {
         in_line(self.lines.get(row).copied().unwrap_or_default(), problem)
     }

@@ -22,7 +22,6 @@ pub enum Preference {
 
 impl Preference {
     /// Returns the value of `Preference-Applied`.
-    #[must_use]
     pub fn applied(self) -> &'static str {
         match self {
             Self::Representation => "return=representation",
@@ -89,13 +88,11 @@ impl WriteOptions {
     }
 
     /// Returns whether the write has no options except a preference, so that its response is an id or a number.
-    #[must_use]
     pub fn is_plain(&self) -> bool {
         *self == Self { preference: self.preference, ..Self::default() }
     }
 
     /// Returns the option or header that requires a table whose storage engine can roll back; `None` if there is none.
-    #[must_use]
     pub fn needs_transaction(&self) -> Option<&'static str> {
         match self {
             Self { is_dry_run: true, .. } => Some("The option dryRun"),

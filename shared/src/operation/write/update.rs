@@ -45,7 +45,6 @@ impl UpdateHead {
         Ok(Self { id, options: write })
     }
 
-    /// Returns whether the path has the id of a single record to update.
     pub(in crate::operation) fn is_of_one(&self) -> bool {
         self.id.is_some()
     }

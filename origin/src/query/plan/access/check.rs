@@ -14,9 +14,6 @@ use std::sync::Arc;
 /// Checks a rule against its table: each field that the rule names exists, each value fits its field, no field that the
 /// rule sets is generated, and conditions on inserted or updated records can be checked on the table. Values of claims
 /// are not known yet, so their fit is not checked.
-///
-/// # Errors
-/// The part of the rule at fault, such as `read.fields`, and a message.
 pub fn check_rule(rule: &TableRule, table: &Arc<Table>) -> Result<(), (String, String)> {
     let known = |part: &str, name: &FieldName| match table.field(name) {
         Ok(at) => Ok(at),

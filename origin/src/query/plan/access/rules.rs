@@ -25,9 +25,6 @@ pub(in crate::query::plan) fn and(condition: Option<Predicate>, rule: Option<Pre
 /// that must go into WHERE, or `None` if there is no such rule. It is the rule of the root table,
 /// or of the last table that is joined by RIGHT JOIN, since a RIGHT JOIN keeps all rows of its own
 /// table. At each RIGHT JOIN, the rule that was meant for WHERE goes into the ON condition instead.
-///
-/// # Errors
-/// `role_forbids` if the caller may not read one of the tables.
 pub(in crate::query::plan) fn restrict(joins: &mut [Join], scope: &Scope<'_>) -> Result<Option<Predicate>, Problem> {
     let mut kept = rule_of(0, scope)?;
     for (at, join) in joins.iter_mut().enumerate() {

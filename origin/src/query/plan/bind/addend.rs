@@ -12,10 +12,6 @@ const ADD: &str = "$add";
 
 /// Returns the number to add to a column; `None` if the value is not `{"$add": …}`, or the column is JSON and stores
 /// such an object.
-///
-/// # Errors
-/// `invalid_value` if the column is BIT or of no number type, the operand is not a number (for an integer column, a
-/// whole number; for DECIMAL, of at most 65 digits) or its text, or the object has other members.
 pub fn addend(column: &Column, value: &Value) -> Result<Option<Operand>, Problem> {
     let Value::Object(text) = value else {
         return Ok(None);

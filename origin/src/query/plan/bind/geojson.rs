@@ -16,10 +16,6 @@ pub(super) type Fault = Cow<'static, str>;
 
 /// Returns a GeoJSON geometry with only its type and its coordinates or geometries, since MariaDB may reject other
 /// members.
-///
-/// # Errors
-/// The reason, if the text is not a valid geometry, or has three dimensions, an empty list of coordinates, or
-/// collections nested more than [`NESTING_MAX_LEVELS`] deep.
 pub(super) fn geometry(text: &str) -> Result<String, Fault> {
     let value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     shape(&value, NESTING_MAX_LEVELS).map(|shape| shape.to_string())

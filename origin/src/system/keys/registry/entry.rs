@@ -93,10 +93,6 @@ impl Entry {
     }
 
     /// Returns the caller if its key or token is valid at `now`.
-    ///
-    /// # Errors
-    /// `revoked_key`; `invalid_key` if the key has no row; `expired_key`; `role_forbids` if the token gives no role or
-    /// the role does not exist.
     pub(super) fn verdict(&self, now: u64) -> Result<Caller, Problem> {
         match self.status() {
             KeyStatus::Live => {

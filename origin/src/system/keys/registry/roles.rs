@@ -63,10 +63,6 @@ impl Roles {
 
     /// Returns a role, read in the given generation of its project or later; `None` if the role does not exist. Concurrent calls for
     /// the same role share one query.
-    ///
-    /// # Errors
-    /// `database_unavailable`; `internal` if the role's definition is malformed, or the load that this call shares was
-    /// aborted.
     pub(super) async fn role(
         &self,
         project: &ProjectName,

@@ -30,9 +30,6 @@ pub enum UrlFault {
 }
 
 /// Parses the URL of an issuer or of its keys, which must be HTTPS, or HTTP to `localhost` or a loopback address.
-///
-/// # Errors
-/// The text is no URL, has another scheme or host, or has a user name or password.
 pub fn parse_url(text: &str) -> Result<Url, UrlFault> {
     let url = Url::parse(text).map_err(|_| UrlFault::Syntax)?;
     if !is_secure(&url) {
@@ -82,10 +79,6 @@ impl From<reqwest::Error> for FetchFault {
 }
 
 /// Fetches a JWK set. Returns the keys that can verify tokens, which may be none, and the other keys.
-///
-/// # Errors
-/// The server can't be reached in time, redirects too often or to another scheme, or answers with a status other than
-/// 200, with more than [`JWKS_MAX_BYTES`], or with no JWK set.
 pub async fn fetch(url: &Url) -> Result<(VerificationKeys, Vec<UnusableKey>), FetchFault> {
     let is_local = is_loopback(url);
     // Building the client reads the system's certificates, which blocks.
