@@ -2,12 +2,12 @@
 #
 #   node_modules/.bin/workerd serve edge/workerd.capnp --socket-addr http=127.0.0.1:8787
 #
-# Run `make edge` first. Variables come from the environment; docs/self-hosting.md tells which.
+# Run `make edge` first. Variables come from the environment; docs/settings.md tells which.
 using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (
   # V8 does not count the native memory that dead JavaScript objects keep. By default it collects them so rarely that
-  # this memory rises for hours (docs/performance.md). So: 128 MB of JavaScript heap, as on Cloudflare (the worker uses
+  # this memory rises for hours (docs/performance/soak.md). So: 128 MB of JavaScript heap, as on Cloudflare (the worker uses
   # 2 MB); 4 MB for young objects, so that most are freed by the cheap collection of young ones; a full collection once
   # the heap has grown by 30 %.
   v8Flags = ["--max-heap-size=128", "--min-semi-space-size=4", "--heap-growing-percent=30"],

@@ -65,8 +65,8 @@ pub(crate) struct Compare {
     /// Send each request when the last is answered (a closed loop), and omit the measurements at a fixed rate.
     #[arg(long, conflicts_with = "rate")]
     pub(crate) closed: bool,
-    /// Where `bench.json` is written (default: `target/bench`). A page of the same name beside it, such as
-    /// `docs/performance.md` beside `docs/performance`, gets the tables between its marks.
+    /// Where `bench.json` is written (default: `target/bench`). A `requests.md` there, as in `docs/performance`, gets
+    /// the tables between its marks.
     #[arg(long)]
     pub(crate) save: Option<PathBuf>,
     /// The `selkie` binary (default: beside this one).

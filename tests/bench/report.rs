@@ -198,11 +198,11 @@ impl Report {
         Ok(())
     }
 
-    /// Writes JSON into `directory`, and tables into the page of the same name beside it.
+    /// Writes `bench.json` into `directory`, and the tables into its `requests.md` if there is one.
     pub(crate) fn save(&self, directory: &Path) -> Result<()> {
         fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
         fs::write(directory.join("bench.json"), self.json()?)?;
-        let page = directory.with_extension("md");
+        let page = directory.join("requests.md");
         if page.is_file() {
             page::renew(&page, &page::text(self))?;
         }

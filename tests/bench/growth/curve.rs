@@ -1,7 +1,7 @@
-//! A curve: the measurements at each point, as a table for the terminal, a Markdown table, and JSON. Knows nothing of
+//! A curve: the measurements at each point, as a table and as JSON. Knows nothing of
 //! how they were made.
 
-use std::{fmt::Write as _, fs::File, io::Write, path::Path};
+use std::{fs::File, io::Write, path::Path};
 
 use anyhow::Result;
 use serde::Serialize;
@@ -68,9 +68,13 @@ impl Curve {
         self.points.push(Point { at, values });
     }
 
-    /// Prints the table with aligned columns.
     pub(super) fn print(&self, out: &mut impl Write) -> Result<()> {
-        writeln!(out, "\n{}", self.title)?;
+        Ok(write!(out, "\n{}\n{}", self.title, self.plain())?)
+    }
+
+    /// Returns the table with aligned columns.
+    pub(super) fn plain(&self) -> String {
+        let mut text = String::new();
         let table = self.cells();
         let widths: Vec<usize> = (0..=self.figures.len())
             .map(|column| {
@@ -79,22 +83,10 @@ impl Curve {
             })
             .collect();
         for row in &table {
-            let mut line = String::new();
             for (cell, width) in row.iter().zip(&widths) {
-                write!(line, "  {cell:>width$}")?;
+                text += &format!("  {cell:>width$}");
             }
-            writeln!(out, "{line}")?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn markdown(&self) -> String {
-        let mut text = String::new();
-        for (number, row) in self.cells().iter().enumerate() {
-            text.push_str(&format!("| {} |\n", row.join(" | ")));
-            if number == 0 {
-                text.push_str(&format!("|{}\n", " ---: |".repeat(row.len())));
-            }
+            text.push('\n');
         }
         text
     }

@@ -13,7 +13,7 @@ pub(super) fn save(curves: &[Curve], directory: &Path) -> Result<()> {
     let path = directory.join(PAGE);
     let mut page = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     for curve in curves {
-        page = replaced(&page, curve.name, &curve.markdown())
+        page = replaced(&page, curve.name, &format!("```\n{}```\n", curve.plain()))
             .with_context(|| format!("no markers of {} in {}", curve.name, path.display()))?;
     }
     Ok(fs::write(&path, page)?)

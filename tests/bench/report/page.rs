@@ -17,19 +17,17 @@ pub(super) fn renew(page: &Path, text: &str) -> Result<()> {
     Ok(fs::write(page, after)?)
 }
 
-/// Returns all measurements in Markdown.
+/// Returns the tables and targets as they are on the terminal.
 pub(super) fn text(report: &Report) -> String {
-    let mut text = format!("{}\n\n", report.preamble());
-    text += "| target | bound | measured | |\n| --- | --- | ---: | --- |\n";
+    let mut text = format!("{}\n\n```\n", report.preamble());
     for target in targets::all(report) {
-        text +=
-            &format!("| {} | {} | {} | {} |\n", target.name, target.bound.text(), target.measured(), target.verdict());
+        text += &format!("{}\n", target.plain());
     }
     for case in report.cases() {
         text.push('\n');
-        text += &Table::of(report, case).markdown();
+        text += &Table::of(report, case).plain();
     }
-    text
+    text + "```\n"
 }
 
 fn replaced(page: &str, text: &str) -> Option<String> {

@@ -1,4 +1,4 @@
-//! The measurements of one case as a table, for the terminal or a page.
+//! The measurements of one case as a table, for the terminal and the page.
 
 use super::{Case, Entry, Report};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 /// Rows of cells under heads. Columns in which no row has a value are left out.
 #[derive(Debug)]
 pub(super) struct Table {
-    pub(super) title: String,
+    title: String,
     heads: Vec<&'static str>,
     rows: Vec<(String, Vec<String>)>,
 }
@@ -66,19 +66,6 @@ impl Table {
         text
     }
 
-    pub(super) fn markdown(&self) -> String {
-        let mut text = format!("**{}**\n\n| |", self.title);
-        for head in &self.heads {
-            text += &format!(" {head} |");
-        }
-        text += "\n| --- |";
-        text += &" ---: |".repeat(self.heads.len());
-        text.push('\n');
-        for (name, cells) in &self.rows {
-            text += &format!("| {name} | {} |\n", cells.join(" | "));
-        }
-        text
-    }
 }
 
 type Cell = (&'static str, Option<String>);
@@ -156,11 +143,9 @@ mod tests {
             rows: vec![row("floor (8)", ["84,500", "", "0.09"]), row("edge", ["9", "", ""])],
         };
         let table = table.without_empty_columns();
-        assert_eq!(
-            table.markdown(),
-            "**W1**\n\n| | req/s | p50 ms |\n| --- | ---: | ---: |\n| floor (8) | 84,500 | 0.09 |\n| edge | 9 |  |\n"
-        );
-        let widths: Vec<usize> = table.plain().lines().skip(1).map(str::len).collect();
-        assert_eq!(widths, [widths[0]; 3]);
+        let lines = ["", "floor (8)", "edge"].map(|name| format!("  {name:<22}"));
+        let cells = ["   req/s  p50 ms", "  84,500    0.09", "       9        "];
+        let expected: String = lines.iter().zip(cells).map(|(line, cells)| format!("{line}{cells}\n")).collect();
+        assert_eq!(table.plain(), format!("W1\n{expected}"));
     }
 }
