@@ -43,6 +43,6 @@ fn finding(host: &str, facts: Result<HostFacts, String>, setting: &str) -> Findi
     let message = format!("the host {host} of {setting} is {}", facts.state);
     match facts.is_well {
         true => Finding::ok(CHECK, message),
-        false => Finding::warning(CHECK, message, "see docs/several-databases.md"),
+        false => Finding::warning(CHECK, message, "see docs/scale.md"),
     }
 }

@@ -70,7 +70,7 @@ fn of_records() -> Vec<Expected> {
     vec![
         row("connections for statements", written(pool.total), written(pool.size)),
         row(
-            "connections to [replicas](several-databases.md#replicas) for reads",
+            "connections to [replicas](scale.md#replicas) for reads",
             written(pool.total),
             written(pool.size),
         ),
