@@ -65,7 +65,6 @@ impl Table {
         }
         text
     }
-
 }
 
 type Cell = (&'static str, Option<String>);

@@ -69,11 +69,7 @@ fn of_records() -> Vec<Expected> {
     let bodies = body_memory(default_of("json_body_max_bytes"));
     vec![
         row("connections for statements", written(pool.total), written(pool.size)),
-        row(
-            "connections to [replicas](scale.md#replicas) for reads",
-            written(pool.total),
-            written(pool.size),
-        ),
+        row("connections to [replicas](scale.md#replicas) for reads", written(pool.total), written(pool.size)),
         row("requests that wait for those", written(pool.queue * QUEUES_OF_ALL), written(pool.queue)),
         row(
             "connections for descriptions of tables",
